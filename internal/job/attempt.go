@@ -1,0 +1,138 @@
+package job
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"time"
+)
+
+// Attempt is everything that a launcher needs to start one gang.
+type Attempt struct {
+	Run string `json:"run"`
+	// Number counts from 1; a trial has number 0.
+	Number    int       `json:"number"`
+	Command   []string  `json:"command"` // with its {{templates}} unexpanded
+	Workdir   string    `json:"workdir"`
+	Placement Placement `json:"placement"`
+	// Env is the user's: it wins over everything that gangrun sets.
+	Env           map[string]string `json:"-"`
+	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
+	ResumeFrom    string            `json:"resume_from,omitempty"`
+	// LogDir is where the ranks' log files go; it exists.
+	LogDir string   `json:"log_dir"`
+	Grace  Duration `json:"grace"`
+	Stdin  Stdin    `json:"stdin"`
+	// Show says whose output travels to the terminal while the gang runs.
+	Show OutputMode `json:"show"`
+	// Steps is the number of progress events per rank that are reported as they
+	// come; later ones may be thinned out to one a second.
+	Steps int `json:"steps,omitempty"`
+}
+
+// Trial reports whether the attempt is a preflight trial.
+func (a Attempt) Trial() bool { return a.Number == 0 }
+
+// LogName returns the name of a rank's log file; stream is "out" or "err".
+func LogName(rank int, stream string) string { return fmt.Sprintf("rank-%04d.%s", rank, stream) }
+
+// ExitStatus says how a rank ended.
+type ExitStatus string
+
+// The exit statuses.
+const (
+	Exited    ExitStatus = "exited"    // by itself, with Code
+	Signalled ExitStatus = "signalled" // by Signal
+	Lost      ExitStatus = "lost"      // nobody saw it end: its agent is gone
+	Unstarted ExitStatus = "unstarted" // it could not be started; Text says why
+)
+
+// Exit is the end of one rank: data, never an error.
+type Exit struct {
+	Rank   int        `json:"rank"`
+	Host   string     `json:"host"`
+	Status ExitStatus `json:"status"`
+	Code   int        `json:"code"`   // 0 to 255, when Exited
+	Signal int        `json:"signal"` // number, when Signalled
+	Core   bool       `json:"core,omitempty"`
+	Time   time.Time  `json:"time"`
+	PID    int        `json:"pid,omitempty"`
+	// Stopped says that gangrun had begun to end the rank before it ended.
+	Stopped bool   `json:"stopped,omitempty"`
+	Text    string `json:"text,omitempty"` // why it could not be started or was lost
+}
+
+// Good reports whether the rank ended by itself with code 0.
+func (e Exit) Good() bool { return e.Status == Exited && e.Code == 0 }
+
+// ShellCode returns the code that a shell would show: the rank's own, or 128 +
+// signal; 0 when there is none (lost, unstarted).
+func (e Exit) ShellCode() int {
+	if e.Status == Signalled {
+		return 128 + e.Signal
+	}
+	return e.Code
+}
+
+// String says it in words, as in "rank 2 on h1 was killed by signal 9 (SIGKILL)".
+func (e Exit) String() string {
+	who := fmt.Sprintf("rank %d on %s ", e.Rank, e.Host)
+	switch e.Status {
+	case Exited:
+		return who + fmt.Sprintf("exited with code %d", e.Code)
+	case Signalled:
+		return who + fmt.Sprintf("was ended by signal %d (%s)", e.Signal, SignalName(e.Signal))
+	case Unstarted:
+		return who + "could not be started: " + e.Text
+	default:
+		return who + "was lost: " + e.Text
+	}
+}
+
+// Outcome is how an attempt ended: a fact, not a judgement.
+type Outcome struct {
+	// Exits stand in the order in which they were seen; one for every rank.
+	Exits []Exit `json:"exits"`
+	// Unreaped names ranks that may still be running.
+	Unreaped []Unreaped `json:"unreaped,omitempty"`
+	// Lines are the last lines of the ranks that did not end well, and what the
+	// hosts had to say (kernel records), in no particular order.
+	Lines []Line `json:"-"`
+}
+
+// Unreaped is a rank whose end nobody has seen.
+type Unreaped struct {
+	Rank int    `json:"rank"`
+	Host string `json:"host"`
+}
+
+// Good reports whether every rank of a gang of that size ended by itself with
+// code 0.
+func (o Outcome) Good(ranks int) bool {
+	good := 0
+	for _, e := range o.Exits {
+		if !e.Good() {
+			return false
+		}
+		good++
+	}
+	return good == ranks && len(o.Unreaped) == 0
+}
+
+// First returns the first exit that was not good and not gangrun's doing.
+func (o Outcome) First() (Exit, bool) {
+	i := slices.IndexFunc(o.Exits, func(e Exit) bool { return !e.Good() && !e.Stopped })
+	if i < 0 {
+		return Exit{}, false
+	}
+	return o.Exits[i], true
+}
+
+// MarshalJSON encodes exits as a list even when there are none.
+func (o Outcome) MarshalJSON() ([]byte, error) {
+	type plain Outcome
+	if o.Exits == nil {
+		o.Exits = []Exit{}
+	}
+	return json.Marshal(plain(o))
+}

@@ -1,0 +1,65 @@
+package job
+
+import "encoding/json"
+
+// Cause is why an attempt failed.
+type Cause struct {
+	// Category is empty, and null in JSON, when no cause was found.
+	Category Category `json:"category"`
+	// Signature is finer than the category, as in "python-zero-division".
+	Signature string `json:"signature"`
+	Rank      int    `json:"rank"` // of the root cause; -1 when it is no rank's
+	Host      string `json:"host"`
+	// Confidence is 0 to 1: 1 for a record that proves it, less for a text that
+	// suggests it.
+	Confidence float64 `json:"confidence"`
+	Text       string  `json:"text"` // one sentence: what happened
+	Hint       string  `json:"hint"` // what to do about it
+	Retry      Action  `json:"retry"`
+	// Artefact names the file, port, GPU or host that it happened to, when there
+	// is one: the same cause on the same artefact is retried once at most.
+	Artefact string `json:"artefact,omitempty"`
+	// Evidence are the proving lines; the decisive one is the last.
+	Evidence []Line `json:"evidence"`
+}
+
+// MarshalJSON encodes an empty category as null and no rank as null.
+func (c Cause) MarshalJSON() ([]byte, error) {
+	type plain Cause
+	out := struct {
+		Category *Category `json:"category"`
+		plain
+		Rank *int `json:"rank"`
+	}{plain: plain(c)}
+	if c.Category != "" {
+		out.Category = &c.Category
+	}
+	if c.Rank >= 0 {
+		out.Rank = &c.Rank
+	}
+	if out.Evidence == nil {
+		out.Evidence = []Line{}
+	}
+	return json.Marshal(out)
+}
+
+// UnmarshalJSON is the reverse of MarshalJSON.
+func (c *Cause) UnmarshalJSON(data []byte) error {
+	type plain Cause
+	in := struct {
+		Category *Category `json:"category"`
+		*plain
+		Rank *int `json:"rank"`
+	}{plain: (*plain)(c)}
+	if err := json.Unmarshal(data, &in); err != nil {
+		return err
+	}
+	c.Category, c.Rank = "", -1
+	if in.Category != nil {
+		c.Category = *in.Category
+	}
+	if in.Rank != nil {
+		c.Rank = *in.Rank
+	}
+	return nil
+}

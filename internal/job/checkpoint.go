@@ -1,0 +1,12 @@
+package job
+
+import "time"
+
+// Checkpoint is one complete checkpoint that a job could resume from.
+type Checkpoint struct {
+	Path   string    `json:"path"`
+	Format string    `json:"format"`
+	Step   int64     `json:"step"` // from its name; -1 when the name has none
+	Bytes  int64     `json:"bytes"`
+	Time   time.Time `json:"time"` // last change
+}

@@ -1,0 +1,86 @@
+package job
+
+import "time"
+
+// Kind is the kind of an Event.
+type Kind string
+
+// The kinds of events, in the order in which a run mostly meets them.
+const (
+	KindCreated    Kind = "created"     // Controller, Spec
+	KindState      Kind = "state"       // State, Text: why
+	KindFinding    Kind = "finding"     // Finding
+	KindTrial      Kind = "trial"       // Text: how the trial goes; Attempt 0
+	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
+	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom
+	KindHost       Kind = "host"        // Host, PID of its agent, Text
+	KindStarted    Kind = "started"     // Rank, Host, PID
+	KindProgress   Kind = "progress"    // Rank, Host, Progress
+	KindExit       Kind = "exit"        // Exit
+	KindStop       Kind = "stop"        // Text: why the gang is being ended
+	KindOutcome    Kind = "outcome"     // Attempt, Outcome
+	KindCause      Kind = "cause"       // Attempt, Cause
+	KindVerdict    Kind = "verdict"     // Attempt, Verdict
+	KindNote       Kind = "note"        // Text: what the user should know
+	KindEnded      Kind = "ended"       // State, ExitCode, Text
+	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
+)
+
+// Event is one thing that happened to a run: a line of its journal. Fields
+// that its Kind does not name are zero.
+type Event struct {
+	Time    time.Time `json:"time"`
+	Kind    Kind      `json:"kind"`
+	Attempt int       `json:"attempt,omitempty"`
+	State   State     `json:"state,omitempty"`
+	Text    string    `json:"text,omitempty"`
+	Host    string    `json:"host,omitempty"`
+	Rank    int       `json:"rank,omitempty"`
+	PID     int       `json:"pid,omitempty"`
+
+	Controller  *Controller  `json:"controller,omitempty"`
+	Spec        *Spec        `json:"spec,omitempty"`
+	Run         string       `json:"run,omitempty"`
+	Finding     *Finding     `json:"finding,omitempty"`
+	Placement   *Placement   `json:"placement,omitempty"`
+	Explanation *Explanation `json:"explanation,omitempty"`
+	ResumeFrom  string       `json:"resume_from,omitempty"`
+	LogDir      string       `json:"log_dir,omitempty"`
+	Progress    *Progress    `json:"progress,omitempty"`
+	Exit        *Exit        `json:"exit,omitempty"`
+	Outcome     *Outcome     `json:"outcome,omitempty"`
+	Cause       *Cause       `json:"cause,omitempty"`
+	Verdict     *Verdict     `json:"verdict,omitempty"`
+	ExitCode    *int         `json:"exit_code,omitempty"`
+}
+
+// Controller is the process that stays with a run, told exactly enough to see
+// later whether it still exists.
+type Controller struct {
+	Host   string `json:"host"`
+	BootID string `json:"boot_id"`
+	PID    int    `json:"pid"`
+	// Start is the process's start time in clock ticks after boot, field 22 of
+	// /proc/PID/stat, which tells a later process with the same PID apart.
+	Start uint64 `json:"start"`
+}
+
+// Progress is what a line of a rank's output says of how far the job is.
+type Progress struct {
+	Step  int64 `json:"step"`
+	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown
+	// Epoch is -1 when the line names none.
+	Epoch int64 `json:"epoch"`
+	// Loss is nil when the line names none, or one that is no finite number.
+	Loss *float64 `json:"loss,omitempty"`
+}
+
+// Output is a piece of a rank's stream, cut anywhere, on its way to the
+// terminal. It is no Event: it is never journalled.
+type Output struct {
+	Rank   int
+	Host   string
+	Stderr bool
+	Data   []byte
+	End    bool // the stream has ended; Data is empty
+}

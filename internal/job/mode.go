@@ -1,0 +1,96 @@
+package job
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// PreflightMode says how much is checked before the gang is started.
+type PreflightMode string
+
+// The preflight modes.
+const (
+	PreflightFull   PreflightMode = "full"   // static checks, then a trial
+	PreflightStatic PreflightMode = "static" // static checks only
+	PreflightOff    PreflightMode = "off"
+)
+
+// PreflightModes lists every PreflightMode.
+func PreflightModes() []PreflightMode {
+	return []PreflightMode{PreflightFull, PreflightStatic, PreflightOff}
+}
+
+// OutputMode says which ranks' output the terminal shows. Log files always
+// hold every rank's.
+type OutputMode string
+
+// The output modes.
+const (
+	OutputFirst  OutputMode = "first"  // rank 0, and whoever fails
+	OutputAll    OutputMode = "all"    // every rank
+	OutputFailed OutputMode = "failed" // only whoever fails
+	OutputNone   OutputMode = "none"
+)
+
+// OutputModes lists every OutputMode.
+func OutputModes() []OutputMode {
+	return []OutputMode{OutputFirst, OutputAll, OutputFailed, OutputNone}
+}
+
+// ExitMode says what the exit code of a run tells.
+type ExitMode string
+
+// The exit modes.
+const (
+	ExitRank    ExitMode = "rank"    // the root-cause rank's own code
+	ExitVerdict ExitMode = "verdict" // 75 requeue may help, 93 do not requeue
+)
+
+// ExitModes lists every ExitMode.
+func ExitModes() []ExitMode { return []ExitMode{ExitRank, ExitVerdict} }
+
+// Stdin says which ranks get gangrun's standard input: "none", "all", or the
+// decimal number of one rank.
+type Stdin string
+
+// The Stdin values that name no single rank.
+const (
+	StdinNone Stdin = "none"
+	StdinAll  Stdin = "all"
+)
+
+// StdinRank returns the Stdin that feeds one rank.
+func StdinRank(rank int) Stdin { return Stdin(strconv.Itoa(rank)) }
+
+// Feeds reports whether rank gets standard input.
+func (s Stdin) Feeds(rank int) bool { return s == StdinAll || s == StdinRank(rank) }
+
+// ParseStdin checks a --stdin value for a gang of that many ranks.
+func ParseStdin(text string, ranks int) (Stdin, error) {
+	if s := Stdin(text); s == StdinNone || s == StdinAll {
+		return s, nil
+	}
+	rank, err := strconv.Atoi(text)
+	if err != nil {
+		return "", fmt.Errorf("stdin %q is neither a rank nor all nor none", text)
+	}
+	if rank < 0 || rank >= ranks {
+		return "", fmt.Errorf("stdin names rank %d, but the gang has ranks 0 to %d", rank, ranks-1)
+	}
+	return StdinRank(rank), nil
+}
+
+// ParseMode returns the mode that text names, or an error that lists what may
+// stand there; what is the flag's or key's name.
+func ParseMode[M ~string](what, text string, modes []M) (M, error) {
+	if m := M(text); slices.Contains(modes, m) {
+		return m, nil
+	}
+	names := make([]string, len(modes))
+	for i, m := range modes {
+		names[i] = string(m)
+	}
+	return "", fmt.Errorf("%s %q is none of %s", what, text, strings.Join(names, ", "))
+}

@@ -1,0 +1,46 @@
+package job
+
+// Rank is the place of one rank of a gang.
+type Rank struct {
+	Rank    int      `json:"rank"`
+	Host    string   `json:"host"`
+	Devices []string `json:"devices"` // UUIDs of its GPUs
+	CPUs    string   `json:"cpus"`    // CPU list as in "0-3,8", empty when not bound
+	// LocalRank and LocalSize count the ranks of the same host; Node is the
+	// host's number in the gang.
+	LocalRank int `json:"local_rank"`
+	LocalSize int `json:"local_size"`
+	Node      int `json:"node"`
+}
+
+// Placement is where every rank of a gang goes, in rank order.
+type Placement struct {
+	Ranks []Rank `json:"ranks"`
+	// Hosts are the hosts used, in node order.
+	Hosts []Host `json:"hosts"`
+}
+
+// On returns the ranks that are placed on host, in rank order.
+func (p Placement) On(host string) []Rank {
+	var ranks []Rank
+	for _, r := range p.Ranks {
+		if r.Host == host {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// Explanation says why a placement was chosen, or why there is none.
+type Explanation struct {
+	Why []string `json:"why"`
+}
+
+// Excluded names what a gang must not be placed on.
+type Excluded struct {
+	Hosts   []string `json:"hosts,omitempty"`
+	Devices []string `json:"devices,omitempty"` // GPU UUIDs
+}
+
+// Empty reports whether nothing is excluded.
+func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }

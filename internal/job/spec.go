@@ -1,0 +1,106 @@
+package job
+
+import (
+	"maps"
+	"slices"
+	"time"
+)
+
+// Spec is one training job as its user asked for it: the flags of "gangrun
+// run" and the job file, merged, with defaults filled in. It is written to the
+// run's home as job.yaml, with secret values replaced (see Redacted).
+type Spec struct {
+	Name    string   `json:"name,omitempty"`
+	Command []string `json:"command"`
+	// Ranks is the size of the gang, at least 1.
+	Ranks int `json:"ranks"`
+	// Loopback is the number of pretended hosts h1..hN on this machine; 0 runs
+	// the gang on this machine under its own name.
+	Loopback int `json:"loopback,omitempty"`
+	// Env is set for every rank, over everything that gangrun sets itself.
+	Env map[string]string `json:"env,omitempty"`
+	// Secret names variables of Env whose values are shown nowhere.
+	Secret []string `json:"secret,omitempty"`
+	// Workdir is the absolute directory in which every rank starts.
+	Workdir string `json:"workdir"`
+	// Inputs are files and directories that every host must be able to read;
+	// relative ones are relative to Workdir.
+	Inputs []string `json:"inputs,omitempty"`
+	// CheckpointDir is absolute, or empty when the job writes no checkpoints.
+	CheckpointDir string `json:"checkpoint_dir,omitempty"`
+	// Resume makes the first attempt start from the newest good checkpoint.
+	Resume bool `json:"resume,omitempty"`
+	// Retries bounds the restarts in a row that bring no progress.
+	Retries   int           `json:"retries"`
+	Preflight PreflightMode `json:"preflight"`
+	Trial     Trial         `json:"trial"`
+	// Policy replaces the default action of single categories.
+	Policy map[Category]Action `json:"policy,omitempty"`
+	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.
+	Grace Duration `json:"grace"`
+	// Timeout bounds the whole run, every attempt and wait included; 0 is none.
+	Timeout Duration   `json:"timeout,omitempty"`
+	Output  OutputMode `json:"output"`
+	Stdin   Stdin      `json:"stdin"`
+	// ExitCode chooses what the exit code of "gangrun run" tells.
+	ExitCode ExitMode `json:"exit_code"`
+}
+
+// Trial says how the job is tried on one rank before its gang is started.
+// Zero values stand for the job's own command, arguments and environment.
+type Trial struct {
+	// Command replaces the job's whole command.
+	Command []string `json:"command,omitempty"`
+	// Args are added to the end of the trial's command.
+	Args []string `json:"args,omitempty"`
+	// Env is set over the job's environment.
+	Env map[string]string `json:"env,omitempty"`
+	// Ranks asks for a second step with that many ranks; below 2 there is none.
+	Ranks int `json:"ranks,omitempty"`
+	// Steps is the number of progress lines after which the trial has passed.
+	Steps int `json:"steps"`
+	// Time is how long the trial must stay alive to have passed.
+	Time Duration `json:"time"`
+	// Off leaves the trial out.
+	Off bool `json:"off,omitempty"`
+}
+
+// Default values of a Spec, as the documentation promises them.
+const (
+	DefaultRetries    = 3
+	DefaultGrace      = Duration(5 * time.Second)
+	DefaultTrialSteps = 2
+	DefaultTrialTime  = Duration(60 * time.Second)
+)
+
+// Default returns a Spec with every default filled in and no command.
+func Default() Spec {
+	return Spec{
+		Ranks:     1,
+		Retries:   DefaultRetries,
+		Preflight: PreflightFull,
+		Trial:     Trial{Steps: DefaultTrialSteps, Time: DefaultTrialTime},
+		Grace:     DefaultGrace,
+		Output:    OutputFirst,
+		Stdin:     StdinRank(0),
+		ExitCode:  ExitRank,
+	}
+}
+
+// Hidden replaces a secret value wherever a Spec is written down.
+const Hidden = "***"
+
+// Redacted returns a copy in which the values of secret variables are Hidden.
+func (s Spec) Redacted() Spec {
+	hide := func(env map[string]string) map[string]string {
+		out := maps.Clone(env)
+		for name := range out {
+			if slices.Contains(s.Secret, name) {
+				out[name] = Hidden
+			}
+		}
+		return out
+	}
+	s.Env, s.Trial.Env = hide(s.Env), hide(s.Trial.Env)
+	return s
+}

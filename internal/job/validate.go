@@ -1,0 +1,100 @@
+package job
+
+import (
+	"errors"
+	"fmt"
+	"maps"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// MaxRanks bounds the size of a gang: far beyond any known MPI job, and small
+// enough that a slip of the keyboard does not fill a machine's memory.
+const MaxRanks = 1 << 17
+
+// MaxLoopback bounds the number of pretended hosts on one machine.
+const MaxLoopback = 256
+
+// Validate reports everything that is wrong with the values of s, joined, so
+// that bad input is refused before anything starts. It looks at no file.
+func (s Spec) Validate() error {
+	var errs []error
+	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	if len(s.Command) == 0 || s.Command[0] == "" {
+		bad("there is no command to run")
+	}
+	if s.Ranks < 1 || s.Ranks > MaxRanks {
+		bad("ranks is %d, but must be 1 to %d", s.Ranks, MaxRanks)
+	}
+	if s.Loopback < 0 || s.Loopback > MaxLoopback {
+		bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
+	}
+	if s.Retries < 0 {
+		bad("retries is %d, but must be 0 or more", s.Retries)
+	}
+	if s.Trial.Ranks < 0 || s.Trial.Ranks > s.Ranks {
+		bad("trial.ranks is %d, but must be 0 to ranks (%d)", s.Trial.Ranks, s.Ranks)
+	}
+	if s.Trial.Steps < 1 {
+		bad("trial.steps is %d, but must be 1 or more", s.Trial.Steps)
+	}
+	if s.Trial.Time <= 0 {
+		bad("trial.time is %s, but must be more than 0", s.Trial.Time)
+	}
+	if s.Grace < 0 || s.Timeout < 0 {
+		bad("grace %s and timeout %s must not be negative", s.Grace, s.Timeout)
+	}
+	if !filepath.IsAbs(s.Workdir) {
+		bad("workdir %q is not an absolute path", s.Workdir)
+	}
+	if s.CheckpointDir != "" && !filepath.IsAbs(s.CheckpointDir) {
+		bad("checkpoint-dir %q is not an absolute path", s.CheckpointDir)
+	}
+	if s.Resume && s.CheckpointDir == "" {
+		bad("resume needs a checkpoint-dir")
+	}
+	for _, in := range s.Inputs {
+		if in == "" || strings.ContainsRune(in, 0) {
+			bad("input %q is not a path", in)
+		}
+	}
+	for _, env := range []map[string]string{s.Env, s.Trial.Env} {
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
+				bad("environment variable %q has a name or value that no process can be given", name)
+			}
+		}
+	}
+	for _, args := range [][]string{s.Command, s.Trial.Command, s.Trial.Args} {
+		if slices.ContainsFunc(args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
+			bad("an argument of the command contains a NUL byte")
+		}
+	}
+	if _, err := ParseStdin(string(s.Stdin), max(s.Ranks, 1)); err != nil {
+		errs = append(errs, err)
+	}
+	for _, err := range []error{
+		check("preflight", s.Preflight, PreflightModes()),
+		check("output", s.Output, OutputModes()),
+		check("exit-code", s.ExitCode, ExitModes()),
+	} {
+		if err != nil {
+			errs = append(errs, err)
+		}
+	}
+	for _, c := range slices.Sorted(maps.Keys(s.Policy)) {
+		if !slices.Contains(Categories(), c) {
+			bad("policy names %q, which is no category", c)
+		}
+		if !slices.Contains(Actions(), s.Policy[c]) {
+			bad("policy gives %s the action %q, which is none of never, once, again, elsewhere", c, s.Policy[c])
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func check[M ~string](what string, m M, modes []M) error {
+	_, err := ParseMode(what, string(m), modes)
+	return err
+}
