@@ -1,0 +1,85 @@
+SHELL := bash
+.SHELLFLAGS := -eu -o pipefail -c
+.DEFAULT_GOAL := help
+.NOTPARALLEL:
+
+FUZZTIME ?= 20s
+BENCHTIME ?= 1s
+STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
+PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
+PROTOC_GEN_GO_GRPC := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
+
+# The version is git's word where there is git, and cmd/gangrun's own default
+# where there is none. Go itself must not ask git: it fails in a checkout that
+# another user owns.
+VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
+LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
+export GOFLAGS += -buildvcs=false
+
+.PHONY: help deps deps/% build demo test soak bench fuzz lint docs proto clean
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+
+deps: ## install what building, testing and the demo need and this machine lacks
+	@internal/deps/install build test demo
+
+deps/%:
+	@internal/deps/install $*
+
+build: deps/build ## write bin/gangrun, one static binary
+	CGO_ENABLED=0 go build -trimpath -ldflags '$(LDFLAGS)' -o bin/gangrun ./cmd/gangrun
+	@headers=$$(readelf -lW bin/gangrun); if grep -q INTERP <<<"$$headers"; then \
+		echo 'gangrun: error: bin/gangrun is dynamically linked' >&2; \
+		echo 'gangrun: hint: look for what imports cgo: CGO_ENABLED=0 must be enough' >&2; \
+		rm -f bin/gangrun; exit 1; fi
+
+demo: deps/demo build ## run the demo
+	examples/demo
+
+# -count=1: tests build the binary and read the tree through other programs,
+# which go test's cache cannot see. -p 2: more would disturb the tests that
+# start gangs of processes.
+test: export GANGRUN_TEST_NOSKIP := 1
+test: deps/test build ## vet, then every test under the race detector; none may skip
+	go vet ./...
+	go test -race -p 2 -count=1 -timeout 14m ./...
+
+soak: export GANGRUN_TEST_NOSKIP := 1
+soak: deps/test build ## the long random tests; SEED=n and COUNT=n are passed on
+	go test -tags soak -p 1 -count=1 -timeout 170m -run Soak ./...
+
+bench: deps/test build ## every benchmark, BENCHTIME (1s) each
+	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
+
+fuzz: deps/test ## every fuzz test, FUZZTIME (20s) each
+	@listed=$$(go test -list '^Fuzz' ./...); \
+	targets=$$(awk '/^Fuzz/{names[n++]=$$1} /^ok/{for(i=0;i<n;i++)print $$2, names[i]; n=0}' <<<"$$listed"); \
+	[[ -n $$targets ]] || { echo 'gangrun: error: no fuzz test in the tree' >&2; exit 1; }; \
+	failed=(); while read -r package name; do \
+		echo "== $$package $$name"; \
+		go test -run '^$$' -fuzz "^$$name$$" -fuzztime $(FUZZTIME) "$$package" </dev/null || failed+=("$$package.$$name"); \
+	done <<<"$$targets"; \
+	if (($${#failed[@]})); then printf 'gangrun: error: fuzz test failed: %s\n' "$${failed[@]}" >&2; exit 1; fi
+
+lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
+	@unformatted=$$(gofmt -l .); [[ -z $$unformatted ]] || { \
+		printf 'gangrun: error: not as gofmt writes it: %s\n' $$unformatted >&2; \
+		echo 'gangrun: hint: run: gofmt -w .' >&2; exit 1; }
+	go vet -tags soak ./...
+	go run $(STATICCHECK) -tags soak ./...
+	go mod verify
+	go mod tidy -diff
+
+docs: ## write the generated parts of docs/ anew
+	go generate ./...
+
+proto: deps/proto ## write internal/wire/*.pb.go anew; they are committed
+	GOBIN='$(CURDIR)/.cache/bin' go install $(PROTOC_GEN_GO)
+	GOBIN='$(CURDIR)/.cache/bin' go install $(PROTOC_GEN_GO_GRPC)
+	PATH='$(CURDIR)/.cache/bin':$$PATH protoc -I . \
+		--go_out=. --go_opt=paths=source_relative \
+		--go-grpc_out=. --go-grpc_opt=paths=source_relative internal/wire/*.proto
+
+clean: ## remove what make wrote: bin/ and .cache/
+	rm -rf bin .cache
