@@ -1,0 +1,97 @@
+package layers
+
+// module is what the import path of each of gangrun's own packages begins with.
+const module = "github.com/gangrun/gangrun"
+
+// room is one row of the table: what the packages of paths must not import.
+// Paths are relative to the module, exact, and end in "/..." only where every
+// package below is the same room. Test files may import what they like.
+type room struct {
+	paths []string
+	// ours says which packages of gangrun may be imported.
+	ours rule
+	// not lists patterns of packages from elsewhere that must not be imported.
+	not []string
+	// stdOnly rooms import nothing but the standard library, of what is not ours.
+	stdOnly bool
+	// noClock rooms do not read the clock and do not wait: time comes to them
+	// as a value.
+	noClock bool
+	// noGo rooms hold no Go package.
+	noGo bool
+}
+
+// rule says which of gangrun's own packages a room may import: the listed ones
+// only, or all but the listed ones. Patterns are as in held. What a room must
+// not import, it must not reach through another room either.
+type rule struct {
+	closed   bool
+	patterns []string
+}
+
+// only is the rule of a room that may import nothing of ours but the patterns.
+func only(patterns ...string) rule { return rule{closed: true, patterns: patterns} }
+
+// allBut is the rule of a room that may import anything of ours but the patterns.
+func allBut(patterns ...string) rule { return rule{patterns: patterns} }
+
+// world is what a pure room does not touch: files, processes, the network.
+var world = []string{"os/...", "io/ioutil", "net/...", "!net/netip", "!net/url", "syscall/...", "golang.org/x/sys/..."}
+
+// rooms is the table "Rooms" of docs/design.md. A room that does not exist yet
+// may stand here; a package that exists must.
+var rooms = []room{
+	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/jobfile", "internal/atomicfile", "internal/journal"}, ours: only("internal/job")},
+	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile")},
+	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
+	{paths: []string{"internal/screen"}, ours: only()},
+
+	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
+	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
+	{paths: []string{"topology/nvml", "topology/sysfs", "topology/probe"}, ours: only("internal/job", "topology")},
+	{paths: []string{"topology/lease"}, ours: only("internal/job", "internal/atomicfile")},
+
+	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
+	{paths: []string{"checkpoint"}, ours: allBut("launcher/...", "supervisor/...", "topology/...")},
+
+	{paths: []string{"launcher"}, ours: allBut("supervisor/...", "preflight", "checkpoint")},
+	// The ways onto a host: none knows another, and none knows the agent that it carries.
+	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
+		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
+			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
+	// The ways in which ranks find each other: none knows another.
+	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
+		ours: allBut("supervisor/...", "preflight", "checkpoint",
+			"launcher/pmi1", "launcher/openmpi", "launcher/torch")},
+
+	{paths: []string{"internal/wire"}, ours: allBut("supervisor/...", "launcher/...")},
+	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1")},
+
+	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
+	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},
+
+	{paths: []string{"cmd/gangrun"}, ours: allBut()},
+	{paths: []string{"cmd/gangrun-nvml"}, ours: only("internal/job", "topology", "topology/nvml")},
+
+	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
+	{paths: []string{"internal/docgen"}, ours: allBut()},
+	{paths: []string{"internal/layers"}, ours: only()},
+	{paths: []string{"internal/deps"}, noGo: true},
+	{paths: []string{"examples/..."}, ours: only()},
+}
+
+// reserve names the only packages of ours that may import what the pattern
+// matches, ours or not.
+type reserve struct {
+	pattern string
+	to      []string
+}
+
+var reserves = []reserve{
+	{pattern: "cmd/..."},
+	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"launcher/ssh"}},
+	{pattern: "github.com/containerd/...", to: []string{"launcher/container"}},
+	{pattern: "github.com/NVIDIA/go-nvml/...", to: []string{"topology/nvml"}},
+	{pattern: "C", to: []string{"topology/nvml", "cmd/gangrun-nvml"}},
+}
