@@ -127,20 +127,24 @@ func (r room) String() string {
 	case r.ours.closed && len(r.ours.patterns) == 0:
 		says = append(says, "it imports none of ours")
 	case r.ours.closed:
-		says = append(says, "of ours it imports only "+strings.Join(r.ours.patterns, ", "))
+		says = append(says, "of ours it imports only "+words(r.ours.patterns))
 	case len(r.ours.patterns) > 0:
-		says = append(says, "it does not import "+strings.Join(r.ours.patterns, ", "))
+		says = append(says, "it does not import "+words(r.ours.patterns))
 	}
 	if r.stdOnly {
 		says = append(says, "else the standard library only")
 	}
 	if len(r.not) > 0 {
-		says = append(says, "nor "+strings.Join(r.not, ", "))
+		says = append(says, "not "+words(r.not))
 	}
 	if r.noClock {
 		says = append(says, "no clock")
 	}
 	return fmt.Sprintf("the row of %s says: %s", strings.Join(r.paths, ", "), strings.Join(says, "; "))
+}
+
+func words(patterns []string) string {
+	return strings.ReplaceAll(strings.Join(patterns, ", "), "!", "but for ")
 }
 
 // String is the reserve in words.
