@@ -49,6 +49,9 @@ type PathFact struct {
 	Path  string    `json:"path"` // absolute
 	Dir   bool      `json:"dir,omitempty"`
 	Bytes int64     `json:"bytes,omitempty"`
+	// Empty says that it is a directory without entries or a regular file of no
+	// bytes; of an input only.
+	Empty bool      `json:"empty,omitempty"`
 	Kind  ErrorKind `json:"kind,omitempty"`
 	Error string    `json:"error,omitempty"`
 }
