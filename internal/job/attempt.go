@@ -52,21 +52,32 @@ type Exit struct {
 	Rank   int        `json:"rank"`
 	Host   string     `json:"host"`
 	Status ExitStatus `json:"status"`
-	Code   int        `json:"code"`   // 0 to 255, when Exited
-	Signal int        `json:"signal"` // number, when Signalled
-	Core   bool       `json:"core,omitempty"`
-	Time   time.Time  `json:"time"`
-	PID    int        `json:"pid,omitempty"`
+	// Code is 0 to 255 when Exited. When Unstarted it is what a shell would give:
+	// 127 for a missing program, 126 for one that cannot be executed, else 0.
+	Code   int       `json:"code"`
+	Signal int       `json:"signal"` // number, when Signalled
+	Core   bool      `json:"core,omitempty"`
+	Time   time.Time `json:"time"`
+	PID    int       `json:"pid,omitempty"`
 	// Stopped says that gangrun had begun to end the rank before it ended.
-	Stopped bool   `json:"stopped,omitempty"`
-	Text    string `json:"text,omitempty"` // why it could not be started or was lost
+	Stopped bool `json:"stopped,omitempty"`
+	// Aborted says that the rank called MPI_Abort; Code is what the kernel left
+	// of its code, so that 0 is a failure too.
+	Aborted bool `json:"aborted,omitempty"`
+	// Fault says why an exit with code 0 is a failure all the same, as in "it
+	// never called MPI_Finalize".
+	Fault string `json:"fault,omitempty"`
+	Text  string `json:"text,omitempty"` // why it could not be started or was lost
 }
 
-// Good reports whether the rank ended by itself with code 0.
-func (e Exit) Good() bool { return e.Status == Exited && e.Code == 0 }
+// Good reports whether the rank ended by itself, with code 0 and no fault.
+func (e Exit) Good() bool {
+	return e.Status == Exited && e.Code == 0 && !e.Aborted && e.Fault == ""
+}
 
 // ShellCode returns the code that a shell would show: the rank's own, or 128 +
-// signal; 0 when there is none (lost, unstarted).
+// signal; 0 when there is none (lost, unstarted for want of anything but the
+// program).
 func (e Exit) ShellCode() int {
 	if e.Status == Signalled {
 		return 128 + e.Signal
@@ -79,7 +90,14 @@ func (e Exit) String() string {
 	who := fmt.Sprintf("rank %d on %s ", e.Rank, e.Host)
 	switch e.Status {
 	case Exited:
-		return who + fmt.Sprintf("exited with code %d", e.Code)
+		what := fmt.Sprintf("exited with code %d", e.Code)
+		if e.Aborted {
+			what = fmt.Sprintf("called MPI_Abort and exited with code %d", e.Code)
+		}
+		if e.Fault != "" {
+			what += ", but " + e.Fault
+		}
+		return who + what
 	case Signalled:
 		return who + fmt.Sprintf("was ended by signal %d (%s)", e.Signal, SignalName(e.Signal))
 	case Unstarted:

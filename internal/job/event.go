@@ -19,10 +19,11 @@ const (
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Text: why the gang is being ended
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
+	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
 	KindNote       Kind = "note"        // Text: what the user should know
-	KindEnded      Kind = "ended"       // State, ExitCode, Text
+	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 )
 
@@ -51,7 +52,10 @@ type Event struct {
 	Outcome     *Outcome     `json:"outcome,omitempty"`
 	Cause       *Cause       `json:"cause,omitempty"`
 	Verdict     *Verdict     `json:"verdict,omitempty"`
+	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"`
 	ExitCode    *int         `json:"exit_code,omitempty"`
+	// ExitWhy says what ExitCode tells, as in "the code of rank 2 on h1".
+	ExitWhy string `json:"exit_why,omitempty"`
 }
 
 // Controller is the process that stays with a run, told exactly enough to see
