@@ -46,9 +46,9 @@ const (
 
 // PathFact is what a host says of one path.
 type PathFact struct {
-	Path  string    `json:"path"` // absolute
-	Dir   bool      `json:"dir,omitempty"`
-	Bytes int64     `json:"bytes,omitempty"`
+	Path  string `json:"path"` // absolute
+	Dir   bool   `json:"dir,omitempty"`
+	Bytes int64  `json:"bytes,omitempty"`
 	// Empty says that it is a directory without entries or a regular file of no
 	// bytes; of an input only.
 	Empty bool      `json:"empty,omitempty"`
