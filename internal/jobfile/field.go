@@ -1,0 +1,179 @@
+package jobfile
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Kind is the kind of value that a Field takes.
+type Kind int
+
+// The kinds of values.
+const (
+	Number   Kind = iota // a whole number
+	Switch               // true or false; a flag of this kind needs no value
+	Text                 // any text
+	Path                 // a path, made absolute against the caller's directory
+	Duration             // a duration with its unit
+	Choice               // one of the Field's Choices
+	Stdin                // a rank's number, or one of the Field's Choices
+	Env                  // a mapping of names to values; the flag K=V may be repeated
+	Command              // words, or one line that is split into words
+	Words                // the same, but for a first word that may be anything
+	Paths                // a list of paths, left as they are
+	Names                // a list of names of environment variables
+	Policy               // a mapping of categories to actions
+	Group                // a mapping of the fields whose names begin with this one's
+)
+
+// Field is one thing that a user can say about a job: a flag of "gangrun run",
+// a key of the job file, or both under one name.
+type Field struct {
+	// Name is the name of the flag and of the key; a key inside of a Group has
+	// the group's name and a dot before its own, as in "trial.steps".
+	Name  string
+	Short string // one letter, the flag's other name; empty when it has none
+	Kind  Kind
+	// Value stands for the value where the flag is explained, as in "N".
+	Value string
+	// Usage is what the field does: lower case, no full stop.
+	Usage string
+	// Default is the default value as text, or words for it.
+	Default string
+	// Choices are the words that may stand there, for completion; nil when any may.
+	Choices []string
+	Flag    bool // it is a flag of "gangrun run"
+	Key     bool // it is a key of the job file
+
+	at func(*job.Spec) any // where its value is kept; nil for a Group
+}
+
+// Fields lists every Field, in the order of the documentation; a Group comes
+// right before what belongs to it.
+func Fields() []Field { return slices.Clone(table) }
+
+var table = withDefaults([]Field{
+	{Name: "name", Kind: Text, Value: "NAME", Flag: true, Key: true, Default: "none",
+		Usage: "call the run so wherever it is shown",
+		at:    func(s *job.Spec) any { return &s.Name }},
+	{Name: "command", Kind: Command, Key: true, Default: "none",
+		Usage: "run this program with these arguments as every rank; as a flag: what stands after --",
+		at:    func(s *job.Spec) any { return &s.Command }},
+	{Name: "ranks", Short: "n", Kind: Number, Value: "N", Flag: true, Key: true,
+		Usage: "start the command N times, as ranks 0 to N-1 of one gang",
+		at:    func(s *job.Spec) any { return &s.Ranks }},
+	{Name: "loopback", Kind: Number, Value: "H", Flag: true, Key: true, Default: "0 (no pretended hosts)",
+		Usage: "spread the ranks over H pretended hosts, h1 to hH, on this machine",
+		at:    func(s *job.Spec) any { return &s.Loopback }},
+	{Name: "env", Short: "e", Kind: Env, Value: "K=V", Flag: true, Key: true, Default: "none",
+		Usage: "set environment variables for every rank, over everything that gangrun sets; the flag sets one, may be repeated, and as -e K takes the value from the caller's environment",
+		at:    func(s *job.Spec) any { return &s.Env }},
+	{Name: "secret", Kind: Names, Key: true, Default: "none",
+		Usage: "show the values of these variables of env nowhere; this hides values, it sets none",
+		at:    func(s *job.Spec) any { return &s.Secret }},
+	{Name: "workdir", Kind: Path, Value: "DIR", Flag: true, Key: true, Default: "the current directory",
+		Usage: "start every rank in this directory",
+		at:    func(s *job.Spec) any { return &s.Workdir }},
+	{Name: "inputs", Kind: Paths, Key: true, Default: "none",
+		Usage: "have every host checked for these files and directories before the gang starts; relative ones are relative to workdir",
+		at:    func(s *job.Spec) any { return &s.Inputs }},
+	{Name: "checkpoint-dir", Kind: Path, Value: "DIR", Flag: true, Key: true, Default: "none",
+		Usage: "look for the job's checkpoints in this directory",
+		at:    func(s *job.Spec) any { return &s.CheckpointDir }},
+	{Name: "resume", Kind: Switch, Flag: true, Key: true,
+		Usage: "start the first attempt from the newest good checkpoint too, not only a retry",
+		at:    func(s *job.Spec) any { return &s.Resume }},
+	{Name: "retries", Kind: Number, Value: "N", Flag: true, Key: true,
+		Usage: "give up after N restarts in a row that brought no progress",
+		at:    func(s *job.Spec) any { return &s.Retries }},
+	{Name: "preflight", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.PreflightModes()),
+		Usage: "check the job before its gang starts: full is static checks and a trial, static the checks alone, off nothing",
+		at:    func(s *job.Spec) any { return &s.Preflight }},
+	{Name: "trial", Kind: Group, Key: true, Default: "see below",
+		Usage: "say how the job is tried before its gang starts, or off"},
+	{Name: "trial.command", Kind: Command, Key: true, Default: "the job's command",
+		Usage: "try this command instead of the job's",
+		at:    func(s *job.Spec) any { return &s.Trial.Command }},
+	{Name: "trial.args", Kind: Words, Key: true, Default: "none",
+		Usage: "add these arguments to the end of the trial's command",
+		at:    func(s *job.Spec) any { return &s.Trial.Args }},
+	{Name: "trial.env", Kind: Env, Key: true, Default: "none",
+		Usage: "set environment variables for the trial, over the job's",
+		at:    func(s *job.Spec) any { return &s.Trial.Env }},
+	{Name: "trial.ranks", Kind: Number, Key: true, Default: "0 (one rank only)",
+		Usage: "after one rank, try this many together; below 2 there is no such step",
+		at:    func(s *job.Spec) any { return &s.Trial.Ranks }},
+	{Name: "trial.steps", Kind: Number, Key: true,
+		Usage: "the trial has passed after this many lines of progress",
+		at:    func(s *job.Spec) any { return &s.Trial.Steps }},
+	{Name: "trial.time", Kind: Duration, Key: true,
+		Usage: "the trial has passed when it has stayed alive for this long",
+		at:    func(s *job.Spec) any { return &s.Trial.Time }},
+	{Name: "trial.off", Kind: Switch, Key: true,
+		Usage: "leave the trial out, as trial: off does",
+		at:    func(s *job.Spec) any { return &s.Trial.Off }},
+	{Name: "policy", Kind: Policy, Key: true, Default: "each category's own",
+		Usage: "after a failure of this category do this: never, once, again or elsewhere",
+		at:    func(s *job.Spec) any { return &s.Policy }},
+	{Name: "grace", Kind: Duration, Value: "TIME", Flag: true, Key: true,
+		Usage: "wait this long between SIGTERM and SIGKILL when the gang is ended",
+		at:    func(s *job.Spec) any { return &s.Grace }},
+	{Name: "timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true, Default: "0s (no limit)",
+		Usage: "end the whole run, with every attempt and wait, after this long",
+		at:    func(s *job.Spec) any { return &s.Timeout }},
+	{Name: "output", Kind: Choice, Value: "WHOSE", Flag: true, Key: true, Choices: texts(job.OutputModes()),
+		Usage: "show the output of these ranks: first is rank 0 and whoever fails, failed only whoever fails; log files hold every rank's",
+		at:    func(s *job.Spec) any { return &s.Output }},
+	{Name: "stdin", Kind: Stdin, Value: "RANK", Flag: true, Key: true, Choices: []string{string(job.StdinAll), string(job.StdinNone)},
+		Usage: "give standard input to the rank of this number, to all or to none",
+		at:    func(s *job.Spec) any { return &s.Stdin }},
+	{Name: "exit-code", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.ExitModes()),
+		Usage: "end with the code of the rank that failed first, or with the verdict: 75 when running again may help, 93 when it will not",
+		at:    func(s *job.Spec) any { return &s.ExitCode }},
+})
+
+// withDefaults fills in the defaults that a Spec itself tells.
+func withDefaults(fields []Field) []Field {
+	s := job.Default()
+	for i, f := range fields {
+		if f.Default == "" {
+			fields[i].Default = text(f.at(&s))
+		}
+	}
+	return fields
+}
+
+// find returns the field of that name.
+func find(name string) (*Field, bool) {
+	i := slices.IndexFunc(table, func(f Field) bool { return f.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &table[i], true
+}
+
+// keys lists the names, without the group's, of the keys that may stand in a
+// group, or at the top of the file when group is empty.
+func keys(group string) []string {
+	var names []string
+	for _, f := range table {
+		parent, name, inside := strings.Cut(f.Name, ".")
+		if !inside {
+			parent, name = "", f.Name
+		}
+		if f.Key && parent == group {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func texts[S ~string](all []S) []string {
+	out := make([]string, len(all))
+	for i, s := range all {
+		out[i] = string(s)
+	}
+	return out
+}

@@ -1,0 +1,129 @@
+package jobfile
+
+import (
+	"bytes"
+	"encoding/base64"
+	"fmt"
+	"maps"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Marshal writes spec as a job file that Parse reads back to the same Spec,
+// but for secret values: they are replaced by job.Hidden. It leaves out what
+// is empty by default and empty in spec.
+func Marshal(spec job.Spec) ([]byte, error) {
+	spec = spec.Redacted()
+	standing := job.Default()
+	root := &yaml.Node{Kind: yaml.MappingNode}
+	group := root
+	for _, f := range table {
+		if f.Kind == Group {
+			group = &yaml.Node{Kind: yaml.MappingNode}
+			root.Content = append(root.Content, scalar(f.Name), group)
+			continue
+		}
+		at := f.at(&spec)
+		if empty(at) && empty(f.at(&standing)) {
+			continue
+		}
+		to, name := root, f.Name
+		if _, inner, inside := strings.Cut(f.Name, "."); inside {
+			to, name = group, inner
+		}
+		to.Content = append(to.Content, scalar(name), node(at))
+	}
+	var out bytes.Buffer
+	enc := yaml.NewEncoder(&out)
+	enc.SetIndent(2)
+	if err := enc.Encode(root); err != nil {
+		return nil, fmt.Errorf("cannot write the job as YAML: %w", err)
+	}
+	if err := enc.Close(); err != nil {
+		return nil, fmt.Errorf("cannot write the job as YAML: %w", err)
+	}
+	return out.Bytes(), nil
+}
+
+// empty reports whether a field's place holds nothing, or a zero.
+func empty(at any) bool {
+	v := reflect.ValueOf(at).Elem()
+	switch v.Kind() {
+	case reflect.Slice, reflect.Map:
+		return v.Len() == 0
+	default:
+		return v.IsZero()
+	}
+}
+
+// node returns the YAML for what a field's place holds.
+func node(at any) *yaml.Node {
+	switch v := at.(type) {
+	case *[]string:
+		n := &yaml.Node{Kind: yaml.SequenceNode}
+		for _, s := range *v {
+			n.Content = append(n.Content, scalar(s))
+		}
+		return n
+	case *map[string]string:
+		return mappingNode(*v)
+	case *map[job.Category]job.Action:
+		return mappingNode(*v)
+	case *int, *bool:
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: text(at)}
+	default:
+		return scalar(text(at))
+	}
+}
+
+func mappingNode[K, V ~string](m map[K]V) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.MappingNode}
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		n.Content = append(n.Content, scalar(string(k)), scalar(string(m[k])))
+	}
+	return n
+}
+
+// scalar returns the YAML for a text: as it is where that is the same text
+// again, quoted elsewhere, and as !!binary where it is not UTF-8.
+func scalar(s string) *yaml.Node {
+	if !utf8.ValidString(s) {
+		return &yaml.Node{Kind: yaml.ScalarNode, Style: yaml.TaggedStyle, Tag: "!!binary",
+			Value: base64.StdEncoding.EncodeToString([]byte(s))}
+	}
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	if odd := func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) }; strings.ContainsFunc(s, odd) {
+		n.Style = yaml.DoubleQuotedStyle
+	}
+	return n
+}
+
+// text returns what a field's place holds as it is written in a job file; at
+// points to anything but a list or a mapping.
+func text(at any) string {
+	switch v := at.(type) {
+	case *int:
+		return strconv.Itoa(*v)
+	case *bool:
+		return strconv.FormatBool(*v)
+	case *job.Duration:
+		s := v.String() // 1h0m0s is 1h, 5m0s is 5m
+		if strings.HasSuffix(s, "m0s") {
+			s = strings.TrimSuffix(s, "0s")
+		}
+		if strings.HasSuffix(s, "h0m") {
+			s = strings.TrimSuffix(s, "0m")
+		}
+		return s
+	default:
+		return reflect.ValueOf(at).Elem().String()
+	}
+}
