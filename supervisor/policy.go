@@ -1,0 +1,243 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// The back-off before a restart, before jitter: it doubles with every failure
+// in a row that brought no progress.
+const (
+	BackoffBase = time.Second
+	BackoffCap  = 2 * time.Minute
+	// BackoffPort is the wait after a port was in use: the next attempt takes
+	// another one, so that there is nothing to wait for.
+	BackoffPort = 200 * time.Millisecond
+)
+
+// Policy decides what follows a failed attempt. It is pure: the same history
+// gives the same verdict.
+//
+// Two ledgers bound the restarts. The general one allows Retries restarts in a
+// row without progress; preemptions are not charged to it. The narrow one
+// allows a single restart for the same root cause on the same artefact, and for
+// the same root cause at all where the action is "once". Progress resets both.
+type Policy struct {
+	// Retries is the number of restarts in a row that may bring no progress.
+	Retries int
+	// Actions replaces the action of single categories.
+	Actions map[job.Category]job.Action
+	// Checkpoints says that the job has a checkpoint directory: progress is then
+	// a newer checkpoint, else a completed step beyond all earlier ones.
+	Checkpoints bool
+	// Elsewhere says that there is another host to go to.
+	Elsewhere bool
+	// Deadline is when the run's time is up; zero is never. No restart is made
+	// that would come later.
+	Deadline time.Time
+}
+
+// Past is an attempt that has failed.
+type Past struct {
+	Cause job.Cause
+	// From and Saved are the newest good checkpoints of this run before and
+	// after the attempt; nil where there was none.
+	From, Saved *job.Checkpoint
+	// Step is the last step that the attempt completed, -1 when it told none.
+	Step int64
+	// Devices are the UUIDs of the root-cause rank's GPUs.
+	Devices []string
+}
+
+// Action returns what a cause calls for: what the job's policy says of its
+// category, else what the diagnosis says, else the category's default.
+func (p Policy) Action(c job.Cause) job.Action {
+	if a, ok := p.Actions[category(c)]; ok {
+		return a
+	}
+	if slices.Contains(job.Actions(), c.Retry) {
+		return c.Retry
+	}
+	return category(c).Action()
+}
+
+// Decide returns what follows last, the attempt that has just failed after the
+// earlier ones.
+func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
+	what, action := category(last.Cause), p.Action(last.Cause)
+	if action == job.RetryNever {
+		if p.Actions[what] == job.RetryNever && what.Action() != job.RetryNever {
+			return stop("the job's policy never retries %s", what)
+		}
+		return stop("%s is never cured by a retry", what)
+	}
+	row := p.row(earlier, last)
+	free := !what.Charged()
+	if action == job.RetryOnce || (last.Cause.Artefact != "" && !free) {
+		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, last.Cause, action) }) {
+			return stop("the same %s again without progress: a retry cannot cure it", signature(last.Cause))
+		}
+	}
+	used := 0
+	for _, before := range row {
+		if category(before.Cause).Charged() {
+			used++
+		}
+	}
+	if !free && used >= p.Retries {
+		return spent("%s", spentReason(p.Retries))
+	}
+	v := job.Verdict{Action: job.Restart, Wait: job.Duration(backoff(what, len(row)))}
+	if !p.Deadline.IsZero() && !now.Add(time.Duration(v.Wait)).Before(p.Deadline) {
+		return spent("%s may pass, but the time limit comes before a restart", what)
+	}
+	how := "restarting"
+	switch action {
+	case job.RetryOnce:
+		how = "restarting once"
+	case job.RetryElsewhere:
+		v.Exclude = p.exclude(last)
+		how = "restarting" + without(v.Exclude)
+		if v.Exclude.Empty() && !p.Elsewhere && last.Cause.Host != "" {
+			how = "there is no other host, restarting on the same one"
+		}
+	}
+	if free {
+		v.Reason = fmt.Sprintf("%s may pass: %s (not charged to the retries)", what, how)
+	} else {
+		v.Reason = fmt.Sprintf("%s may pass: %s (restart %d of %d)", what, how, used+1, p.Retries)
+	}
+	return v
+}
+
+// row returns the earlier attempts since the last one that made progress, that
+// one included: each was followed by a restart that the ledgers count. It is
+// empty when the last attempt itself made progress.
+func (p Policy) row(earlier []Past, last Past) []Past {
+	if p.progressed(earlier, last) {
+		return nil
+	}
+	for i := len(earlier) - 1; i > 0; i-- {
+		if p.progressed(earlier[:i], earlier[i]) {
+			return earlier[i:]
+		}
+	}
+	return earlier
+}
+
+// progressed reports whether an attempt came further than those before it.
+func (p Policy) progressed(earlier []Past, last Past) bool {
+	if p.Checkpoints {
+		return newer(last.From, last.Saved)
+	}
+	best := int64(-1)
+	for _, before := range earlier {
+		best = max(best, before.Step)
+	}
+	return last.Step > best
+}
+
+// newer reports whether checkpoint b is an advance over a: by their steps when
+// both names tell one, else by their times.
+func newer(a, b *job.Checkpoint) bool {
+	switch {
+	case b == nil:
+		return false
+	case a == nil:
+		return true
+	case a.Step >= 0 && b.Step >= 0:
+		return b.Step > a.Step
+	}
+	return b.Time.After(a.Time)
+}
+
+// same reports whether two causes are one root cause, on the same artefact
+// unless a single retry is all that its action allows.
+func same(a, b job.Cause, action job.Action) bool {
+	return category(a) == category(b) && a.Signature == b.Signature &&
+		(action == job.RetryOnce || a.Artefact == b.Artefact)
+}
+
+// exclude returns what the cause names as its culprit: the GPU, or where no
+// GPU is at fault and there is another host, the host.
+func (p Policy) exclude(last Past) job.Excluded {
+	gpu := last.Cause.Artefact
+	switch category(last.Cause) {
+	case job.CUDAFailure, job.CUDAInit, job.GPUHardware:
+		if isDevice(gpu) || slices.Contains(last.Devices, gpu) {
+			return job.Excluded{Devices: []string{gpu}}
+		}
+		if len(last.Devices) > 0 {
+			return job.Excluded{Devices: slices.Clone(last.Devices)}
+		}
+	}
+	if p.Elsewhere && last.Cause.Host != "" {
+		return job.Excluded{Hosts: []string{last.Cause.Host}}
+	}
+	return job.Excluded{}
+}
+
+// isDevice reports whether text has the form of NVIDIA's GPU and MIG UUIDs.
+func isDevice(text string) bool {
+	return strings.HasPrefix(text, "GPU-") || strings.HasPrefix(text, "MIG-")
+}
+
+func backoff(what job.Category, failuresBefore int) time.Duration {
+	if what == job.PortInUse {
+		return BackoffPort
+	}
+	wait := BackoffBase
+	for range failuresBefore {
+		if wait >= BackoffCap {
+			break
+		}
+		wait *= 2
+	}
+	return min(wait, BackoffCap)
+}
+
+// category returns the category of a cause, Unknown where none was found.
+func category(c job.Cause) job.Category {
+	if c.Category == "" {
+		return job.Unknown
+	}
+	return c.Category
+}
+
+func signature(c job.Cause) string {
+	if c.Signature == "" {
+		return string(category(c))
+	}
+	return c.Signature
+}
+
+func stop(format string, args ...any) job.Verdict {
+	return job.Verdict{Action: job.Stop, Reason: fmt.Sprintf(format, args...)}
+}
+
+func spent(format string, args ...any) job.Verdict {
+	v := stop(format, args...)
+	v.Budget = true
+	return v
+}
+
+func spentReason(retries int) string {
+	switch retries {
+	case 0:
+		return "no restarts are allowed (retries is 0)"
+	case 1:
+		return "1 restart without progress is spent"
+	}
+	return fmt.Sprintf("%d restarts without progress are spent", retries)
+}
+
+func without(e job.Excluded) string {
+	if e.Empty() {
+		return ""
+	}
+	return " without " + strings.Join(append(slices.Clone(e.Hosts), e.Devices...), ", ")
+}
