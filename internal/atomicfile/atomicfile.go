@@ -1,0 +1,82 @@
+// Package atomicfile replaces a file whole or not at all: whoever reads the
+// path sees the old content or the new, also after a power loss.
+package atomicfile
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+)
+
+// WriteFile replaces the file at path by data, with exactly the permissions
+// perm (the umask is not applied). See Write.
+func WriteFile(path string, data []byte, perm fs.FileMode) error {
+	return Write(path, perm, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
+}
+
+// Write replaces the file at path by what fill writes. The new content is
+// gathered in a temporary file of the same directory, named ".NAME.*.tmp",
+// forced to the disk and renamed over path; then the directory is forced to the
+// disk too. Where anything before the rename fails, path is as it was and the
+// temporary file is gone. A symbolic link at path is replaced, not followed.
+// fill is called once; its error is returned.
+func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error) {
+	dir, base := filepath.Split(path)
+	if dir == "" {
+		dir = "."
+	}
+	// A name may have 255 bytes, of which the random part needs some.
+	temp, err := os.CreateTemp(dir, "."+base[:min(len(base), 200)]+".*.tmp")
+	if err != nil {
+		return fmt.Errorf("cannot write %q: %w", path, err)
+	}
+	renamed := false
+	defer func() {
+		if !renamed { // also when fill panics
+			temp.Close() // a second Close only fails
+			os.Remove(temp.Name())
+		}
+		if err != nil {
+			err = fmt.Errorf("cannot write %q: %w", path, err)
+		}
+	}()
+	if err := fill(temp); err != nil {
+		return err
+	}
+	if err := temp.Chmod(perm); err != nil {
+		return err
+	}
+	if err := temp.Sync(); err != nil {
+		return err
+	}
+	if err := temp.Close(); err != nil {
+		return err
+	}
+	if err := os.Rename(temp.Name(), path); err != nil {
+		return err
+	}
+	renamed = true
+	return SyncDir(dir)
+}
+
+// SyncDir forces the names in dir to the disk, so that a file that was created
+// or renamed in it is there after a power loss. File systems that cannot do so
+// for a directory are left alone.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	err = d.Sync()
+	if errors.Is(err, syscall.EINVAL) || errors.Is(err, errors.ErrUnsupported) {
+		err = nil
+	}
+	return errors.Join(err, d.Close())
+}
