@@ -1,0 +1,65 @@
+package screen
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Say shows gangrun's own words on Err, each line of them after "gangrun: ".
+// Like Output it waits for a terminal that is stopped; unlike Output it cannot
+// return an error, which the next call that can returns.
+func (s *Screen) Say(format string, args ...any) {
+	s.own("", "", fmt.Sprintf(format, args...))
+}
+
+// Error shows text on Err after "gangrun: error: ", the label in red.
+func (s *Screen) Error(text string) { s.own("error:", "1;31", text) }
+
+// Hint shows text on Err after "gangrun: hint: ".
+func (s *Screen) Hint(text string) { s.own("hint:", "36", text) }
+
+// own shows the lines of text after "gangrun: " and the label.
+func (s *Screen) own(label, sgr, text string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	head := "gangrun:"
+	if label != "" && s.err.Color {
+		label = "\x1b[" + sgr + "m" + label + resetStyle
+	}
+	if label != "" {
+		head += " " + label
+	}
+	s.begin(&s.err)
+	s.err.finish()
+	for line := range strings.SplitSeq(strings.TrimSuffix(plain(text), "\n"), "\n") {
+		s.err.buf = append(s.err.buf, head...)
+		if line != "" {
+			s.err.buf = append(append(s.err.buf, ' '), line...)
+		}
+		s.err.buf = append(s.err.buf, '\n')
+	}
+	s.show()
+}
+
+// plain returns s with newlines, tabs and visible text only.
+func plain(s string) string {
+	var c scanner
+	var t plainText
+	c.feed([]byte(s), &t)
+	c.end(&t)
+	return string(t)
+}
+
+// oneLine is plain, with blanks in place of newlines and tabs.
+func oneLine(s string) string {
+	return strings.NewReplacer("\n", " ", "\t", " ").Replace(strings.TrimSpace(plain(s)))
+}
+
+// plainText is a listener that keeps the text.
+type plainText []byte
+
+func (t *plainText) text(run []byte) { *t = append(*t, run...) }
+func (t *plainText) newline()        { *t = append(*t, '\n') }
+func (t *plainText) home()           {}
+func (t *plainText) back(int)        {}
+func (t *plainText) sgr([]byte)      {}

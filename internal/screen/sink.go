@@ -1,0 +1,79 @@
+package screen
+
+import (
+	"io"
+	"os"
+
+	"golang.org/x/term"
+)
+
+// Stream is one of the two places that a Screen writes to.
+type Stream struct {
+	// W takes the bytes.
+	W io.Writer
+	// Terminal says that W is a terminal on which the cursor can be moved.
+	Terminal bool
+	// Color lets colours through and colours the prefix.
+	Color bool
+	// Size returns the terminal's columns and lines; nil stands for 80 by 24,
+	// as does a size that is not positive.
+	Size func() (cols, lines int)
+}
+
+// FileStream returns the Stream for f, such as os.Stdout, as far as the file
+// and the environment tell: it is a terminal if f is one and TERM is neither
+// empty nor "dumb", and has colour if in addition NO_COLOR is unset or empty
+// (https://no-color.org).
+func FileStream(f *os.File, getenv func(string) string) Stream {
+	fd := int(f.Fd())
+	t := getenv("TERM")
+	tty := term.IsTerminal(fd) && t != "" && t != "dumb"
+	return Stream{
+		W:        f,
+		Terminal: tty,
+		Color:    tty && getenv("NO_COLOR") == "",
+		Size: func() (int, int) {
+			cols, lines, err := term.GetSize(fd)
+			if err != nil {
+				return 0, 0
+			}
+			return cols, lines
+		},
+	}
+}
+
+// sink is a Stream with what is still to be written to it.
+type sink struct {
+	Stream
+	buf  []byte
+	open *source // whose unfinished line is the last thing written
+	dead bool    // a write failed, all else is dropped
+}
+
+// finish ends a line that a source has left unfinished.
+func (k *sink) finish() {
+	if k.open == nil {
+		return
+	}
+	k.buf = append(k.buf, '\n')
+	k.open.broken = true
+	k.open = nil
+}
+
+// drain writes the buffer; it returns an error only the first time.
+func (k *sink) drain() error {
+	if len(k.buf) == 0 {
+		return nil
+	}
+	p := k.buf
+	k.buf = k.buf[:0]
+	if k.dead {
+		return nil
+	}
+	n, err := k.W.Write(p)
+	if err == nil && n < len(p) {
+		err = io.ErrShortWrite
+	}
+	k.dead = err != nil
+	return err
+}
