@@ -1,0 +1,251 @@
+// Package curve reads how far a training job is, and how its loss goes, from
+// the lines that it prints. It is pure: it looks at nothing but the line.
+package curve
+
+import (
+	"bytes"
+	"math"
+	"strconv"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// longest is how much of a line is looked at, in bytes: its end.
+const longest = 4 << 10
+
+// Parse reports how far a line of output says that the job is, and whether it
+// says so at all. It knows "step 21/300 loss 0.12" and its many relatives,
+// tqdm, Keras and rich progress bars, dictionaries as the Hugging Face Trainer
+// prints them, and JSON.
+//
+// Step is the first of these that the line names: a step or iteration, the
+// count of a bar or of "[12/500]", a batch, an epoch. So a trainer that counts
+// steps within an epoch, or prints epochs alone, is reported as it counts; a
+// part of an epoch is rounded down. Total is the total of that same count.
+//
+// What is no training is no progress: validation, downloads, resuming,
+// numbered prose ("Step 1: install"), tracebacks, configuration.
+//
+// Of a line with carriage returns the last part counts, as on a terminal, and
+// of a very long line the last 4 KiB. Most lines are dismissed after one look
+// at each byte.
+func Parse(line []byte) (job.Progress, bool) {
+	line = bytes.TrimRight(line, "\r\n \t")
+	if len(line) > longest {
+		line = line[len(line)-longest:]
+		if i := bytes.IndexByte(line, ' '); i >= 0 {
+			line = line[i:] // not in the middle of a word
+		}
+	}
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
+		line = line[i+1:]
+	}
+	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
+		return job.Progress{}, false
+	}
+	var buf [longest]byte
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none}
+	s.scan()
+	return s.progress()
+}
+
+// promising reports whether a line holds a digit and the mark of any count:
+// "step", "epoch", "iter", "batch", or what bars and brackets begin with. It
+// must be cheap and may say yes too often.
+func promising(line []byte) bool {
+	digit, mark := false, false
+	for i, c := range line {
+		switch marks[c] {
+		case 0:
+			continue
+		case 1:
+			digit = true
+		case 2:
+			mark = true
+		case 3:
+			mark = mark || around(line, i)
+		}
+		if digit && mark {
+			return true
+		}
+	}
+	return false
+}
+
+// marks: 1 a digit, 2 a byte that only progress lines are full of, 3 a letter
+// or sign whose neighbours decide.
+var marks = func() (m [256]byte) {
+	for c := '0'; c <= '9'; c++ {
+		m[c] = 1
+	}
+	m[0xE2] = 2 // first byte of the signs that bars are drawn with
+	for _, c := range "pPtT%[" {
+		m[c] = 3
+	}
+	return m
+}()
+
+func around(line []byte, i int) bool {
+	at := func(d int) byte {
+		if j := i + d; j >= 0 && j < len(line) {
+			return line[j] | 0x20 // lower case; other bytes do not become letters that matter
+		}
+		return 0
+	}
+	switch line[i] {
+	case 'p', 'P':
+		return at(-1) == 'e' && (at(-2) == 't' || at(1) == 'o') // stEP, EPoch
+	case 't', 'T':
+		return at(-1) == 'i' && at(1) == 'e' || at(-1) == 'a' && at(1) == 'c' || // ITEr, bATCh
+			at(-1) == 'i' && i+2 < len(line) && line[i+1] == ' ' && line[i+2] == '[' // 45it [
+	case '%':
+		return i+1 < len(line) && line[i+1] == '|'
+	default: // [
+		if i+1 == len(line) {
+			return false
+		}
+		c := line[i+1]
+		return c == ' ' || c == '=' || c == '>' || c == '.' || isDigit(c)
+	}
+}
+
+// plain appends text without terminal escapes and backspaces, in lower case.
+func plain(out, text []byte) []byte {
+	for i := 0; i < len(text); i++ {
+		c := text[i]
+		switch {
+		case c == 0x1b && i+1 < len(text) && text[i+1] == '[':
+			for i += 2; i < len(text) && (text[i] < '@' || text[i] > '~'); i++ {
+			}
+		case c == 0x1b || c == '\b':
+		case c >= 'A' && c <= 'Z':
+			out = append(out, c|0x20)
+		default:
+			out = append(out, c)
+		}
+	}
+	return out
+}
+
+func isDigit(c byte) bool  { return c >= '0' && c <= '9' }
+func isLetter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c == '_' }
+
+// count is "12" or "12/500" in a line.
+type count struct {
+	at, total int64
+	end       int // index after it
+}
+
+var none = count{at: -1}
+
+func (c count) found() bool { return c.at >= 0 }
+
+// progress weighs what the scan found.
+func (s *scanner) progress() (job.Progress, bool) {
+	if s.refused {
+		return job.Progress{}, false
+	}
+	p := job.Progress{Epoch: -1}
+	if s.epoch.found() {
+		p.Epoch = s.epoch.at
+	}
+	use := none
+	switch {
+	case s.step.found():
+		use = s.step
+	case s.bar.found():
+		use = s.bar
+	case s.bracket.found() && (s.metric || s.epoch.found() || s.alone()):
+		use = s.bracket
+	case s.batch.found():
+		use = s.batch
+	case s.epoch.found() && (s.metric || !s.dictionary()):
+		use = s.epoch
+	}
+	if !use.found() || !s.metric && !s.bar.found() && s.prose(use.end) {
+		return job.Progress{}, false
+	}
+	p.Step, p.Total = use.at, use.total
+	if s.loss.found && !math.IsNaN(s.loss.value) && !math.IsInf(s.loss.value, 0) {
+		loss := s.loss.value
+		p.Loss = &loss
+	}
+	return p, true
+}
+
+// alone reports whether the bracket is the whole line.
+func (s *scanner) alone() bool {
+	rest := bytes.TrimSpace(s.text)
+	return len(rest) > 0 && rest[0] == '[' && len(bytes.TrimRight(s.text, " \t")) == s.bracket.end
+}
+
+// dictionary reports whether the line is a dictionary: without a metric it is
+// likelier somebody's configuration.
+func (s *scanner) dictionary() bool { return bytes.IndexByte(s.text, '{') >= 0 }
+
+// prose reports whether a count is followed like a heading: "1: loading",
+// "2/5 : RUN", "3) check", "1 - unpack".
+func (s *scanner) prose(i int) bool {
+	t := s.text
+	for i < len(t) && t[i] == ' ' {
+		i++
+	}
+	if i >= len(t) || bytes.IndexByte([]byte(":-.)"), t[i]) < 0 {
+		return false
+	}
+	for i++; i < len(t) && t[i] == ' '; i++ {
+	}
+	return i < len(t) && isLetter(t[i])
+}
+
+// number reads an unsigned decimal number at i: digits, groups of a thousand,
+// a fraction, an exponent. The index is the one after it.
+func number(t []byte, i int) (float64, int, bool) {
+	start := i
+	for i < len(t) && isDigit(t[i]) {
+		i++
+	}
+	if i == start || i-start > 18 {
+		return 0, i, false
+	}
+	if i-start <= 3 && grouped(t, i) {
+		value := float64(0)
+		for j := start; ; j++ {
+			switch {
+			case j < len(t) && isDigit(t[j]):
+				value = value*10 + float64(t[j]-'0')
+			case j < len(t) && t[j] == ',' && grouped(t, j):
+			default:
+				return value, j, true
+			}
+		}
+	}
+	if i+1 < len(t) && t[i] == '.' && isDigit(t[i+1]) {
+		for i++; i < len(t) && isDigit(t[i]); i++ {
+		}
+	}
+	if i+1 < len(t) && t[i]|0x20 == 'e' {
+		j := i + 1
+		if t[j] == '+' || t[j] == '-' {
+			j++
+		}
+		if j < len(t) && isDigit(t[j]) {
+			for i = j; i < len(t) && isDigit(t[i]); i++ {
+			}
+		}
+	}
+	value, err := strconv.ParseFloat(string(t[start:i]), 64)
+	return value, i, err == nil
+}
+
+// grouped reports whether a group of exactly three digits follows at i, as in
+// "1,234": the last one before a blank, a slash or the end.
+func grouped(t []byte, i int) bool {
+	for i+3 < len(t) && t[i] == ',' && isDigit(t[i+1]) && isDigit(t[i+2]) && isDigit(t[i+3]) {
+		i += 4
+		if i == len(t) || t[i] == ' ' || t[i] == '/' {
+			return true
+		}
+	}
+	return false
+}

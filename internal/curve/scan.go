@@ -1,0 +1,333 @@
+package curve
+
+import (
+	"bytes"
+	"strings"
+)
+
+// scanner goes over a line once and notes every count that may tell progress,
+// the first of each kind.
+type scanner struct {
+	text                             []byte // plain, lower case
+	step, epoch, batch, bar, bracket count
+	loss                             struct {
+		found, plain bool // plain: the loss itself, no part of it
+		value        float64
+	}
+	metric  bool // a loss, rate or accuracy with its value is there
+	refused bool // the line tells of something else
+}
+
+func (s *scanner) scan() {
+	var before string // the word before
+	for i := 0; i < len(s.text); {
+		switch c := s.text[i]; {
+		case isLetter(c):
+			end := i + 1
+			for end < len(s.text) && (isLetter(s.text[end]) || isDigit(s.text[end])) {
+				end++
+			}
+			word := string(s.text[i:end])
+			glued := i > 0 && (s.text[i-1] == '-' || s.text[i-1] == '.')
+			if glued {
+				before = ""
+			}
+			i = s.word(before, word, end, i > 0 && s.text[i-1] == '/')
+			before = word
+		case isDigit(c):
+			i = s.digits(i)
+		case c == '[':
+			i = s.open(i)
+		default:
+			i++
+		}
+		if s.refused {
+			return
+		}
+	}
+}
+
+// word handles an identifier and returns where to go on. A path's part, that
+// is one after a slash, is a count only where it is a metric's name, as in
+// "trainer/global_step".
+func (s *scanner) word(before, word string, end int, slash bool) int {
+	counted := s.step.found() || s.epoch.found() || s.bar.found()
+	switch {
+	case !counted && elsewhere(word):
+		s.refused = true
+		return end
+	case strings.HasSuffix(word, "loss"):
+		if _, _, ok := s.measure(end); ok && !validation[before] && !validation[first(word)] {
+			s.noteLoss(word, end)
+		}
+	case measured[word]:
+		if _, _, ok := s.measure(end); ok {
+			s.metric = true
+		}
+	}
+	var into *count
+	switch word {
+	case "step", "iter", "iteration", "global_step", "train_step", "training_step", "current_step", "cur_step",
+		"global_iter", "train_iter", "current_iter", "cur_iter", "iter_num":
+		into = &s.step
+	case "epoch", "train_epoch", "current_epoch", "cur_epoch":
+		into = &s.epoch
+	case "batch", "minibatch":
+		into = &s.batch
+	default:
+		return end
+	}
+	if into.found() || slash && !strings.Contains(word, "_step") || notProgress[before] || validation[before] {
+		return end
+	}
+	c, ok := s.count(end, into == &s.epoch)
+	if !ok {
+		return end
+	}
+	*into = c
+	return c.end
+}
+
+func first(word string) string {
+	head, _, _ := strings.Cut(word, "_")
+	return head
+}
+
+// notProgress are words after which a step or an epoch is not the present one.
+var notProgress = set("per each every max maximum min total num number last best next until since unix from warmup save log eval")
+
+var validation = set("val valid validation eval evaluation evaluating test testing dev predict predicting sanity")
+
+// measured are names that stand beside a count only in training.
+var measured = set("lr learning_rate acc accuracy ppl perplexity grad_norm eta mfu loss_scale time top1 " +
+	"acc1 throughput reward mae mse rmse bleu f1 train_acc train_accuracy")
+
+func set(words string) map[string]bool {
+	m := map[string]bool{}
+	for _, w := range strings.Fields(words) {
+		m[w] = true
+	}
+	return m
+}
+
+// elsewhere reports whether a word that comes before any count says that the
+// line is about something other than a step that was taken.
+func elsewhere(word string) bool {
+	switch word {
+	case "traceback", "error", "exception", "warning", "usage", "loading", "loaded", "load", "fetching", "generating",
+		"tokenizing", "extracting", "skipping", "sanity", "validation", "validating", "evaluating", "evaluation", "predicting", "testing":
+		return true
+	}
+	for _, head := range [...]string{"resum", "restor", "reload", "download", "upload", "preprocess"} {
+		if strings.HasPrefix(word, head) {
+			return true
+		}
+	}
+	return len(word) > 5 && (strings.HasSuffix(word, "error") || strings.HasSuffix(word, "exception") || strings.HasSuffix(word, "warning"))
+}
+
+// count reads what follows a count's name at i: ": 12", "=12", " [12/500]",
+// "': 12", "   10/  500000", "12 of 300".
+func (s *scanner) count(i int, part bool) (count, bool) {
+	t := s.text
+	for signs := 0; i < len(t) && bytes.IndexByte([]byte(" \t:='\"#["), t[i]) >= 0; i++ {
+		if t[i] == ':' || t[i] == '=' {
+			if signs++; signs > 1 {
+				return none, false
+			}
+		}
+	}
+	assigned := i > 2 && t[i-1] == ' ' && t[i-2] == '='
+	start := i
+	value, i, ok := number(t, i)
+	if !ok || value > 1e15 || !part && value != float64(int64(value)) {
+		return none, false
+	}
+	c := count{at: int64(value), end: i}
+	if total, end, ok := s.total(i); ok {
+		c.total, c.end = total, end
+	} else if !s.boundary(i) {
+		return none, false
+	}
+	if assigned && c.end == len(t) && bytes.HasPrefix(t, []byte("    ")) && !bytes.ContainsAny(t[4:start], ",:") {
+		return none, false // a line of source code
+	}
+	return c, true
+}
+
+// total reads "/500" or " of 500" at i.
+func (s *scanner) total(i int) (int64, int, bool) {
+	t := s.text
+	skip := func() {
+		for i < len(t) && (t[i] == ' ' || t[i] == '\'' || t[i] == '"') {
+			i++
+		}
+	}
+	skip()
+	switch {
+	case i < len(t) && t[i] == '/':
+		i++
+	case bytes.HasPrefix(t[i:], []byte("of ")):
+		i += 3
+	default:
+		return 0, i, false
+	}
+	skip()
+	value, i, ok := number(t, i)
+	if !ok || value > 1e15 || value != float64(int64(value)) || !s.boundary(i) {
+		return 0, i, false
+	}
+	return int64(value), i, true
+}
+
+// boundary reports whether a number may end at i: not inside a file name, a
+// unit, a version, a date or a time.
+func (s *scanner) boundary(i int) bool {
+	t := s.text
+	if i >= len(t) {
+		return true
+	}
+	switch t[i] {
+	case ' ', '\t', ',', ';', '|', ')', ']', '}', '\'', '"':
+		return true
+	case ':', '.':
+		return i+1 >= len(t) || t[i+1] == ' ' || t[i+1] == '\t'
+	}
+	return false
+}
+
+// digits handles a number that no name introduces: the count of a bar.
+func (s *scanner) digits(i int) int {
+	t, start := s.text, i
+	at, end, ok := number(t, i)
+	if !ok {
+		return max(end, i+1)
+	}
+	if bytes.HasPrefix(t[end:], []byte("it [")) && (start == 0 || t[start-1] == ' ' || t[start-1] == '\r') && s.trainingBar(end+4) {
+		s.noteBar(count{at: int64(at), end: end}) // tqdm that knows no total
+		return end + 4
+	}
+	c, ok := s.fraction(i)
+	if !ok {
+		return end
+	}
+	rest := t[c.end:]
+	bar := bytes.HasPrefix(rest, []byte(" [=")) || bytes.HasPrefix(rest, []byte(" [>")) || bytes.HasPrefix(rest, []byte(" [.")) || // Keras
+		bytes.HasPrefix(rest, []byte(" \xe2\x94\x81")) && bytes.Contains(rest, []byte("/step")) || // Keras 3
+		s.afterBar(start) && len(rest) > 1 && rest[0] == ' ' && s.trainingBar(c.end+1)
+	if bar {
+		s.noteBar(c)
+	}
+	return c.end
+}
+
+// fraction reads "12/500" at i, both whole numbers.
+func (s *scanner) fraction(i int) (count, bool) {
+	at, end, ok := number(s.text, i)
+	if !ok || at > 1e15 || at != float64(int64(at)) {
+		return none, false
+	}
+	total, end, ok := s.total(end)
+	return count{at: int64(at), total: total, end: end}, ok
+}
+
+// afterBar reports whether a bar was drawn just before i, by tqdm or rich.
+func (s *scanner) afterBar(i int) bool {
+	before := bytes.TrimRight(s.text[:i], " ")
+	switch {
+	case bytes.HasSuffix(before, []byte("|")):
+		return bytes.Contains(before, []byte("%|"))
+	case len(before) >= 3:
+		sign := string(before[len(before)-3:])
+		return sign == "━" || sign == "╸" || sign == "╺"
+	}
+	return false
+}
+
+// trainingBar reports whether what follows a bar's count is the time and rate
+// of steps, not of bytes, files or examples.
+func (s *scanner) trainingBar(i int) bool {
+	rest := s.text[min(i, len(s.text)):]
+	for _, rate := range [...]string{"it/s", "s/it", "step/s", "steps/s", "s/step", "batch/s", "batches/s", "s/batch", "iter/s", "s/iter"} {
+		if j := bytes.Index(rest, []byte(rate)); j > 0 && (isDigit(rest[j-1]) || rest[j-1] == '?' || rest[j-1] == ' ') {
+			return true
+		}
+	}
+	return false
+}
+
+func (s *scanner) noteBar(c count) {
+	if !s.bar.found() {
+		s.bar = c
+	}
+}
+
+// open handles a bracket: "[12/500]", "[ 640/60000 (1%)]".
+func (s *scanner) open(i int) int {
+	t := s.text
+	j := i + 1
+	for j < len(t) && t[j] == ' ' {
+		j++
+	}
+	if j >= len(t) || !isDigit(t[j]) {
+		return i + 1
+	}
+	slash := bytes.IndexByte(t[j:], '/')
+	c, ok := s.fraction(j)
+	if !ok || slash < 0 || slash+1 < len(t)-j && t[j+slash+1] == '0' { // [12/05 is a date
+		return i + 1
+	}
+	end := c.end
+	if rest := t[end:]; bytes.HasPrefix(rest, []byte(" (")) {
+		if k := bytes.Index(rest, []byte("%)")); k > 0 && k < 10 {
+			end += k + 2
+		}
+	}
+	for end < len(t) && t[end] == ' ' {
+		end++
+	}
+	if end >= len(t) || t[end] != ']' {
+		return i + 1
+	}
+	if c.end = end + 1; !s.bracket.found() {
+		s.bracket = c
+	}
+	return c.end
+}
+
+// measure reads the value of a metric after its name.
+func (s *scanner) measure(i int) (float64, int, bool) {
+	t := s.text
+	for n := 0; i < len(t) && n < 12 && bytes.IndexByte([]byte(" \t:='\"|(["), t[i]) >= 0; n++ {
+		i++
+	}
+	if bytes.HasPrefix(t[i:], []byte("tensor(")) {
+		i += len("tensor(")
+	}
+	sign := 1.0
+	if i < len(t) && t[i] == '-' {
+		sign = -1
+		i++
+	}
+	if bytes.HasPrefix(t[i:], []byte("nan")) || bytes.HasPrefix(t[i:], []byte("inf")) {
+		return 0, i, true
+	}
+	value, end, ok := number(t, i)
+	return sign * value, end, ok
+}
+
+// noteLoss keeps the loss of the line: the plain or whole one where there is
+// one, else the first part of it.
+func (s *scanner) noteLoss(word string, end int) {
+	s.metric = true
+	whole := word == "loss" || word == "train_loss" || word == "training_loss" || word == "total_loss" || word == "avg_loss" || word == "lm_loss"
+	if s.loss.plain || s.loss.found && !whole {
+		return
+	}
+	value, stop, _ := s.measure(end)
+	if bytes.HasPrefix(s.text[stop:], []byte("nan")) || bytes.HasPrefix(s.text[stop:], []byte("inf")) {
+		s.loss.found, s.loss.plain = false, whole
+		return
+	}
+	s.loss.found, s.loss.plain, s.loss.value = true, whole, value
+}
