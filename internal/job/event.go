@@ -23,7 +23,7 @@ const (
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
 	KindNote       Kind = "note"        // Text: what the user should know
-	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text
+	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 )
 
@@ -56,6 +56,8 @@ type Event struct {
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	// ExitWhy says what ExitCode tells, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
+	// Hint says what to do about Text.
+	Hint string `json:"hint,omitempty"`
 }
 
 // Controller is the process that stays with a run, told exactly enough to see
