@@ -1,0 +1,113 @@
+package agent
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// cgroup is a control group of the ranks of one host, where the system lets
+// this user make one: the kernel then kills a whole fork bomb at once
+// (cgroup.kill). Without one, ending descendants one by one has to do.
+type cgroup struct {
+	path string
+	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
+}
+
+// newCgroup makes a cgroup for the agent with that PID below this process's own
+// one in the version 2 hierarchy, or returns nil where that is not possible.
+func newCgroup(pid int) *cgroup {
+	path := cgroupPath(pid)
+	if path == "" || os.Mkdir(path, 0o755) != nil {
+		return nil
+	}
+	if group := openCgroup(pid); group != nil {
+		return group
+	}
+	_ = os.Remove(path)
+	return nil
+}
+
+// openCgroup opens the cgroup of the agent with that PID; nil if there is none
+// that can be killed (cgroup.kill came with Linux 5.14).
+func openCgroup(pid int) *cgroup {
+	path := cgroupPath(pid)
+	if path == "" {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(path, "cgroup.kill")); err != nil {
+		return nil
+	}
+	dir, err := os.Open(path)
+	if err != nil {
+		return nil
+	}
+	return &cgroup{path, dir}
+}
+
+// cgroupPath returns where the cgroup of the agent with that PID is or would
+// be, "" when there is no version 2 hierarchy.
+func cgroupPath(pid int) string {
+	mounts, err := os.Open("/proc/self/mountinfo")
+	if err != nil {
+		return ""
+	}
+	defer mounts.Close()
+	own, err := os.ReadFile("/proc/self/cgroup")
+	if err != nil {
+		return ""
+	}
+	root := cgroup2Mount(bufio.NewScanner(mounts))
+	sub, ok := cgroup2Path(string(own))
+	if root == "" || !ok {
+		return ""
+	}
+	return filepath.Join(root, sub, fmt.Sprintf("gangrun-%d", pid))
+}
+
+// cgroup2Mount finds where the version 2 hierarchy is mounted; "" if nowhere.
+// See proc_pid_mountinfo(5): the type follows a lone hyphen.
+func cgroup2Mount(lines *bufio.Scanner) string {
+	for lines.Scan() {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		if fields := strings.Fields(before); ok && strings.HasPrefix(after, "cgroup2 ") && len(fields) >= 5 {
+			return fields[4]
+		}
+	}
+	return ""
+}
+
+// cgroup2Path finds the path of the process in the version 2 hierarchy.
+func cgroup2Path(own string) (string, bool) {
+	for line := range strings.Lines(own) {
+		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
+			return path, true
+		}
+	}
+	return "", false
+}
+
+// fd returns the descriptor to fork into, and whether there is one.
+func (c *cgroup) fd() (int, bool) {
+	if c == nil {
+		return -1, false
+	}
+	return int(c.dir.Fd()), true
+}
+
+// kill kills every process in the group.
+func (c *cgroup) kill() {
+	if c != nil {
+		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the scan follows anyway
+	}
+}
+
+// close removes the group, which must be empty.
+func (c *cgroup) close() {
+	if c != nil {
+		_ = c.dir.Close()
+		_ = os.Remove(c.path)
+	}
+}

@@ -1,0 +1,200 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// children starts and reaps every process below this agent, adopted orphans
+// included. It is the only caller of wait in the process.
+type children struct {
+	fork chan forkRequest
+	done chan struct{} // closed by close
+	wg   sync.WaitGroup
+
+	mu     sync.Mutex
+	live   map[int]*child // by PID, until reaped
+	none   bool           // the kernel says that there is no child at all
+	change chan struct{}  // closed and replaced when none changes
+}
+
+type child struct {
+	pid    int
+	exited chan struct{} // closed once status and when are set
+	status unix.WaitStatus
+	when   time.Time
+}
+
+type forkRequest struct {
+	path  string
+	argv  []string
+	attr  *syscall.ProcAttr
+	reply chan forkReply
+}
+
+type forkReply struct {
+	child *child
+	err   error
+}
+
+// newChildren makes this process a subreaper and starts the two goroutines
+// that fork and reap; close ends and waits for them.
+func newChildren() (*children, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become a subreaper: %w", err)
+	}
+	c := &children{
+		fork:   make(chan forkRequest),
+		done:   make(chan struct{}),
+		live:   map[int]*child{},
+		none:   true,
+		change: make(chan struct{}),
+	}
+	c.wg.Add(2)
+	go c.forker()
+	go c.reaper()
+	return c, nil
+}
+
+// start forks and executes a program. The attributes' Sys must not be nil.
+func (c *children) start(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+	request := forkRequest{path, argv, attr, make(chan forkReply, 1)}
+	select {
+	case c.fork <- request:
+	case <-c.done:
+		return nil, errors.New("the agent is ending")
+	}
+	reply := <-request.reply
+	return reply.child, reply.err
+}
+
+// forker does every fork on one thread that lives as long as the agent:
+// PR_SET_PDEATHSIG, which ends a rank with its agent, fires when the thread
+// that forked it ends.
+func (c *children) forker() {
+	defer c.wg.Done()
+	runtime.LockOSThread()
+	for {
+		select {
+		case r := <-c.fork:
+			// The lock keeps the reaper from reaping a PID that is not in live yet.
+			c.mu.Lock()
+			pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
+			var ch *child
+			if err == nil {
+				ch = &child{pid: pid, exited: make(chan struct{})}
+				c.live[pid] = ch
+				c.setNone(false)
+			}
+			c.mu.Unlock()
+			r.reply <- forkReply{ch, err}
+		case <-c.done:
+			return // the thread ends with the goroutine, locked as it is
+		}
+	}
+}
+
+// setNone is called with the lock held.
+func (c *children) setNone(none bool) {
+	if c.none != none {
+		c.none = none
+		close(c.change)
+		c.change = make(chan struct{})
+	}
+}
+
+// reaper waits for whatever child ends next.
+func (c *children) reaper() {
+	defer c.wg.Done()
+	for {
+		var info unix.Siginfo
+		// WNOWAIT leaves the zombie, so that its PID stays taken until the lock is
+		// held: signal never hits a PID that has been given to somebody else.
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		now := time.Now()
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.ECHILD:
+			if !c.idle() {
+				return
+			}
+			continue
+		case err != nil:
+			panic("waitid: " + err.Error()) // not possible with these arguments
+		}
+		c.reap(now)
+	}
+}
+
+// idle waits until there is a child again; false when the agent is ending.
+func (c *children) idle() bool {
+	c.mu.Lock()
+	// A fork between waitid and here is seen in live.
+	c.setNone(len(c.live) == 0)
+	none, change := c.none, c.change
+	c.mu.Unlock()
+	if !none {
+		return true
+	}
+	select {
+	case <-change:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+func (c *children) reap(now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if ch := c.live[pid]; ch != nil {
+			delete(c.live, pid)
+			ch.status, ch.when = status, now
+			close(ch.exited)
+		}
+	}
+}
+
+// signal sends to the process group that ch leads, if ch has not been reaped.
+func (c *children) signal(ch *child, sig unix.Signal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live[ch.pid] == ch {
+		_ = unix.Kill(-ch.pid, sig) // ESRCH: the group is gone, which is the aim
+	}
+}
+
+// empty returns whether there is no child at all, and so no descendant, and a
+// channel that is closed when that changes.
+func (c *children) empty() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.none, c.change
+}
+
+// close ends the goroutines. All children must be gone: the reaper cannot be
+// woken from a wait for one that lives.
+func (c *children) close() {
+	close(c.done)
+	c.wg.Wait()
+}
+
+// devNull opens /dev/null for the standard streams of helpers.
+func devNull() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_RDWR, 0) }

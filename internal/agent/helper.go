@@ -1,0 +1,87 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of a helper process.
+const (
+	helperTime  = 10 * time.Second
+	helperBytes = 1 << 20
+)
+
+// run runs a helper to its end with stdin as its input, within helperTime, and
+// returns the first helperBytes of its standard output. A code other than 0 is
+// an error, returned beside the output.
+func (c *children) run(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte) (out []byte, err error) {
+	ctx, cancel := context.WithTimeout(ctx, helperTime)
+	defer cancel()
+	in, err := memFile(stdin)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	null, err := devNull()
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer r.Close()
+	ch, err := c.start(path, argv, &syscall.ProcAttr{
+		Dir: dir, Env: env, Files: []uintptr{in.Fd(), w.Fd(), null.Fd()},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	_ = w.Close()
+	if err != nil {
+		return nil, err
+	}
+	read := make(chan error, 1)
+	go func() {
+		var err error
+		out, err = io.ReadAll(io.LimitReader(r, helperBytes))
+		read <- err
+	}()
+	select {
+	case <-ch.exited:
+	case <-ctx.Done():
+		c.signal(ch, unix.SIGKILL)
+		<-ch.exited
+	}
+	// What it left behind may hold the pipe: reading ends with it all the same.
+	_ = r.SetReadDeadline(time.Now().Add(drainLimit))
+	if err := <-read; err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+		return nil, err
+	}
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	if ch.status.Signaled() || ch.status.ExitStatus() != 0 {
+		return out, fmt.Errorf("%s: ended with status %#x", path, uint32(ch.status))
+	}
+	return out, nil
+}
+
+// memFile returns a file that holds data and is at its beginning.
+func memFile(data []byte) (*os.File, error) {
+	fd, err := unix.MemfdCreate("stdin", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	f := os.NewFile(uintptr(fd), "stdin")
+	if _, err := f.WriteAt(data, 0); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
+}

@@ -1,0 +1,99 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/signal"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Descriptors that an agent finds open.
+const (
+	// ConnFD is the controller's connection, in the watchdog and in the agent.
+	ConnFD = 3
+	// LifelineFD is a pipe that both hold open and nobody uses: the controller
+	// sees its end when both are gone.
+	LifelineFD = 4
+	// aliveFD is, in the agent, a pipe that ends when the watchdog does.
+	aliveFD = 5
+)
+
+// KillSignal makes a watchdog kill its agent, and then all that is left of it.
+const KillSignal = unix.SIGUSR1
+
+// workerWord follows the host's name among the arguments of the process that
+// the watchdog starts.
+const workerWord = "worker"
+
+// Main is the hidden command "gangrun agent HOST", a process of its own: the
+// watchdog first, and under it the agent, which serves on ConnFD. The host's
+// name is there for people who look at ps. It returns the exit code.
+func Main(args []string) int {
+	var err error
+	if len(args) == 2 && args[1] == workerWord {
+		err = work()
+	} else {
+		err = watch(args)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gangrun: agent:", err)
+		return 70
+	}
+	return 0
+}
+
+// work serves the controller until it goes, or until the watchdog dies or a
+// signal comes; in each case every process below it is gone when it returns.
+func work() error {
+	unix.CloseOnExec(ConnFD)
+	unix.CloseOnExec(LifelineFD)
+	unix.CloseOnExec(aliveFD)
+	file := os.NewFile(ConnFD, "controller")
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return errors.Join(fmt.Errorf("descriptor %d is no connection: %w", ConnFD, err), errors.New("this command is for gangrun's own use"))
+	}
+	_ = file.Close()
+	children, err := newChildren()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := signal.NotifyContext(context.Background(), unix.SIGTERM, unix.SIGINT, unix.SIGHUP)
+	defer cancel()
+	go func() {
+		// Ends with the process: a read of a pipe that nobody writes to.
+		_, _ = os.NewFile(aliveFD, "watchdog").Read(make([]byte, 1))
+		cancel()
+	}()
+	group := newCgroup(os.Getpid())
+	s := newServer(children, group)
+	err = s.serve(ctx, conn)
+	_ = conn.Close()
+	killAll(children, group)
+	group.close()
+	children.close()
+	return errors.Join(err, s.cleanTmpdir())
+}
+
+// killAll kills what is left below this process, within killLimit.
+func killAll(c *children, group *cgroup) {
+	for deadline := time.Now().Add(killLimit); time.Now().Before(deadline); {
+		empty, change := c.empty()
+		if empty {
+			return
+		}
+		group.kill()
+		for _, p := range descendants(os.Getpid()) {
+			p.send(unix.SIGKILL)
+		}
+		select {
+		case <-change:
+		case <-time.After(killEvery):
+		}
+	}
+}

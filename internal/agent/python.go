@@ -1,0 +1,120 @@
+package agent
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// pythonName matches the names under which Python interpreters are installed.
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+
+// pythonProgram finds what a Python command line runs: a script's path, the
+// code behind -c, or neither (-m, or standard input). See python(1).
+func pythonProgram(args []string) (script, code string) {
+	for i := 1; i < len(args); i++ {
+		arg := args[i]
+		if !strings.HasPrefix(arg, "-") {
+			return arg, ""
+		}
+		if arg == "-" || arg == "--" || strings.HasPrefix(arg, "--") {
+			continue
+		}
+		// Short options may stand together, as in -uc; these three take the rest
+		// of the word, or the next word, as their value.
+		if at := strings.IndexAny(arg, "cmWX"); at > 0 {
+			value := arg[at+1:]
+			if value == "" && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			switch arg[at] {
+			case 'c':
+				return "", value
+			case 'm':
+				return "", ""
+			}
+		}
+	}
+	return "", ""
+}
+
+// compileCode compiles what it reads and prints the error, if any, as JSON. It
+// runs isolated (-I) and imports nothing of the user's.
+const compileCode = `import sys, json
+source = sys.stdin.buffer.read()
+try:
+    compile(source, sys.argv[1], "exec", dont_inherit=True)
+    print(json.dumps({}))
+except SyntaxError as e:
+    print(json.dumps({"syntax": type(e).__name__ + ": " + str(e.msg), "line": e.lineno or 0, "source": (e.text or "").strip()}))
+except ValueError as e:
+    print(json.dumps({"syntax": "ValueError: " + str(e), "line": 0, "source": ""}))
+`
+
+// script says what Python is to run, and whether it compiles; nil when the
+// program is no Python interpreter or runs no file and no -c.
+func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string) *job.ScriptFact {
+	if !pythonName.MatchString(filepath.Base(ask.Command[0])) && !pythonName.MatchString(filepath.Base(interpreter)) {
+		return nil
+	}
+	script, code := pythonProgram(ask.Command)
+	fact := &job.ScriptFact{}
+	var source []byte
+	switch {
+	case script != "":
+		path := resolve(ask.Workdir, script)
+		fact.PathFact = readable(path)
+		if fact.Dir {
+			// A directory or package with __main__.py.
+			path = filepath.Join(path, "__main__.py")
+			fact.PathFact = readable(path)
+		}
+		if fact.Kind != job.ErrorNone {
+			return fact
+		}
+		var err error
+		if source, err = os.ReadFile(path); err != nil {
+			fail(&fact.PathFact, err)
+			return fact
+		}
+		if strings.HasPrefix(string(source), "PK\x03\x04") {
+			return fact // a zip application
+		}
+		script = path
+	case code != "":
+		source, script = []byte(code), "<string>"
+		fact.Path = script
+	default:
+		return nil
+	}
+	sum := sha256.Sum256(source)
+	fact.SHA256 = hex.EncodeToString(sum[:])
+	if ask.Compile {
+		v.compile(ctx, interpreter, script, source, fact)
+	}
+	return fact
+}
+
+func (v surveyor) compile(ctx context.Context, interpreter, name string, source []byte, fact *job.ScriptFact) {
+	out, err := v.children.run(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.env, source)
+	if err != nil {
+		return // the trial will tell
+	}
+	var answer struct {
+		Syntax string `json:"syntax"`
+		Line   int    `json:"line"`
+		Source string `json:"source"`
+	}
+	if json.Unmarshal(out, &answer) == nil {
+		fact.Compiled = true
+		fact.Syntax, fact.Line, fact.Source = answer.Syntax, answer.Line, answer.Source
+	}
+}

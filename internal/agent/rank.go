@@ -1,0 +1,264 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// rank is one process of the gang and its streams.
+type rank struct {
+	number   int
+	out, err *stream
+	stdin    *os.File // write end; nil when the rank has /dev/null
+	child    *child   // nil when it could not be started
+	pumps    sync.WaitGroup
+}
+
+// newRank makes the log files and pipes of a rank; its process comes with
+// start. On an error nothing is left open, and no file is left behind that was
+// not there before.
+func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, err error) {
+	r = &rank{number: number}
+	defer func() {
+		if err != nil {
+			for _, f := range child {
+				_ = f.Close()
+			}
+			for _, s := range []*stream{r.out, r.err} {
+				if s != nil {
+					err = errors.Join(err, s.pipe.Close(), s.log.Close(), os.Remove(s.path))
+				}
+			}
+		}
+	}()
+	var stdin, out, errs *os.File
+	if feeds {
+		var fds [2]int
+		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+			return nil, nil, os.NewSyscallError("pipe2", err)
+		}
+		stdin = os.NewFile(uintptr(fds[0]), "stdin")
+		if err := unix.SetNonblock(fds[1], true); err != nil {
+			return nil, []*os.File{stdin}, err
+		}
+		r.stdin = os.NewFile(uintptr(fds[1]), "stdin")
+	} else if stdin, err = devNull(); err != nil {
+		return nil, nil, err
+	}
+	child = append(child, stdin)
+	if r.out, out, err = newStream(number, false, filepath.Join(logDir, job.LogName(number, "out"))); err != nil {
+		return r, child, err
+	}
+	child = append(child, out)
+	if r.err, errs, err = newStream(number, true, filepath.Join(logDir, job.LogName(number, "err"))); err != nil {
+		return r, child, err
+	}
+	return r, append(child, errs), nil
+}
+
+// start executes the rank's program with the given standard streams, which it
+// closes, and starts the pumps.
+func (r *rank) start(c *children, group *cgroup, dir string, env []string, argv []string, streams []*os.File, release <-chan struct{}) error {
+	files := make([]uintptr, len(streams))
+	for i, f := range streams {
+		files[i] = f.Fd()
+	}
+	attr := &syscall.ProcAttr{Dir: dir, Env: env, Files: files, Sys: &syscall.SysProcAttr{
+		Setpgid:   true,
+		Pdeathsig: syscall.SIGKILL,
+	}}
+	path, err := lookProgram(argv[0], dir, env)
+	if err == nil {
+		if r.child, err = forkInto(c, group, path, argv, attr); err != nil {
+			err = &fs.PathError{Op: "execute", Path: path, Err: err}
+		}
+	}
+	for _, f := range streams {
+		_ = f.Close()
+	}
+	r.pumps.Add(2)
+	for _, s := range []*stream{r.out, r.err} {
+		go func() { defer r.pumps.Done(); s.pump(release) }()
+	}
+	if err != nil && r.stdin != nil {
+		_ = r.stdin.Close()
+	}
+	return err
+}
+
+// forkInto starts the program in the cgroup, and without it where the kernel
+// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP).
+func forkInto(c *children, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+	fd, ok := group.fd()
+	if !ok {
+		return c.start(path, argv, attr)
+	}
+	with := *attr.Sys
+	with.UseCgroupFD, with.CgroupFD = true, fd
+	ch, err := c.start(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
+	switch {
+	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.EINVAL):
+		return c.start(path, argv, attr)
+	}
+	return ch, err
+}
+
+// lookProgram finds the program as execvp(3) would in the rank's environment
+// and directory.
+func lookProgram(name, dir string, env []string) (string, error) {
+	if strings.Contains(name, "/") {
+		path := name
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(dir, path)
+		}
+		return path, executable(path)
+	}
+	denied := ""
+	for _, d := range filepath.SplitList(lookup(env, "PATH")) {
+		if !filepath.IsAbs(d) {
+			d = filepath.Join(dir, d)
+		}
+		path := filepath.Join(d, name)
+		switch err := executable(path); {
+		case err == nil:
+			return path, nil
+		case errors.Is(err, fs.ErrPermission):
+			denied = path
+		}
+	}
+	if denied != "" {
+		return denied, &fs.PathError{Op: "execute", Path: denied, Err: fs.ErrPermission}
+	}
+	return "", &fs.PathError{Op: "find in PATH", Path: name, Err: fs.ErrNotExist}
+}
+
+func executable(path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if info.IsDir() {
+		return &fs.PathError{Op: "execute", Path: path, Err: unix.EISDIR}
+	}
+	if err := unix.Access(path, unix.X_OK); err != nil {
+		return &fs.PathError{Op: "execute", Path: path, Err: err}
+	}
+	return nil
+}
+
+// lookup returns the value of a variable in an environment; the last wins.
+func lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// overlay returns base with the variables of each layer set over it.
+func overlay(base []string, layers ...[]string) []string {
+	at := make(map[string]int, len(base))
+	out := make([]string, 0, len(base))
+	for _, layer := range append([][]string{base}, layers...) {
+		for _, entry := range layer {
+			name, _, ok := strings.Cut(entry, "=")
+			if !ok || name == "" {
+				continue
+			}
+			if i, ok := at[name]; ok {
+				out[i] = entry
+			} else {
+				at[name] = len(out)
+				out = append(out, entry)
+			}
+		}
+	}
+	return out
+}
+
+// exit turns what the kernel said into an Exit.
+func (r *rank) exit(host string, stopped bool) job.Exit {
+	e := job.Exit{Rank: r.number, Host: host, Time: r.child.when, PID: r.child.pid, Stopped: stopped}
+	if w := r.child.status; w.Signaled() {
+		e.Status, e.Signal, e.Core = job.Signalled, int(w.Signal()), w.CoreDump()
+	} else {
+		e.Status, e.Code = job.Exited, w.ExitStatus()
+	}
+	return e
+}
+
+// startCode is the code that a shell gives to a program that it cannot start.
+func startCode(err error) int {
+	switch errorKind(err) {
+	case job.ErrorMissing:
+		return 127
+	case job.ErrorPermission, job.ErrorKindOf:
+		return 126
+	}
+	if errors.Is(err, unix.ENOEXEC) {
+		return 126
+	}
+	return 0
+}
+
+// describe names what a start failed of.
+func describe(start *wire.RankStart, err error) string {
+	if errors.Is(err, unix.ENOEXEC) {
+		return fmt.Sprintf("%q is no program that this host can execute: %v", start.Argv[0], err)
+	}
+	return err.Error()
+}
+
+// abandon closes what was made for a rank that is not started after all.
+func (r *rank) abandon(streams []*os.File) {
+	for _, f := range streams {
+		_ = f.Close()
+	}
+	for _, s := range []*stream{r.out, r.err} {
+		s.finish()
+	}
+}
+
+// drain waits, within a limit, until everything that the dead rank had written
+// is in its log: until its streams have ended or, where a child of the rank
+// holds them open, until they have been quiet for a moment.
+func (r *rank) drain() {
+	deadline := time.After(drainLimit)
+	for _, s := range []*stream{r.out, r.err} {
+		for {
+			change := s.bell.wait()
+			before, closed := s.state()
+			if closed {
+				break
+			}
+			unread := s.unread()
+			select {
+			case <-change:
+				continue
+			case <-time.After(quiet):
+			case <-deadline:
+				return
+			}
+			if after, _ := s.state(); !unread && after == before {
+				break
+			}
+		}
+	}
+}
+
+// quiet is how long an empty pipe must stay so to count as drained.
+const quiet = 20 * time.Millisecond

@@ -1,0 +1,295 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"runtime"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// server answers one controller.
+type server struct {
+	wire.UnimplementedAgentServer
+	children *children
+	group    *cgroup
+
+	mu     sync.Mutex
+	host   string
+	tmpdir string
+	env    []string // the agent's own, with TMPDIR of a pretended host
+	busy   bool     // a gang is running
+	gangs  map[int32]*gang
+	grew   bell // gangs has a new entry
+}
+
+func newServer(c *children, group *cgroup) *server {
+	return &server{children: c, group: group, env: os.Environ(), gangs: map[int32]*gang{}}
+}
+
+// MaxMessage bounds a message of the protocol, in bytes: the environment and
+// arguments of every rank of one host travel in one.
+const MaxMessage = 256 << 20
+
+// serve answers on conn until it closes or ctx ends, and returns when every
+// gang that was started has ended.
+func (s *server) serve(ctx context.Context, conn net.Conn) error {
+	g := grpc.NewServer(
+		grpc.WaitForHandlers(true),
+		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
+		// One stream of events must not wait behind another's output.
+		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
+	)
+	wire.RegisterAgentServer(g, s)
+	l := newListener(conn)
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-l.closed:
+		case <-ctx.Done():
+		}
+		g.Stop() // cancels every handler's context and waits for it
+	}()
+	err := g.Serve(l)
+	l.Close()
+	<-stopped
+	if errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
+		return nil
+	}
+	return err
+}
+
+// Hello implements wire.AgentServer.
+func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloReply, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = r.Host
+	if r.Tmpdir != "" {
+		if err := os.MkdirAll(r.Tmpdir, 0o700); err != nil {
+			return nil, status.Error(codes.FailedPrecondition, err.Error())
+		}
+		s.tmpdir = r.Tmpdir
+		s.env = overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
+	}
+	cores, memory := machine()
+	return &wire.HelloReply{Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory}, nil
+}
+
+// machine returns the cores that this process may use and the memory in bytes.
+func machine() (cores int, memory int64) {
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err == nil {
+		memory = int64(info.Totalram) * int64(info.Unit)
+	}
+	return runtime.NumCPU(), memory
+}
+
+// Survey implements wire.AgentServer.
+func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
+	var ask job.Survey
+	if err := json.Unmarshal(r.Survey, &ask); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	s.mu.Lock()
+	look := surveyor{host: s.host, env: overlay(s.env, ask.Env), children: s.children}
+	s.mu.Unlock()
+	facts, err := json.Marshal(look.survey(ctx, ask))
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &wire.SurveyReply{Facts: facts}, nil
+}
+
+// Port implements wire.AgentServer.
+func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
+	l, err := net.Listen("tcp", ":0")
+	if err != nil {
+		return nil, status.Error(codes.Unavailable, err.Error())
+	}
+	port := l.Addr().(*net.TCPAddr).Port
+	return &wire.PortReply{Port: int32(port)}, l.Close()
+}
+
+// Gang implements wire.AgentServer.
+func (s *server) Gang(stream wire.Agent_GangServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	start := first.GetStart()
+	if start == nil || len(start.Ranks) == 0 {
+		return status.Error(codes.InvalidArgument, "the first request starts no rank")
+	}
+	reports := &reports{}
+	g, err := s.admit(start, reports)
+	if err != nil {
+		return err
+	}
+	defer s.dismiss()
+	sent := make(chan error, 1)
+	go func() { sent <- reports.send(stream) }()
+	ctx, cancel := context.WithCancel(stream.Context())
+	stop := make(chan time.Duration)
+	ended := make(chan struct{})
+	// The receiver ends with the stream's context, which ends when the handler
+	// returns: it cannot be waited for here, and holds nothing.
+	go func() {
+		defer cancel() // the controller has gone
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				return
+			}
+			if r.GetStop() != nil {
+				select {
+				case stop <- time.Duration(r.GetStop().GraceMs) * time.Millisecond:
+				case <-ended:
+					return
+				}
+			}
+		}
+	}()
+	unreaped := g.run(ctx, stop)
+	close(ended)
+	reports.done(unreaped)
+	err = <-sent
+	cancel()
+	return err
+}
+
+func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.busy {
+		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	}
+	s.busy = true
+	g := newGang(s.host, start, overlay(s.env, start.Env), s.children, s.group, reports)
+	s.gangs[start.Attempt] = g
+	s.grew.ring()
+	return g, nil
+}
+
+func (s *server) dismiss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+}
+
+// gang waits for the share of an attempt to be started.
+func (s *server) gang(ctx context.Context, attempt int32) (*gang, error) {
+	for {
+		grew := s.grew.wait()
+		s.mu.Lock()
+		g := s.gangs[attempt]
+		s.mu.Unlock()
+		if g != nil {
+			return g, nil
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Feed implements wire.AgentServer.
+func (s *server) Feed(stream wire.Agent_FeedServer) error {
+	var stdin *os.File
+	defer func() {
+		if stdin != nil {
+			_ = stdin.Close()
+		}
+	}()
+	for {
+		r, err := stream.Recv()
+		if err == io.EOF {
+			return stream.SendAndClose(&wire.FeedReply{})
+		}
+		if err != nil {
+			return err
+		}
+		if stdin == nil {
+			g, err := s.gang(stream.Context(), r.Attempt)
+			if err != nil {
+				return err
+			}
+			if stdin, err = g.stdin(stream.Context(), int(r.Rank)); err != nil {
+				return err
+			}
+		}
+		if _, err := stdin.Write(r.Data); err != nil {
+			return stream.SendAndClose(&wire.FeedReply{}) // the rank reads no more
+		}
+	}
+}
+
+// listener hands one connection to a gRPC server.
+type listener struct {
+	conn   chan net.Conn
+	addr   net.Addr
+	once   sync.Once
+	closed chan struct{}
+}
+
+func newListener(conn net.Conn) *listener {
+	l := &listener{conn: make(chan net.Conn, 1), addr: conn.LocalAddr(), closed: make(chan struct{})}
+	l.conn <- &watched{conn, l}
+	return l
+}
+
+// watched ends its listener when it is closed.
+type watched struct {
+	net.Conn
+	l *listener
+}
+
+func (w *watched) Close() error {
+	w.l.Close()
+	return w.Conn.Close()
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	select {
+	case c := <-l.conn:
+		return c, nil
+	case <-l.closed:
+		return nil, net.ErrClosed
+	}
+}
+
+func (l *listener) Close() error {
+	l.once.Do(func() { close(l.closed) })
+	return nil
+}
+
+func (l *listener) Addr() net.Addr { return l.addr }
+
+// cleanTmpdir removes what a pretended host's ranks left in its TMPDIR.
+func (s *server) cleanTmpdir() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tmpdir == "" {
+		return nil
+	}
+	if !strings.Contains(s.tmpdir, "gangrun") {
+		return fmt.Errorf("refuse to remove %q: not a directory of gangrun's", s.tmpdir)
+	}
+	return os.RemoveAll(s.tmpdir)
+}

@@ -1,0 +1,53 @@
+package agent
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// tailBytes is how much of the end of each stream is sent as evidence.
+const tailBytes = 32 << 10
+
+// tailLine bounds one line of evidence, in bytes.
+const tailLine = 8 << 10
+
+// evidence returns the last lines of both streams of a rank.
+func (r *rank) evidence(host string) []job.Line {
+	return append(r.out.evidence(host), r.err.evidence(host)...)
+}
+
+func (s *stream) evidence(host string) []job.Line {
+	text, number, offset, err := s.tail(tailBytes)
+	source := job.SourceStdout
+	if s.stderr {
+		source = job.SourceStderr
+	}
+	if err != nil {
+		return []job.Line{{Source: job.SourceAgent, Host: host, Rank: s.rank, File: s.path, Text: "read the log: " + err.Error()}}
+	}
+	var lines []job.Line
+	for line := range bytes.Lines(text) {
+		lines = append(lines, job.Line{
+			Source: source, Host: host, Rank: s.rank, File: s.path, Line: number,
+			Time: s.when(offset), Text: clean(line),
+		})
+		offset += int64(len(line))
+		number++
+	}
+	return lines
+}
+
+// clean makes one line fit for a record: valid UTF-8, without its line end,
+// the last state of a progress bar only, and of bounded length.
+func clean(line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
+		line = line[i+1:]
+	}
+	if len(line) > tailLine {
+		line = line[:tailLine]
+	}
+	return strings.ToValidUTF8(string(line), "\uFFFD")
+}

@@ -1,0 +1,91 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// watch is the watchdog: it starts the agent and waits for it. When the agent
+// has ended, whatever is left of its processes is a child of the watchdog, the
+// next subreaper above, and is killed.
+func watch(args []string) error {
+	if len(args) != 1 {
+		return fmt.Errorf("want the name of a host, got %q", args)
+	}
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return fmt.Errorf("become a subreaper: %w", err)
+	}
+	alive, ours, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ours.Close() // open as long as this process lives
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
+	pid, err := syscall.ForkExec(self, []string{os.Args[0], "agent", args[0], workerWord}, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd()},
+	})
+	if err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	_ = alive.Close()
+	// The connection is the agent's: when it dies, the controller must see it.
+	_ = unix.Close(ConnFD)
+	go func() {
+		// Ends with the process. The agent ends its ranks in order.
+		for s := range signals {
+			if s == KillSignal {
+				s = unix.SIGKILL
+			}
+			_ = unix.Kill(pid, s.(syscall.Signal))
+		}
+	}()
+	status := reapUntil(pid)
+	sweep(pid)
+	if status.Exited() && status.ExitStatus() == 0 {
+		return nil
+	}
+	return fmt.Errorf("the agent ended with status %#x", uint32(status))
+}
+
+// reapUntil reaps children until the one with that PID has ended.
+func reapUntil(pid int) unix.WaitStatus {
+	for {
+		var status unix.WaitStatus
+		got, err := unix.Wait4(-1, &status, 0, nil)
+		if got == pid || err == unix.ECHILD {
+			return status
+		}
+	}
+}
+
+// sweep kills and reaps everything that is left below this process, and
+// removes the cgroup of the agent that had that PID.
+func sweep(agent int) {
+	group := openCgroup(agent)
+	for deadline := time.Now().Add(killLimit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if err == unix.ECHILD {
+			break
+		}
+		if pid > 0 {
+			continue
+		}
+		group.kill()
+		for _, p := range descendants(os.Getpid()) {
+			p.send(unix.SIGKILL)
+		}
+	}
+	group.close()
+}

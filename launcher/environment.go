@@ -1,0 +1,72 @@
+package launcher
+
+import (
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// rendezvous is where the ranks of an attempt meet.
+type rendezvous struct {
+	address string
+	port    int
+}
+
+// gangEnv is what every rank of an attempt is told, as NAME=VALUE.
+func gangEnv(a job.Attempt, at rendezvous) []string {
+	env := []string{
+		"WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Ranks)),
+		"MASTER_ADDR=" + at.address,
+		"MASTER_PORT=" + strconv.Itoa(at.port),
+		"GANGRUN_RUN=" + a.Run,
+		"GANGRUN_ATTEMPT=" + strconv.Itoa(a.Number),
+		"GANGRUN_CHECKPOINT_DIR=" + a.CheckpointDir,
+		"GANGRUN_RESUME_FROM=" + a.ResumeFrom,
+	}
+	if at.address == loopback {
+		// Gloo looks its own host name up, which need not resolve; ranks that all
+		// are on this machine meet on its loopback interface.
+		env = append(env, "GLOO_SOCKET_IFNAME=lo")
+	}
+	return env
+}
+
+const loopback = "127.0.0.1"
+
+// rankEnv is what one rank is told. What the user set comes last and wins.
+func rankEnv(a job.Attempt, r job.Rank) []string {
+	env := []string{
+		"RANK=" + strconv.Itoa(r.Rank),
+		"LOCAL_RANK=" + strconv.Itoa(r.LocalRank),
+		"LOCAL_WORLD_SIZE=" + strconv.Itoa(r.LocalSize),
+		"NODE_RANK=" + strconv.Itoa(r.Node),
+		"GROUP_RANK=" + strconv.Itoa(r.Node),
+		"GANGRUN_RANK=" + strconv.Itoa(r.Rank),
+	}
+	if len(r.Devices) > 0 {
+		env = append(env, "CUDA_VISIBLE_DEVICES="+strings.Join(r.Devices, ","))
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		env = append(env, name+"="+a.Env[name])
+	}
+	return env
+}
+
+// rankArgs is the command of one rank, with its templates expanded. Other
+// double braces are left as they are: they may mean something to the program.
+func rankArgs(a job.Attempt, r job.Rank) []string {
+	expand := strings.NewReplacer(
+		"{{.Rank}}", strconv.Itoa(r.Rank),
+		"{{.Host}}", r.Host,
+		"{{.CheckpointDir}}", a.CheckpointDir,
+		"{{.ResumeFrom}}", a.ResumeFrom,
+	)
+	args := make([]string, len(a.Command))
+	for i, arg := range a.Command {
+		args[i] = expand.Replace(arg)
+	}
+	return args
+}

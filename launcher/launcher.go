@@ -1,0 +1,195 @@
+// Package launcher starts a gang of ranks through the agents of its hosts,
+// stays until every rank is gone, and ends the gang as one when a rank fails.
+// It judges nothing: what happened is returned as a job.Outcome.
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Dialer gets an agent onto a host.
+type Dialer interface {
+	// Dial starts the agent and returns the link to it.
+	Dial(ctx context.Context, host string) (Link, error)
+}
+
+// Link is a connection to a running agent.
+type Link struct {
+	Conn net.Conn
+	// End closes Conn and returns once the agent and every process below it are
+	// gone. An error says that they may not be.
+	End func(ctx context.Context) error
+}
+
+// Options are what a Launcher needs beside its hosts.
+type Options struct {
+	Dialer Dialer
+	Hosts  []job.Host
+	// Tmpdir returns the directory that becomes a pretended host's TMPDIR; ""
+	// leaves it alone. Nil leaves every host's alone.
+	Tmpdir func(host string) string
+	// Output gets what the shown ranks print, one call at a time. It may block
+	// for as long as the terminal does: that holds up nothing else.
+	Output func(job.Output)
+	// Stdin is fed to the ranks that the attempt names; nil is none.
+	Stdin *os.File
+	// Cascade reports whether a line is an echo of another rank's failure.
+	Cascade func(text string) bool
+}
+
+// Launcher holds one agent a host for as long as a run lasts. Run is called
+// by one goroutine at a time.
+type Launcher struct {
+	opts Options
+
+	mu      sync.Mutex
+	agents  map[string]*remote
+	shown   chan struct{} // closed when the newest attempt's output is shown
+	hurry   chan struct{} // closed by Hurry
+	hurried sync.Once
+
+	life   context.Context // of agents and output
+	cancel context.CancelFunc
+}
+
+// New returns a Launcher that has connected to nobody yet.
+func New(opts Options) *Launcher {
+	life, cancel := context.WithCancel(context.Background())
+	shown := make(chan struct{})
+	close(shown)
+	return &Launcher{opts: opts, agents: map[string]*remote{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
+}
+
+// Probe connects to every host and returns them with what their agents found.
+func (l *Launcher) Probe(ctx context.Context) ([]job.Host, error) {
+	hosts := make([]job.Host, len(l.opts.Hosts))
+	err := each(len(hosts), func(i int) error {
+		a, err := l.agent(ctx, l.opts.Hosts[i].Name)
+		if err != nil {
+			return err
+		}
+		hosts[i] = l.opts.Hosts[i]
+		hosts[i].Cores, hosts[i].Memory = a.cores, a.memory
+		return nil
+	})
+	return hosts, err
+}
+
+// Survey asks every host for the facts of the static preflight, all at once.
+// One host compiles the program for all: the hashes must be equal anyway.
+func (l *Launcher) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
+	facts := make([]job.Facts, len(l.opts.Hosts))
+	err := each(len(facts), func(i int) error {
+		host := l.opts.Hosts[i].Name
+		a, err := l.agent(ctx, host)
+		if err != nil {
+			return err
+		}
+		ask := ask
+		ask.Compile = i == 0
+		data, err := json.Marshal(ask)
+		if err != nil {
+			return err
+		}
+		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
+		if err != nil {
+			return fmt.Errorf("survey host %s: %w", host, err)
+		}
+		return json.Unmarshal(reply.Facts, &facts[i])
+	})
+	return facts, err
+}
+
+// each calls f for 0 to n-1 at the same time and returns the errors, joined.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// agent returns the agent of a host, and starts one where there is none or the
+// one that there was has been lost.
+func (l *Launcher) agent(ctx context.Context, host string) (*remote, error) {
+	l.mu.Lock()
+	a := l.agents[host]
+	l.mu.Unlock()
+	if a != nil {
+		return a, nil
+	}
+	tmpdir := ""
+	if l.opts.Tmpdir != nil {
+		tmpdir = l.opts.Tmpdir(host)
+	}
+	a, err := connect(ctx, l.opts.Dialer, host, tmpdir)
+	if err != nil {
+		return nil, fmt.Errorf("start the agent on %s: %w", host, err)
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.agents[host] = a
+	return a, nil
+}
+
+// drop ends an agent that does not answer any more; the next attempt starts
+// another. An error says that its ranks may still be there.
+func (l *Launcher) drop(a *remote) error {
+	l.mu.Lock()
+	if l.agents[a.host] == a {
+		delete(l.agents, a.host)
+	}
+	l.mu.Unlock()
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	defer cancel()
+	return a.end(ctx)
+}
+
+// endLimit bounds the wait for an agent to be gone: longer than it takes to
+// give up processes that SIGKILL does not end.
+const endLimit = 15 * time.Second
+
+// Hurry ends the running gang, and every later one, without any grace.
+func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
+
+// Drain waits until Output has been given everything of the attempts that have
+// ended, or until ctx ends.
+func (l *Launcher) Drain(ctx context.Context) error {
+	l.mu.Lock()
+	shown := l.shown
+	l.mu.Unlock()
+	select {
+	case <-shown:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+// Close ends every agent. A call of Output that blocks for good is left behind;
+// everything else has ended when Close returns.
+func (l *Launcher) Close() error {
+	l.cancel()
+	l.mu.Lock()
+	shown := l.shown
+	var agents []*remote
+	for _, a := range l.agents {
+		agents = append(agents, a)
+	}
+	l.mu.Unlock()
+	err := each(len(agents), func(i int) error { return l.drop(agents[i]) })
+	shownSoon(context.Background(), shown)
+	return err
+}

@@ -1,0 +1,129 @@
+// Package local starts agents on this machine, as processes of the same
+// binary that are connected by a socket pair. It serves real and pretended
+// hosts alike.
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/launcher"
+)
+
+// Dialer starts agents on this machine.
+type Dialer struct {
+	// LogDir, when set, is a directory in which each agent's own words (not its
+	// ranks') are kept as HOST.log; it is made when the first agent starts.
+	LogDir string
+}
+
+// Dial starts the agent of a host.
+func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return launcher.Link{}, err
+	}
+	ours, theirs, err := socketPair()
+	if err != nil {
+		return launcher.Link{}, err
+	}
+	defer theirs.Close()
+	gone, lifeline, err := os.Pipe()
+	if err != nil {
+		return launcher.Link{}, errors.Join(err, ours.Close())
+	}
+	defer lifeline.Close()
+	// Not bound to a context: the agent ends with the connection.
+	cmd := exec.Command(self, "agent", host)
+	cmd.ExtraFiles = []*os.File{theirs, lifeline}
+	// A session of its own: the terminal's signals are for gangrun alone.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if d.LogDir != "" {
+		log, err := d.log(host)
+		if err != nil {
+			return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
+		}
+		defer log.Close()
+		cmd.Stderr = log
+	}
+	if err := cmd.Start(); err != nil {
+		return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
+	}
+	return launcher.Link{Conn: ours, End: watch(cmd, ours, gone).end}, nil
+}
+
+func (d Dialer) log(host string) (*os.File, error) {
+	if err := os.MkdirAll(d.LogDir, 0o700); err != nil {
+		return nil, err
+	}
+	return os.OpenFile(filepath.Join(d.LogDir, host+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+}
+
+// socketPair returns a connection and the file that is its other end.
+func socketPair() (net.Conn, *os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	ours, theirs := os.NewFile(uintptr(fds[0]), "agent"), os.NewFile(uintptr(fds[1]), "controller")
+	conn, err := net.FileConn(ours) // a duplicate
+	if err := errors.Join(err, ours.Close()); err != nil {
+		return nil, nil, errors.Join(err, theirs.Close())
+	}
+	return conn, theirs, nil
+}
+
+// process is a started watchdog, with its agent under it.
+type process struct {
+	cmd  *exec.Cmd
+	conn net.Conn
+	done chan struct{} // closed when both are gone
+}
+
+// watch waits for the processes in the background. gone is a pipe that both
+// hold open: its end is the end of both, whichever was killed.
+func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
+	p := &process{cmd, conn, make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		_, _ = gone.Read(make([]byte, 1)) // nobody writes: this is io.EOF
+		_ = gone.Close()
+		_ = cmd.Wait() // its code tells nothing that the connection did not
+	}()
+	return p
+}
+
+// forceAfter is how long an agent may take to end by itself: longer than it
+// gives its ranks.
+const forceAfter = 5 * time.Second
+
+// end closes the connection, which ends the agent, and waits until agent and
+// watchdog are gone. An agent that hangs is killed by its watchdog.
+func (p *process) end(ctx context.Context) error {
+	_ = p.conn.Close()
+	force := time.NewTimer(forceAfter)
+	defer force.Stop()
+	for {
+		select {
+		case <-p.done:
+			return nil
+		case <-force.C:
+			_ = p.cmd.Process.Signal(unix.SIGCONT)
+			_ = p.cmd.Process.Signal(agentKill)
+		case <-ctx.Done():
+			return fmt.Errorf("the agent under process %d does not end: %w", p.cmd.Process.Pid, ctx.Err())
+		}
+	}
+}
+
+// agentKill tells a watchdog to kill its agent (see agent.KillSignal).
+const agentKill = unix.SIGUSR1

@@ -1,0 +1,97 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// node is one host's share of the attempt that is running.
+type node struct {
+	agent  *remote
+	ranks  []job.Rank
+	stream wire.Agent_GangClient
+	done   bool // it has reported Done, or is lost
+	gone   bool // it is lost, and its agent is being ended
+}
+
+// report is what a node has said, or its loss.
+type report struct {
+	node   *node
+	events []job.Event
+	lines  []job.Line
+	done   *wire.Done
+	err    error // the agent is lost
+	ended  bool  // a lost agent's end has been waited for; err says how that went
+}
+
+// start sends the node its ranks.
+func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
+	stream, err := n.agent.client.Gang(ctx)
+	if err != nil {
+		return err
+	}
+	n.stream = stream
+	start := &wire.Start{
+		Attempt: int32(a.Number), LogDir: a.LogDir, Workdir: a.Workdir,
+		Env: gangEnv(a, at), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
+	}
+	for _, r := range n.ranks {
+		start.Ranks = append(start.Ranks, &wire.RankStart{
+			Rank: int32(r.Rank), Argv: rankArgs(a, r), Env: rankEnv(a, r), Stdin: a.Stdin.Feeds(r.Rank),
+		})
+	}
+	return stream.Send(&wire.GangRequest{Kind: &wire.GangRequest_Start{Start: start}})
+}
+
+// stop asks the node to end its ranks. A node that cannot be asked is lost,
+// which listen tells.
+func (n *node) stop(grace time.Duration) {
+	if !n.done && n.stream != nil {
+		_ = n.stream.Send(&wire.GangRequest{Kind: &wire.GangRequest_Stop{Stop: &wire.Stop{GraceMs: grace.Milliseconds()}}})
+	}
+}
+
+// listen passes on what the node says, up to its last word or the end of ctx.
+func (n *node) listen(ctx context.Context, to chan<- report) {
+	for {
+		reply, err := n.stream.Recv()
+		r := report{node: n, err: err}
+		if err == nil {
+			r, err = n.decode(reply)
+		}
+		select {
+		case to <- r:
+		case <-ctx.Done():
+			return
+		}
+		if err != nil || r.done != nil {
+			return
+		}
+	}
+}
+
+func (n *node) decode(reply *wire.GangReply) (report, error) {
+	r := report{node: n, done: reply.Done}
+	for _, data := range reply.Lines {
+		var line job.Line
+		if err := json.Unmarshal(data, &line); err != nil {
+			r.err = fmt.Errorf("a line that cannot be decoded: %w", err)
+			return r, r.err
+		}
+		r.lines = append(r.lines, line)
+	}
+	for _, data := range reply.Events {
+		var event job.Event
+		if err := json.Unmarshal(data, &event); err != nil {
+			r.err = fmt.Errorf("an event that cannot be decoded: %w", err)
+			return r, r.err
+		}
+		r.events = append(r.events, event)
+	}
+	return r, nil
+}

@@ -1,0 +1,80 @@
+package launcher
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// shows returns the ranks whose output travels while the gang runs.
+func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
+	var shown []int32
+	for _, r := range ranks {
+		if mode == job.OutputAll || mode == job.OutputFirst && r.Rank == 0 {
+			shown = append(shown, int32(r.Rank))
+		}
+	}
+	return shown
+}
+
+// show starts to hand an attempt's output on, behind that of the attempts
+// before it. The channel is closed when all of it has been handed on.
+func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
+	done := make(chan struct{})
+	l.mu.Lock()
+	before := l.shown
+	l.shown = done
+	l.mu.Unlock()
+	var one sync.Mutex
+	var wg sync.WaitGroup
+	for _, n := range nodes {
+		ranks := shows(a.Show, n.ranks)
+		if len(ranks) == 0 || l.opts.Output == nil {
+			continue
+		}
+		wg.Go(func() {
+			stream, err := n.agent.client.Output(l.life, &wire.OutputRequest{Attempt: int32(a.Number), Ranks: ranks})
+			if err != nil {
+				return // the agent is lost, which the gang's own stream tells
+			}
+			select {
+			case <-before:
+			case <-l.life.Done():
+				return
+			}
+			for {
+				reply, err := stream.Recv()
+				if err != nil {
+					return // io.EOF, or the agent is lost
+				}
+				one.Lock()
+				l.opts.Output(job.Output{Rank: int(reply.Rank), Host: n.agent.host, Stderr: reply.Stderr, Data: reply.Data, End: reply.End})
+				one.Unlock()
+			}
+		})
+	}
+	go func() {
+		wg.Wait()
+		<-before
+		close(done)
+	}()
+	return done
+}
+
+// showLimit is how long the end of an attempt waits for its output to be
+// shown; a terminal that takes longer is left to catch up meanwhile.
+const showLimit = 500 * time.Millisecond
+
+// shownSoon waits for done within showLimit.
+func shownSoon(ctx context.Context, done <-chan struct{}) {
+	limit := time.NewTimer(showLimit)
+	defer limit.Stop()
+	select {
+	case <-done:
+	case <-limit.C:
+	case <-ctx.Done():
+	}
+}

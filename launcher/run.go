@@ -1,0 +1,261 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// settle is how long the gang is left alone after a rank has failed with
+// nothing but an echo of another rank's failure: the culprit may still be
+// writing its last words.
+const settle = 500 * time.Millisecond
+
+// lateLimit is how long after the grace period an agent may take to end its
+// ranks before it counts as lost.
+const lateLimit = 20 * time.Second
+
+// Run starts the gang of an attempt and returns when every rank of it is gone,
+// or is named in Outcome.Unreaped. When one rank fails the rest is ended within
+// the attempt's grace; cancelling ctx ends them all the same way. An error
+// means that the gang could not be started at all.
+func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	nodes, at, err := l.gather(ctx, a)
+	if err != nil {
+		return job.Outcome{}, err
+	}
+	// The streams outlive ctx: its end is an order to stop, not to hang up.
+	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
+	g := &running{
+		attempt: a, nodes: nodes, cascade: l.opts.Cascade, drop: l.drop,
+		emitter: newEmitter(emit),
+		reports: make(chan report, 2*len(nodes)),
+		seen:    map[int]bool{},
+	}
+	var listeners sync.WaitGroup
+	for _, n := range nodes {
+		g.listening++
+		listeners.Go(func() {
+			if err := n.start(streams, a, at); err != nil {
+				g.reports <- report{node: n, err: err}
+				return
+			}
+			n.listen(streams, g.reports)
+		})
+	}
+	feeding, unfeed := context.WithCancel(streams)
+	fed := make(chan struct{})
+	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
+	shown := l.show(a, nodes)
+	g.loop(ctx.Done(), l.hurry)
+	unfeed()
+	<-fed
+	hangUp()
+	listeners.Wait()
+	g.emitter.close()
+	shownSoon(l.life, shown)
+	return g.outcome, nil
+}
+
+// gather finds the agents of the attempt's hosts and a port for the ranks to
+// meet on.
+func (l *Launcher) gather(ctx context.Context, a job.Attempt) ([]*node, rendezvous, error) {
+	hosts := a.Placement.Hosts
+	if len(hosts) == 0 {
+		return nil, rendezvous{}, fmt.Errorf("attempt %d has no hosts", a.Number)
+	}
+	nodes := make([]*node, len(hosts))
+	at := rendezvous{address: hosts[0].Address}
+	err := each(len(hosts), func(i int) error {
+		agent, err := l.agent(ctx, hosts[i].Name)
+		if err != nil {
+			return err
+		}
+		nodes[i] = &node{agent: agent, ranks: a.Placement.On(hosts[i].Name)}
+		if i == 0 {
+			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
+			if err != nil {
+				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, err)
+			}
+			at.port = int(reply.Port)
+		}
+		return nil
+	})
+	return nodes, at, err
+}
+
+// running is a gang that has been started.
+type running struct {
+	attempt job.Attempt
+	nodes   []*node
+	cascade func(string) bool
+	drop    func(*remote) error
+	emitter *emitter
+	reports chan report
+
+	outcome   job.Outcome
+	seen      map[int]bool // ranks whose exit is in outcome
+	started   int
+	listening int // nodes that will still report
+	stopping  bool
+	settling  <-chan time.Time
+	failed    job.Exit // why it settles
+	late      <-chan time.Time
+}
+
+// loop follows the gang to its end.
+func (g *running) loop(cancelled, hurry <-chan struct{}) {
+	for g.listening > 0 {
+		select {
+		case r := <-g.reports:
+			g.take(r)
+		case <-g.settling:
+			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
+		case <-cancelled:
+			cancelled = nil
+			g.stop(time.Duration(g.attempt.Grace), "gangrun was told to end the gang")
+		case <-hurry:
+			hurry = nil
+			g.stopping = false // once more, at once
+			g.stop(0, "gangrun was told to end the gang at once")
+		case <-g.late:
+			g.late = nil
+			for _, n := range g.nodes {
+				if !n.done && !n.gone {
+					g.lose(n, fmt.Errorf("its agent has not ended the ranks %s after the grace period", lateLimit))
+				}
+			}
+		}
+	}
+}
+
+func (g *running) take(r report) {
+	if r.ended {
+		g.listening--
+		g.bury(r)
+		return
+	}
+	if r.node.gone {
+		return // its last words after it was given up
+	}
+	g.outcome.Lines = append(g.outcome.Lines, r.lines...)
+	for _, event := range r.events {
+		g.event(event)
+	}
+	switch {
+	case r.err != nil:
+		g.lose(r.node, r.err)
+	case r.done != nil:
+		r.node.done = true
+		g.listening--
+		for _, rank := range r.done.Unreaped {
+			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.host})
+			if !g.seen[int(rank)] {
+				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.host, Status: job.Lost, Time: time.Now(), Stopped: g.stopping, Text: "it does not die of SIGKILL"})
+			}
+		}
+	}
+}
+
+func (g *running) event(event job.Event) {
+	event.Attempt = g.attempt.Number
+	switch event.Kind {
+	case job.KindExit:
+		g.exit(*event.Exit)
+		return
+	case job.KindStop:
+		g.stop(time.Duration(g.attempt.Grace), event.Text)
+		return
+	}
+	g.emitter.put(event)
+	if event.Kind == job.KindStarted {
+		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
+			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
+		}
+	}
+}
+
+// exit records the end of a rank and, when it is the first failure, ends the
+// others.
+func (g *running) exit(e job.Exit) {
+	g.seen[e.Rank] = true
+	g.outcome.Exits = append(g.outcome.Exits, e)
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})
+	if e.Good() || e.Stopped || g.stopping {
+		return
+	}
+	if e.Status == job.Exited && g.echo(e) {
+		if g.settling == nil {
+			g.settling, g.failed = time.After(settle), e
+		}
+		return
+	}
+	g.stop(time.Duration(g.attempt.Grace), e.String())
+}
+
+// echo reports whether the last thing that a rank said is an echo of another
+// rank's failure.
+func (g *running) echo(e job.Exit) bool {
+	if g.cascade == nil {
+		return false
+	}
+	last := ""
+	for _, line := range g.outcome.Lines {
+		if line.Rank == e.Rank && line.Source == job.SourceStderr && strings.TrimSpace(line.Text) != "" {
+			last = line.Text
+		}
+	}
+	return last != "" && g.cascade(last)
+}
+
+func (g *running) stop(grace time.Duration, why string) {
+	if g.stopping {
+		return
+	}
+	g.stopping = true
+	g.settling = nil
+	g.late = time.After(grace + lateLimit)
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
+	for _, n := range g.nodes {
+		n.stop(grace)
+	}
+}
+
+// lose gives a node up: its agent is ended, which bury hears of.
+func (g *running) lose(n *node, err error) {
+	n.gone = true
+	text := err.Error()
+	if s, ok := status.FromError(err); ok {
+		text = s.Message()
+	}
+	g.outcome.Lines = append(g.outcome.Lines, job.Line{
+		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: time.Now(),
+		Text: fmt.Sprintf("the agent on %s is gone: %s", n.agent.host, text),
+	})
+	now := time.Now()
+	for _, r := range n.ranks {
+		if !g.seen[r.Rank] {
+			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: now, Stopped: g.stopping, Text: "the agent on its host is gone"})
+		}
+	}
+	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
+}
+
+// bury ends the account of a lost node: ranks whose end is not certain are
+// unreaped.
+func (g *running) bury(r report) {
+	r.node.done = true
+	if r.err == nil {
+		return
+	}
+	for _, rank := range r.node.ranks {
+		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
+	}
+}

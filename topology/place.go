@@ -1,0 +1,87 @@
+// Package topology decides where the ranks of a gang go. Its decisions are
+// pure: they look at an inventory and nothing else.
+package topology
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// NoPlacement is the error of Place: the gang does not fit on what there is.
+type NoPlacement struct {
+	Text, Hint string
+}
+
+func (e *NoPlacement) Error() string { return e.Text }
+
+// Place puts the ranks of a gang on hosts: in blocks, in the order of the
+// inventory, so that neighbours in rank order share a host, and in even shares,
+// since the slots of hosts without GPUs are their cores, a wish and no limit.
+// Hard slots are never exceeded.
+func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
+	var hosts []job.Host
+	var why job.Explanation
+	for _, h := range inventory.Hosts {
+		if slices.Contains(not.Hosts, h.Name) {
+			why.Why = append(why.Why, fmt.Sprintf("host %s is excluded", h.Name))
+		} else if h.Slots > 0 {
+			hosts = append(hosts, h)
+		}
+	}
+	shares, err := share(spec.Ranks, hosts)
+	if err != nil {
+		return job.Placement{}, why, err
+	}
+	var p job.Placement
+	soft := 0
+	for i, h := range hosts {
+		if shares[i] == 0 {
+			continue
+		}
+		for local := range shares[i] {
+			p.Ranks = append(p.Ranks, job.Rank{
+				Rank: len(p.Ranks), Host: h.Name, Devices: []string{},
+				LocalRank: local, LocalSize: shares[i], Node: len(p.Hosts),
+			})
+		}
+		p.Hosts = append(p.Hosts, h)
+		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks on %d cores", h.Name, shares[i], spec.Ranks, h.Slots))
+		soft += h.Slots
+	}
+	if spec.Ranks > soft {
+		why.Why = append(why.Why, fmt.Sprintf("%d ranks share %d cores", spec.Ranks, soft))
+	}
+	return p, why, nil
+}
+
+// share divides ranks over the hosts as evenly as hard slots allow; the first
+// hosts take what does not divide.
+func share(ranks int, hosts []job.Host) ([]int, error) {
+	shares := make([]int, len(hosts))
+	for left := ranks; left > 0; {
+		var open []int
+		for i, h := range hosts {
+			if !h.Hard || shares[i] < h.Slots {
+				open = append(open, i)
+			}
+		}
+		if len(open) == 0 {
+			return nil, &NoPlacement{
+				Text: fmt.Sprintf("%d ranks do not fit: %d slots on %d hosts", ranks, ranks-left, len(hosts)),
+				Hint: "ask for fewer ranks, or for more hosts or slots",
+			}
+		}
+		each := max(1, left/len(open))
+		for _, i := range open {
+			n := min(each, left)
+			if hosts[i].Hard {
+				n = min(n, hosts[i].Slots-shares[i])
+			}
+			shares[i] += n
+			left -= n
+		}
+	}
+	return shares, nil
+}

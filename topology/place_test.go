@@ -1,0 +1,95 @@
+package topology
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func TestPlace(t *testing.T) {
+	two := job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 2}, {Name: "h2", Slots: 2}}}
+	tests := []struct {
+		name      string
+		ranks     int
+		inventory job.Inventory
+		not       job.Excluded
+		want      []string // host of each rank; nil is no placement
+	}{
+		{"one each", 2, two, job.Excluded{}, []string{"h1", "h2"}},
+		{"blocks", 4, two, job.Excluded{}, []string{"h1", "h1", "h2", "h2"}},
+		{"soft slots give", 5, two, job.Excluded{}, []string{"h1", "h1", "h1", "h2", "h2"}},
+		{"fewer than hosts", 1, two, job.Excluded{}, []string{"h1"}},
+		{"excluded", 2, two, job.Excluded{Hosts: []string{"h1"}}, []string{"h2", "h2"}},
+		{"all excluded", 1, two, job.Excluded{Hosts: []string{"h1", "h2"}}, nil},
+		{"no hosts", 1, job.Inventory{}, job.Excluded{}, nil},
+		{"hard slots hold", 3, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1, Hard: true}, {Name: "h2", Slots: 4, Hard: true}}}, job.Excluded{}, []string{"h1", "h2", "h2"}},
+		{"hard slots spent", 3, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 2, Hard: true}}}, job.Excluded{}, nil},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			p, why, err := Place(job.Spec{Ranks: test.ranks}, test.inventory, test.not)
+			if test.want == nil {
+				var none *NoPlacement
+				if !errors.As(err, &none) || none.Hint == "" {
+					t.Fatalf("got %v, %v; want no placement, with a hint", p, err)
+				}
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, r := range p.Ranks {
+				got = append(got, r.Host)
+			}
+			if !slices.Equal(got, test.want) {
+				t.Errorf("ranks on %v, want %v", got, test.want)
+			}
+			if len(why.Why) == 0 {
+				t.Error("no explanation")
+			}
+		})
+	}
+}
+
+// TestPlaceProperties holds what every placement must hold.
+func TestPlaceProperties(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var inventory job.Inventory
+		capacity, soft := 0, false
+		for i := range rapid.IntRange(0, 6).Draw(t, "hosts") {
+			h := job.Host{Name: string(rune('a' + i)), Slots: rapid.IntRange(0, 4).Draw(t, "slots"), Hard: rapid.Bool().Draw(t, "hard")}
+			inventory.Hosts = append(inventory.Hosts, h)
+			capacity += h.Slots
+			soft = soft || !h.Hard && h.Slots > 0
+		}
+		ranks := rapid.IntRange(1, 20).Draw(t, "ranks")
+		p, _, err := Place(job.Spec{Ranks: ranks}, inventory, job.Excluded{})
+		if fits := soft || ranks <= capacity; fits != (err == nil) {
+			t.Fatalf("fits is %v, but the error is %v", fits, err)
+		}
+		if err != nil {
+			return
+		}
+		if len(p.Ranks) != ranks {
+			t.Fatalf("%d ranks placed, want %d", len(p.Ranks), ranks)
+		}
+		for i, r := range p.Ranks {
+			if r.Rank != i || p.Hosts[r.Node].Name != r.Host || r.LocalSize != len(p.On(r.Host)) || p.On(r.Host)[r.LocalRank].Rank != i {
+				t.Fatalf("rank %d is numbered wrong: %+v", i, r)
+			}
+			if i > 0 && p.Ranks[i-1].Node > r.Node {
+				t.Fatalf("rank %d goes back to host %s", i, r.Host)
+			}
+		}
+		for _, h := range p.Hosts {
+			if h.Hard && len(p.On(h.Name)) > h.Slots {
+				t.Fatalf("host %s has %d hard slots and %d ranks", h.Name, h.Slots, len(p.On(h.Name)))
+			}
+		}
+	})
+}
