@@ -70,6 +70,9 @@ func (p Policy) Action(c job.Cause) job.Action {
 func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	what, action := category(last.Cause), p.Action(last.Cause)
 	if action == job.RetryNever {
+		if what == job.StoppedEarly {
+			return stop("stopped early: going on would be waste")
+		}
 		if p.Actions[what] == job.RetryNever && what.Action() != job.RetryNever {
 			return stop("the job's policy never retries %s", what)
 		}

@@ -23,7 +23,9 @@ func checkpoint(step int64) *job.Checkpoint {
 
 func TestDecide(t *testing.T) {
 	past := func(c job.Cause, step int64) Past { return Past{Cause: c, Step: step} }
-	saved := func(c job.Cause, from, to *job.Checkpoint) Past { return Past{Cause: c, From: from, Saved: to, Step: -1} }
+	saved := func(c job.Cause, from, to *job.Checkpoint) Past {
+		return Past{Cause: c, From: from, Saved: to, Step: -1}
+	}
 	killed, network := cause(job.Killed, "killed", ""), cause(job.NetworkError, "connection-reset", "")
 	oom := cause(job.Killed, "other-kill", "")
 	preempted := cause(job.Preempted, "sigusr1", "")

@@ -1,0 +1,195 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// attempt starts the gang once and judges how it ended. It returns nil when
+// the gang is to be started again, after its back-off.
+func (l *loop) attempt(ctx context.Context, number int) *end {
+	lease, e := l.place(ctx, number)
+	if e != nil {
+		return e
+	}
+	outcome, lost, e := l.launch(ctx, number, lease)
+	if e != nil {
+		return e
+	}
+	if outcome.Good(l.spec.Ranks) {
+		const reason = "every rank ended well"
+		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
+		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
+	}
+
+	before := l.resume.best
+	l.lookAgain(ctx, number)
+	ended := endedBy(ctx, outcome)
+	cause := l.cause(outcome, ended, lost)
+	l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
+	last := Past{
+		Cause:   cause,
+		From:    before,
+		Saved:   l.resume.best,
+		Step:    l.step(),
+		Devices: devicesOf(lease.Placement, cause.Rank),
+	}
+	earlier := l.past
+	l.past = append(l.past, last)
+	for _, u := range outcome.Unreaped {
+		l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
+	}
+
+	var verdict job.Verdict
+	if ended != job.EndedNot {
+		e = interrupted(ctx, " while the gang was up")
+		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
+	} else {
+		verdict = l.policy(ctx).Decide(slices.Clip(earlier), last, time.Now())
+	}
+	l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &verdict})
+	switch {
+	case e != nil:
+		return e
+	case verdict.Action == job.Restart:
+		l.wished = union(l.wished, verdict.Exclude)
+		return l.backoff(ctx, time.Duration(verdict.Wait))
+	}
+	e = &end{ending: Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
+	if cause.Category == job.StoppedEarly {
+		e.ending.State = job.StateStoppedEarly
+	}
+	return e
+}
+
+// launch runs the gang in its place and gives the place back. lost says why
+// the gang lost its lease, nil when it did not or when the run had to end
+// anyway.
+func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, lost error, e *end) {
+	defer lease.Release()
+	logs, err := l.info.LogDir(number)
+	if err != nil {
+		return job.Outcome{}, nil, failed("log directory", err)
+	}
+	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
+	l.state(job.StateLaunching, "")
+	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), LogDir: logs})
+
+	gang, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	defer context.AfterFunc(lease.Held, func() { cancel(LeaseLost{context.Cause(lease.Held)}) })()
+	outcome, err = l.Launcher.Run(gang, job.Attempt{
+		Run:           l.info.ID,
+		Number:        number,
+		Command:       l.spec.Command,
+		Workdir:       l.spec.Workdir,
+		Placement:     lease.Placement,
+		Env:           l.spec.Env,
+		CheckpointDir: l.spec.CheckpointDir,
+		ResumeFrom:    l.resume.path(),
+		LogDir:        logs,
+		Grace:         l.spec.Grace,
+		Stdin:         l.spec.Stdin,
+		Show:          l.spec.Output,
+	}, l.watch(number))
+	l.emit(job.Event{Kind: job.KindOutcome, Attempt: number, Outcome: &outcome})
+	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
+		return outcome, nil, failed("launch", err)
+	}
+	var gone LeaseLost
+	if ctx.Err() == nil && errors.As(context.Cause(gang), &gone) {
+		lost = gone
+	}
+	return outcome, lost, nil
+}
+
+// watch passes a gang's events on, and tells the states that they stand for.
+func (l *loop) watch(number int) func(job.Event) {
+	stopping := false
+	return func(e job.Event) {
+		e.Attempt = number
+		l.emit(e)
+		switch e.Kind {
+		case job.KindAllStarted:
+			if !stopping {
+				l.state(job.StateRunning, "")
+			}
+		case job.KindStop:
+			if !stopping {
+				l.state(job.StateStopping, e.Text)
+			}
+			stopping = true
+		}
+	}
+}
+
+// onlyEnded reports whether a launcher's error says no more than that its
+// context was done.
+func onlyEnded(err error) bool {
+	var interrupted Interrupted
+	var limit TimeLimit
+	var lost LeaseLost
+	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost)
+}
+
+// endedBy says what ended the gang from gangrun's side. A rank that had failed
+// by itself before makes it a failure like any other.
+func endedBy(ctx context.Context, o job.Outcome) job.Ended {
+	if ctx.Err() == nil || failedByItself(o) {
+		return job.EndedNot
+	}
+	var limit TimeLimit
+	if errors.As(context.Cause(ctx), &limit) {
+		return job.EndedTimeLimit
+	}
+	return job.EndedCancelled
+}
+
+// failedByItself reports whether a rank that had started failed before gangrun
+// ended the gang.
+func failedByItself(o job.Outcome) bool {
+	return slices.ContainsFunc(o.Exits, func(x job.Exit) bool {
+		return !x.Good() && !x.Stopped && x.Status != job.Unstarted
+	})
+}
+
+// cause finds why the gang did not end well.
+func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
+	if lost != nil && !failedByItself(o) {
+		return job.Cause{
+			Category:   job.LaunchError,
+			Signature:  "lease-lost",
+			Rank:       -1,
+			Confidence: 1,
+			Text:       lost.Error() + ", so the gang was ended",
+			Hint:       `"gangrun leases" tells who holds which GPU`,
+			// The next attempt takes a lease of its own, so a restart is safe.
+			Retry: job.RetryAgain,
+		}
+	}
+	c := l.Diagnose(job.Evidence{Ranks: l.spec.Ranks, Outcome: o, Lines: o.Lines, Ended: ended, Command: l.spec.Command})
+	if c.Retry == "" {
+		c.Retry = category(c).Action()
+	}
+	return c
+}
+
+// step returns the last step that the current attempt told.
+func (l *loop) step() int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.folder.Report().Last().Step
+}
+
+func devicesOf(p job.Placement, rank int) []string {
+	i := slices.IndexFunc(p.Ranks, func(r job.Rank) bool { return r.Rank == rank })
+	if i < 0 {
+		return nil
+	}
+	return slices.Clone(p.Ranks[i].Devices)
+}

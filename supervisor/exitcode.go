@@ -1,0 +1,231 @@
+package supervisor
+
+import (
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// The exit codes that are gangrun's own. 64 to 78 are those of sysexits.h, 124
+// is timeout(1)'s, 93 is what NVIDIA's resiliency extension uses.
+const (
+	ExitOK          = 0
+	ExitFailed      = 1
+	ExitUsage       = 64
+	ExitInputs      = 65
+	ExitNoPlacement = 69
+	ExitInternal    = 70
+	ExitMayPass     = 75
+	ExitEnvironment = 78
+	ExitNoRequeue   = 93
+	ExitTimeLimit   = 124
+	ExitAborted     = 255
+)
+
+// Ending is everything that the exit code of a run depends on.
+type Ending struct {
+	State job.State
+	// Finding is the first error of a failed preflight.
+	Finding *job.Finding
+	// Cause and Exits are the last attempt's, and Budget its verdict's. Cause is
+	// nil when no attempt failed.
+	Cause  *job.Cause
+	Exits  []job.Exit
+	Budget bool
+	// Action is what the cause, or that of Finding, calls for; empty for none.
+	Action job.Action
+	// Signal is what a cancelled run was ended by.
+	Signal int
+	// TimeLimit says that the run's time was up.
+	TimeLimit bool
+	// Internal says that gangrun itself failed.
+	Internal bool
+	// Saved says that the run left a good checkpoint of its own; Resume, that
+	// the job starts from the newest one when it is run again.
+	Saved, Resume bool
+}
+
+// exitRule is one line of the table of exit codes: it returns a code, and what
+// that code tells, for the endings that it is about.
+type exitRule struct {
+	codes string // as documented
+	doc   string
+	mode  job.ExitMode // empty for every mode
+	match func(Ending) (code int, why string, ok bool)
+}
+
+// exitRules are tried in order; the last one takes everything.
+var exitRules = []exitRule{
+	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
+		match: fixed(ExitOK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
+	{codes: "0", doc: "The run was stopped early on purpose and left a good checkpoint of its own.",
+		match: fixed(ExitOK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
+	{codes: "130, 143, 129", doc: "The run was cancelled, before or after its gang had started, by SIGINT, SIGTERM or SIGHUP: 128 + the signal's number.",
+		match: func(e Ending) (int, string, bool) {
+			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
+		}},
+	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // said by the command line, before there is a run
+
+	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: the cause calls for a retry on another try or elsewhere, the retries were spent, no place was found in time, or the time was up and the next run resumes (`resume`) from a checkpoint that this one left.",
+		match: fixed(ExitMayPass, "running the job again may help", requeueHelps)},
+	{mode: job.ExitVerdict, codes: "93", doc: "Running the job again does not help.",
+		match: fixed(ExitNoRequeue, "running the job again does not help", func(Ending) bool { return true })},
+
+	{codes: "70", doc: "gangrun itself failed.",
+		match: fixed(ExitInternal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
+	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
+		match: fixed(ExitNoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
+	{codes: "65", doc: "The preflight found something wrong with the job's inputs: paths, data, the checkpoint directory.",
+		match: fixed(ExitInputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
+			return e.State == job.StatePreflightFailed && aboutInputs(e.Finding)
+		})},
+	{codes: "78", doc: "The preflight found something else that would break the job: its program, libraries or environment.",
+		match: fixed(ExitEnvironment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
+			return e.State == job.StatePreflightFailed
+		})},
+	{codes: "1", doc: "The run was stopped early and left no good checkpoint of its own.",
+		match: fixed(ExitFailed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
+	{codes: "124", doc: "The time limit of the whole run (`timeout`) was reached.",
+		match: fixed(ExitTimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
+	{codes: "255", doc: "The root-cause rank called MPI_Abort with a code that is 0 modulo 256.",
+		match: func(e Ending) (int, string, bool) {
+			x, ok := e.root()
+			return ExitAborted, fmt.Sprintf("rank %d called MPI_Abort with a code that is 0 modulo 256", x.Rank), ok && x.Aborted && x.ShellCode() == 0
+		}},
+	{codes: "1 to 255", doc: "The code of the root-cause rank, the one that the failure began with: what it exited with; 128 + the number of the signal that ended it; 127 when its program is missing, 126 when it cannot be executed. A rank that gangrun ended has no code of its own.",
+		match: func(e Ending) (int, string, bool) {
+			x, ok := e.root()
+			return x.ShellCode(), rankWhy(x), ok && x.ShellCode() != 0
+		}},
+	{codes: "1", doc: "The root-cause rank exited with code 0, which counts as a failure here: it left the others behind, never called MPI_Finalize, or ran as a gang of its own.",
+		match: func(e Ending) (int, string, bool) {
+			x, ok := e.root()
+			return ExitFailed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited
+		}},
+	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
+		match: fixed(ExitInternal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
+	{codes: "75", doc: "No rank has a code, and the cause may pass: a lost host, a hang, network, storage, or the retries were spent.",
+		match: fixed(ExitMayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
+	{codes: "1", doc: "The run failed, and nothing of the above holds.",
+		match: fixed(ExitFailed, "the run failed", func(Ending) bool { return true })},
+}
+
+// ExitCode returns the exit code of a run that has ended, and what it tells.
+func ExitCode(e Ending, mode job.ExitMode) (code int, why string) {
+	for _, rule := range exitRules {
+		if rule.match == nil || rule.mode != "" && rule.mode != mode {
+			continue
+		}
+		if code, why, ok := rule.match(e); ok {
+			return code, why
+		}
+	}
+	panic("the last exit rule takes everything")
+}
+
+func fixed(code int, why string, holds func(Ending) bool) func(Ending) (int, string, bool) {
+	return func(e Ending) (int, string, bool) { return code, why, holds(e) }
+}
+
+func (e Ending) is(c job.Category) bool { return e.Cause != nil && e.Cause.Category == c }
+
+// root returns the exit of the root-cause rank. Where the cause names neither a
+// rank nor a host, it is the first rank that failed by itself.
+func (e Ending) root() (job.Exit, bool) {
+	if e.Cause == nil {
+		return job.Exit{}, false
+	}
+	if e.Cause.Rank < 0 {
+		if e.Cause.Host != "" {
+			return job.Exit{}, false
+		}
+		return job.Outcome{Exits: e.Exits}.First()
+	}
+	i := slices.IndexFunc(e.Exits, func(x job.Exit) bool { return x.Rank == e.Cause.Rank && !x.Stopped })
+	if i < 0 {
+		return job.Exit{}, false
+	}
+	return e.Exits[i], true
+}
+
+func rankWhy(x job.Exit) string {
+	switch x.Status {
+	case job.Signalled:
+		return fmt.Sprintf("rank %d on %s: 128 + %s", x.Rank, x.Host, job.SignalName(x.Signal))
+	case job.Unstarted:
+		return fmt.Sprintf("rank %d on %s could not be started", x.Rank, x.Host)
+	}
+	return fmt.Sprintf("the code of rank %d on %s", x.Rank, x.Host)
+}
+
+// requeueHelps reports whether the whole job, run again by a batch system, has
+// a chance that this run did not have.
+func requeueHelps(e Ending) bool {
+	switch {
+	case e.Internal || e.State == job.StateStoppedEarly:
+		return false
+	case e.State == job.StateNoPlacement:
+		return true
+	case e.TimeLimit:
+		return e.Saved && e.Resume
+	}
+	return e.Budget || e.Action == job.RetryAgain || e.Action == job.RetryElsewhere
+}
+
+// inputChecks begin the codes of the preflight checks that look at paths, data
+// and the checkpoint directory.
+var inputChecks = []string{"input", "checkpoint", "workdir"}
+
+// aboutInputs reports whether a preflight error is about the job's inputs
+// rather than its program and environment.
+func aboutInputs(f *job.Finding) bool {
+	if f == nil {
+		return false
+	}
+	checked := slices.ContainsFunc(inputChecks, func(code string) bool { return strings.HasPrefix(f.Check, code) })
+	if f.Cause == nil {
+		return checked
+	}
+	switch f.Cause.Category {
+	case job.IncorrectInputs, job.OutputError, job.DiskFull, job.StorageError, job.CheckpointError:
+		return true
+	case job.PermissionError:
+		return checked
+	}
+	return false
+}
+
+// DocumentExitCodes writes docs/exit-codes.md, from the table that ExitCode
+// itself walks.
+func DocumentExitCodes(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(`# Exit codes of gangrun run
+
+The first line that holds gives the code. A failed job never ends with 0.
+The report tells the code, and in one phrase what it stands for.
+
+`)
+	table := func(keep func(exitRule) bool) {
+		b.WriteString("| code | when |\n| --- | --- |\n")
+		for _, rule := range exitRules {
+			if keep(rule) {
+				fmt.Fprintf(&b, "| %s | %s |\n", rule.codes, rule.doc)
+			}
+		}
+	}
+	table(func(r exitRule) bool { return r.mode == "" })
+	b.WriteString(`
+## For batch systems: --exit-code=verdict
+
+Success (0), cancelled (128 + signal) and bad flags (64) stay what they are.
+Every other ending gives one of two codes, so that a batch script can decide
+with one test whether to queue the job again:
+
+`)
+	table(func(r exitRule) bool { return r.mode == job.ExitVerdict })
+	_, err := io.WriteString(w, b.String())
+	return err
+}

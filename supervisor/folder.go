@@ -1,0 +1,182 @@
+package supervisor
+
+import (
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Folder folds a run's events into its Report, one at a time. The zero Folder
+// has seen none. It is for one goroutine.
+type Folder struct {
+	report Report
+	last   time.Time // of the latest event
+	phase  phase
+	alive  map[int]bool // ranks of the latest attempt that have started and not ended
+}
+
+type phase int
+
+const (
+	phaseNone phase = iota
+	phasePreflight
+	phaseWaiting
+	phaseLaunching
+	phaseRunning
+	phaseBackoff
+)
+
+// phaseOf maps a state to what its time is counted as.
+func phaseOf(s job.State) phase {
+	switch s {
+	case job.StatePreflight:
+		return phasePreflight
+	case job.StateWaiting:
+		return phaseWaiting
+	case job.StateLaunching:
+		return phaseLaunching
+	case job.StateRunning, job.StateStopping:
+		return phaseRunning
+	}
+	return phaseNone
+}
+
+// Add folds one event. Events of a trial (attempt 0) leave the attempts alone.
+func (f *Folder) Add(e job.Event) {
+	f.pass(e.Time)
+	r := &f.report
+	switch e.Kind {
+	case job.KindCreated:
+		r.Run, r.Controller, r.Started = e.Run, e.Controller, when(e.Time)
+		if e.Spec != nil {
+			r.Name, r.Command, r.Ranks = e.Spec.Name, slices.Clone(e.Spec.Command), e.Spec.Ranks
+		}
+	case job.KindState:
+		r.State, r.Reason, f.phase = e.State, e.Text, phaseOf(e.State)
+	case job.KindFinding:
+		if e.Finding != nil {
+			r.Preflight = append(r.Preflight, *e.Finding)
+		}
+	case job.KindNote:
+		r.Notes = append(r.Notes, e.Text)
+	case job.KindEnded:
+		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy
+		r.Ended, f.phase = when(e.Time), phaseNone
+		clear(f.alive)
+	default:
+		if e.Attempt > 0 {
+			f.addAttempt(f.attempt(e.Attempt), e)
+		}
+	}
+}
+
+func (f *Folder) addAttempt(a *Attempt, e job.Event) {
+	switch e.Kind {
+	case job.KindPlaced:
+		if e.Placement != nil {
+			a.Placement = slices.Clone(e.Placement.Ranks)
+		}
+		if e.Explanation != nil {
+			a.Why = slices.Clone(e.Explanation.Why)
+		}
+	case job.KindAttempt:
+		a.Started, a.ResumeFrom, a.Logs = when(e.Time), e.ResumeFrom, e.LogDir
+	case job.KindStarted:
+		f.alive[e.Rank] = true
+	case job.KindProgress:
+		if p := e.Progress; p != nil {
+			if a.Step < 0 {
+				a.FirstStep = when(e.Time)
+			}
+			a.Step, a.Total = max(a.Step, p.Step), max(a.Total, p.Total)
+			if p.Loss != nil {
+				a.Loss = p.Loss
+			}
+		}
+	case job.KindExit:
+		if e.Exit != nil {
+			a.Exits = append(a.Exits, *e.Exit)
+			delete(f.alive, e.Exit.Rank)
+		}
+	case job.KindOutcome:
+		a.Ended = when(e.Time)
+		if e.Outcome != nil {
+			a.Exits, a.Unreaped = slices.Clone(e.Outcome.Exits), slices.Clone(e.Outcome.Unreaped)
+		}
+		clear(f.alive)
+	case job.KindCheckpoint:
+		a.Saved = e.Checkpoint
+	case job.KindCause:
+		a.Cause = e.Cause
+	case job.KindVerdict:
+		a.Verdict = e.Verdict
+		if e.Verdict != nil && e.Verdict.Action == job.Restart {
+			f.phase = phaseBackoff
+		}
+	}
+}
+
+// attempt returns the attempt of that number, a new one when the journal has
+// not told of it.
+func (f *Folder) attempt(number int) *Attempt {
+	as := f.report.Attempts
+	if i := slices.IndexFunc(as, func(a Attempt) bool { return a.Number == number }); i >= 0 {
+		return &as[i]
+	}
+	f.report.Attempts = append(as, Attempt{Number: number, Step: -1})
+	f.alive = map[int]bool{}
+	return f.report.Last()
+}
+
+// pass counts the time since the latest event to the phase that it was spent
+// in. A clock that was set back counts nothing.
+func (f *Folder) pass(t time.Time) {
+	if t.IsZero() {
+		return
+	}
+	if s := &f.report.Seconds; !f.last.IsZero() && t.After(f.last) {
+		d := t.Sub(f.last).Seconds()
+		switch f.phase {
+		case phasePreflight:
+			s.Preflight += d
+		case phaseWaiting:
+			s.Waiting += d
+		case phaseLaunching:
+			s.Launching += d
+		case phaseRunning:
+			s.Running += d
+		case phaseBackoff:
+			s.Backoff += d
+		}
+	}
+	f.last = t
+}
+
+// Report returns the report so far. It shares nothing that later events change.
+func (f *Folder) Report() Report {
+	r := f.report
+	r.Command, r.Notes = list(r.Command), list(r.Notes)
+	r.Preflight, r.Attempts = list(r.Preflight), list(r.Attempts)
+	for i := range r.Attempts {
+		a := &r.Attempts[i]
+		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
+		for j := range a.Placement {
+			a.Placement[j].Devices = list(a.Placement[j].Devices)
+		}
+		share := a.gpuSeconds(f.last)
+		r.GPUSeconds.Used += share.Used
+		r.GPUSeconds.Wasted += share.Wasted
+	}
+	return r
+}
+
+// list returns a copy that is a list in JSON even when it is empty.
+func list[T any](in []T) []T { return append([]T{}, in...) }
+
+func when(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

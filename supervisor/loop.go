@@ -1,0 +1,188 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// loop is one run on its way.
+type loop struct {
+	*Supervisor
+	info   Run
+	spec   job.Spec
+	random func() float64
+
+	mu      sync.Mutex // guards folder and unsaved, and Emit's one at a time
+	folder  Folder
+	unsaved bool // the journal has failed, and the user has been told
+	past    []Past
+	wished  job.Excluded // what verdicts want to do without
+	barred  job.Excluded // hosts on which ranks may still be running
+	resume  resume
+}
+
+// emit stamps, folds, shows and journals an event. A journal that fails is told
+// once: the running gang is worth more than its record.
+func (l *loop) emit(e job.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.emitLocked(e)
+}
+
+func (l *loop) emitLocked(e job.Event) {
+	if e.Time.IsZero() {
+		e.Time = time.Now()
+	}
+	l.folder.Add(e)
+	if err := l.Emit(e); err != nil && !l.unsaved {
+		l.unsaved = true
+		l.emitLocked(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("the journal cannot be written: %v; the run goes on, but what is journalled of it will have gaps", err)})
+	}
+}
+
+func (l *loop) state(s job.State, why string) {
+	l.emit(job.Event{Kind: job.KindState, State: s, Text: why})
+}
+
+func (l *loop) note(format string, args ...any) {
+	l.emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf(format, args...)})
+}
+
+// run goes from the preflight to the end.
+func (l *loop) run(ctx context.Context) *end {
+	if l.spec.Preflight != job.PreflightOff {
+		if e := l.preflight(ctx); e != nil {
+			return e
+		}
+	}
+	l.lookFirst(ctx)
+	for number := 1; ; number++ {
+		e := l.attempt(ctx, number)
+		if e == nil {
+			continue
+		}
+		if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
+			e.ending.Cause = &l.past[last].Cause
+			e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
+			e.ending.Exits = l.folder.Report().Last().Exits
+		}
+		e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume
+		return e
+	}
+}
+
+// preflight returns nil when the gang may be started.
+func (l *loop) preflight(ctx context.Context) *end {
+	l.state(job.StatePreflight, "")
+	var told []job.Finding
+	findings, err := l.Checker.Check(ctx, l.spec, func(e job.Event) {
+		e.Attempt = 0
+		l.emit(e)
+		if e.Kind == job.KindFinding && e.Finding != nil {
+			told = append(told, *e.Finding)
+		}
+	})
+	for _, f := range findings {
+		if !slices.ContainsFunc(told, func(t job.Finding) bool {
+			return t.Check == f.Check && t.Severity == f.Severity && t.Host == f.Host && t.Text == f.Text
+		}) {
+			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
+		}
+	}
+	if ctx.Err() != nil {
+		return interrupted(ctx, " during the preflight")
+	}
+	if err != nil {
+		return failed("preflight", err)
+	}
+	f := firstError(findings)
+	if f == nil {
+		return nil
+	}
+	e := &end{ending: Ending{State: job.StatePreflightFailed, Finding: f}, text: f.Text, hint: f.Hint}
+	if f.Cause != nil {
+		e.ending.Action = l.policy(ctx).Action(*f.Cause)
+	}
+	return e
+}
+
+func (l *loop) policy(ctx context.Context) Policy {
+	deadline, _ := ctx.Deadline()
+	return Policy{
+		Retries:     l.spec.Retries,
+		Actions:     l.spec.Policy,
+		Checkpoints: l.spec.CheckpointDir != "",
+		Elsewhere:   l.Elsewhere,
+		Deadline:    deadline,
+	}
+}
+
+// place waits for a place. What verdicts want to do without is a wish: where
+// nothing else is left, the gang goes back to it, and the ledgers bound that.
+func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
+	if ctx.Err() != nil {
+		return Lease{}, interrupted(ctx, " before the gang was placed")
+	}
+	l.state(job.StateWaiting, "")
+	emit := func(e job.Event) {
+		e.Attempt = number
+		l.emit(e)
+	}
+	lease, err := l.Placer.Place(ctx, l.spec, union(l.wished, l.barred), emit)
+	var none NoPlacement
+	if ctx.Err() == nil && errors.As(err, &none) && !l.wished.Empty() {
+		l.note("%s; placing the gang on it again", "there is no place"+without(l.wished))
+		l.wished = job.Excluded{}
+		lease, err = l.Placer.Place(ctx, l.spec, l.barred, emit)
+	}
+	switch {
+	case ctx.Err() != nil:
+		if err == nil {
+			lease.Release()
+		}
+		return Lease{}, interrupted(ctx, " while waiting for a place")
+	case err == nil:
+		return lease, nil
+	case !errors.As(err, &none):
+		return Lease{}, failed("placement", err)
+	}
+	e := &end{ending: Ending{State: job.StateNoPlacement}, text: none.Text, hint: none.Hint}
+	if number > 1 { // the run has failed, and all that is missing is a place to try again
+		e.ending.State, e.ending.Budget = job.StateFailed, true
+		e.text = "no place for another attempt: " + none.Text
+		if !l.barred.Empty() {
+			e.text += "; ranks may still be running on " + without(l.barred)[len(" without "):]
+		}
+	}
+	return Lease{}, e
+}
+
+// backoff waits before a restart. It returns an end when the run's context is
+// done first.
+func (l *loop) backoff(ctx context.Context, wait time.Duration) *end {
+	jittered := time.Duration(float64(wait) * (0.75 + 0.5*l.random()))
+	timer := time.NewTimer(jittered)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return interrupted(ctx, " while waiting to restart")
+	}
+}
+
+// union returns what either excludes, each name once.
+func union(a, b job.Excluded) job.Excluded {
+	join := func(a, b []string) []string {
+		all := slices.Concat(a, b)
+		slices.Sort(all)
+		return slices.Compact(all)
+	}
+	return job.Excluded{Hosts: join(a.Hosts, b.Hosts), Devices: join(a.Devices, b.Devices)}
+}

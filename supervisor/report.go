@@ -1,0 +1,151 @@
+package supervisor
+
+import (
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Report is what a run's journal tells, folded: what "gangrun report -o json"
+// prints. Its JSON names are an API; its lists are never null. Times are null
+// until they have come.
+type Report struct {
+	Run     string    `json:"run"`
+	Name    string    `json:"name"`
+	Command []string  `json:"command"`
+	Ranks   int       `json:"ranks"`
+	State   job.State `json:"state"`
+	// ExitCode is null until the run has ended; ExitWhy says what it tells.
+	ExitCode *int   `json:"exit_code"`
+	ExitWhy  string `json:"exit_why"`
+	// Reason says why the run ended, or what its state waits for; Hint, what to
+	// do about it.
+	Reason  string     `json:"reason"`
+	Hint    string     `json:"hint"`
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+
+	Preflight  []job.Finding `json:"preflight"`
+	Attempts   []Attempt     `json:"attempts"`
+	Notes      []string      `json:"notes"`
+	Seconds    Seconds       `json:"seconds"`
+	GPUSeconds GPUSeconds    `json:"gpu_seconds"`
+	// Controller is the process that stays with the run; nil until it is known.
+	Controller *job.Controller `json:"controller"`
+}
+
+// Attempt is one start of the gang and what became of it.
+type Attempt struct {
+	Number  int        `json:"number"`
+	Started *time.Time `json:"started"`
+	Ended   *time.Time `json:"ended"`
+	// ResumeFrom is the checkpoint that the gang started from, empty for none.
+	ResumeFrom string     `json:"resume_from"`
+	Placement  []job.Rank `json:"placement"`
+	Why        []string   `json:"why"` // why it was placed so
+	Exits      []job.Exit `json:"exits"`
+	// Unreaped are ranks that may still have been running when it was given up.
+	Unreaped []job.Unreaped `json:"unreaped"`
+	Cause    *job.Cause     `json:"cause"`
+	Verdict  *job.Verdict   `json:"verdict"`
+	Logs     string         `json:"logs"` // directory of the ranks' log files
+	// FirstStep is when the first step was told.
+	FirstStep *time.Time `json:"first_step"`
+	// Step is the furthest step that a rank told, -1 for none; Total is the
+	// number of steps in all, 0 when unknown; Loss is the last one told.
+	Step  int64    `json:"step"`
+	Total int64    `json:"total"`
+	Loss  *float64 `json:"loss"`
+	// Saved is the newest good checkpoint of this run once the attempt had
+	// failed, when it came from this attempt.
+	Saved *job.Checkpoint `json:"saved"`
+}
+
+// Seconds is how long a run was in each phase. The time in which a gang is
+// ended belongs to running.
+type Seconds struct {
+	Preflight float64 `json:"preflight"`
+	Waiting   float64 `json:"waiting"`
+	Launching float64 `json:"launching"`
+	Running   float64 `json:"running"`
+	Backoff   float64 `json:"backoff"`
+}
+
+// GPUSeconds is GPUs held times seconds: Used by all attempts, and Wasted by
+// failed ones after their last good checkpoint, or wholly where there is none.
+type GPUSeconds struct {
+	Used   float64 `json:"used"`
+	Wasted float64 `json:"wasted"`
+}
+
+// Fold tells the report of a journal, whole or cut off anywhere.
+func Fold(events []job.Event) Report {
+	var f Folder
+	for _, e := range events {
+		f.Add(e)
+	}
+	return f.Report()
+}
+
+// Last returns the last attempt, nil when there was none.
+func (r Report) Last() *Attempt {
+	if len(r.Attempts) == 0 {
+		return nil
+	}
+	return &r.Attempts[len(r.Attempts)-1]
+}
+
+// Cause returns what the run died of: the last attempt's cause, or that of the
+// preflight's first error. It is nil when nothing failed or no cause is known.
+func (r Report) Cause() *job.Cause {
+	if a := r.Last(); a != nil {
+		return a.Cause
+	}
+	if f := firstError(r.Preflight); f != nil {
+		return f.Cause
+	}
+	return nil
+}
+
+// Good reports whether the attempt succeeded.
+func (a Attempt) Good() bool { return a.Verdict != nil && a.Verdict.Action == job.Succeed }
+
+// devices returns the number of GPUs that the attempt holds.
+func (a Attempt) devices() int {
+	held := map[string]bool{}
+	for _, r := range a.Placement {
+		for _, d := range r.Devices {
+			held[d] = true
+		}
+	}
+	return len(held)
+}
+
+// gpuSeconds returns the attempt's share, up to now where it has not ended.
+func (a Attempt) gpuSeconds(now time.Time) GPUSeconds {
+	if a.Started == nil {
+		return GPUSeconds{}
+	}
+	devices, end := float64(a.devices()), now
+	if a.Ended != nil {
+		end = *a.Ended
+	}
+	share := GPUSeconds{Used: devices * max(0, end.Sub(*a.Started).Seconds())}
+	if a.Ended == nil || a.Good() {
+		return share
+	}
+	share.Wasted = share.Used
+	if a.Saved != nil && a.Saved.Time.After(*a.Started) {
+		share.Wasted = devices * max(0, end.Sub(a.Saved.Time).Seconds())
+	}
+	return share
+}
+
+func firstError(findings []job.Finding) *job.Finding {
+	for i := range findings {
+		if findings[i].Severity == job.SeverityError {
+			return &findings[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,79 @@
+package supervisor
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Status is what a live screen shows of a run.
+type Status struct {
+	State   job.State
+	Reason  string // what the state waits for, if it was told
+	Attempt int    // 0 before the first
+	Ranks   int
+	Alive   int // ranks that have started and not ended
+	Step    int64
+	Total   int64 // 0 when unknown
+	Loss    *float64
+	Elapsed time.Duration // since the run was created
+}
+
+// Status returns the run's status at the time now.
+func (f *Folder) Status(now time.Time) Status {
+	r := f.report
+	s := Status{State: r.State, Reason: r.Reason, Ranks: r.Ranks, Alive: len(f.alive), Step: -1}
+	if r.Ended != nil {
+		now = *r.Ended
+	}
+	if r.Started != nil {
+		s.Elapsed = max(0, now.Sub(*r.Started))
+	}
+	if a := r.Last(); a != nil {
+		s.Attempt, s.Step, s.Total, s.Loss = a.Number, a.Step, a.Total, a.Loss
+	}
+	return s
+}
+
+// String says it in one line, as in
+// "running, attempt 2, step 40/500, loss 0.3121, 4 of 4 ranks, 1m2s".
+func (s Status) String() string {
+	words := []string{string(s.State)}
+	if s.Attempt > 0 {
+		words = append(words, fmt.Sprintf("attempt %d", s.Attempt))
+	}
+	words = append(words, progress(s.Step, s.Total, s.Loss)...)
+	if s.State == job.StateLaunching || s.State == job.StateRunning || s.State == job.StateStopping {
+		words = append(words, fmt.Sprintf("%d of %d ranks", s.Alive, s.Ranks))
+	}
+	if s.State == job.StateWaiting && s.Reason != "" {
+		words = append(words, printable(s.Reason))
+	}
+	return strings.Join(append(words, short(s.Elapsed)), ", ")
+}
+
+// progress says how far a gang is, in no words when it told nothing.
+func progress(step, total int64, loss *float64) []string {
+	var words []string
+	if step >= 0 {
+		word := fmt.Sprintf("step %d", step)
+		if total > 0 {
+			word += fmt.Sprintf("/%d", total)
+		}
+		words = append(words, word)
+	}
+	if loss != nil {
+		words = append(words, fmt.Sprintf("loss %.4g", *loss))
+	}
+	return words
+}
+
+// short formats a duration for people: tenths below ten seconds, else seconds.
+func short(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}

@@ -1,0 +1,262 @@
+package supervisor
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+	"unicode"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// maxShown bounds the ranks and findings that a summary names one by one.
+const maxShown = 8
+
+// maxWidth bounds the characters of a quoted line.
+const maxWidth = 160
+
+// Summary tells a report to people: what happened to the run, attempt by
+// attempt, and what to do next. Every line is free of control characters.
+func Summary(r Report) []string {
+	var b strings.Builder
+	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
+	line := func(label, format string, args ...any) {
+		fmt.Fprintf(w, "%s\t%s\n", label, printable(fmt.Sprintf(format, args...)))
+	}
+	summarizeRun(line, r)
+	summarizePreflight(line, r)
+	for _, a := range r.Attempts {
+		summarizeAttempt(line, a)
+	}
+	summarizeEnd(line, r)
+	w.Flush()
+	lines := strings.Split(strings.TrimSuffix(b.String(), "\n"), "\n")
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return lines
+}
+
+// liner adds a line that begins with a label.
+type liner func(label, format string, args ...any)
+
+func summarizeRun(line liner, r Report) {
+	what := string(r.State)
+	if r.Started != nil && r.Ended != nil {
+		what += " after " + short(r.Ended.Sub(*r.Started))
+	}
+	if r.Reason != "" {
+		what += ": " + r.Reason
+	}
+	line("run "+printable(r.Run), "%s", what)
+	if len(r.Command) > 0 {
+		line("command", "%s", clip(strings.Join(r.Command, " ")))
+	}
+}
+
+func summarizePreflight(line liner, r Report) {
+	shown := 0
+	for _, f := range r.Preflight {
+		if f.Severity == job.SeverityNote {
+			continue
+		}
+		if shown++; shown > maxShown {
+			continue
+		}
+		where := ""
+		if f.Host != "" {
+			where = " on " + f.Host
+		}
+		line("preflight", "%s: %s%s: %s", f.Severity, f.Check, where, f.Text)
+		if f.Hint != "" {
+			line("", "hint: %s", f.Hint)
+		}
+	}
+	if shown > maxShown {
+		line("", "and %d more", shown-maxShown)
+	}
+}
+
+func summarizeAttempt(line liner, a Attempt) {
+	line(fmt.Sprintf("attempt %d", a.Number), "%s", attemptTimes(a))
+	if a.ResumeFrom != "" {
+		line("  resumed", "from %s", a.ResumeFrom)
+	}
+	if words := progress(a.Step, a.Total, a.Loss); len(words) > 0 {
+		line("  reached", "%s", strings.Join(words, ", "))
+	}
+	label := "  ranks"
+	for _, text := range exits(a) {
+		line(label, "%s", text)
+		label = ""
+	}
+	if c := a.Cause; c != nil {
+		line("  cause", "%s", causeText(*c))
+		if n := len(c.Evidence); n > 0 {
+			line("", "%s", quote(c.Evidence[n-1]))
+		}
+		if c.Hint != "" {
+			line("", "hint: %s", c.Hint)
+		}
+	}
+	if a.Saved != nil {
+		line("  saved", "%s", a.Saved.Path)
+	}
+	if a.Verdict != nil && !a.Good() {
+		line("  verdict", "%s: %s", a.Verdict.Action, a.Verdict.Reason)
+	}
+	if a.Logs != "" {
+		line("  logs", "%s", a.Logs)
+	}
+}
+
+func attemptTimes(a Attempt) string {
+	switch {
+	case a.Started == nil:
+		return "placed, not started"
+	case a.Ended == nil:
+		return fmt.Sprintf("started %s, not ended", clock(*a.Started))
+	}
+	how := "failed"
+	if a.Good() {
+		how = "succeeded"
+	} else if a.Verdict == nil {
+		how = "ended"
+	}
+	return fmt.Sprintf("started %s, %s %s after %s", clock(*a.Started), how, clock(*a.Ended), short(a.Ended.Sub(*a.Started)))
+}
+
+// exits tells how the ranks of an attempt ended: those that failed by
+// themselves one by one, in the order seen, the others as numbers.
+func exits(a Attempt) []string {
+	var failed []string
+	good, ended := 0, 0
+	for _, x := range a.Exits {
+		switch {
+		case x.Good():
+			good++
+		case x.Stopped:
+			ended++
+		default:
+			text := x.String()
+			if !x.Time.IsZero() {
+				text = clock(x.Time) + "  " + text
+			}
+			failed = append(failed, text)
+		}
+	}
+	if more := len(failed) - maxShown; more > 0 {
+		failed = append(failed[:maxShown], fmt.Sprintf("and %d more", more))
+	}
+	if good > 0 {
+		failed = append(failed, count(good, "rank")+" ended well")
+	}
+	if ended > 0 {
+		failed = append(failed, count(ended, "rank")+" ended by gangrun")
+	}
+	if n := len(a.Unreaped); n > 0 {
+		hosts := map[string]bool{}
+		var names []string
+		for _, u := range a.Unreaped {
+			if !hosts[u.Host] {
+				hosts[u.Host] = true
+				names = append(names, u.Host)
+			}
+		}
+		slices.Sort(names)
+		failed = append(failed, fmt.Sprintf("%s may still be running on %s", count(n, "rank"), strings.Join(names, ", ")))
+	}
+	return failed
+}
+
+func causeText(c job.Cause) string {
+	text := string(category(c))
+	if c.Signature != "" && c.Signature != text {
+		text += " (" + c.Signature + ")"
+	}
+	switch {
+	case c.Rank >= 0 && c.Host != "":
+		text += fmt.Sprintf(", rank %d on %s", c.Rank, c.Host)
+	case c.Rank >= 0:
+		text += fmt.Sprintf(", rank %d", c.Rank)
+	case c.Host != "":
+		text += ", " + c.Host
+	}
+	if c.Text != "" {
+		text += ": " + c.Text
+	}
+	return text
+}
+
+func quote(l job.Line) string {
+	where := string(l.Source)
+	if l.File != "" {
+		where = l.File
+		if l.Line > 0 {
+			where += fmt.Sprintf(":%d", l.Line)
+		}
+	}
+	return where + ": " + clip(strings.TrimSpace(l.Text))
+}
+
+func summarizeEnd(line liner, r Report) {
+	s := r.Seconds
+	var phases []string
+	for _, p := range []struct {
+		name    string
+		seconds float64
+	}{{"preflight", s.Preflight}, {"waiting", s.Waiting}, {"launching", s.Launching}, {"running", s.Running}, {"back-off", s.Backoff}} {
+		if p.seconds > 0 {
+			phases = append(phases, p.name+" "+short(time.Duration(p.seconds*float64(time.Second))))
+		}
+	}
+	if len(phases) > 0 {
+		line("time", "%s", strings.Join(phases, ", "))
+	}
+	if g := r.GPUSeconds; g.Used > 0 {
+		line("GPU time", "%.0f GPU-seconds, %.0f of them wasted", g.Used, g.Wasted)
+	}
+	for _, note := range r.Notes {
+		line("note", "%s", note)
+	}
+	if r.Hint != "" && firstError(r.Preflight) == nil { // else it stands beside the finding
+		line("hint", "%s", r.Hint)
+	}
+	if r.ExitCode != nil {
+		line("exit code", "%d (%s)", *r.ExitCode, r.ExitWhy)
+	}
+}
+
+// clock formats a time of day, to the tenth of a second.
+func clock(t time.Time) string { return t.Format("15:04:05.0") }
+
+func count(n int, what string) string {
+	if n == 1 {
+		return "1 " + what
+	}
+	return fmt.Sprintf("%d %ss", n, what)
+}
+
+// clip cuts text that is too wide to be read.
+func clip(text string) string {
+	if runes := []rune(text); len(runes) > maxWidth {
+		return string(runes[:maxWidth-1]) + "…"
+	}
+	return text
+}
+
+// printable replaces what could move a terminal's cursor or hide text: what
+// ranks print must not be able to forge what gangrun says.
+func printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		if r == '\t' || r == '\n' {
+			return ' '
+		}
+		if !unicode.IsPrint(r) {
+			return unicode.ReplacementChar
+		}
+		return r
+	}, text)
+}
