@@ -1,0 +1,151 @@
+package preflight
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Check is one thing that the preflight looks at. Its Code is an API: it
+// stands in job.Finding.Check.
+type Check struct {
+	Code string
+	// Asks is what is asked, as a sentence for the documentation.
+	Asks string
+	// DependsOn names checks: on a host where one of them found an error, this
+	// check says nothing.
+	DependsOn []string
+	// Problems is everything that the check can have to say.
+	Problems []Problem
+	// Judge looks at the hosts on which everything in DependsOn is well; it is
+	// pure, and nil for what the trial finds out.
+	Judge func(job.Spec, []job.Facts) []Hit
+}
+
+// Problem is one thing that a Check can have to say.
+type Problem struct {
+	// Signature is unique among all checks, and that of the job.Cause.
+	Signature string
+	Severity  job.Severity
+	// Category is that of the job.Cause; empty on warnings, which have none of
+	// their own.
+	Category job.Category
+	// Text and Hint are what the user is told; a {name} is replaced by the
+	// value of that name, and {hosts} by the hosts that it holds for.
+	Text, Hint string
+}
+
+// Hit says that a Problem is there.
+type Hit struct {
+	Signature string   // of the Problem, one of the Check's
+	Hosts     []string // on which it is, in the order of the facts
+	Path      string   // that it is about; empty when it is about none
+	Values    map[string]string
+	// Evidence is what proves it, where there is more to show than Text does.
+	Evidence []job.Line
+}
+
+// says reports whether h and o say the same, if perhaps of different hosts.
+func (h Hit) says(o Hit) bool {
+	return h.Signature == o.Signature && h.Path == o.Path && maps.Equal(h.Values, o.Values)
+}
+
+// Codes of the checks that the trial answers.
+const (
+	CodeTrial      = "trial"
+	CodeTrialRanks = "trial-ranks"
+	CodeTrialDir   = "trial-checkpoint-dir"
+)
+
+var checks = []Check{
+	workdirCheck,
+	programCheck,
+	librariesCheck,
+	programSameCheck,
+	scriptCheck,
+	syntaxCheck,
+	scriptSameCheck,
+	inputsCheck,
+	checkpointDirCheck,
+	checkpointRoomCheck,
+	trialCheck,
+	trialRanksCheck,
+	trialDirCheck,
+}
+
+// Checks lists every Check, each after those it depends on.
+func Checks() []Check { return slices.Clone(checks) }
+
+// lookup returns the Check of that code; it must be one of Checks.
+func lookup(code string) Check {
+	return checks[slices.IndexFunc(checks, func(c Check) bool { return c.Code == code })]
+}
+
+// problem returns the Problem of that signature; it must be one of c.Problems.
+func (c Check) problem(signature string) Problem {
+	return c.Problems[slices.IndexFunc(c.Problems, func(p Problem) bool { return p.Signature == signature })]
+}
+
+// finding puts a Hit into words for a gang on that many hosts. A Hit without
+// Hosts is of none in particular.
+func (c Check) finding(h Hit, hosts int) job.Finding {
+	p := c.problem(h.Signature)
+	pairs := []string{"{hosts}", names(h.Hosts)}
+	for name, value := range h.Values {
+		pairs = append(pairs, "{"+name+"}", value)
+	}
+	fill := strings.NewReplacer(pairs...)
+	f := job.Finding{Check: c.Code, Severity: p.Severity, Text: fill.Replace(p.Text), Hint: fill.Replace(p.Hint)}
+	if len(h.Hosts) == 1 {
+		f.Host = h.Hosts[0]
+	} else if len(h.Hosts) > 1 && !strings.Contains(p.Text, "{hosts}") {
+		f.Text += where(h.Hosts, hosts)
+	}
+	if p.Category != "" {
+		f.Cause = &job.Cause{
+			Category: p.Category, Signature: p.Signature, Rank: -1, Host: f.Host, Confidence: 1,
+			Text: f.Text, Hint: f.Hint, Retry: p.Category.Action(), Artefact: h.Path, Evidence: h.Evidence,
+		}
+	}
+	return f
+}
+
+// each makes a Judge of one that looks at one host at a time.
+func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []Hit {
+	return func(s job.Spec, facts []job.Facts) []Hit {
+		var hits []Hit
+		for _, f := range facts {
+			for _, h := range judge(s, f) {
+				h.Hosts = []string{f.Host}
+				hits = append(hits, h)
+			}
+		}
+		return hits
+	}
+}
+
+// pathHits returns the Hit for what is wrong with a path, if anything is. Its
+// signature is prefix-KIND for the kinds that the check tells apart, and
+// prefix-io for all others.
+func pathHits(prefix string, f job.PathFact, kinds ...job.ErrorKind) []Hit {
+	if f.Kind == job.ErrorNone && f.Error == "" {
+		return nil
+	}
+	kind := f.Kind
+	if !slices.Contains(kinds, kind) {
+		kind = job.ErrorIO
+	}
+	return []Hit{{Signature: prefix + "-" + string(kind), Path: f.Path, Values: about(f.Path, "error", f.Error)}}
+}
+
+// about returns values for a Problem about a path, and further pairs of name
+// and value.
+func about(path string, pairs ...string) map[string]string {
+	values := map[string]string{"path": quote(path)}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		values[pairs[i]] = pairs[i+1]
+	}
+	return values
+}

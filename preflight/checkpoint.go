@@ -1,0 +1,125 @@
+package preflight
+
+import "github.com/gangrun/gangrun/internal/job"
+
+const checkpointHint = "name another directory with --checkpoint-dir, or get permission to make and change files in it"
+
+var checkpointDirCheck = Check{
+	Code: "checkpoint-dir",
+	Asks: "Can every host make, write, sync, rename and read a file in the checkpoint directory?",
+	Problems: []Problem{
+		{"checkpoint-dir-missing", job.SeverityError, job.OutputError,
+			"the checkpoint directory {path} cannot be used: gangrun could not {step}: {error}",
+			"make the directory above it, or name another one with --checkpoint-dir"},
+		{"checkpoint-dir-permission", job.SeverityError, job.PermissionError,
+			"the checkpoint directory {path} cannot be used: gangrun could not {step}: {error}",
+			checkpointHint},
+		{"checkpoint-dir-read-only", job.SeverityError, job.OutputError,
+			"the checkpoint directory {path} is on a file system that is mounted read-only: gangrun could not {step}",
+			"name a directory on another file system with --checkpoint-dir"},
+		{"checkpoint-dir-kind", job.SeverityError, job.OutputError,
+			"the checkpoint directory {path} is not a directory",
+			"name a directory with --checkpoint-dir"},
+		{"checkpoint-dir-full", job.SeverityError, job.DiskFull,
+			"the checkpoint directory {path} has no room left: gangrun could not {step}: {error}",
+			"delete what is not needed there, raise your quota, or name another directory with --checkpoint-dir"},
+		{"checkpoint-dir-io", job.SeverityError, job.StorageError,
+			"the checkpoint directory {path} cannot be used: gangrun could not {step}: {error}",
+			elsewhereHint},
+	},
+	Judge: each(func(_ job.Spec, f job.Facts) []Hit {
+		if f.Check == nil {
+			return nil
+		}
+		hits := pathHits("checkpoint-dir", f.Check.PathFact,
+			job.ErrorMissing, job.ErrorPermission, job.ErrorReadOnly, job.ErrorKindOf, job.ErrorFull)
+		for _, h := range hits {
+			h.Values["step"] = stepWords(f.Check.Step)
+		}
+		return hits
+	}),
+}
+
+// stepWords says what could not be done, for the end of "could not".
+func stepWords(step string) string {
+	switch step {
+	case "create":
+		return "make it"
+	case "write":
+		return "write a file in it"
+	case "sync":
+		return "sync a file in it to disk"
+	case "rename":
+		return "rename a file in it"
+	case "read":
+		return "read back a file in it"
+	}
+	return "use it"
+}
+
+// The room that a checkpoint directory should have, in bytes, whatever is in
+// it: below leastRoom not even the smallest model fits, and below littleRoom a
+// run of some hours is unlikely to end well.
+const (
+	leastRoom  = 1 << 20
+	littleRoom = 16 << 20
+)
+
+var checkpointRoomCheck = Check{
+	Code:      "checkpoint-room",
+	Asks:      "Is there room for the next checkpoints, if they are as large as the largest one there?",
+	DependsOn: []string{"checkpoint-dir"},
+	Problems: []Problem{
+		{"checkpoint-room-none", job.SeverityError, job.DiskFull,
+			"the checkpoint directory {path} has {free} free, less than {need}",
+			"delete what is not needed there, raise your quota, or name another directory with --checkpoint-dir"},
+		{"checkpoint-room-little", job.SeverityWarning, "",
+			"the checkpoint directory {path} has {free} free, less than {need}",
+			"the run may end with a full disk: make room, or name another directory with --checkpoint-dir"},
+	},
+	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
+		var hits []Hit
+		for _, signature := range []string{"checkpoint-room-none", "checkpoint-room-little"} {
+			var tight *job.DirectoryFact
+			var hosts []string
+			for _, f := range facts {
+				if f.Check == nil || roomProblem(*f.Check) != signature {
+					continue
+				}
+				hosts = append(hosts, f.Host)
+				if tight == nil || f.Check.Free < tight.Free {
+					tight = f.Check
+				}
+			}
+			if tight != nil {
+				hits = append(hits, Hit{Signature: signature, Hosts: hosts, Path: tight.Path,
+					Values: about(tight.Path, "free", size(tight.Free), "need", roomNeed(*tight))})
+			}
+		}
+		return hits
+	},
+}
+
+// roomProblem returns the signature of what is wrong with the room, or "".
+func roomProblem(d job.DirectoryFact) string {
+	switch {
+	case d.Free < max(d.Largest, leastRoom):
+		return "checkpoint-room-none"
+	case d.Free < max(2*d.Largest, littleRoom):
+		return "checkpoint-room-little"
+	}
+	return ""
+}
+
+// roomNeed says what there should be room for.
+func roomNeed(d job.DirectoryFact) string {
+	switch {
+	case d.Free < d.Largest:
+		return "its largest entry takes (" + size(d.Largest) + ")"
+	case d.Free < leastRoom:
+		return size(leastRoom)
+	case d.Free < 2*d.Largest:
+		return "twice its largest entry (" + size(2*d.Largest) + ")"
+	}
+	return size(littleRoom)
+}

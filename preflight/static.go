@@ -1,0 +1,63 @@
+package preflight
+
+import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Static judges the facts of a gang's hosts, one for each host in node order,
+// and returns what is to be said, in the order of Checks. What is equal on
+// several hosts is said once: Host is then empty, and Text names the hosts.
+func Static(spec job.Spec, facts []job.Facts) []job.Finding {
+	var findings []job.Finding
+	failed := make(map[string]map[string]bool) // check, host
+	for _, c := range checks {
+		if c.Judge == nil {
+			continue
+		}
+		failed[c.Code] = make(map[string]bool)
+		var sound []job.Facts
+		for _, f := range facts {
+			if slices.ContainsFunc(c.DependsOn, func(code string) bool { return failed[code][f.Host] }) {
+				failed[c.Code][f.Host] = true
+				continue
+			}
+			sound = append(sound, f)
+		}
+		if len(sound) == 0 {
+			continue
+		}
+		hits := c.Judge(spec, sound)
+		for _, h := range hits {
+			if c.problem(h.Signature).Severity == job.SeverityError {
+				for _, host := range h.Hosts {
+					failed[c.Code][host] = true
+				}
+			}
+		}
+		for _, h := range collapse(hits) {
+			findings = append(findings, c.finding(h, len(facts)))
+		}
+	}
+	return findings
+}
+
+// collapse joins hits that say the same of different hosts.
+func collapse(hits []Hit) []Hit {
+	var out []Hit
+	for _, h := range hits {
+		same := func(o Hit) bool { return o.says(h) }
+		if i := slices.IndexFunc(out, same); i >= 0 {
+			out[i].Hosts = slices.Concat(out[i].Hosts, h.Hosts)
+		} else {
+			out = append(out, h)
+		}
+	}
+	return out
+}
+
+// Errors reports whether any of the findings forbids to start the gang.
+func Errors(findings []job.Finding) bool {
+	return slices.ContainsFunc(findings, func(f job.Finding) bool { return f.Severity == job.SeverityError })
+}

@@ -1,0 +1,389 @@
+package preflight
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// soundFacts are those of hosts h1..hN on which everything is well.
+func soundFacts(n int) []job.Facts {
+	facts := make([]job.Facts, n)
+	for i := range facts {
+		facts[i] = job.Facts{
+			Host:    fmt.Sprintf("h%d", i+1),
+			Workdir: job.PathFact{Path: "/w", Dir: true},
+			Program: job.ProgramFact{PathFact: job.PathFact{Path: "/bin/train", Bytes: 10}, SHA256: "aaaa", Executable: true},
+			Script:  &job.ScriptFact{PathFact: job.PathFact{Path: "/w/train.py", Bytes: 7}, SHA256: "5555", Compiled: i == 0},
+			Inputs:  []job.PathFact{{Path: "/d/a.csv", Bytes: 5}, {Path: "/d/set", Dir: true}},
+			Check:   &job.DirectoryFact{PathFact: job.PathFact{Path: "/c", Dir: true}, Free: 1 << 30, Largest: 100 << 20},
+		}
+	}
+	return facts
+}
+
+func testSpec() job.Spec {
+	s := job.Default()
+	s.Command, s.Workdir, s.Ranks = []string{"train", "train.py"}, "/w", 4
+	s.Inputs, s.CheckpointDir = []string{"/d/a.csv", "/d/set"}, "/c"
+	return s
+}
+
+func broken(path string, kind job.ErrorKind, text string) job.PathFact {
+	return job.PathFact{Path: path, Kind: kind, Error: text}
+}
+
+// on changes the facts of single hosts, all of them when none is named.
+func on(change func(*job.Facts), hosts ...int) func([]job.Facts) {
+	return func(facts []job.Facts) {
+		for i := range facts {
+			if len(hosts) == 0 || slices.Contains(hosts, i+1) {
+				change(&facts[i])
+			}
+		}
+	}
+}
+
+var staticCases = []struct {
+	name   string
+	hosts  int
+	change func([]job.Facts)
+	want   []string // check severity category host: text
+}{
+	{"all is well", 3, on(func(*job.Facts) {}), nil},
+	{"no script, no inputs, no checkpoint directory", 2, on(func(f *job.Facts) { f.Script, f.Inputs, f.Check = nil, nil, nil }), nil},
+
+	{"workdir missing everywhere silences what depends on it", 3,
+		on(func(f *job.Facts) {
+			f.Workdir = broken("/w", job.ErrorMissing, "stat /w: no such file or directory")
+			f.Program.Kind = job.ErrorMissing
+			f.Program.SHA256 = f.Host
+			f.Script.Kind = job.ErrorMissing
+			f.Inputs[0].Kind = job.ErrorMissing
+		}),
+		[]string{`workdir error incorrect-inputs : the working directory "/w" does not exist (on all 3 hosts)`}},
+	{"workdir cannot be entered on one host", 3,
+		on(func(f *job.Facts) { f.Workdir = broken("/w", job.ErrorPermission, "permission denied") }, 2),
+		[]string{`workdir error permission-error h2: the working directory "/w" cannot be entered: permission denied`}},
+	{"workdir is a file, by kind", 1,
+		on(func(f *job.Facts) { f.Workdir = broken("/w", job.ErrorKindOf, "not a directory") }),
+		[]string{`workdir error incorrect-inputs h1: the working directory "/w" is not a directory`}},
+	{"workdir is a file, by what it is", 1,
+		on(func(f *job.Facts) { f.Workdir.Dir = false }),
+		[]string{`workdir error incorrect-inputs h1: the working directory "/w" is not a directory`}},
+	{"workdir on a dead disk", 1,
+		on(func(f *job.Facts) { f.Workdir = broken("/w", job.ErrorIO, "input/output error") }),
+		[]string{`workdir error storage-error h1: the working directory "/w" cannot be entered: input/output error`}},
+	{"an error of no kind is one all the same", 1,
+		on(func(f *job.Facts) { f.Workdir = broken("/w", job.ErrorNone, "odd") }),
+		[]string{`workdir error storage-error h1: the working directory "/w" cannot be entered: odd`}},
+
+	{"a missing program is one finding", 4,
+		on(func(f *job.Facts) {
+			f.Program = job.ProgramFact{PathFact: broken("", job.ErrorMissing, "not found"), Missing: []string{"libm.so.6"}}
+			f.Script.Syntax, f.Script.Line = "invalid syntax", 1
+		}, 2, 3),
+		[]string{`program error launch-error : the program "train" does not exist or is not on PATH (on h2 and h3: 2 of 4 hosts)`}},
+	{"program unreachable", 1,
+		on(func(f *job.Facts) { f.Program.PathFact = broken("/x/train", job.ErrorPermission, "permission denied") }),
+		[]string{`program error permission-error h1: the program "/x/train" cannot be reached: permission denied`}},
+	{"program without the x bit", 1,
+		on(func(f *job.Facts) { f.Program.Executable = false }),
+		[]string{`program error permission-error h1: the program "/bin/train" is not executable`}},
+	{"program is a directory, by kind", 1,
+		on(func(f *job.Facts) { f.Program.PathFact = broken("/bin", job.ErrorKindOf, "is a directory") }),
+		[]string{`program error launch-error h1: the program "/bin" is not a file that can be executed`}},
+	{"program is a directory, by what it is", 1,
+		on(func(f *job.Facts) { f.Program.Dir = true }),
+		[]string{`program error launch-error h1: the program "/bin/train" is not a file that can be executed`}},
+	{"program without its interpreter", 1,
+		on(func(f *job.Facts) { f.Program.Interpreter = "/usr/bin/python9" }),
+		[]string{`program error launch-error h1: the program "/bin/train" needs the interpreter "/usr/bin/python9", which does not exist`}},
+	{"program of another machine", 1,
+		on(func(f *job.Facts) {
+			f.Program.Format, f.Program.Missing = "it is built for aarch64", []string{"libc.so.6"}
+		}),
+		[]string{`program error launch-error h1: the program "/bin/train" cannot be executed: it is built for aarch64`}},
+	{"program on a dead disk", 1,
+		on(func(f *job.Facts) { f.Program.PathFact = broken("/bin/train", job.ErrorIO, "input/output error") }),
+		[]string{`program error storage-error h1: the program "/bin/train" cannot be read: input/output error`}},
+
+	{"libraries missing: each host's own", 3,
+		func(facts []job.Facts) {
+			facts[0].Program.Missing = []string{"liba.so.1", "libb.so.2"}
+			facts[1].Program.Missing = []string{"liba.so.1", "libb.so.2"}
+			facts[2].Program.Missing = []string{"libc.so.3"}
+		},
+		[]string{
+			`program-libraries error missing-library : the program "/bin/train" needs liba.so.1 and libb.so.2, which the dynamic loader does not find (on h1 and h2: 2 of 3 hosts)`,
+			`program-libraries error missing-library h3: the program "/bin/train" needs libc.so.3, which the dynamic loader does not find`}},
+
+	{"one host has another program", 4,
+		on(func(f *job.Facts) { f.Program.SHA256, f.Script = "bbbb", nil }, 3),
+		[]string{`program-same warning  h3: the interpreter "/bin/train" is not the same file on h3 as on the other 3 hosts`}},
+	{"two hosts have other programs, one is unknown", 6,
+		func(facts []job.Facts) {
+			for i := range facts {
+				facts[i].Script = nil
+			}
+			facts[1].Program.SHA256, facts[4].Program.SHA256, facts[5].Program.SHA256 = "bbbb", "cccc", ""
+		},
+		[]string{`program-same error launch-error : the program "/bin/train" is not the same file on h2 and h5 as on the other 3 hosts`}},
+	{"the first host is the odd one", 3,
+		func(facts []job.Facts) {
+			for i := range facts {
+				facts[i].Script = nil
+			}
+			facts[0].Program.SHA256, facts[0].Program.Path = "bbbb", "/opt/train"
+		},
+		[]string{`program-same error launch-error h1: the program "/bin/train" is not the same file on h1 as on the other 2 hosts`}},
+	{"no program has a majority", 2,
+		func(facts []job.Facts) {
+			facts[0].Script, facts[1].Script = nil, nil
+			facts[1].Program.SHA256 = "bbbb"
+		},
+		[]string{`program-same error launch-error : the program "/bin/train" is not the same file on h1 and h2`}},
+	{"an interpreter without a script differs", 2,
+		func(facts []job.Facts) {
+			for i := range facts {
+				facts[i].Script, facts[i].Program.Path, facts[i].Program.SHA256 = nil, "/usr/bin/python3.12", facts[i].Host
+			}
+		},
+		[]string{`program-same warning  : the interpreter "/usr/bin/python3.12" is not the same file on h1 and h2`}},
+
+	{"script missing on one host", 3,
+		on(func(f *job.Facts) {
+			f.Script = &job.ScriptFact{PathFact: broken("/w/train.py", job.ErrorMissing, "no such file")}
+		}, 3),
+		[]string{`script error incorrect-inputs h3: the script "/w/train.py" does not exist`}},
+	{"script unreadable", 1,
+		on(func(f *job.Facts) {
+			f.Script.PathFact = broken("/w/train.py", job.ErrorPermission, "permission denied")
+		}),
+		[]string{`script error permission-error h1: the script "/w/train.py" cannot be read: permission denied`}},
+	{"script is a directory", 1,
+		on(func(f *job.Facts) { f.Script.PathFact = broken("/w/train", job.ErrorKindOf, "it is a directory") }),
+		[]string{`script error incorrect-inputs h1: the script "/w/train" is not a file that Python can run: it is a directory`}},
+	{"script on a dead disk", 1,
+		on(func(f *job.Facts) { f.Script.PathFact = broken("/w/train.py", job.ErrorIO, "stale file handle") }),
+		[]string{`script error storage-error h1: the script "/w/train.py" cannot be read: stale file handle`}},
+	{"syntax error holds for all that have the script", 3,
+		on(func(f *job.Facts) {
+			f.Script.Syntax, f.Script.Line, f.Script.Source = "invalid syntax", 3, "for x in"
+		}, 1),
+		[]string{`python-syntax error syntax-error : "/w/train.py", line 3: invalid syntax: for x in (on all 3 hosts)`}},
+	{"syntax error in one of two scripts", 3,
+		on(func(f *job.Facts) {
+			f.Script.Syntax, f.Script.Line, f.Script.SHA256 = "invalid syntax", 3, "6666"
+		}, 1),
+		[]string{
+			`python-syntax error syntax-error h1: "/w/train.py", line 3: invalid syntax`,
+			`script-same error launch-error h1: the script "/w/train.py" is not the same file on h1 as on the other 2 hosts`}},
+
+	{"inputs: one missing everywhere, one forbidden on one host", 2,
+		func(facts []job.Facts) {
+			facts[0].Inputs[0], facts[1].Inputs[0] = broken("/d/a.csv", job.ErrorMissing, "x"), broken("/d/a.csv", job.ErrorMissing, "x")
+			facts[1].Inputs[1] = broken("/d/set", job.ErrorPermission, "permission denied")
+		},
+		[]string{
+			`inputs error incorrect-inputs : input "/d/a.csv" does not exist (on all 2 hosts)`,
+			`inputs error permission-error h2: input "/d/set" cannot be read: permission denied`}},
+	{"input of no known kind", 1,
+		on(func(f *job.Facts) { f.Inputs[0] = broken("/d/a", job.ErrorKindOf, "it is a socket") }),
+		[]string{`inputs error incorrect-inputs h1: input "/d/a" is neither a file nor a directory: it is a socket`}},
+	{"input on a dead disk", 1,
+		on(func(f *job.Facts) { f.Inputs[0] = broken("/d/a", job.ErrorIO, "input/output error") }),
+		[]string{`inputs error storage-error h1: input "/d/a" cannot be read: input/output error`}},
+	{"empty input", 2,
+		on(func(f *job.Facts) { f.Inputs[1].Empty = true }, 2),
+		[]string{`inputs warning  h2: input "/d/set" is empty`}},
+
+	{"checkpoint directory: nothing above it", 1,
+		on(func(f *job.Facts) {
+			f.Check = &job.DirectoryFact{PathFact: broken("/x/c", job.ErrorMissing, "no such file"), Step: "create"}
+		}),
+		[]string{`checkpoint-dir error output-error h1: the checkpoint directory "/x/c" cannot be used: gangrun could not make it: no such file`}},
+	{"checkpoint directory: forbidden, no word on its room", 2,
+		on(func(f *job.Facts) {
+			f.Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorPermission, "permission denied"), Step: "write"}
+		}),
+		[]string{`checkpoint-dir error permission-error : the checkpoint directory "/c" cannot be used: gangrun could not write a file in it: permission denied (on all 2 hosts)`}},
+	{"checkpoint directory: read-only", 1,
+		on(func(f *job.Facts) {
+			f.Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorReadOnly, "read-only file system"), Step: "rename"}
+		}),
+		[]string{`checkpoint-dir error output-error h1: the checkpoint directory "/c" is on a file system that is mounted read-only: gangrun could not rename a file in it`}},
+	{"checkpoint directory: a file", 1,
+		on(func(f *job.Facts) {
+			f.Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorKindOf, "not a directory"), Step: "create"}
+		}),
+		[]string{`checkpoint-dir error output-error h1: the checkpoint directory "/c" is not a directory`}},
+	{"checkpoint directory: full", 1,
+		on(func(f *job.Facts) {
+			f.Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorFull, "disk quota exceeded"), Step: "sync"}
+		}),
+		[]string{`checkpoint-dir error disk-full h1: the checkpoint directory "/c" has no room left: gangrun could not sync a file in it to disk: disk quota exceeded`}},
+	{"checkpoint directory: dead disk", 2,
+		func(facts []job.Facts) {
+			facts[0].Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorIO, "input/output error"), Step: "read"}
+			facts[1].Check = &job.DirectoryFact{PathFact: broken("/c", job.ErrorIO, "input/output error")}
+		},
+		[]string{
+			`checkpoint-dir error storage-error h1: the checkpoint directory "/c" cannot be used: gangrun could not read back a file in it: input/output error`,
+			`checkpoint-dir error storage-error h2: the checkpoint directory "/c" cannot be used: gangrun could not use it: input/output error`}},
+
+	{"room: just enough", 1, on(func(f *job.Facts) { f.Check.Free, f.Check.Largest = 200<<20, 100<<20 }), nil},
+	{"room: just enough for an empty directory", 1, on(func(f *job.Facts) { f.Check.Free, f.Check.Largest = 16<<20, 0 }), nil},
+	{"room: less than twice the largest", 1,
+		on(func(f *job.Facts) { f.Check.Free = 200<<20 - 1 }),
+		[]string{`checkpoint-room warning  h1: the checkpoint directory "/c" has 200 MiB free, less than twice its largest entry (200 MiB)`}},
+	{"room: little, told once for the tightest host", 3,
+		func(facts []job.Facts) {
+			for i, free := range []int64{9 << 20, 2 << 20, 1 << 30} {
+				facts[i].Check.Free, facts[i].Check.Largest = free, 0
+			}
+		},
+		[]string{`checkpoint-room warning  : the checkpoint directory "/c" has 2.0 MiB free, less than 16 MiB (on h1 and h2: 2 of 3 hosts)`}},
+	{"room: less than the largest", 1,
+		on(func(f *job.Facts) { f.Check.Free = 99 << 20 }),
+		[]string{`checkpoint-room error disk-full h1: the checkpoint directory "/c" has 99 MiB free, less than its largest entry takes (100 MiB)`}},
+	{"room: none", 1,
+		on(func(f *job.Facts) { f.Check.Free, f.Check.Largest = 1<<19, 0 }),
+		[]string{`checkpoint-room error disk-full h1: the checkpoint directory "/c" has 512 KiB free, less than 1.0 MiB`}},
+}
+
+func TestStatic(t *testing.T) {
+	said := make(map[string]bool)
+	for _, tt := range staticCases {
+		t.Run(tt.name, func(t *testing.T) {
+			facts := soundFacts(tt.hosts)
+			tt.change(facts)
+			var have []string
+			for _, f := range Static(testSpec(), facts) {
+				have = append(have, line(f))
+				said[signatureOf(f)] = true
+				checkFinding(t, f)
+			}
+			if !slices.Equal(have, tt.want) {
+				t.Errorf("have:\n%s\nwant:\n%s", strings.Join(have, "\n"), strings.Join(tt.want, "\n"))
+			}
+		})
+	}
+	for _, c := range Checks() {
+		for _, p := range c.Problems {
+			if c.Judge != nil && p.Category != "" && !said[p.Signature] {
+				t.Errorf("no case shows %s", p.Signature)
+			}
+		}
+	}
+}
+
+func line(f job.Finding) string {
+	var category job.Category
+	if f.Cause != nil {
+		category = f.Cause.Category
+	}
+	return fmt.Sprintf("%s %s %s %s: %s", f.Check, f.Severity, category, f.Host, f.Text)
+}
+
+func signatureOf(f job.Finding) string {
+	if f.Cause == nil {
+		return ""
+	}
+	return f.Cause.Signature
+}
+
+// leftover is a {name} that no value has replaced.
+var leftover = regexp.MustCompile(`[^{]\{[a-z]+\}`)
+
+// checkFinding holds a finding against what every one must be.
+func checkFinding(t *testing.T, f job.Finding) {
+	t.Helper()
+	if leftover.MatchString(f.Text) || leftover.MatchString(f.Hint) || f.Hint == "" {
+		t.Errorf("text %q, hint %q", f.Text, f.Hint)
+	}
+	if (f.Severity == job.SeverityError) != (f.Cause != nil) && f.Check != CodeTrial && f.Check != CodeTrialRanks {
+		t.Errorf("severity %s with cause %v", f.Severity, f.Cause)
+	}
+	if c := f.Cause; c != nil && !strings.HasPrefix(f.Check, CodeTrial) {
+		if c.Retry != c.Category.Action() || c.Confidence != 1 || c.Rank != -1 || c.Host != f.Host || c.Text != f.Text || c.Artefact == "" {
+			t.Errorf("cause %+v of %+v", *c, f)
+		}
+	}
+}
+
+func TestSyntaxEvidence(t *testing.T) {
+	facts := soundFacts(2)
+	facts[0].Script.Syntax, facts[0].Script.Line, facts[0].Script.Source = "invalid syntax", 3, "for x in"
+	have := Static(testSpec(), facts)[0].Cause.Evidence
+	want := []job.Line{{Source: job.SourceAgent, Host: "h1", Rank: -1, File: "/w/train.py", Line: 3, Text: "for x in"}}
+	if !slices.Equal(have, want) {
+		t.Errorf("evidence %+v, want %+v", have, want)
+	}
+}
+
+func TestDifferentEvidence(t *testing.T) {
+	facts := soundFacts(3)
+	facts[2].Script.SHA256 = "6666"
+	have := Static(testSpec(), facts)[0].Cause.Evidence
+	if len(have) != 2 || have[0].Host != "h1" || have[0].Text != "SHA-256 5555" || have[1].Host != "h3" || have[1].Text != "SHA-256 6666" {
+		t.Errorf("evidence %+v", have)
+	}
+}
+
+func TestChecksDeclared(t *testing.T) {
+	before := make(map[string]bool)
+	signatures := make(map[string]bool)
+	for _, c := range Checks() {
+		if before[c.Code] || c.Asks == "" || len(c.Problems) == 0 {
+			t.Errorf("check %q is there twice, or incomplete", c.Code)
+		}
+		for _, code := range c.DependsOn {
+			if !before[code] {
+				t.Errorf("%s depends on %q, which does not stand before it", c.Code, code)
+			}
+		}
+		before[c.Code] = true
+		for _, p := range c.Problems {
+			switch {
+			case signatures[p.Signature]:
+				t.Errorf("signature %q is there twice", p.Signature)
+			case p.Text == "" || p.Hint == "" || strings.HasSuffix(p.Text, ".") || strings.HasSuffix(p.Hint, "."):
+				t.Errorf("%s: text %q, hint %q", p.Signature, p.Text, p.Hint)
+			case c.Judge != nil && (p.Severity == job.SeverityError) != (p.Category != ""):
+				t.Errorf("%s: severity %s, category %q", p.Signature, p.Severity, p.Category)
+			case p.Category != "" && !slices.Contains(job.Categories(), p.Category):
+				t.Errorf("%s: category %q is none", p.Signature, p.Category)
+			case strings.ContainsRune(p.Text+p.Hint, '|'):
+				t.Errorf("%s would break its table", p.Signature)
+			}
+			signatures[p.Signature] = true
+		}
+	}
+	codes := strings.Fields("workdir program program-libraries program-same script python-syntax script-same inputs checkpoint-dir checkpoint-room trial trial-ranks trial-checkpoint-dir")
+	for _, code := range codes {
+		if !before[code] {
+			t.Errorf("there is no check %q", code)
+		}
+	}
+	if len(before) != len(codes) {
+		t.Errorf("there are %d checks, want %d", len(before), len(codes))
+	}
+}
+
+// A gang of many hosts is told as shortly as one of few.
+func TestStaticManyHosts(t *testing.T) {
+	facts := soundFacts(1000)
+	for i := range 500 {
+		facts[2*i].Inputs[0] = broken("/d/a.csv", job.ErrorMissing, "x")
+	}
+	have := Static(testSpec(), facts)
+	want := `input "/d/a.csv" does not exist (on h1, h3, h5, h7, h9, h11, h13, h15 and 492 more: 500 of 1000 hosts)`
+	if len(have) != 1 || have[0].Text != want {
+		t.Errorf("have %+v", have)
+	}
+}
