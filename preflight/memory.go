@@ -1,0 +1,93 @@
+package preflight
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/atomicfile"
+)
+
+// Lifetime is how long a good trial is remembered: long enough for a user who
+// starts the same job again and again, short enough that a changed library is
+// not overlooked for long.
+const Lifetime = time.Hour
+
+// Memory remembers good trials as files in Dir, one each, which several runs
+// may share; it is made when it is first needed. The zero Memory remembers
+// nothing.
+type Memory struct {
+	Dir string
+}
+
+// entry is the content of a file; its name is Key and .json.
+type entry struct {
+	Key    string    `json:"key"`
+	Passed time.Time `json:"passed"`
+}
+
+// Recall returns when the trial of that key passed, if that is known and no
+// longer than Lifetime before now. An entry that cannot be read is none.
+func (m Memory) Recall(key string, now time.Time) (passed time.Time, ok bool) {
+	if m.Dir == "" || key == "" {
+		return time.Time{}, false
+	}
+	e, ok := m.read(m.file(key))
+	age := now.Sub(e.Passed)
+	return e.Passed, ok && age >= 0 && age < Lifetime
+}
+
+// Remember notes that the trial of that key passed now, and removes entries
+// that are of no use any more.
+func (m Memory) Remember(key string, now time.Time) error {
+	if m.Dir == "" {
+		return nil
+	}
+	data, err := json.Marshal(entry{key, now})
+	if err != nil {
+		return fmt.Errorf("cannot encode a trial: %w", err)
+	}
+	if err := os.MkdirAll(m.Dir, 0o700); err != nil {
+		return err
+	}
+	return errors.Join(m.sweep(now), atomicfile.WriteFile(m.file(key), append(data, '\n'), 0o600))
+}
+
+func (m Memory) file(key string) string { return filepath.Join(m.Dir, key+".json") }
+
+// read returns the entry in path; ok says that it is whole.
+func (m Memory) read(path string) (e entry, ok bool) {
+	data, err := os.ReadFile(path)
+	if err != nil || json.Unmarshal(data, &e) != nil || m.file(e.Key) != path {
+		return entry{}, false
+	}
+	return e, true
+}
+
+// sweep removes entries that are corrupt or too old, and what a writer that
+// died has left. An entry from a little later than now is another run's, written
+// meanwhile: it stays. A file that another run removed first is no error.
+func (m Memory) sweep(now time.Time) error {
+	files, err := os.ReadDir(m.Dir)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, f := range files {
+		path := filepath.Join(m.Dir, f.Name())
+		if filepath.Ext(path) == ".json" {
+			if e, ok := m.read(path); ok && now.Sub(e.Passed).Abs() < Lifetime {
+				continue
+			}
+		} else if info, err := f.Info(); err != nil || now.Sub(info.ModTime()) < Lifetime {
+			continue
+		}
+		if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
