@@ -1,0 +1,203 @@
+package preflight
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+
+func TestMemoryLifetime(t *testing.T) {
+	m := Memory{Dir: filepath.Join(t.TempDir(), "home", "trials")}
+	if _, ok := m.Recall("k", noon); ok {
+		t.Error("recalled what was never remembered")
+	}
+	if err := m.Remember("k", noon); err != nil {
+		t.Fatal(err)
+	}
+	for after, want := range map[time.Duration]bool{
+		0: true, Lifetime - 1: true, Lifetime: false, -time.Second: false,
+	} {
+		passed, ok := m.Recall("k", noon.Add(after))
+		if ok != want || ok && !passed.Equal(noon) {
+			t.Errorf("after %v: %v, %v", after, passed, ok)
+		}
+	}
+	if _, ok := m.Recall("other", noon); ok {
+		t.Error("recalled another key")
+	}
+	info, err := os.Stat(filepath.Join(m.Dir, "k.json"))
+	if err != nil || info.Mode().Perm() != 0o600 {
+		t.Errorf("file %v, %v", info, err)
+	}
+}
+
+func TestMemoryZero(t *testing.T) {
+	var m Memory
+	if err := m.Remember("k", noon); err != nil {
+		t.Error(err)
+	}
+	if _, ok := m.Recall("k", noon); ok {
+		t.Error("the zero memory remembers")
+	}
+}
+
+func TestMemoryCorrupt(t *testing.T) {
+	for _, content := range []string{"", "{", "null", `{"key":"other","passed":"2026-01-01T12:00:00Z"}`, `{"key":"k"}`, `{"key":"k","passed":1}`} {
+		m := Memory{Dir: t.TempDir()}
+		path := filepath.Join(m.Dir, "k.json")
+		if err := os.WriteFile(path, []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if _, ok := m.Recall("k", noon); ok {
+			t.Errorf("%q was recalled", content)
+		}
+		if err := m.Remember("l", noon); err != nil {
+			t.Error(err)
+		}
+		if _, err := os.Stat(path); !os.IsNotExist(err) {
+			t.Errorf("%q was not swept: %v", content, err)
+		}
+		if err := m.Remember("k", noon); err != nil {
+			t.Error(err)
+		}
+		if _, ok := m.Recall("k", noon); !ok {
+			t.Errorf("not remembered over %q", content)
+		}
+	}
+}
+
+func TestMemorySweep(t *testing.T) {
+	m := Memory{Dir: t.TempDir()}
+	if err := m.Remember("old", noon.Add(-Lifetime)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Remember("young", noon.Add(-time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	for name, age := range map[string]time.Duration{".a.1.tmp": 2 * Lifetime, ".b.2.tmp": time.Second} {
+		path := filepath.Join(m.Dir, name)
+		if err := os.WriteFile(path, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(path, noon.Add(-age), noon.Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := m.Remember("new", noon); err != nil {
+		t.Fatal(err)
+	}
+	entries, err := os.ReadDir(m.Dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var have []string
+	for _, e := range entries {
+		have = append(have, e.Name())
+	}
+	if want := []string{".b.2.tmp", "new.json", "young.json"}; !slices.Equal(have, want) {
+		t.Errorf("files %q, want %q", have, want)
+	}
+}
+
+func TestMemoryConcurrent(t *testing.T) {
+	m := Memory{Dir: t.TempDir()}
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for n := range 5 {
+				if err := m.Remember(fmt.Sprint("k", n), noon.Add(time.Duration(i)*time.Second)); err != nil {
+					t.Error(err)
+				}
+				m.Recall("k0", noon.Add(time.Minute))
+			}
+		})
+	}
+	wg.Wait()
+	for n := range 5 {
+		if _, ok := m.Recall(fmt.Sprint("k", n), noon.Add(time.Minute)); !ok {
+			t.Errorf("k%d is lost", n)
+		}
+	}
+}
+
+func TestTrialRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, succeeds, succeeds, succeeds)
+		again := func(want string, attempts int) {
+			t.Helper()
+			s.events = nil
+			if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
+				t.Fatal(have, err)
+			}
+			said := s.said()
+			if len(s.runner.attempts) != attempts || !strings.HasPrefix(said[len(said)-1], want) {
+				t.Errorf("%d attempts, want %d; said %q, want %q", len(s.runner.attempts), attempts, said, want)
+			}
+		}
+		again("passed after 1.3 s", 1)
+		time.Sleep(12 * time.Minute)
+		again("passed 12 min ago with the same program, arguments and environment; not repeated", 1)
+		s.spec.Env = map[string]string{"LR": "0.1"}
+		again("passed after 1.3 s", 2)
+		time.Sleep(Lifetime)
+		again("passed after 1.3 s", 3)
+	})
+}
+
+// What had something to say, or showed nothing, is tried again.
+func TestTrialNotRemembered(t *testing.T) {
+	for name, tt := range map[string]struct {
+		play  play
+		setup func(*scene)
+	}{
+		"failed":          {play: dies("semantic-error: bug")},
+		"too little":      {play: dies("gpu-oom: full")},
+		"unknown program": {play: succeeds, setup: func(s *scene) { s.surveyor.facts[0].Program.SHA256, s.surveyor.facts[1].Program.SHA256 = "", "" }},
+		"touched": {play: succeeds, setup: func(s *scene) {
+			for i, first := range s.runner.plays {
+				s.runner.plays[i] = func(g *gang) { s.write(fmt.Sprint(i), ""); first(g) }
+			}
+		}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newScene(t, tt.play, tt.play)
+				if tt.setup != nil {
+					tt.setup(s)
+				}
+				for range 2 {
+					if _, err := s.check(t.Context()); err != nil {
+						t.Fatal(err)
+					}
+				}
+				if n := len(s.runner.attempts); n != 2 {
+					t.Errorf("%d attempts, want 2", n)
+				}
+			})
+		})
+	}
+}
+
+// A trial whose memory cannot be written has passed all the same.
+func TestTrialMemoryBroken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, succeeds)
+		s.Memory.Dir = filepath.Join(s.LogDir, "file")
+		if err := os.WriteFile(s.Memory.Dir, nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		have, err := s.check(t.Context())
+		said := s.said()
+		if err != nil || len(have) > 0 || !strings.HasPrefix(said[len(said)-1], "passed, but cannot be remembered: ") {
+			t.Errorf("have %q, %v, said %q", have, err, said)
+		}
+	})
+}

@@ -1,0 +1,102 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Surveyor asks every host of the gang for its Facts, all at once, and returns
+// them in node order. The order is that of one round trip: a host that does
+// not answer is an error. Compile is meant for one host of the gang: the
+// Surveyor clears it for the others.
+type Surveyor interface {
+	Survey(ctx context.Context, s job.Survey) ([]job.Facts, error)
+}
+
+// Runner starts a gang and ends it: it returns only when every rank is gone or
+// is named in Outcome.Unreaped, and cancelling ctx means to end the gang. It
+// calls emit one at a time and never after it has returned. It makes
+// Attempt.CheckpointDir on hosts that lack it.
+type Runner interface {
+	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
+}
+
+// Preflight checks a job before its gang is started. Every field but Memory
+// and Now is needed.
+type Preflight struct {
+	Surveyor Surveyor
+	Runner   Runner
+	// Place returns where that many ranks of a trial go; Spread does where there
+	// are no devices to choose.
+	Place func(ranks int) (job.Placement, error)
+	// Diagnose finds why a trial failed; WorldSize tells a program that only
+	// complains of too few ranks.
+	Diagnose  func(job.Evidence) job.Cause
+	WorldSize func(job.Evidence) (job.Line, bool)
+	Memory    Memory
+	// Run is the run's identity. The trial's first attempt has it too; each
+	// further one has it with -trial2, -trial3 ... behind, since launchers know
+	// an attempt by run and number, and a trial's number is always 0.
+	Run string
+	// LogDir exists; the first attempt's logs go there, those of further ones
+	// into trial2, trial3 ... in it.
+	LogDir string
+	// Scratch exists; what a trial takes for its checkpoint directory is made in
+	// it, and removed afterwards.
+	Scratch string
+	// Now is the clock, time.Now when nil.
+	Now func() time.Time
+}
+
+// Check runs the static checks and, when they find no error and the spec asks
+// for it, the trial. It returns everything that was found; emit gets KindTrial
+// events that say how the trial goes, and the trial's KindStarted and KindExit.
+// A gang of one is its own trial: none is run. The error is ctx's own when ctx
+// was cancelled, else one of gangrun's.
+func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	if spec.Preflight == job.PreflightOff {
+		return nil, nil
+	}
+	facts, err := p.Surveyor.Survey(ctx, survey(spec))
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot survey the hosts: %w", err)
+	}
+	if len(facts) == 0 {
+		return nil, errors.New("cannot survey the hosts: none answered")
+	}
+	findings := Static(spec, facts)
+	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Off || spec.Ranks < 2 {
+		return findings, nil
+	}
+	t := &trial{p: p, spec: spec, emit: emit}
+	more, err := t.run(ctx, facts)
+	return slices.Concat(findings, more), err
+}
+
+// survey returns what the hosts are asked.
+func survey(spec job.Spec) job.Survey {
+	env := make([]string, 0, len(spec.Env))
+	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
+		env = append(env, name+"="+spec.Env[name])
+	}
+	return job.Survey{
+		Command: spec.Command, Workdir: spec.Workdir, Env: env, Inputs: spec.Inputs,
+		CheckpointDir: spec.CheckpointDir, Compile: true,
+	}
+}
+
+func (p *Preflight) now() time.Time {
+	if p.Now != nil {
+		return p.Now()
+	}
+	return time.Now()
+}

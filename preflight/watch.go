@@ -1,0 +1,120 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// StartLimit bounds the time in which a trial's ranks have to start: several
+// times what an agent needs to come up over a slow line.
+const StartLimit = 2 * time.Minute
+
+// watch folds the events of one trial attempt into whether it has passed.
+type watch struct {
+	ranks, steps int
+	limit        time.Duration
+
+	started bool
+	failed  bool
+	good    int
+	seen    map[[2]int64]bool // epoch, step
+	// passed says why the attempt has passed; empty as long as it has not.
+	passed string
+}
+
+// see takes one more event. Progress counts once for each step, whichever
+// ranks report it.
+func (w *watch) see(e job.Event) {
+	switch {
+	case w.passed != "" || w.failed:
+	case e.Kind == job.KindAllStarted:
+		w.started = true
+	case e.Kind == job.KindProgress && e.Progress != nil:
+		w.seen[[2]int64{e.Progress.Epoch, e.Progress.Step}] = true
+		if len(w.seen) >= w.steps {
+			w.passed = count(len(w.seen), "progress line")
+		}
+	case e.Kind == job.KindExit && e.Exit != nil && e.Exit.Good():
+		if w.good++; w.good == w.ranks {
+			w.passed = "exit 0"
+		}
+	case e.Kind == job.KindExit && e.Exit != nil && !e.Exit.Stopped:
+		w.failed = true
+	}
+}
+
+// expire says that the limit has passed since the ranks were started.
+func (w *watch) expire() {
+	if w.started && w.passed == "" && !w.failed {
+		w.passed = "still running"
+	}
+}
+
+// result is how one trial attempt went.
+type result struct {
+	passed  string // why it passed; empty when it did not
+	late    bool   // its ranks did not start within StartLimit
+	outcome job.Outcome
+	elapsed time.Duration
+}
+
+// try runs one attempt until it has passed or failed, and waits until it is
+// gone. The error is ctx's own when ctx was cancelled, else the Runner's.
+func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Duration, forward func(job.Event)) (result, error) {
+	running, end := context.WithCancel(ctx)
+	defer end()
+	events := make(chan job.Event)
+	type ended struct {
+		outcome job.Outcome
+		err     error
+	}
+	done := make(chan ended, 1)
+	begun := time.Now()
+	go func() {
+		outcome, err := r.Run(running, a, func(e job.Event) { events <- e })
+		done <- ended{outcome, err}
+	}()
+	timer := time.NewTimer(StartLimit)
+	defer timer.Stop()
+	w := &watch{ranks: len(a.Placement.Ranks), steps: steps, limit: limit, seen: make(map[[2]int64]bool)}
+	res := result{}
+	for {
+		select {
+		case e := <-events:
+			before := w.started
+			w.see(e)
+			if w.started && !before {
+				timer.Reset(w.limit)
+			}
+			forward(e)
+		case <-timer.C:
+			w.expire()
+			res.late = !w.started && !w.failed && w.passed == ""
+			end()
+		case d := <-done:
+			res.outcome = d.outcome
+			if res.elapsed == 0 {
+				res.elapsed = time.Since(begun)
+			}
+			switch {
+			case ctx.Err() != nil:
+				return res, ctx.Err()
+			case d.err != nil && !(running.Err() != nil && errors.Is(d.err, context.Canceled)):
+				return res, d.err
+			case w.passed == "" && !res.late && d.outcome.Good(w.ranks):
+				w.passed = "exit 0"
+			}
+			res.passed = w.passed
+			return res, nil
+		}
+		if w.passed != "" && res.elapsed == 0 {
+			res.elapsed = time.Since(begun)
+			if w.passed != "exit 0" {
+				end()
+			}
+		}
+	}
+}
