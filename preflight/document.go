@@ -1,0 +1,117 @@
+package preflight
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Document writes docs/preflight.md, from the same data that the checks are
+// made of.
+func Document(w io.Writer) error {
+	var b strings.Builder
+	b.WriteString(introduction)
+	for _, c := range checks {
+		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Code, c.Asks)
+		if len(c.DependsOn) > 0 {
+			fmt.Fprintf(&b, " Says nothing where `%s` failed.", strings.Join(c.DependsOn, "` or `"))
+		}
+		b.WriteString("\n\n| signature | severity | category | what it says | what to do |\n|---|---|---|---|---|\n")
+		for _, p := range c.Problems {
+			category := "-"
+			if p.Category != "" {
+				category = "`" + string(p.Category) + "`"
+			} else if p.Severity == job.SeverityError {
+				category = "that of the failure"
+			}
+			hint := p.Hint
+			if hint == "{hint}" {
+				hint = "what the failure calls for"
+			}
+			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.Signature, p.Severity, category, p.Text, hint)
+		}
+	}
+	fmt.Fprintf(&b, trialDocument, time.Duration(job.DefaultTrialTime), job.DefaultTrialSteps,
+		span(StartLimit), mayPass(), Lifetime/time.Minute, sourceDepth, sourceEntries)
+	_, err := io.WriteString(w, b.String())
+	return err
+}
+
+// mayPass lists the categories of passing for a sentence.
+func mayPass() string {
+	var list []string
+	for _, c := range job.Categories() {
+		if passing(c) {
+			list = append(list, "`"+string(c)+"`")
+		}
+	}
+	return strings.Join(list, ", ")
+}
+
+const introduction = `# Preflight
+
+Before a gang is started, gangrun looks for what would break it: first by static
+checks on every host, all in one round trip, then by a trial, which runs the
+job's own command on one rank. ` + "`--preflight static`" + ` leaves the trial out,
+` + "`--preflight off`" + ` leaves out everything; ` + "`gangrun preflight`" + ` does only this.
+
+An error keeps the gang from being started, a warning does not. The run then ends
+with exit code 65 when the error is about the job's inputs and paths, with 78
+when it is about its program, libraries or environment (see
+[exit-codes.md](exit-codes.md)). What is equal on several hosts is said once,
+with the hosts' names. A check says nothing on a host where a check that it
+depends on has failed: a missing program is one finding, not five.
+
+## Checks
+
+The names of checks and signatures do not change. In the texts, ` + "`{path}`" + ` and
+its like stand for what was found.
+`
+
+const trialDocument = `
+## The trial
+
+The trial runs the job's command as it is, with ` + "`trial.args`" + ` added to its end,
+or ` + "`trial.command`" + ` in its place, and with ` + "`trial.env`" + ` over the job's
+environment: one rank on one host, standard input empty. Where the job has a
+checkpoint directory, the trial is given an empty one of its own, which is removed
+afterwards; it resumes from nothing.
+
+It has passed as soon as one of these holds, and is then ended:
+
+- every rank has ended with exit code 0;
+- it has printed ` + "`trial.steps`" + ` lines of progress (%[2]d); the same step counts once,
+  whichever ranks print it;
+- it has stayed alive for ` + "`trial.time`" + ` (%[1]s) from its start. So a trial that
+  hangs passes: what hangs with one rank is found by the watch over the gang.
+
+With ` + "`trial: {ranks: N}`" + ` a second step follows on N ranks, spread over the hosts in
+blocks: it sees what one rank cannot, such as a network that does not connect.
+A gang of one rank is its own trial: none is run.
+
+A trial that fails keeps the gang from being started, with the cause that
+diagnosis finds. It does not when it shows nothing of the program:
+
+- The program complains of too few ranks, or one rank has too little memory
+  (` + "`cpu-oom`, `gpu-oom`" + `). That is a warning, or left unsaid when a step with more
+  ranks follows. Say how to try such a job, as in ` + "`trial: {ranks: 2}`" + ` or
+  ` + "`trial: {args: [--tiny]}`" + `, or leave the trial out with ` + "`trial: off`" + `.
+- What ended it may be gone at the next start. The step is repeated once; when
+  such a cause ends it again, that is a warning. No gang is refused for a cause
+  that may pass. These are
+  %[4]s.
+- Its ranks have not started within %[3]s. That is a warning.
+
+A good trial is remembered for %[5]d minutes, and not repeated for the same job
+on the same hosts: the same program and script (by SHA-256), command, environment,
+trial settings, working directory and checkpoint directory, and inputs of the same
+size. Two things are compared by size and time only, and only on the machine where
+gangrun was started: files that the command's arguments name, and the Python files
+in the script's directory (of ` + "`python -m`" + `, in the working directory), %[6]d levels
+deep; with more than %[7]d files and directories there, the trial is always run.
+Changed libraries, and modules in other places, are not seen. A trial that had
+anything to say is not remembered.
+`
