@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -37,7 +38,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
 	}
 	n.stream = stream
 	start := &wire.Start{
-		Attempt: int32(a.Number), LogDir: a.LogDir, Workdir: a.Workdir,
+		Gang: gangName(a), LogDir: a.LogDir, Workdir: a.Workdir, CheckpointDir: a.CheckpointDir,
 		Env: gangEnv(a, at), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 	}
 	for _, r := range n.ranks {
@@ -95,3 +96,6 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	}
 	return r, nil
 }
+
+// gangName is what the agents know an attempt by.
+func gangName(a job.Attempt) string { return a.Run + "/" + strconv.Itoa(a.Number) }

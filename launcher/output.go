@@ -36,7 +36,7 @@ func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
 			continue
 		}
 		wg.Go(func() {
-			stream, err := n.agent.client.Output(l.life, &wire.OutputRequest{Attempt: int32(a.Number), Ranks: ranks})
+			stream, err := n.agent.client.Output(l.life, &wire.OutputRequest{Gang: gangName(a), Ranks: ranks})
 			if err != nil {
 				return // the agent is lost, which the gang's own stream tells
 			}

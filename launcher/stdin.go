@@ -32,7 +32,7 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node) {
 				continue // the agent is lost, which the gang's own stream tells
 			}
 			// An empty piece says whose input this is, even if no more follows.
-			_ = stream.Send(&wire.FeedRequest{Attempt: int32(a.Number), Rank: int32(r.Rank)})
+			_ = stream.Send(&wire.FeedRequest{Gang: gangName(a), Rank: int32(r.Rank)})
 			to, ranks = append(to, stream), append(ranks, int32(r.Rank))
 		}
 	}
@@ -48,7 +48,7 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node) {
 		n, err := readReady(ctx, l.opts.Stdin, buffer)
 		alive := 0
 		for i, stream := range to {
-			if stream.Send(&wire.FeedRequest{Attempt: int32(a.Number), Rank: ranks[i], Data: buffer[:n]}) == nil {
+			if stream.Send(&wire.FeedRequest{Gang: gangName(a), Rank: ranks[i], Data: buffer[:n]}) == nil {
 				alive++
 			}
 		}

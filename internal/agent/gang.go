@@ -159,6 +159,11 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 func (g *gang) launch() {
 	defer close(g.ready)
 	streams, failed, err := g.prepare()
+	if dir := g.start.CheckpointDir; dir != "" && err == nil {
+		if err = os.MkdirAll(dir, 0o777); err != nil {
+			failed, err = 0, fmt.Errorf("make the checkpoint directory: %w", err)
+		}
+	}
 	for i := range g.ranks {
 		r, want := g.ranks[i], g.start.Ranks[i]
 		if err == nil {

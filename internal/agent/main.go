@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net"
 	"os"
 	"os/signal"
@@ -34,6 +35,8 @@ const workerWord = "worker"
 // watchdog first, and under it the agent, which serves on ConnFD. The host's
 // name is there for people who look at ps. It returns the exit code.
 func Main(args []string) int {
+	// Nothing that whoever started gangrun has left open is for the ranks.
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	var err error
 	if len(args) == 2 && args[1] == workerWord {
 		err = work()

@@ -14,7 +14,7 @@ const chunkBytes = 32 << 10
 // a terminal that is slow or stopped costs a file offset and nothing else.
 func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
 	ctx := to.Context()
-	g, err := s.gang(ctx, r.Attempt)
+	g, err := s.gang(ctx, r.Gang)
 	if err != nil {
 		return err
 	}

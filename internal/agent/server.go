@@ -31,14 +31,14 @@ type server struct {
 	mu     sync.Mutex
 	host   string
 	tmpdir string
-	env    []string // the agent's own, with TMPDIR of a pretended host
-	busy   bool     // a gang is running
-	gangs  map[int32]*gang
-	grew   bell // gangs has a new entry
+	env    []string         // the agent's own, with TMPDIR of a pretended host
+	busy   bool             // a gang is running
+	gangs  map[string]*gang // by RUN/ATTEMPT
+	grew   bell             // gangs has a new entry
 }
 
 func newServer(c *children, group *cgroup) *server {
-	return &server{children: c, group: group, env: os.Environ(), gangs: map[int32]*gang{}}
+	return &server{children: c, group: group, env: os.Environ(), gangs: map[string]*gang{}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -180,7 +180,7 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 	}
 	s.busy = true
 	g := newGang(s.host, start, overlay(s.env, start.Env), s.children, s.group, reports)
-	s.gangs[start.Attempt] = g
+	s.gangs[start.Gang] = g
 	s.grew.ring()
 	return g, nil
 }
@@ -192,11 +192,11 @@ func (s *server) dismiss() {
 }
 
 // gang waits for the share of an attempt to be started.
-func (s *server) gang(ctx context.Context, attempt int32) (*gang, error) {
+func (s *server) gang(ctx context.Context, name string) (*gang, error) {
 	for {
 		grew := s.grew.wait()
 		s.mu.Lock()
-		g := s.gangs[attempt]
+		g := s.gangs[name]
 		s.mu.Unlock()
 		if g != nil {
 			return g, nil
@@ -226,7 +226,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			return err
 		}
 		if stdin == nil {
-			g, err := s.gang(stream.Context(), r.Attempt)
+			g, err := s.gang(stream.Context(), r.Gang)
 			if err != nil {
 				return err
 			}

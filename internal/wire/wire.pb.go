@@ -389,17 +389,20 @@ func (*GangRequest_Start) isGangRequest_Kind() {}
 func (*GangRequest_Stop) isGangRequest_Kind() {}
 
 type Start struct {
-	state   protoimpl.MessageState `protogen:"open.v1"`
-	Attempt int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
-	LogDir  string                 `protobuf:"bytes,2,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"`
-	Workdir string                 `protobuf:"bytes,3,opt,name=workdir,proto3" json:"workdir,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// gang is RUN/ATTEMPT, by which Output and Feed find it.
+	Gang    string `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	LogDir  string `protobuf:"bytes,2,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"`
+	Workdir string `protobuf:"bytes,3,opt,name=workdir,proto3" json:"workdir,omitempty"`
 	// env is set over the agent's own environment, NAME=VALUE.
 	Env   []string     `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
 	Ranks []*RankStart `protobuf:"bytes,5,rep,name=ranks,proto3" json:"ranks,omitempty"`
 	// steps is how many progress events of a rank are reported as they come.
 	Steps int32 `protobuf:"varint,6,opt,name=steps,proto3" json:"steps,omitempty"`
 	// grace_ms is the grace period if the controller goes away.
-	GraceMs       int64 `protobuf:"varint,7,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
+	GraceMs int64 `protobuf:"varint,7,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
+	// checkpoint_dir is made where it is missing.
+	CheckpointDir string `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -434,11 +437,11 @@ func (*Start) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
-func (x *Start) GetAttempt() int32 {
+func (x *Start) GetGang() string {
 	if x != nil {
-		return x.Attempt
+		return x.Gang
 	}
-	return 0
+	return ""
 }
 
 func (x *Start) GetLogDir() string {
@@ -481,6 +484,13 @@ func (x *Start) GetGraceMs() int64 {
 		return x.GraceMs
 	}
 	return 0
+}
+
+func (x *Start) GetCheckpointDir() string {
+	if x != nil {
+		return x.CheckpointDir
+	}
+	return ""
 }
 
 type RankStart struct {
@@ -703,7 +713,7 @@ func (x *Done) GetUnreaped() []int32 {
 
 type OutputRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
 	Ranks         []int32                `protobuf:"varint,2,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -739,11 +749,11 @@ func (*OutputRequest) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
-func (x *OutputRequest) GetAttempt() int32 {
+func (x *OutputRequest) GetGang() string {
 	if x != nil {
-		return x.Attempt
+		return x.Gang
 	}
-	return 0
+	return ""
 }
 
 func (x *OutputRequest) GetRanks() []int32 {
@@ -823,7 +833,7 @@ func (x *OutputReply) GetEnd() bool {
 
 type FeedRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Attempt       int32                  `protobuf:"varint,1,opt,name=attempt,proto3" json:"attempt,omitempty"`
+	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
 	Rank          int32                  `protobuf:"varint,2,opt,name=rank,proto3" json:"rank,omitempty"`
 	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`
 	unknownFields protoimpl.UnknownFields
@@ -860,11 +870,11 @@ func (*FeedRequest) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
-func (x *FeedRequest) GetAttempt() int32 {
+func (x *FeedRequest) GetGang() string {
 	if x != nil {
-		return x.Attempt
+		return x.Gang
 	}
-	return 0
+	return ""
 }
 
 func (x *FeedRequest) GetRank() int32 {
@@ -940,15 +950,16 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stopB\x06\n" +
-	"\x04kind\"\xc9\x01\n" +
-	"\x05Start\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x17\n" +
+	"\x04kind\"\xea\x01\n" +
+	"\x05Start\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\tR\x06logDir\x12\x18\n" +
 	"\aworkdir\x18\x03 \x01(\tR\aworkdir\x12\x10\n" +
 	"\x03env\x18\x04 \x03(\tR\x03env\x120\n" +
 	"\x05ranks\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.RankStartR\x05ranks\x12\x14\n" +
 	"\x05steps\x18\x06 \x01(\x05R\x05steps\x12\x19\n" +
-	"\bgrace_ms\x18\a \x01(\x03R\agraceMs\"[\n" +
+	"\bgrace_ms\x18\a \x01(\x03R\agraceMs\x12%\n" +
+	"\x0echeckpoint_dir\x18\b \x01(\tR\rcheckpointDir\"[\n" +
 	"\tRankStart\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
@@ -961,17 +972,17 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
 	"\x04done\x18\x03 \x01(\v2\x15.gangrun.wire.v1.DoneR\x04done\"\"\n" +
 	"\x04Done\x12\x1a\n" +
-	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"?\n" +
-	"\rOutputRequest\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x14\n" +
+	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"9\n" +
+	"\rOutputRequest\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x14\n" +
 	"\x05ranks\x18\x02 \x03(\x05R\x05ranks\"_\n" +
 	"\vOutputReply\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x16\n" +
 	"\x06stderr\x18\x02 \x01(\bR\x06stderr\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03end\x18\x04 \x01(\bR\x03end\"O\n" +
-	"\vFeedRequest\x12\x18\n" +
-	"\aattempt\x18\x01 \x01(\x05R\aattempt\x12\x12\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\"I\n" +
+	"\vFeedRequest\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
 	"\tFeedReply2\xaa\x03\n" +

@@ -1,0 +1,239 @@
+// Package suite holds what every way to start processes must do: one set of
+// tests, run against each Dialer.
+package suite
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+)
+
+// limit bounds every wait of the suite. It is not a measure of speed: a test
+// that needs it has failed.
+const limit = 30 * time.Second
+
+// Bed is what the suite runs on.
+type Bed struct {
+	// Dialer starts an agent on any host of the names h1, h2 ...
+	Dialer func(t *testing.T) launcher.Dialer
+	// Agents returns the PIDs of the agents and watchdogs that serve the process
+	// self, by name: "agent", "watchdog".
+	Agents func(self int) map[string][]int
+}
+
+// Marker is the environment variable by which the suite finds the processes of
+// a gang, wherever they have gone.
+const Marker = "GANGRUN_SUITE_MARK"
+
+// Marked returns the PIDs of all live processes with that marker.
+func Marked(mark string) []int {
+	var pids []int
+	entries, _ := os.ReadDir("/proc")
+	for _, e := range entries {
+		pid, err := strconv.Atoi(e.Name())
+		if err != nil {
+			continue
+		}
+		env, err := os.ReadFile(filepath.Join("/proc", e.Name(), "environ"))
+		if err == nil && slices.ContainsFunc(bytes.Split(env, []byte{0}), func(v []byte) bool { return string(v) == Marker+"="+mark }) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// gang is one test's job.
+type gang struct {
+	t        *testing.T
+	launcher *launcher.Launcher
+	attempt  job.Attempt
+	mark     string
+
+	mu     sync.Mutex
+	events []job.Event
+	output map[int]*bytes.Buffer
+	seen   chan struct{} // one for each event, as far as there is room
+}
+
+// Options of a gang.
+type options struct {
+	ranks, hosts int
+	command      []string
+	grace        time.Duration
+	stdin        *os.File
+	feeds        job.Stdin
+	show         job.OutputMode
+}
+
+func (b Bed) gang(t *testing.T, o options) *gang {
+	t.Helper()
+	if o.hosts == 0 {
+		o.hosts = 1
+	}
+	if o.grace == 0 {
+		o.grace = 5 * time.Second
+	}
+	if o.feeds == "" {
+		o.feeds = job.StdinNone
+	}
+	if o.show == "" {
+		o.show = job.OutputNone
+	}
+	dir := t.TempDir()
+	g := &gang{t: t, mark: filepath.Base(dir) + t.Name(), output: map[int]*bytes.Buffer{}, seen: make(chan struct{}, 1)}
+	var placement job.Placement
+	var hosts []job.Host
+	for h := range o.hosts {
+		host := job.Host{Name: "h" + strconv.Itoa(h+1), Address: "127.0.0.1"}
+		hosts = append(hosts, host)
+		local := o.ranks / o.hosts
+		for l := range local {
+			placement.Ranks = append(placement.Ranks, job.Rank{Rank: len(placement.Ranks), Host: host.Name, LocalRank: l, LocalSize: local, Node: h})
+		}
+	}
+	placement.Hosts = hosts
+	g.launcher = launcher.New(launcher.Options{
+		Dialer: b.Dialer(t), Hosts: hosts, Stdin: o.stdin, Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
+		Output: func(out job.Output) {
+			g.mu.Lock()
+			defer g.mu.Unlock()
+			if g.output[out.Rank] == nil {
+				g.output[out.Rank] = &bytes.Buffer{}
+			}
+			g.output[out.Rank].Write(out.Data)
+		},
+	})
+	t.Cleanup(func() {
+		if err := g.launcher.Close(); err != nil {
+			t.Errorf("close the launcher: %v", err)
+		}
+		g.noneLeft()
+	})
+	g.attempt = job.Attempt{
+		Run: "test", Number: 1, Command: o.command, Workdir: dir, Placement: placement, LogDir: dir,
+		Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, Show: o.show, Steps: 3,
+	}
+	return g
+}
+
+// run runs the gang and returns its outcome; within limit, or the test fails.
+func (g *gang) run(ctx context.Context) job.Outcome {
+	g.t.Helper()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	outcome, err := g.launcher.Run(ctx, g.attempt, func(e job.Event) {
+		g.mu.Lock()
+		g.events = append(g.events, e)
+		g.mu.Unlock()
+		select {
+		case g.seen <- struct{}{}:
+		default:
+		}
+	})
+	if err != nil {
+		g.t.Fatalf("run: %v", err)
+	}
+	if ctx.Err() == context.DeadlineExceeded {
+		g.t.Errorf("the gang did not end within %s", limit)
+	}
+	return outcome
+}
+
+// start runs the gang in the background and waits until every rank has been
+// started; the returned function waits for the outcome.
+func (g *gang) start(ctx context.Context) func() job.Outcome {
+	g.t.Helper()
+	done := make(chan job.Outcome, 1)
+	go func() { done <- g.run(ctx) }()
+	g.await("all ranks started", func() bool { return len(g.find(job.KindAllStarted)) == 1 })
+	return func() job.Outcome { return <-done }
+}
+
+func (g *gang) find(kind job.Kind) (found []job.Event) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for _, e := range g.events {
+		if e.Kind == kind {
+			found = append(found, e)
+		}
+	}
+	return found
+}
+
+// pid returns the PID of a rank.
+func (g *gang) pid(rank int) int {
+	for _, e := range g.find(job.KindStarted) {
+		if e.Rank == rank {
+			return e.PID
+		}
+	}
+	g.t.Fatalf("rank %d has not been started", rank)
+	return 0
+}
+
+// await waits for a condition that events, files or processes bring about.
+func (g *gang) await(what string, ok func() bool) {
+	g.t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(limit); !ok(); {
+		select {
+		case <-g.seen:
+		case <-tick.C:
+		case <-deadline:
+			g.t.Fatalf("waited %s in vain for: %s", limit, what)
+		}
+	}
+}
+
+// log returns what is in a rank's log file.
+func (g *gang) log(rank int, stream string) string {
+	data, err := os.ReadFile(filepath.Join(g.attempt.LogDir, job.LogName(rank, stream)))
+	if err != nil {
+		g.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// exists waits for a file in the gang's directory and returns its content.
+func (g *gang) exists(name string) string {
+	g.t.Helper()
+	var data []byte
+	g.await("file "+name, func() bool {
+		data, _ = os.ReadFile(filepath.Join(g.attempt.Workdir, name))
+		return len(data) > 0
+	})
+	return strings.TrimSpace(string(data))
+}
+
+// noneLeft fails the test if a process of the gang is left.
+func (g *gang) noneLeft() {
+	if pids := Marked(g.mark); len(pids) > 0 {
+		for _, pid := range pids {
+			cmd, _ := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/cmdline")
+			g.t.Errorf("process %d is left: %q", pid, bytes.ReplaceAll(cmd, []byte{0}, []byte{' '}))
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+}
+
+// exitOf returns a rank's exit.
+func exitOf(t *testing.T, o job.Outcome, rank int) job.Exit {
+	t.Helper()
+	i := slices.IndexFunc(o.Exits, func(e job.Exit) bool { return e.Rank == rank })
+	if i < 0 {
+		t.Fatalf("rank %d has no exit in %+v", rank, o)
+	}
+	return o.Exits[i]
+}
