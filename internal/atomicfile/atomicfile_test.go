@@ -57,7 +57,7 @@ func child(t *testing.T, kind, path string) *exec.Cmd {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD="+kind, "GANGRUN_TEST_PATH="+path)
+	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD="+kind, "GANGRUN_TEST_PATH="+path, "GORACE=atexit_sleep_ms=0")
 	cmd.Stderr = os.Stderr
 	return cmd
 }

@@ -1,0 +1,160 @@
+package journal_test
+
+import (
+	"bufio"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+)
+
+// TestMain runs the test binary once more as a writer that can be killed or
+// that meets a full disk: GANGRUN_TEST_CHILD says which.
+func TestMain(m *testing.M) {
+	path := os.Getenv("GANGRUN_TEST_PATH")
+	switch os.Getenv("GANGRUN_TEST_CHILD") {
+	case "":
+		goleak.VerifyTestMain(m)
+	case "forever":
+		appendForever(path)
+	case "full":
+		appendPastTheLimit(path)
+	}
+}
+
+func child(t *testing.T, kind, path string) *exec.Cmd {
+	t.Helper()
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(self)
+	cmd.Env = append(os.Environ(), "GANGRUN_TEST_CHILD="+kind, "GANGRUN_TEST_PATH="+path, "GORACE=atexit_sleep_ms=0")
+	cmd.Stderr = os.Stderr
+	return cmd
+}
+
+// numbered is the i-th event of a test: lines of very different lengths.
+func numbered(i int) job.Event {
+	return job.Event{
+		Time: time.Date(2026, 11, 21, 9, 59, 12, i, time.UTC),
+		Kind: job.KindNote, Rank: i, Text: strings.Repeat("text ", i%7*i%1000),
+	}
+}
+
+// appendForever continues the journal at path and says how far it is.
+func appendForever(path string) {
+	events, _, err := journal.Replay(path)
+	fatal(err)
+	j, err := journal.Open(path)
+	fatal(err)
+	for i := len(events); ; i++ {
+		fatal(j.Append(numbered(i)))
+		fmt.Println(i)
+	}
+}
+
+// TestKilledWriter kills a writer again and again; whatever it had appended is
+// there, and the next writer goes on after it.
+func TestKilledWriter(t *testing.T) {
+	path := t.TempDir() + "/journal.jsonl"
+	j, err := journal.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := j.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for range 8 {
+		cmd := child(t, "forever", path)
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		said := -1
+		lines := bufio.NewScanner(out)
+		for n := 0; lines.Scan(); n++ {
+			if said, err = strconv.Atoi(lines.Text()); err != nil {
+				t.Fatal(err)
+			}
+			if n == 50 {
+				cmd.Process.Kill()
+			}
+		}
+		cmd.Wait()
+		events, _, err := journal.Replay(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(events) <= said {
+			t.Fatalf("the journal has %d events, but number %d had been appended", len(events), said)
+		}
+		for i, e := range events {
+			if want := numbered(i); e.Rank != want.Rank || e.Text != want.Text || !e.Time.Equal(want.Time) {
+				t.Fatalf("event %d is %+v, want %+v", i, e, want)
+			}
+		}
+	}
+}
+
+// appendPastTheLimit appends under a limit of the file's size, which cuts a
+// line short as a full disk does, and again when the limit is lifted.
+func appendPastTheLimit(path string) {
+	signal.Ignore(syscall.SIGXFSZ)
+	j, err := journal.Create(path)
+	fatal(err)
+	limit := func(n uint64) {
+		fatal(syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: n, Max: 1 << 40}))
+	}
+	limit(10000)
+	for i := range 300 {
+		if err := j.Append(numbered(i)); err != nil && strings.Contains(err.Error(), path) {
+			fmt.Println(i)
+		}
+		if i == 200 {
+			limit(1 << 30)
+		}
+	}
+	fatal(j.Close())
+}
+
+func TestFullDisk(t *testing.T) {
+	path := t.TempDir() + "/journal.jsonl"
+	out, err := child(t, "full", path).Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	failed := strings.Fields(string(out))
+	if len(failed) == 0 || failed[len(failed)-1] != "200" {
+		t.Errorf("Append failed for the events %q, want the last ones up to 200", failed)
+	}
+	events, skipped, err := journal.Replay(path)
+	if err != nil || skipped != 0 || len(events) != 300 {
+		t.Fatalf("the journal has %d events and %d lines that cannot be read (%v), want 300 and 0", len(events), skipped, err)
+	}
+	for i, e := range events {
+		if e.Rank != i {
+			t.Fatalf("event %d is number %d", i, e.Rank)
+		}
+	}
+}
+
+func fatal(err error) {
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		os.Exit(1)
+	}
+}

@@ -1,0 +1,112 @@
+package journal
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// pollEvery is how often a followed file is looked at where nobody says that
+// it has changed: on network file systems, and where inotify is used up.
+const pollEvery = 200 * time.Millisecond
+
+// Follow calls emit for every event of the journal at path from offset on, in
+// bytes, those that are still to come included, until it has emitted the
+// run's last one (job.KindEnded) or ctx ends. It returns the offset after the
+// last line that it has read, for a later Follow, and ctx's error if that
+// ended it. Lines that cannot be read are passed over; one that has no end yet
+// is waited for. Whether the run's writer still lives is not its business.
+func Follow(ctx context.Context, path string, offset int64, emit func(job.Event)) (int64, error) {
+	watcher, err := fsnotify.NewWatcher()
+	if err != nil {
+		return follow(ctx, path, offset, emit, nil)
+	}
+	defer watcher.Close()
+	if err := watcher.Add(path); err != nil {
+		return follow(ctx, path, offset, emit, nil)
+	}
+	return follow(ctx, path, offset, emit, watcher)
+}
+
+func follow(ctx context.Context, path string, offset int64, emit func(job.Event), watcher *fsnotify.Watcher) (int64, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return offset, fmt.Errorf("cannot follow the journal: %w", err)
+	}
+	defer file.Close()
+	tick := time.NewTicker(pollEvery)
+	defer tick.Stop()
+	var changes <-chan fsnotify.Event
+	var troubles <-chan error
+	if watcher != nil {
+		changes, troubles = watcher.Events, watcher.Errors
+	}
+	for {
+		ended, err := catchUp(ctx, file, &offset, emit)
+		if err != nil {
+			return offset, fmt.Errorf("cannot follow the journal: %w", err)
+		}
+		if ended {
+			return offset, nil
+		}
+		if gone(file) {
+			return offset, fmt.Errorf("cannot follow the journal: %w", &fs.PathError{Op: "follow", Path: path, Err: fs.ErrNotExist})
+		}
+		var open bool
+		select {
+		case <-ctx.Done():
+			return offset, ctx.Err()
+		case <-tick.C:
+		case _, open = <-changes:
+			if !open {
+				changes = nil
+			}
+		case _, open = <-troubles:
+			if !open {
+				troubles = nil
+			}
+		}
+	}
+}
+
+// gone reports whether the file has been removed since it was opened.
+func gone(file *os.File) bool {
+	info, err := file.Stat()
+	if err != nil {
+		return true
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 0
+}
+
+// catchUp emits the whole lines after *offset, which it moves on, and reports
+// whether the last of them ends the run.
+func catchUp(ctx context.Context, file *os.File, offset *int64, emit func(job.Event)) (ended bool, err error) {
+	from := *offset
+	lines := newLines(io.NewSectionReader(file, from, 1<<62-from))
+	for ctx.Err() == nil {
+		line, whole, err := lines.next()
+		if err == io.EOF || err == nil && !whole {
+			return false, nil
+		}
+		if err != nil {
+			return false, err
+		}
+		*offset = from + lines.read
+		if e, ok := parse(line); ok {
+			emit(e)
+			if e.Kind == job.KindEnded {
+				return true, nil
+			}
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,223 @@
+// Package journal is the record of a run: a file of job.Events, one JSON
+// object a line, that only ever grows. Everything that gangrun says of a run
+// is a fold over it.
+package journal
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	// MaxLine bounds a line, in bytes: an outcome or a placement of job.MaxRanks
+	// ranks is about half of it.
+	MaxLine = 32 << 20
+	// maxWaiting bounds what is kept of less important events, in bytes, while
+	// the file cannot be written.
+	maxWaiting = 4 << 20
+)
+
+// Journal is a journal that is being written. Its methods may be called from
+// several goroutines.
+type Journal struct {
+	path string
+	file *os.File
+	// dirty asks the syncer, which ends when it is closed, for a fsync.
+	dirty chan struct{}
+	done  chan struct{}
+
+	mu     sync.Mutex
+	size   int64  // of the file, whole lines only
+	wait   []byte // lines that could not be written yet
+	err    error  // the first thing that is not to be made good
+	closed bool
+}
+
+// Create makes the journal of a new run, readable by its owner alone. It fails
+// where path exists.
+func Create(path string) (*Journal, error) {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, fmt.Errorf("cannot create the journal: %w", err)
+	}
+	return start(path, file, 0, true), nil
+}
+
+// Open goes on with the journal of a run whose last writer is gone. A torn
+// last line stays, closed off, so that nothing that follows is lost with it.
+func Open(path string) (*Journal, error) {
+	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	if err != nil {
+		return nil, fmt.Errorf("cannot open the journal: %w", err)
+	}
+	info, err := file.Stat()
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("cannot open the journal: %w", err), file.Close())
+	}
+	j := start(path, file, info.Size(), false)
+	last := []byte{'\n'}
+	if info.Size() > 0 {
+		if _, err := file.ReadAt(last, info.Size()-1); err != nil {
+			return nil, errors.Join(fmt.Errorf("cannot open the journal: %w", err), j.Close())
+		}
+	}
+	if last[0] != '\n' {
+		j.wait = []byte{'\n'}
+	}
+	return j, nil
+}
+
+func start(path string, file *os.File, size int64, created bool) *Journal {
+	j := &Journal{path: path, file: file, size: size, dirty: make(chan struct{}, 1), done: make(chan struct{})}
+	go j.sync(created)
+	return j
+}
+
+// sync forces the file to the disk whenever it is asked to, many events at a
+// time, off the path of those who append; of a new file the name too.
+func (j *Journal) sync(created bool) {
+	defer close(j.done)
+	for range j.dirty {
+		err := j.file.Sync()
+		if created && err == nil {
+			err, created = syncDir(filepath.Dir(j.path)), false
+		}
+		if err != nil {
+			j.mu.Lock()
+			j.fail(err)
+			j.mu.Unlock()
+		}
+	}
+}
+
+func syncDir(path string) error {
+	dir, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	if err := dir.Sync(); !errors.Is(err, syscall.EINVAL) && !errors.Is(err, errors.ErrUnsupported) {
+		return err
+	}
+	return nil // this file system needs or knows no such thing
+}
+
+// Durable reports whether an event of that kind is forced to the disk: those
+// that tell what was tried and how it went. It is done in the background but
+// for the last one, KindEnded, whose Append returns when it is on the disk.
+func Durable(kind job.Kind) bool {
+	switch kind {
+	case job.KindCreated, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
+		return true
+	}
+	return false
+}
+
+// Append writes e as one line, with one write(2). Where that fails, nothing of
+// the line is left to spoil those that follow, the error names the file, and
+// the line is written before the next one, or at Close, once that is possible.
+func (j *Journal) Append(e job.Event) error {
+	line, err := json.Marshal(e)
+	if err == nil && len(line) >= MaxLine {
+		err = fmt.Errorf("it is %d bytes long, but a line may have %d", len(line), MaxLine-1)
+	}
+	if err != nil {
+		return fmt.Errorf("cannot write %q: event %q: %w", j.path, e.Kind, err)
+	}
+	j.mu.Lock()
+	err = j.append(append(line, '\n'), Durable(e.Kind))
+	j.mu.Unlock()
+	if err == nil && e.Kind == job.KindEnded {
+		return j.Sync()
+	}
+	return err
+}
+
+func (j *Journal) append(line []byte, durable bool) error {
+	if j.closed {
+		return fmt.Errorf("cannot write %q: %w", j.path, os.ErrClosed)
+	}
+	lines := line
+	if len(j.wait) > 0 {
+		lines = append(j.wait, line...)
+	}
+	if len(lines) == 0 {
+		return nil
+	}
+	n, err := j.file.Write(lines)
+	if err != nil {
+		err = fmt.Errorf("cannot write %q: %w", j.path, err)
+		whole := bytes.LastIndexByte(lines[:n], '\n') + 1
+		rest := lines[whole:]
+		if !durable && len(line) > 0 && len(rest) > maxWaiting {
+			rest = rest[:len(rest)-len(line)]
+			j.fail(fmt.Errorf("events are missing: %w", err))
+		}
+		j.size += int64(whole)
+		if n > whole && j.file.Truncate(j.size) != nil {
+			// The torn piece stays: close it off. It counts, as a line that
+			// cannot be read.
+			j.size += int64(n - whole)
+			rest = append([]byte{'\n'}, rest...)
+		}
+		j.wait = rest
+		return err
+	}
+	j.size, j.wait = j.size+int64(n), nil
+	if durable {
+		select {
+		case j.dirty <- struct{}{}:
+		default: // it has been asked already
+		}
+	}
+	return nil
+}
+
+// fail keeps the first error for Close. The lock is held.
+func (j *Journal) fail(err error) {
+	if j.err == nil {
+		j.err = fmt.Errorf("journal %q: %w", j.path, err)
+	}
+}
+
+// Sync returns when everything that was appended is on the disk.
+func (j *Journal) Sync() error {
+	j.mu.Lock()
+	err := j.append(nil, false)
+	j.mu.Unlock()
+	if err == nil {
+		if err = j.file.Sync(); err != nil {
+			err = fmt.Errorf("cannot force %q to the disk: %w", j.path, err)
+		}
+	}
+	return err
+}
+
+// Close returns when every durable event is on the disk and the file is closed.
+// Its error tells of every event that the file lacks, and of any fsync that
+// failed since the journal was opened.
+func (j *Journal) Close() error {
+	j.mu.Lock()
+	if j.closed {
+		j.mu.Unlock()
+		return fmt.Errorf("cannot close %q: %w", j.path, os.ErrClosed)
+	}
+	if len(j.wait) > 0 {
+		if err := j.append(nil, true); err != nil {
+			j.fail(fmt.Errorf("events are missing: %w", err))
+		}
+	}
+	j.closed = true
+	close(j.dirty)
+	j.mu.Unlock()
+	<-j.done
+	return errors.Join(j.err, j.file.Close())
+}

@@ -1,0 +1,113 @@
+package journal
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Replay returns the events of the journal at path and the number of lines
+// that could not be read. A last line that is torn, because its writer was
+// killed or is writing it right now, is none of them. Kinds and fields that
+// this version does not know are no error: kinds are kept, fields ignored.
+func Replay(path string) (events []job.Event, skipped int, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	defer file.Close()
+	skipped, err = Scan(file, func(e job.Event) bool {
+		events = append(events, e)
+		return true
+	})
+	if err != nil {
+		err = fmt.Errorf("cannot read the journal: %w", err)
+	}
+	return events, skipped, err
+}
+
+// Scan calls emit for every event that r holds, until it returns false. See
+// Replay; the error is r's.
+func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
+	lines := newLines(r)
+	for {
+		line, whole, err := lines.next()
+		if err == io.EOF {
+			return skipped, nil
+		}
+		if err != nil {
+			return skipped, err
+		}
+		e, ok := parse(line)
+		switch {
+		case ok && !emit(e):
+			return skipped, nil
+		case !ok && whole && len(line) != 0:
+			skipped++
+		}
+	}
+}
+
+// parse reports whether line is an event. A torn one never is: no proper
+// prefix of a JSON object is one.
+func parse(line []byte) (job.Event, bool) {
+	var e job.Event
+	err := json.Unmarshal(line, &e)
+	return e, err == nil && e.Kind != ""
+}
+
+// tooLong stands for a line that is over MaxLine.
+var tooLong = []byte("-")
+
+// lines cuts a stream into lines, holding MaxLine bytes at most.
+type lines struct {
+	r    *bufio.Reader
+	long []byte
+	read int64 // bytes of the whole lines returned so far
+}
+
+func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
+
+// next returns the next line, without its end, valid until the next call.
+// whole is false for a last one that has no end. At the end of the stream the
+// error is io.EOF.
+func (l *lines) next() (line []byte, whole bool, err error) {
+	l.long = l.long[:0]
+	var n int64
+	for {
+		piece, err := l.r.ReadSlice('\n')
+		n += int64(len(piece))
+		switch err {
+		case nil:
+			l.read += n
+			if n > MaxLine {
+				return tooLong, true, nil
+			}
+			line := piece
+			if len(l.long) > 0 {
+				l.long = append(l.long, piece...)
+				line = l.long
+			}
+			return bytes.TrimSuffix(line, []byte("\n")), true, nil
+		case bufio.ErrBufferFull:
+			if n <= MaxLine {
+				l.long = append(l.long, piece...)
+			}
+		case io.EOF:
+			if n == 0 {
+				return nil, false, io.EOF
+			}
+			if n > MaxLine {
+				return tooLong, false, nil
+			}
+			return append(l.long, piece...), false, nil
+		default:
+			return nil, false, err
+		}
+	}
+}
