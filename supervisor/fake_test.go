@@ -1,0 +1,338 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The fakes below block and honour their contexts as the real parts do. All run
+// on the false clock of a synctest bubble.
+
+// gang is what becomes of one attempt: after its life it has the exits, unless
+// its context is done first.
+type gang struct {
+	launch time.Duration // until every rank has started
+	life   time.Duration // from then on
+	steps  int64         // told at the end of life, one by one; -1 for none
+	exits  []job.Exit
+	left   []job.Unreaped
+	err    error
+	// endErr is returned when ctx is done, beside the exits of the ended ranks.
+	endErr error
+	// saves is the checkpoint that lies in the directory afterwards.
+	saves *job.Checkpoint
+}
+
+type fakeLauncher struct {
+	t      *testing.T
+	gangs  []gang // by attempt
+	disk   *fakeCheckpoints
+	placer *fakePlacer
+	runs   []job.Attempt
+}
+
+func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	f.runs = append(f.runs, a)
+	if f.placer.held != 1 {
+		f.t.Errorf("attempt %d runs while %d leases are held", a.Number, f.placer.held)
+	}
+	if a.Number > len(f.gangs) {
+		f.t.Errorf("attempt %d was not expected", a.Number)
+		return job.Outcome{}, errors.New("not expected")
+	}
+	g := f.gangs[a.Number-1]
+	if g.saves != nil {
+		defer func() { f.disk.newest = g.saves }()
+	}
+	if !sleep(ctx, g.launch) {
+		return f.end(ctx, a, emit, g)
+	}
+	for _, r := range a.Placement.Ranks {
+		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
+	}
+	emit(job.Event{Kind: job.KindAllStarted})
+	if !sleep(ctx, g.life) {
+		return f.end(ctx, a, emit, g)
+	}
+	if g.err != nil {
+		return job.Outcome{}, g.err
+	}
+	if g.steps >= 0 {
+		emit(job.Event{Kind: job.KindProgress, Rank: 0, Host: "h1", Progress: &job.Progress{Step: g.steps, Total: 100, Epoch: -1}})
+	}
+	for _, x := range g.exits {
+		emit(job.Event{Kind: job.KindExit, Exit: &x})
+		if !x.Good() && !x.Stopped {
+			emit(job.Event{Kind: job.KindStop, Text: x.String()})
+		}
+	}
+	return job.Outcome{Exits: g.exits, Unreaped: g.left}, nil
+}
+
+// end ends the gang as a launcher does, with SIGTERM and in its time.
+func (f *fakeLauncher) end(ctx context.Context, a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
+	emit(job.Event{Kind: job.KindStop, Text: context.Cause(ctx).Error()})
+	time.Sleep(time.Duration(a.Grace))
+	var o job.Outcome
+	for _, r := range a.Placement.Ranks {
+		x := stopped(signalled(r.Rank, 15))
+		x.Host = r.Host
+		emit(job.Event{Kind: job.KindExit, Exit: &x})
+		o.Exits = append(o.Exits, x)
+	}
+	return o, g.endErr
+}
+
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+type fakePlacer struct {
+	wait time.Duration
+	err  error
+	full bool // there is no place as soon as something is excluded
+	lose time.Duration
+	held int
+	nots []job.Excluded
+}
+
+func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
+	f.nots = append(f.nots, not)
+	emit(job.Event{Kind: job.KindNote, Text: "waiting"})
+	if !sleep(ctx, f.wait) {
+		return Lease{}, context.Cause(ctx)
+	}
+	if f.err != nil {
+		return Lease{}, f.err
+	}
+	if f.full && !not.Empty() {
+		return Lease{}, NoPlacement{Text: "no other host", Hint: "add hosts"}
+	}
+	held, cancel := context.WithCancelCause(ctx)
+	lost := func() {}
+	if f.lose > 0 {
+		timer := time.AfterFunc(f.lose, func() { cancel(errors.New("the lock file is gone")) })
+		f.lose = 0
+		lost = func() { timer.Stop() }
+	}
+	f.held++
+	return Lease{
+		Placement:   place(spec.Ranks),
+		Explanation: job.Explanation{Why: []string{"it fits"}},
+		Held:        held,
+		Release:     func() { lost(); cancel(nil); f.held-- },
+	}, nil
+}
+
+// place puts each rank on a host and a GPU of its own.
+func place(ranks int) job.Placement {
+	var p job.Placement
+	for i := range ranks {
+		host := fmt.Sprintf("h%d", i+1)
+		p.Ranks = append(p.Ranks, job.Rank{Rank: i, Host: host, Devices: []string{fmt.Sprintf("GPU-%d", i)}, LocalSize: 1, Node: i})
+		p.Hosts = append(p.Hosts, job.Host{Name: host})
+	}
+	return p
+}
+
+type fakeChecker struct {
+	wait     time.Duration
+	findings []job.Finding
+	err      error
+	live     bool // findings are emitted too
+	calls    int
+}
+
+func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	f.calls++
+	emit(job.Event{Kind: job.KindStarted, Attempt: 0, Rank: 0, Host: "h1"})
+	if !sleep(ctx, f.wait) {
+		return nil, ctx.Err()
+	}
+	for _, x := range f.findings {
+		if f.live {
+			emit(job.Event{Kind: job.KindFinding, Finding: &x})
+		}
+	}
+	return f.findings, f.err
+}
+
+type fakeCheckpoints struct {
+	newest *job.Checkpoint
+	err    error
+	wait   time.Duration
+}
+
+func (f *fakeCheckpoints) Newest(ctx context.Context, dir string) (job.Checkpoint, bool, error) {
+	if dir != "/ckpt" {
+		return job.Checkpoint{}, false, fmt.Errorf("unexpected directory %q", dir)
+	}
+	if !sleep(ctx, f.wait) {
+		return job.Checkpoint{}, false, ctx.Err()
+	}
+	if f.err != nil || f.newest == nil {
+		return job.Checkpoint{}, false, f.err
+	}
+	return *f.newest, true, nil
+}
+
+// world is a supervisor among fakes, and what it told.
+type world struct {
+	launcher    *fakeLauncher
+	placer      *fakePlacer
+	checker     *fakeChecker
+	checkpoints *fakeCheckpoints
+	supervisor  *Supervisor
+	spec        job.Spec
+	// cancelAfter ends the run's context with Interrupted{signal}.
+	cancelAfter time.Duration
+	signal      syscall.Signal
+	logDir      func(int) (string, error)
+	emitErr     error
+
+	events   []job.Event
+	evidence []job.Evidence
+	report   Report
+	err      error
+	took     time.Duration
+}
+
+// newWorld returns a world in which the job of two ranks meets those gangs; what
+// a failed one died of is the category that its first exit's Text names.
+func newWorld(t *testing.T, gangs ...gang) *world {
+	w := &world{spec: job.Default(), signal: syscall.SIGINT}
+	w.spec.Command, w.spec.Ranks, w.spec.Workdir = []string{"python", "train.py"}, 2, "/work"
+	w.checkpoints, w.checker, w.placer = &fakeCheckpoints{}, &fakeChecker{wait: 2 * time.Second}, &fakePlacer{wait: 3 * time.Second}
+	w.launcher = &fakeLauncher{t: t, gangs: gangs, disk: w.checkpoints, placer: w.placer}
+	w.logDir = func(n int) (string, error) { return fmt.Sprintf("/logs/%d", n), nil }
+	w.supervisor = &Supervisor{
+		Launcher: w.launcher, Placer: w.placer, Checker: w.checker, Checkpoints: w.checkpoints,
+		Diagnose: w.diagnose,
+		Emit: func(e job.Event) error {
+			w.events = append(w.events, e)
+			return w.emitErr
+		},
+		Rand: func() float64 { return 0.5 }, // no jitter
+	}
+	return w
+}
+
+func (w *world) diagnose(e job.Evidence) job.Cause {
+	w.evidence = append(w.evidence, e)
+	switch e.Ended {
+	case job.EndedTimeLimit:
+		return job.Cause{Category: job.TimeLimit, Rank: -1, Confidence: 1}
+	case job.EndedCancelled:
+		return job.Cause{Category: job.Cancelled, Rank: -1, Confidence: 1}
+	}
+	x, ok := e.Outcome.First()
+	if !ok {
+		return job.Cause{Rank: -1}
+	}
+	return job.Cause{Category: job.Category(x.Text), Signature: x.Text, Rank: x.Rank, Host: x.Host, Confidence: 1, Text: x.String()}
+}
+
+func (w *world) run(t *testing.T) {
+	t.Helper()
+	if err := w.spec.Validate(); err != nil {
+		t.Fatal(err)
+	}
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		if w.cancelAfter > 0 {
+			timer := time.AfterFunc(w.cancelAfter, func() { cancel(Interrupted{w.signal}) })
+			defer timer.Stop()
+		}
+		began := time.Now()
+		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, LogDir: w.logDir}, w.spec)
+		w.took = time.Since(began)
+		synctest.Wait()
+	})
+	if w.placer.held != 0 {
+		t.Errorf("%d leases are still held", w.placer.held)
+	}
+	if last := w.events[len(w.events)-1]; last.Kind != job.KindEnded || !last.State.Final() {
+		t.Errorf("the last event is %s %s", last.Kind, last.State)
+	}
+	for i, e := range w.events {
+		if e.Time.IsZero() {
+			t.Errorf("event %d (%s) has no time", i, e.Kind)
+		}
+	}
+}
+
+// story tells the events in short, without those of single ranks.
+func (w *world) story() string {
+	var words []string
+	for _, e := range w.events {
+		word := string(e.Kind)
+		switch e.Kind {
+		case job.KindStarted, job.KindExit, job.KindProgress, job.KindAllStarted, job.KindStop, job.KindNote:
+			continue
+		case job.KindState, job.KindEnded:
+			word = string(e.State)
+		case job.KindVerdict:
+			word = string(e.Verdict.Action)
+		case job.KindCause:
+			word = string(e.Cause.Category)
+		}
+		words = append(words, word)
+	}
+	return strings.Join(words, " ")
+}
+
+func (w *world) notes() string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(w.report.Notes), func(n string) bool { return n == "waiting" }), "\n")
+}
+
+// dies is a gang whose rank fails after 10 s, having told that step.
+func dies(x job.Exit, why job.Category, step int64) gang {
+	x.Text, x.Host = string(why), fmt.Sprintf("h%d", x.Rank+1)
+	other := stopped(signalled(1-x.Rank, 15))
+	other.Host = fmt.Sprintf("h%d", 2-x.Rank)
+	return gang{launch: time.Second, life: 10 * time.Second, steps: step, exits: []job.Exit{x, other}}
+}
+
+// works is a gang that ends well after 10 s.
+func works() gang {
+	return gang{launch: time.Second, life: 10 * time.Second, steps: 100, exits: []job.Exit{exited(1, 0), exited(0, 0)}}
+}
+
+func (g gang) saving(step int64) gang {
+	g.saves = &job.Checkpoint{Path: fmt.Sprintf("/ckpt/step-%d", step), Step: step, Time: time.Date(2000, 1, 1, 0, 0, 10, 0, time.UTC)}
+	return g
+}
+
+// placerFunc calls before and then the next Placer.
+func placerFunc(before func(), next Placer) Placer { return &hooked{before, next} }
+
+type hooked struct {
+	before func()
+	next   Placer
+}
+
+func (h *hooked) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
+	h.before()
+	return h.next.Place(ctx, spec, not, emit)
+}
