@@ -29,7 +29,7 @@ func (s *Screen) own(label, sgr, text string) {
 	if label != "" {
 		head += " " + label
 	}
-	s.begin(&s.err)
+	s.begin(s.err)
 	s.err.finish()
 	for line := range strings.SplitSeq(strings.TrimSuffix(plain(text), "\n"), "\n") {
 		s.err.buf = append(s.err.buf, head...)

@@ -56,7 +56,7 @@ const (
 // Options say where a Screen writes and how its lines look.
 type Options struct {
 	// Out and Err take the ranks' standard output and standard error; Err
-	// also takes gangrun's own words.
+	// also takes gangrun's own words. They may be the same file or terminal.
 	Out, Err Stream
 	// Ranks is the size of the gang, for the width of the prefix.
 	Ranks int
@@ -74,8 +74,8 @@ type Screen struct {
 	opts Options
 
 	mu      sync.Mutex
-	out     sink
-	err     sink
+	out     *sink
+	err     *sink     // may be out
 	sources []*source // by rank, standard output before standard error
 	turn    uint64    // counts calls of Output
 
@@ -95,12 +95,15 @@ type Screen struct {
 
 // New returns a Screen that writes to opts.Out and opts.Err.
 func New(opts Options) *Screen {
-	s := &Screen{opts: opts, out: sink{Stream: opts.Out}, err: sink{Stream: opts.Err}}
+	s := &Screen{opts: opts, out: &sink{Stream: opts.Out}, err: &sink{Stream: opts.Err}}
+	if opts.Out.same(opts.Err) {
+		s.err = s.out
+	}
 	switch {
 	case opts.Err.Terminal:
-		s.live = &s.err
+		s.live = s.err
 	case opts.Out.Terminal:
-		s.live = &s.out
+		s.live = s.out
 	}
 	s.measure()
 	return s
@@ -194,9 +197,9 @@ func (s *Screen) find(key int) (int, bool) {
 func (s *Screen) source(rank int, host string, stderr bool) *source {
 	i, ok := s.find(key(rank, stderr))
 	if !ok {
-		k := &s.out
+		k := s.out
 		if stderr {
-			k = &s.err
+			k = s.err
 		}
 		f := &source{screen: s, sink: k, key: key(rank, stderr), raw: !s.opts.Prefix && !k.Terminal}
 		f.name(host)
@@ -239,14 +242,14 @@ func (s *Screen) settle() error {
 
 // show writes what is in the buffers, then the live rows.
 func (s *Screen) show() {
-	if s.live != &s.out {
-		s.drain(&s.out)
+	if s.live != s.out {
+		s.drain(s.out)
 	}
 	if s.live != nil && !s.hold {
 		s.draw()
 	}
-	s.drain(&s.err)
-	s.drain(&s.out)
+	s.drain(s.err)
+	s.drain(s.out)
 }
 
 // relieve writes k's buffer when it has grown large.

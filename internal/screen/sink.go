@@ -3,6 +3,7 @@ package screen
 import (
 	"io"
 	"os"
+	"reflect"
 
 	"golang.org/x/term"
 )
@@ -40,6 +41,26 @@ func FileStream(f *os.File, getenv func(string) string) Stream {
 			return cols, lines
 		},
 	}
+}
+
+// same says that what is written to both arrives in one place: after "2>&1", or
+// on one terminal. Then a line of one must not go on in one of the other.
+func (a Stream) same(b Stream) bool {
+	if a.Terminal != b.Terminal || a.Color != b.Color {
+		return false
+	}
+	f, ok := a.W.(*os.File)
+	g, too := b.W.(*os.File)
+	if !ok || !too {
+		v := reflect.ValueOf(a.W)
+		return v.Comparable() && a.W == b.W
+	}
+	one, err := f.Stat()
+	if err != nil {
+		return false
+	}
+	other, err := g.Stat()
+	return err == nil && os.SameFile(one, other)
 }
 
 // sink is a Stream with what is still to be written to it.
