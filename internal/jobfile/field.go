@@ -59,7 +59,7 @@ var table = withDefaults([]Field{
 		Usage: "call the run so wherever it is shown",
 		at:    func(s *job.Spec) any { return &s.Name }},
 	{Name: "command", Kind: Command, Key: true, Default: "none",
-		Usage: "run this program with these arguments as every rank; as a flag: what stands after --",
+		Usage: "run this program with these arguments as every rank",
 		at:    func(s *job.Spec) any { return &s.Command }},
 	{Name: "ranks", Short: "n", Kind: Number, Value: "N", Flag: true, Key: true,
 		Usage: "start the command N times, as ranks 0 to N-1 of one gang",

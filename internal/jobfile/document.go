@@ -1,0 +1,132 @@
+package jobfile
+
+import (
+	_ "embed"
+	"fmt"
+	"io"
+	"strings"
+)
+
+//go:embed example.yaml
+var example string
+
+// mistakes is a job file with much wrong in it, for the documentation.
+const mistakes = `command: python train.py > log
+rank: 4
+retries: three
+grace: 5
+trial:
+  step: 2
+policy:
+  unknown: agian
+output: al
+output: all
+`
+
+// Document writes docs/job-file.md: the job file and the flags of "gangrun
+// run", by the table of fields.
+func Document(w io.Writer) error {
+	_, err := Parse("job.yaml", []byte(mistakes))
+	_, err = io.WriteString(w, strings.NewReplacer(
+		"{{example}}", example,
+		"{{table}}", documentTable(),
+		"{{mistakes}}", mistakes,
+		"{{errors}}", documentErrors(err),
+		"{{size}}", fmt.Sprintf("%d MiB", MaxSize>>20),
+		"´", "`", // no backquote can stand in the text itself
+	).Replace(documentText))
+	return err
+}
+
+func documentTable() string {
+	var b strings.Builder
+	b.WriteString("| key | flag | value | default | meaning |\n| --- | --- | --- | --- | --- |\n")
+	for _, f := range table {
+		key, flag := "", ""
+		if f.Key {
+			key = "`" + f.Name + "`"
+		}
+		if f.Name == "command" {
+			flag = "after `--`"
+		}
+		if f.Flag {
+			flag = "`--" + f.Name + "`"
+			if f.Short != "" {
+				flag = "`-" + f.Short + "` " + flag
+			}
+		}
+		fmt.Fprintf(&b, "| %s | %s | %s | %s | %s |\n", key, flag, f.wants(), f.Default, f.Usage)
+	}
+	return b.String()
+}
+
+// documentErrors writes errors as the command shows them.
+func documentErrors(err error) string {
+	var b strings.Builder
+	for _, e := range err.(Errors) {
+		fmt.Fprintf(&b, "gangrun: error: %s\n", e)
+		if e.Hint() != "" {
+			fmt.Fprintf(&b, "gangrun: hint: %s\n", e.Hint())
+		}
+	}
+	return b.String()
+}
+
+const documentText = `# The job file
+
+<!-- Written by ´make docs´ from internal/jobfile. Change it there. -->
+
+A job file says what ´gangrun run´ is to do, so that it need not be said on the command line each time.
+It is YAML, UTF-8, one document, at most {{size}}.
+
+´´´yaml
+{{example}}´´´
+
+## Keys and flags
+
+Keys and flags have the same names. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´.
+
+{{table}}
+## What wins
+
+1. Defaults come first, then the file, then the flags: what comes later replaces what came before.
+2. ´env´ is put together variable by variable: ´-e K=V´ replaces ´K´ of the file and leaves the others. ´-e K´ takes the value of ´K´ from the environment in which gangrun was started, and is an error where it has none.
+3. A list is replaced as a whole. The words after ´--´ replace ´command´ as a whole.
+4. A switch that is on in the file is turned off with ´--resume=false´.
+5. An empty path (´--checkpoint-dir ''´) is as good as none.
+
+## Paths
+
+Relative ´workdir´ and ´checkpoint-dir´ are relative to the directory in which gangrun was started, in the file as on the command line; where the file lies does not matter.
+Relative ´inputs´ are relative to ´workdir´. ´´ ~ ´´ and variables are not expanded.
+
+## Commands
+
+gangrun never builds a shell command line. A list of words is passed on as it stands.
+One line of text is split at blanks; single quotes, double quotes and backslashes mean what they mean to a POSIX shell.
+What a shell would have acted on is refused where it is not quoted: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
+Where a shell is wanted, it is named: ´command: [sh, -c, "python train.py > log"]´.
+
+## Secrets
+
+´secret´ lists names of variables whose values are written and shown nowhere: the copy of the job file that a run keeps has ´***´ instead. It does not set them.
+A ´***´ is refused as the value of a secret, so running that copy again needs ´-e NAME´.
+
+## YAML
+
+Values are read as they are written: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´, wherever text is wanted.
+Anchors and aliases work; what they stand for may add up to {{size}}. Merge keys (´<<´) are not read.
+A key that stands twice is an error, as is a value of the wrong kind. A list or mapping key with nothing after it sets nothing.
+
+## Errors
+
+Everything that is wrong is told at once, with its line and column, or with its flag. This file:
+
+´´´yaml
+{{mistakes}}´´´
+
+gives:
+
+´´´text
+{{errors}}´´´
+`

@@ -1,0 +1,71 @@
+package jobfile
+
+import (
+	"fmt"
+	"strings"
+)
+
+// Error is one thing that is wrong with a job file, with a flag, or with what
+// the two add up to.
+type Error struct {
+	File         string // the job file's name; empty when it is not the file's
+	Line, Column int    // where in the file, from 1; 0 is not known
+	Flag         string // the flag's name without dashes; empty when it is no flag's
+	Text         string // what is wrong
+
+	hint string
+}
+
+// Error says where and what, as in
+// job.yaml:7:3: unknown key "rank", did you mean "ranks"?
+func (e *Error) Error() string {
+	var where strings.Builder
+	switch {
+	case e.File != "":
+		where.WriteString(e.File)
+		if e.Line > 0 {
+			fmt.Fprintf(&where, ":%d", e.Line)
+		}
+		if e.Column > 0 {
+			fmt.Fprintf(&where, ":%d", e.Column)
+		}
+	case e.Flag != "":
+		where.WriteString("--" + e.Flag)
+	default:
+		return e.Text
+	}
+	return where.String() + ": " + e.Text
+}
+
+// Hint says what to do about it; empty when Error says all.
+func (e *Error) Hint() string { return e.hint }
+
+// Errors is everything that is wrong: what is the file's in the order of the
+// file, then what is the flags'. Every error that this package returns for a
+// user's input is of this type, and not empty.
+type Errors []*Error
+
+// Error has one line for each.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns each for errors.Is and errors.As.
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+// fault is what is wrong with a value, before it is known where it stood.
+type fault struct{ text, hint string }
+
+func faultf(hint, format string, args ...any) *fault {
+	return &fault{fmt.Sprintf(format, args...), hint}
+}

@@ -1,0 +1,163 @@
+package jobfile
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Options puts a Spec together from what a user said, and remembers where each
+// value came from. Its order is the caller's: the defaults are there from the
+// start, a file is applied before the flags are set. It is for one goroutine.
+type Options struct {
+	spec     job.Spec
+	lookup   func(string) (string, bool)
+	settings []setting // in the order in which they were made
+}
+
+// NewOptions returns Options that hold the defaults. lookup finds variables of
+// the caller's environment, as os.LookupEnv does.
+func NewOptions(lookup func(name string) (value string, found bool)) *Options {
+	return &Options{spec: job.Default(), lookup: lookup}
+}
+
+// Apply sets what a job file sets.
+func (o *Options) Apply(f *File) {
+	f.Apply(&o.spec)
+	o.settings = append(o.settings, f.settings...)
+}
+
+// Set sets the flag of that name to what was written for it; a Switch takes
+// true or false. What is wrong with the value by itself is returned as Errors.
+func (o *Options) Set(name, value string) error {
+	f, ok := find(name)
+	if !ok || !f.Flag {
+		return Errors{{Flag: name, Text: "is no flag of this command"}}
+	}
+	where := origin{flag: name}
+	var v any
+	var bad *fault
+	part := ""
+	if f.Kind == Env {
+		var vars map[string]string
+		vars, bad = variable(value, o.lookup)
+		for part = range vars {
+		}
+		v = vars
+	} else {
+		v, bad = f.scalar(value)
+	}
+	if bad != nil {
+		return Errors{where.error(bad)}
+	}
+	return o.set(setting{f, part, v, where})
+}
+
+// SetCommand sets the command to the words that stood after --.
+func (o *Options) SetCommand(words []string) error {
+	f, _ := find("command")
+	return o.set(setting{f, "", words, origin{}})
+}
+
+func (o *Options) set(s setting) error {
+	var errs Errors
+	for _, bad := range s.field.alone(s.value) {
+		errs = append(errs, s.origin.error(bad))
+	}
+	if len(errs) > 0 {
+		return errs
+	}
+	s.field.put(&o.spec, s.value)
+	o.settings = append(o.settings, s)
+	return nil
+}
+
+// Finish returns the whole Spec, its paths made absolute against cwd, which is
+// absolute, and checked. Errors name the line or flag that a value came from.
+func (o *Options) Finish(cwd string) (job.Spec, error) {
+	spec := o.spec
+	own(&spec)
+	absolute(&spec, cwd)
+	errs := o.hidden(spec)
+	for _, err := range parts(spec.Validate()) {
+		errs = append(errs, o.blame(spec, err))
+	}
+	if len(errs) == 0 {
+		return spec, nil
+	}
+	rank := func(e *Error) int { // the file's before the flags', nobody's last
+		switch {
+		case e.File != "":
+			return 0
+		case e.Flag != "":
+			return 1
+		}
+		return 2
+	}
+	slices.SortStableFunc(errs, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(rank(a), rank(b)), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	return job.Spec{}, errs
+}
+
+// from returns the last setting of a field, or of one part of it.
+func (o *Options) from(f *Field, part string) (setting, bool) {
+	for _, s := range slices.Backward(o.settings) {
+		if s.field == f && s.part == part {
+			return s, true
+		}
+	}
+	return setting{}, false
+}
+
+// hidden refuses secrets that are only job.Hidden, as in the job file of an
+// earlier run: a rank would take that for the value.
+func (o *Options) hidden(spec job.Spec) Errors {
+	var errs Errors
+	for i := range table {
+		f := &table[i]
+		if f.Kind != Env {
+			continue
+		}
+		vars := *f.at(&spec).(*map[string]string)
+		for _, name := range slices.Compact(slices.Sorted(slices.Values(spec.Secret))) {
+			if vars[name] != job.Hidden {
+				continue
+			}
+			s, _ := o.from(f, name)
+			hint := fmt.Sprintf("give it anew with -e %s, from the environment, or -e %s=VALUE", name, name)
+			if f.Name != "env" {
+				hint = "write its value there, or take the line away"
+			}
+			errs = append(errs, s.origin.error(faultf(hint, "the value of the secret %s is hidden here, not written", quote(name))))
+		}
+	}
+	return errs
+}
+
+// blame finds the value that an error of the whole Spec comes from: the one
+// that takes the error away when it is given back its default.
+func (o *Options) blame(spec job.Spec, err error) *Error {
+	all := len(parts(spec.Validate()))
+	for _, s := range o.settings {
+		if s.part != "" {
+			continue
+		}
+		without := spec
+		s.field.reset(&without)
+		absolute(&without, "/")
+		rest := parts(without.Validate())
+		same := func(other error) bool { return other.Error() == err.Error() }
+		if len(rest) < all && !slices.ContainsFunc(rest, same) {
+			last, _ := o.from(s.field, "")
+			return last.origin.error(&fault{text: err.Error()})
+		}
+	}
+	bad := &fault{text: err.Error()}
+	if len(spec.Command) == 0 {
+		bad.hint = "write it after --, or as command: in the job file"
+	}
+	return origin{}.error(bad)
+}

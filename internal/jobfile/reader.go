@@ -1,0 +1,338 @@
+package jobfile
+
+import (
+	"cmp"
+	"encoding/base64"
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// maxErrors bounds how many errors of one file are told.
+const maxErrors = 20
+
+// reader walks a YAML document and collects what it sets. Its walk is as deep
+// as the table of fields and no deeper, so no alias can lead it in a circle.
+type reader struct {
+	name     string
+	settings []setting
+	errs     Errors
+	more     int // errors beyond maxErrors
+	bytes    int // read so far as values, with every use of an alias
+}
+
+// sorted brings errors into the order of the file; more is how many there
+// were beyond them.
+func (es Errors) sorted(name string, more int) Errors {
+	slices.SortStableFunc(es, func(a, b *Error) int {
+		return cmp.Or(cmp.Compare(a.Line, b.Line), cmp.Compare(a.Column, b.Column))
+	})
+	if more > 0 {
+		es = append(es, &Error{File: name, Line: es[len(es)-1].Line, Text: fmt.Sprintf("there are %d errors more", more)})
+	}
+	return es
+}
+
+func (r *reader) at(n *yaml.Node) origin { return origin{file: r.name, line: n.Line, column: n.Column} }
+
+func (r *reader) bad(n *yaml.Node, bad *fault) {
+	if len(r.errs) == maxErrors {
+		r.more++
+		return
+	}
+	r.errs = append(r.errs, r.at(n).error(bad))
+}
+
+// wrong reports that what stands at n is not what is wanted there. It shows
+// the text that stands there where that cannot be a secret.
+func (r *reader) wrong(n *yaml.Node, what, wants, hint string, show bool) {
+	stood := "a list"
+	switch v := follow(n); {
+	case null(v):
+		stood = "nothing"
+	case v.Kind == yaml.MappingNode:
+		stood = "a mapping"
+	case v.Kind == yaml.ScalarNode && show:
+		stood = quote(v.Value)
+	case v.Kind == yaml.ScalarNode:
+		stood = "text"
+	}
+	r.bad(n, faultf(hint, "%s wants %s, not %s", what, wants, stood))
+}
+
+// follow returns what an alias stands for.
+func follow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
+
+func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
+
+func (r *reader) root(n *yaml.Node) {
+	if n == nil || null(n) {
+		return
+	}
+	if n.Kind != yaml.MappingNode {
+		r.wrong(n, "a job file", "keys and their values", "a command stands after --, as in: gangrun run -n 4 -- python train.py", true)
+		return
+	}
+	r.group("", n)
+}
+
+// group reads the fields of a group, or the top of the file when it is "".
+func (r *reader) group(group string, n *yaml.Node) {
+	r.entries(n, func(key string, k, v *yaml.Node) {
+		name := key
+		if group != "" {
+			name = group + "." + key
+		}
+		if f, ok := find(name); ok && f.Key && (group != "" || !strings.Contains(key, ".")) {
+			r.field(f, v)
+			return
+		}
+		r.bad(k, unknown(group, key))
+	})
+}
+
+// unknown says that a key is none, and which may have been meant.
+func unknown(group, key string) *fault {
+	known := keys(group)
+	what, hint := fmt.Sprintf("unknown key %s", quote(key)), "the keys are: "+strings.Join(known, ", ")
+	if group != "" {
+		what, hint = what+" in "+group, fmt.Sprintf("the keys of %s are: %s", group, strings.Join(known, ", "))
+	}
+	for _, f := range table {
+		parent, name, inside := strings.Cut(f.Name, ".")
+		switch {
+		case group == "" && f.Key && f.Short != "" && key == f.Short:
+			return faultf("", "%s, did you mean %q?", what, f.Name)
+		case group == "" && f.Key && inside && (key == name || key == f.Name) && !slices.Contains(known, key):
+			return faultf("", "%s, did you mean %q inside of %q?", what, name, parent)
+		case group != "" && f.Key && f.Kind != Group && !inside && key == f.Name:
+			return faultf(fmt.Sprintf("write %s further left, beside %s", key, group), "%s, which is a key of the file itself", what)
+		}
+	}
+	if near := didYouMean(key, known); near != "" {
+		return faultf("", "%s%s", what, near)
+	}
+	return faultf(hint, "%s", what)
+}
+
+// entries calls each for every entry of a mapping.
+func (r *reader) entries(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
+	seen := make(map[string]int) // key: its line
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		k, v := n.Content[i], n.Content[i+1]
+		kk := follow(k)
+		if kk.Kind == yaml.ScalarNode && kk.Tag == "!!merge" {
+			r.bad(k, faultf("write the entries out, or let an alias stand for a whole value", "a job file has no merge key <<"))
+			continue
+		}
+		if kk.Kind != yaml.ScalarNode || null(kk) {
+			r.wrong(k, "a key", "a name", "", true)
+			continue
+		}
+		key, ok := r.text(k, "a key", "a name", true)
+		if !ok {
+			continue
+		}
+		if line, twice := seen[key]; twice {
+			r.bad(k, faultf("keep one of the two", "the key %s stands here and on line %d", quote(key), line))
+			continue
+		}
+		seen[key] = k.Line
+		each(key, k, v)
+	}
+}
+
+// text reads a single value as the text that was written.
+func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool) {
+	v := follow(n)
+	if v.Kind != yaml.ScalarNode || null(v) {
+		hint := ""
+		if null(v) {
+			hint = `write "" for an empty text`
+		}
+		r.wrong(n, what, wants, hint, show)
+		return "", false
+	}
+	if r.bytes += len(v.Value); r.bytes > MaxSize {
+		r.bad(n, faultf("", "the aliases up to here stand for more than %d bytes", MaxSize))
+		return "", false
+	}
+	if v.Style&yaml.TaggedStyle == 0 {
+		return v.Value, true
+	}
+	switch v.Tag {
+	case "!!str", "!!int", "!!float", "!!bool":
+		return v.Value, true
+	case "!!binary":
+		if data, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v.Value), "")); err == nil {
+			return string(data), true
+		}
+		r.bad(n, faultf("", "%s is tagged !!binary, but is not base64", what))
+	default:
+		r.bad(n, faultf("take the tag away", "%s has the tag %s, which a job file does not know", what, quote(v.Tag)))
+	}
+	return "", false
+}
+
+// set notes a value, unless something is wrong with it wherever it stands.
+func (r *reader) set(f *Field, part string, value any, n *yaml.Node) {
+	bads := f.alone(value)
+	for _, bad := range bads {
+		r.bad(n, bad)
+	}
+	if len(bads) == 0 {
+		r.settings = append(r.settings, setting{f, part, value, r.at(n)})
+	}
+}
+
+// field reads the value of one key. A list or mapping of which nothing is
+// written sets nothing.
+func (r *reader) field(f *Field, n *yaml.Node) {
+	v := follow(n)
+	many := f.Kind == Env || f.Kind == Policy || f.Kind == Group || f.Kind == Command || f.Kind == Words || f.Kind == Paths || f.Kind == Names
+	if many && null(v) {
+		return
+	}
+	switch f.Kind {
+	case Group:
+		r.trial(f, n)
+	case Env:
+		r.env(f, n)
+	case Policy:
+		r.policy(f, n)
+	case Command, Words:
+		r.words(f, n)
+	case Paths, Names:
+		r.list(f, n)
+	default:
+		text, ok := r.text(n, f.Name, f.wants(), true)
+		if !ok {
+			return
+		}
+		value, bad := f.scalar(text)
+		if bad != nil {
+			r.bad(n, bad)
+			return
+		}
+		r.set(f, "", value, n)
+	}
+}
+
+// trial reads a group, for which off may stand.
+func (r *reader) trial(f *Field, n *yaml.Node) {
+	v := follow(n)
+	if v.Kind == yaml.MappingNode {
+		r.group(f.Name, v)
+		return
+	}
+	if on, ok := switched(v.Value); ok && v.Kind == yaml.ScalarNode {
+		off, _ := find(f.Name + ".off")
+		r.set(off, "", !on, n)
+		return
+	}
+	r.wrong(n, f.Name, f.wants(), "", true)
+}
+
+func (r *reader) env(f *Field, n *yaml.Node) {
+	v := follow(n)
+	if v.Kind != yaml.MappingNode {
+		r.wrong(n, f.Name, f.wants(), "write it as in env: {LR: 0.1, MODE: fast}", false)
+		return
+	}
+	r.entries(v, func(name string, k, v *yaml.Node) {
+		if value, ok := r.text(v, f.Name+"."+name, "text, a number, true or false", false); ok {
+			r.set(f, name, map[string]string{name: value}, k)
+		}
+	})
+}
+
+func (r *reader) policy(f *Field, n *yaml.Node) {
+	v := follow(n)
+	if v.Kind != yaml.MappingNode {
+		r.wrong(n, f.Name, f.wants(), "write it as in policy: {unknown: again}", true)
+		return
+	}
+	categories, actions := texts(job.Categories()), texts(job.Actions())
+	r.entries(v, func(name string, k, v *yaml.Node) {
+		if !slices.Contains(categories, name) {
+			bad := faultf("", "policy names %s, which is no category%s", quote(name), didYouMean(name, categories))
+			if near(name, categories) == "" {
+				bad.hint = "the categories are: " + strings.Join(categories, ", ")
+			}
+			r.bad(k, bad)
+			return
+		}
+		action, ok := r.text(v, "policy."+name, "one of "+strings.Join(actions, ", "), true)
+		if !ok {
+			return
+		}
+		if !slices.Contains(actions, action) {
+			r.bad(v, faultf("", "policy.%s wants one of %s, not %s%s", name, strings.Join(actions, ", "), quote(action), didYouMean(action, actions)))
+			return
+		}
+		r.set(f, name, map[job.Category]job.Action{job.Category(name): job.Action(action)}, v)
+	})
+}
+
+func (r *reader) words(f *Field, n *yaml.Node) {
+	v := follow(n)
+	if v.Kind == yaml.SequenceNode {
+		if words, ok := r.items(f, v); ok {
+			r.set(f, "", words, n)
+		}
+		return
+	}
+	line, ok := r.text(n, f.Name, f.wants(), true)
+	if !ok {
+		return
+	}
+	words, bad := split(line)
+	if bad != nil {
+		r.bad(n, &fault{f.Name + " " + bad.text, bad.hint})
+		return
+	}
+	r.set(f, "", words, n)
+}
+
+func (r *reader) list(f *Field, n *yaml.Node) {
+	v := follow(n)
+	if v.Kind != yaml.SequenceNode {
+		r.wrong(n, f.Name, f.wants(), fmt.Sprintf("write it in brackets, as in %s: [ONE, TWO]", f.Name), true)
+		return
+	}
+	items, ok := r.items(f, v)
+	for i, item := range items {
+		bad := pathFault(f.Name, item)
+		if f.Kind == Names {
+			bad = variableFault(f.Name, item)
+		}
+		if bad != nil {
+			r.bad(v.Content[i], bad)
+			ok = false
+		}
+	}
+	if ok {
+		r.set(f, "", items, n)
+	}
+}
+
+// items reads the items of a list, and reports whether all of them are text.
+func (r *reader) items(f *Field, list *yaml.Node) ([]string, bool) {
+	all := true
+	items := make([]string, len(list.Content))
+	for i, n := range list.Content {
+		text, ok := r.text(n, fmt.Sprintf("item %d of %s", i+1, f.Name), "text", true)
+		items[i] = text
+		all = all && ok
+	}
+	return items, all
+}

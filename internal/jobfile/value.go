@@ -1,0 +1,216 @@
+package jobfile
+
+import (
+	"fmt"
+	"maps"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// wants says what may stand as the value of a field.
+func (f *Field) wants() string {
+	switch f.Kind {
+	case Number:
+		return "a whole number"
+	case Switch:
+		return "true or false"
+	case Path:
+		return "a path"
+	case Duration:
+		return "a duration with a unit, as in 30s"
+	case Choice:
+		return "one of " + strings.Join(f.Choices, ", ")
+	case Stdin:
+		return "the number of a rank, or one of " + strings.Join(f.Choices, ", ")
+	case Env:
+		return "a mapping of names to values"
+	case Command, Words:
+		return "a list of words, or one line of them"
+	case Paths:
+		return "a list of paths"
+	case Names:
+		return "a list of names of variables"
+	case Policy:
+		return "a mapping of categories to actions"
+	case Group:
+		return "a mapping, or off"
+	default:
+		return "text"
+	}
+}
+
+// scalar reads the value of a field that takes a single one. What it returns
+// can be given to put.
+func (f *Field) scalar(text string) (any, *fault) {
+	switch f.Kind {
+	case Number:
+		n, err := strconv.Atoi(text)
+		if err != nil {
+			return nil, faultf("", "%s wants a whole number, not %s", f.Name, quote(text))
+		}
+		if plain := strconv.Itoa(n); plain != text { // 010 is 8 to some and 10 to others
+			return nil, faultf("", "%s wants a plain whole number, not %s", f.Name, quote(text))
+		}
+		return n, nil
+	case Switch:
+		on, ok := switched(text)
+		if !ok {
+			return nil, faultf("", "%s wants true or false, not %s", f.Name, quote(text))
+		}
+		return on, nil
+	case Path:
+		return text, pathFault(f.Name, text)
+	case Duration:
+		if _, err := job.ParseDuration(text + "s"); err == nil && strings.Trim(text, "0123456789.") == "" && text != "0" {
+			return nil, faultf("", "%s %q has no unit, write %ss", f.Name, text, text)
+		}
+		d, err := job.ParseDuration(text)
+		if err != nil {
+			return nil, faultf("", "%s wants a duration with a unit, as in 30s, 5m or 1h30m, not %s", f.Name, quote(text))
+		}
+		return d, nil
+	case Choice:
+		if !slices.Contains(f.Choices, text) {
+			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), didYouMean(text, f.Choices))
+		}
+		return text, nil
+	case Stdin:
+		s, err := job.ParseStdin(text, job.MaxRanks)
+		if err != nil {
+			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), didYouMean(text, f.Choices))
+		}
+		return s, nil
+	default:
+		return text, nil
+	}
+}
+
+// switched reads a truth value, in the words that YAML has had for them.
+func switched(text string) (on, ok bool) {
+	switch strings.ToLower(text) {
+	case "true", "yes", "on":
+		return true, true
+	case "false", "no", "off":
+		return false, true
+	}
+	return false, false
+}
+
+// pathFault checks one path; name is its field's.
+func pathFault(name, path string) *fault {
+	switch {
+	case strings.ContainsRune(path, 0):
+		return faultf("", "%s %s contains a NUL byte, as no path does", name, quote(path))
+	case path == "~" || strings.HasPrefix(path, "~/"):
+		return faultf("write the whole path", "%s %s begins with ~, which only a shell expands", name, quote(path))
+	}
+	return nil
+}
+
+// variableFault checks the name of an environment variable; name is its field's.
+func variableFault(name, variable string) *fault {
+	if variable == "" || strings.ContainsAny(variable, "=\x00") {
+		return faultf("", "%s has %s, which is no name of a variable", name, quote(variable))
+	}
+	return nil
+}
+
+// put stores a value in the place of a field. The entries of a mapping are
+// added to the one that is there, in place; everything else replaces it.
+func (f *Field) put(s *job.Spec, value any) {
+	switch p := f.at(s).(type) {
+	case *map[string]string:
+		add(p, value.(map[string]string))
+	case *map[job.Category]job.Action:
+		add(p, value.(map[job.Category]job.Action))
+	case *[]string:
+		*p = slices.Clone(value.([]string))
+	default:
+		place := reflect.ValueOf(p).Elem()
+		place.Set(reflect.ValueOf(value).Convert(place.Type()))
+	}
+}
+
+func add[K comparable, V any](p *map[K]V, entries map[K]V) {
+	if *p == nil {
+		*p = make(map[K]V, len(entries))
+	}
+	maps.Copy(*p, entries)
+}
+
+// own gives s mappings of its own, so that put changes nobody else's.
+func own(s *job.Spec) {
+	s.Env, s.Trial.Env, s.Policy = maps.Clone(s.Env), maps.Clone(s.Trial.Env), maps.Clone(s.Policy)
+}
+
+// reset gives a field its default value back.
+func (f *Field) reset(s *job.Spec) {
+	standing := job.Default()
+	reflect.ValueOf(f.at(s)).Elem().Set(reflect.ValueOf(f.at(&standing)).Elem())
+}
+
+// alone reports what is wrong with a value whatever the rest of the job is: it
+// is checked as part of a job that bars nothing else.
+func (f *Field) alone(value any) []*fault {
+	s := job.Default()
+	s.Command, s.Ranks, s.CheckpointDir = []string{"-"}, job.MaxRanks, "/"
+	f.put(&s, value)
+	absolute(&s, "/")
+	var bad []*fault
+	for _, err := range parts(s.Validate()) {
+		bad = append(bad, &fault{text: err.Error()})
+	}
+	if words, ok := value.([]string); ok && f.Kind == Command && f.Name != "command" && (len(words) == 0 || words[0] == "") {
+		bad = append(bad, faultf("", "%s names no program", f.Name)) // Validate says so of the job's own
+	}
+	return bad
+}
+
+// absolute makes the paths of s absolute; relative ones are relative to cwd,
+// and a working directory that was not named is cwd itself.
+func absolute(s *job.Spec, cwd string) {
+	for _, f := range table {
+		if f.Kind != Path {
+			continue
+		}
+		p := f.at(s).(*string)
+		if *p == "" && p != &s.Workdir {
+			continue
+		}
+		if !filepath.IsAbs(*p) {
+			*p = filepath.Join(cwd, *p)
+		}
+		*p = filepath.Clean(*p)
+	}
+}
+
+// parts returns the errors that were joined to one.
+func parts(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	if err != nil {
+		return []error{err}
+	}
+	return nil
+}
+
+// variable reads the K=V, or the K alone, of an Env flag.
+func variable(text string, lookup func(string) (string, bool)) (map[string]string, *fault) {
+	name, value, given := strings.Cut(text, "=")
+	if bad := variableFault("env", name); bad != nil {
+		return nil, bad
+	}
+	if !given {
+		if value, given = lookup(name); !given {
+			return nil, faultf(fmt.Sprintf("write -e %s=VALUE, or set it before gangrun is started", name),
+				"%s is not set in the environment of gangrun", quote(name))
+		}
+	}
+	return map[string]string{name: value}, nil
+}
