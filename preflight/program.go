@@ -15,11 +15,8 @@ var programCheck = Check{
 			"the program {path} does not exist or is not on PATH",
 			"give its full path, or set PATH for the job with -e PATH=DIRS: over SSH a host's own PATH is often shorter than after a login"},
 		{"program-permission", job.SeverityError, job.PermissionError,
-			"the program {path} cannot be reached: {error}",
-			"get permission to read it and to enter the directories above it"},
-		{"program-not-executable", job.SeverityError, job.PermissionError,
-			"the program {path} is not executable",
-			"run chmod +x on it; if it is a script, name its interpreter first, as in python3 train.py"},
+			"the program {path} may not be executed: {error}",
+			"run chmod +x on it, or name a script's interpreter first, as in python3 train.py; if it is executable, look at the directories above it and at a noexec mount"},
 		{"program-kind", job.SeverityError, job.LaunchError,
 			"the program {path} is not a file that can be executed",
 			"name the program itself as the first word of the command"},
@@ -48,7 +45,7 @@ var programCheck = Check{
 		case p.Dir:
 			return hit("program-kind", "error", "")
 		case !p.Executable:
-			return hit("program-not-executable")
+			return hit("program-permission", "error", "it is not executable")
 		case p.Interpreter != "":
 			return hit("program-interpreter", "interpreter", quote(p.Interpreter))
 		case p.Format != "":

@@ -38,7 +38,7 @@ var syntaxCheck = Check{
 	DependsOn: []string{"program", "script"},
 	Problems: []Problem{
 		{"python-syntax-error", job.SeverityError, job.SyntaxError,
-			"{path}, line {line}: {message}{source}",
+			"{path}{line}: {message}{source}",
 			"correct that line; if it is right, the job's interpreter is older than the language it is written in"},
 	},
 	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
@@ -47,7 +47,10 @@ var syntaxCheck = Check{
 			if f.Script == nil || f.Script.Syntax == "" {
 				continue
 			}
-			source := ""
+			line, source := "", ""
+			if f.Script.Line > 0 {
+				line = ", line " + strconv.Itoa(f.Script.Line)
+			}
 			if f.Script.Source != "" {
 				source = ": " + f.Script.Source
 			}
@@ -55,7 +58,7 @@ var syntaxCheck = Check{
 				Signature: "python-syntax-error",
 				Hosts:     alike(f, facts),
 				Path:      f.Script.Path,
-				Values: about(f.Script.Path, "line", strconv.Itoa(f.Script.Line),
+				Values: about(f.Script.Path, "line", line,
 					"message", f.Script.Syntax, "source", source),
 				Evidence: []job.Line{{Source: job.SourceAgent, Host: f.Host, Rank: -1,
 					File: f.Script.Path, Line: f.Script.Line, Text: f.Script.Source}},

@@ -90,10 +90,10 @@ var staticCases = []struct {
 		[]string{`program error launch-error : the program "train" does not exist or is not on PATH (on h2 and h3: 2 of 4 hosts)`}},
 	{"program unreachable", 1,
 		on(func(f *job.Facts) { f.Program.PathFact = broken("/x/train", job.ErrorPermission, "permission denied") }),
-		[]string{`program error permission-error h1: the program "/x/train" cannot be reached: permission denied`}},
+		[]string{`program error permission-error h1: the program "/x/train" may not be executed: permission denied`}},
 	{"program without the x bit", 1,
 		on(func(f *job.Facts) { f.Program.Executable = false }),
-		[]string{`program error permission-error h1: the program "/bin/train" is not executable`}},
+		[]string{`program error permission-error h1: the program "/bin/train" may not be executed: it is not executable`}},
 	{"program is a directory, by kind", 1,
 		on(func(f *job.Facts) { f.Program.PathFact = broken("/bin", job.ErrorKindOf, "is a directory") }),
 		[]string{`program error launch-error h1: the program "/bin" is not a file that can be executed`}},
@@ -176,6 +176,9 @@ var staticCases = []struct {
 			f.Script.Syntax, f.Script.Line, f.Script.Source = "invalid syntax", 3, "for x in"
 		}, 1),
 		[]string{`python-syntax error syntax-error : "/w/train.py", line 3: invalid syntax: for x in (on all 3 hosts)`}},
+	{"code that does not compile at any line", 1,
+		on(func(f *job.Facts) { f.Script.Syntax, f.Script.Path = "ValueError: null bytes", "<string>" }),
+		[]string{`python-syntax error syntax-error h1: "<string>": ValueError: null bytes`}},
 	{"syntax error in one of two scripts", 3,
 		on(func(f *job.Facts) {
 			f.Script.Syntax, f.Script.Line, f.Script.SHA256 = "invalid syntax", 3, "6666"
@@ -241,6 +244,7 @@ var staticCases = []struct {
 	{"room: less than twice the largest", 1,
 		on(func(f *job.Facts) { f.Check.Free = 200<<20 - 1 }),
 		[]string{`checkpoint-room warning  h1: the checkpoint directory "/c" has 200 MiB free, less than twice its largest entry (200 MiB)`}},
+	{"room: a file system that does not tell", 1, on(func(f *job.Facts) { f.Check.Free = 0 }), nil},
 	{"room: little, told once for the tightest host", 3,
 		func(facts []job.Facts) {
 			for i, free := range []int64{9 << 20, 2 << 20, 1 << 30} {
