@@ -1,0 +1,109 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+)
+
+// idForm is what tells a run's directory from what others may have put there.
+var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-([a-z0-9-]+-)?[0-9a-f]{4}$`)
+
+// runs returns the runs of the home at dir, newest first: none where there is
+// no such home.
+func runs(dir string) ([]Run, error) {
+	all := filepath.Join(dir, "runs")
+	entries, err := os.ReadDir(all)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("cannot read the runs' home: %w", err)
+	}
+	type made struct {
+		Run
+		at time.Time
+	}
+	var found []made
+	for _, e := range entries {
+		if !e.IsDir() || !idForm.MatchString(e.Name()) {
+			continue
+		}
+		m := made{Run: Run{e.Name(), filepath.Join(all, e.Name())}}
+		// The job file is written once: it orders the runs of one second.
+		if info, err := os.Stat(m.JobPath()); err == nil {
+			m.at = info.ModTime()
+		}
+		found = append(found, m)
+	}
+	slices.SortFunc(found, func(a, b made) int {
+		if c := strings.Compare(b.ID[:len(stamp)], a.ID[:len(stamp)]); c != 0 {
+			return c
+		}
+		if c := b.at.Compare(a.at); c != 0 {
+			return c
+		}
+		return strings.Compare(b.ID, a.ID)
+	})
+	out := make([]Run, len(found))
+	for i, m := range found {
+		out[i] = m.Run
+	}
+	return out, nil
+}
+
+// Find returns the run of the home at dir that text means: its ID, or the
+// beginning of its ID and no other's; "last" and "" mean the newest.
+func Find(dir, text string) (Run, error) {
+	all, err := runs(dir)
+	if err != nil {
+		return Run{}, err
+	}
+	if len(all) == 0 {
+		return Run{}, &Error{fmt.Sprintf("there are no runs in %q", dir),
+			"gangrun run starts one; if it was started with another GANGRUN_HOME, set that", nil}
+	}
+	if text == "" || text == "last" {
+		return all[0], nil
+	}
+	var begin, near []Run
+	for _, r := range all {
+		switch {
+		case r.ID == text:
+			return r, nil
+		case strings.HasPrefix(r.ID, text):
+			begin = append(begin, r)
+		case strings.Contains(r.ID, strings.ToLower(text)):
+			near = append(near, r)
+		}
+	}
+	switch {
+	case len(begin) == 1:
+		return begin[0], nil
+	case len(begin) > 1:
+		return Run{}, &Error{fmt.Sprintf("%q is the beginning of %d runs: %s", text, len(begin), some(begin)), "give more of the ID", nil}
+	case len(near) > 0:
+		return Run{}, &Error{fmt.Sprintf("there is no run whose ID begins with %q", text), "near to it: " + some(near), nil}
+	default:
+		return Run{}, &Error{fmt.Sprintf("there is no run whose ID begins with %q", text), "the newest are: " + some(all), nil}
+	}
+}
+
+// some names the first few runs.
+func some(all []Run) string {
+	const most = 4
+	var ids []string
+	for _, r := range all[:min(len(all), most)] {
+		ids = append(ids, r.ID)
+	}
+	if len(all) > most {
+		ids = append(ids, "...")
+	}
+	return strings.Join(ids, ", ")
+}

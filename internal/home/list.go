@@ -1,0 +1,165 @@
+package home
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+)
+
+// Summary is what a list of runs tells of one.
+type Summary struct {
+	Run  string `json:"run"` // its ID
+	Dir  string `json:"dir"`
+	Name string `json:"name"` // the job's; empty when it has none
+	// State is job.StateLost for a run that has not ended but whose controller
+	// has, and empty where the journal cannot be read.
+	State    job.State `json:"state"`
+	Ranks    int       `json:"ranks"`
+	Started  time.Time `json:"started,omitzero"`
+	Ended    time.Time `json:"ended,omitzero"`
+	ExitCode *int      `json:"exit_code"`
+	Attempts int       `json:"attempts"` // started so far, the trial not counted
+	Step     int64     `json:"step"`     // the latest attempt's furthest; -1 when none is known
+	// Controller is the process that stays with the run, nil when not known.
+	Controller *job.Controller `json:"controller,omitempty"`
+	// Problem says why the journal cannot be read.
+	Problem string `json:"problem,omitempty"`
+}
+
+// List tells of every run of the home at dir, newest first. Of a long journal
+// it reads the beginning and the end only. What others have put among the runs
+// is passed over; a run whose journal cannot be read is listed with the reason.
+func List(dir string) ([]Summary, error) {
+	all, err := runs(dir)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Summary, 0, len(all))
+	for _, r := range all {
+		s, err := r.Summary()
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // it has been cleaned away meanwhile
+		}
+		if err != nil {
+			s.Problem = err.Error()
+		}
+		out = append(out, s)
+	}
+	return out, nil
+}
+
+// young is how long a run without an event is taken for one that is being
+// made, not for one whose maker died.
+const young = time.Minute
+
+// Summary tells of one run, as List does. The error says why the journal
+// cannot be read; it wraps fs.ErrNotExist when the run's directory is gone.
+func (r Run) Summary() (Summary, error) {
+	s, err := r.fold()
+	if err != nil || s.State.Final() {
+		return s, err
+	}
+	if s.Controller == nil {
+		info, err := os.Stat(r.Dir)
+		if err != nil {
+			return s, err
+		}
+		if s.State = job.StatePreflight; time.Since(info.ModTime()) > young {
+			s.State = job.StateLost
+		}
+		return s, nil
+	}
+	if alive, known := Alive(*s.Controller); alive || !known {
+		return s, nil
+	}
+	// Its last words may have been written since the journal was read.
+	if s, err = r.fold(); err == nil && !s.State.Final() {
+		s.State = job.StateLost
+	}
+	return s, err
+}
+
+const (
+	headEvents = 64       // as many hold what a run is and, mostly, how it began
+	tailBytes  = 64 << 10 // some 500 events
+)
+
+// fold reads what the journal says.
+func (r Run) fold() (Summary, error) {
+	s := Summary{Run: r.ID, Dir: r.Dir, Step: -1}
+	file, err := os.Open(r.JournalPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		_, err := os.Stat(r.Dir) // half-made, or gone
+		return s, err
+	}
+	if err != nil {
+		return s, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil {
+		return s, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	size := info.Size()
+	left := headEvents
+	if size <= 2*tailBytes {
+		left = -1 // all of them
+	}
+	_, err = journal.Scan(io.NewSectionReader(file, 0, size), func(e job.Event) bool {
+		s.add(e)
+		left--
+		return left != 0
+	})
+	// A line may be longer than the tail: go back to one that names an attempt.
+	for tail := int64(tailBytes); err == nil && left == 0; tail *= 4 {
+		from := max(0, size-tail)
+		seen := false
+		_, err = journal.Scan(io.NewSectionReader(file, from, size-from), func(e job.Event) bool {
+			seen = seen || e.Attempt > 0
+			s.add(e)
+			return true
+		})
+		if seen || from == 0 {
+			break
+		}
+	}
+	if err != nil {
+		return s, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	return s, nil
+}
+
+// add folds one event; some before it may be missing.
+func (s *Summary) add(e job.Event) {
+	if e.Controller != nil {
+		s.Controller = e.Controller
+	}
+	if e.Attempt > s.Attempts {
+		s.Attempts, s.Step = e.Attempt, -1
+	}
+	switch e.Kind {
+	case job.KindCreated:
+		s.Started, s.State = e.Time, job.StatePreflight
+		if e.Spec != nil {
+			s.Name, s.Ranks = e.Spec.Name, e.Spec.Ranks
+		}
+	case job.KindState:
+		s.State = e.State
+	case job.KindProgress:
+		if e.Attempt < s.Attempts || e.Attempt == 0 || e.Progress == nil {
+			break
+		}
+		s.Step = max(s.Step, e.Progress.Step)
+		if s.State != job.StateStopping {
+			s.State = job.StateRunning // that it began to may be among the missing
+		}
+	case job.KindEnded:
+		s.State, s.Ended, s.ExitCode = e.State, e.Time, e.ExitCode
+	}
+}

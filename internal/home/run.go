@@ -1,0 +1,129 @@
+package home
+
+import (
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/journal"
+)
+
+// Names in a run's directory.
+const (
+	jobName     = "job.yaml"
+	journalName = "journal.jsonl"
+	reportName  = "report.json"
+)
+
+// Run is the directory of one run.
+type Run struct {
+	// ID is unique in its home and sorts by the time at which the run was
+	// created, in UTC, as in 20261121-095912-digits-7f3a.
+	ID  string
+	Dir string // absolute
+}
+
+// JobPath returns where the run's job file is.
+func (r Run) JobPath() string { return filepath.Join(r.Dir, jobName) }
+
+// JournalPath returns where the run's journal is.
+func (r Run) JournalPath() string { return filepath.Join(r.Dir, journalName) }
+
+// ReportPath returns where the report of a run that has ended is.
+func (r Run) ReportPath() string { return filepath.Join(r.Dir, reportName) }
+
+// AttemptDir returns the directory of an attempt's logs, made if need be; the
+// trial is attempt 0.
+func (r Run) AttemptDir(number int) (string, error) {
+	name := "trial"
+	if number > 0 {
+		name = strconv.Itoa(number)
+	}
+	dir := filepath.Join(r.Dir, "attempts", name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", fmt.Errorf("cannot make the directory for the ranks' logs: %w", err)
+	}
+	return dir, nil
+}
+
+const (
+	stamp    = "20060102-150405"
+	maxSlug  = 24  // bytes of a job's name in its runs' IDs, which name sockets too
+	maxTries = 100 // draws of an ID's random part, of 65,536 values
+)
+
+// Create makes the directory of a new run, readable by its owner alone, in the
+// home at dir, which it makes if need be. name is the job's, or empty; file is
+// what its job.yaml is to hold, without secrets; rnd is where the random part
+// of the ID comes from. The caller closes the journal. Nothing is left behind
+// when it fails.
+func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) (Run, *journal.Journal, error) {
+	fail := func(err error) (Run, *journal.Journal, error) {
+		return Run{}, nil, &Error{"cannot keep the run's records",
+			"make room or get permission there, or set GANGRUN_HOME to another directory", err}
+	}
+	runs := filepath.Join(dir, "runs")
+	if err := os.MkdirAll(runs, 0o700); err != nil {
+		return fail(err)
+	}
+	run, err := reserve(runs, now, name, rnd)
+	if err != nil {
+		return fail(err)
+	}
+	// Neither is forced to the disk here: the journal does it later, off the
+	// path of the launch, and its first event tells all that the file does.
+	j, err := journal.Create(run.JournalPath())
+	if err == nil {
+		if err = os.WriteFile(run.JobPath(), file, 0o600); err == nil {
+			return run, j, nil
+		}
+		err = errors.Join(err, j.Close())
+	}
+	return fail(errors.Join(err, os.RemoveAll(run.Dir)))
+}
+
+// reserve makes the directory of a run with an ID that no other has.
+func reserve(runs string, now time.Time, name string, rnd io.Reader) (Run, error) {
+	prefix := now.UTC().Format(stamp) + "-"
+	if s := slug(name); s != "" {
+		prefix += s + "-"
+	}
+	var err error
+	for range maxTries {
+		var random [2]byte
+		if _, err := io.ReadFull(rnd, random[:]); err != nil {
+			return Run{}, fmt.Errorf("no random number for the run's ID: %w", err)
+		}
+		id := prefix + hex.EncodeToString(random[:])
+		run := Run{id, filepath.Join(runs, id)}
+		if err = os.Mkdir(run.Dir, 0o700); err == nil {
+			return run, nil
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			break
+		}
+	}
+	return Run{}, err
+}
+
+// slug turns a job's name into lower-case letters, digits and single dashes.
+func slug(name string) string {
+	var s strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z', r >= '0' && r <= '9':
+			s.WriteRune(r)
+		case s.Len() > 0 && !strings.HasSuffix(s.String(), "-"):
+			s.WriteByte('-')
+		}
+	}
+	all := s.String()
+	return strings.Trim(all[:min(len(all), maxSlug)], "-")
+}
