@@ -45,6 +45,15 @@ func document(name string, data []byte) (*yaml.Node, *Error) {
 	return first.Content[0], nil
 }
 
+// breaks are the characters that end a line of YAML; \r\n is one end.
+const breaks = "\n\r\u0085\u2028\u2029"
+
+// linesOf splits data into its lines, without empty ones at its end.
+func linesOf(data []byte) []string {
+	one := strings.NewReplacer("\r\n", "\n", "\r", "\n", "\u0085", "\n", "\u2028", "\n", "\u2029", "\n")
+	return strings.Split(strings.TrimRight(one.Replace(string(data)), "\n"), "\n")
+}
+
 // characters reports the first character that cannot stand in YAML.
 func characters(name string, data []byte) *Error {
 	line, column := 1, 1
@@ -60,7 +69,7 @@ func characters(name string, data []byte) *Error {
 		}
 		i += size
 		column++
-		if r == '\n' {
+		if strings.ContainsRune(breaks, r) && !(r == '\r' && i < len(data) && data[i] == '\n') {
 			line, column = line+1, 1
 		}
 	}
@@ -96,7 +105,7 @@ var hints = map[string]string{
 // syntaxError says what the YAML library said, and where.
 func syntaxError(name string, data []byte, err error) *Error {
 	text := strings.TrimPrefix(err.Error(), "yaml: ")
-	line := 1
+	line, lines := 1, linesOf(data)
 	if m := yamlLine.FindStringSubmatch(text); m != nil {
 		line, _ = strconv.Atoi(m[1])
 		text = text[len(m[0]):]
@@ -104,7 +113,7 @@ func syntaxError(name string, data []byte, err error) *Error {
 			line++
 		}
 	}
-	lines := strings.Split(string(data), "\n")
+	line = min(line, len(lines)) // the end of the file is told as a line of its own
 	if m := yamlAnchor.FindStringSubmatch(text); m != nil {
 		use := slices.IndexFunc(lines, func(l string) bool {
 			return strings.Contains(l, "*"+m[1]) && !strings.HasPrefix(strings.TrimSpace(l), "#")

@@ -1,0 +1,202 @@
+package jobfile
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// words are texts that YAML could take for something else.
+var words = []string{"", " ", "~", "null", "yes", "off", "0x10", "1e3", "010", "1_000", "2024-01-01", ".inf", "<<", "- a", "a: b", "a #b", "#a", "'", `"`, "\\",
+	"*a", "&a", "!a", "!!binary x", "@a", "`a`", "%a", "|", ">", "[a]", "{a}", "{{.Rank}}", "a,b", "?", "? a", ":", "---", "...", "\n", "a\n", "\na", " a\n  b\n", "a\n\n", "\t", "\ta", "a\t",
+	"\r", "a\r\nb", "\u0085", "\u2028", "\u00a0", "\ufeff", "\ufeffa", "\ufffe", "\x1b[1m", "\x7f", "é", "🙂", "\U000e0001", "\xff", "a\xc3", "a\n \xff", "\ufffd", strings.Repeat("long ", 100)}
+
+func anyText() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.SampledFrom(words),
+		rapid.StringOfN(rapid.RuneFrom([]rune(" \n\t:#-'\"ab\\{}[],&*!|>%@`~\u0085\u2028\ufeffé🙂\x01")), 0, 12, -1),
+		rapid.String(),
+		rapid.Map(rapid.SliceOfN(rapid.Byte(), 0, 8), func(b []byte) string { return string(b) }),
+	).Filter(func(s string) bool { return !strings.ContainsRune(s, 0) })
+}
+
+func anyEnv() *rapid.Generator[map[string]string] {
+	name := anyText().Filter(func(s string) bool { return s != "" && !strings.Contains(s, "=") })
+	return rapid.MapOfN(name, anyText(), 0, 4)
+}
+
+func anyPath() *rapid.Generator[string] {
+	return anyText().Filter(func(s string) bool { return s != "" && s != "~" && !strings.HasPrefix(s, "~/") })
+}
+
+func anyDuration(least job.Duration) *rapid.Generator[job.Duration] {
+	return rapid.Custom(func(t *rapid.T) job.Duration {
+		unit := rapid.SampledFrom([]time.Duration{1, time.Millisecond, time.Second, time.Minute, time.Hour}).Draw(t, "unit")
+		return job.Duration(unit*time.Duration(rapid.IntRange(0, 5000).Draw(t, "count"))) + least
+	})
+}
+
+// anySpec draws any Spec that is valid.
+func anySpec() *rapid.Generator[job.Spec] {
+	return rapid.Custom(func(t *rapid.T) job.Spec {
+		ranks := rapid.IntRange(1, job.MaxRanks).Draw(t, "ranks")
+		argv := rapid.SliceOfN(anyText(), 0, 5)
+		command := rapid.Custom(func(t *rapid.T) []string {
+			return append([]string{anyText().Filter(func(s string) bool { return s != "" }).Draw(t, "program")}, argv.Draw(t, "args")...)
+		})
+		env := anyEnv().Draw(t, "env")
+		names := []string{"TOKEN"}
+		for name := range env {
+			names = append(names, name)
+		}
+		s := job.Spec{
+			Name:          anyText().Draw(t, "name"),
+			Command:       command.Draw(t, "command"),
+			Ranks:         ranks,
+			Loopback:      rapid.IntRange(0, job.MaxLoopback).Draw(t, "loopback"),
+			Env:           env,
+			Secret:        rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "secret"),
+			Workdir:       "/" + anyText().Draw(t, "workdir"),
+			Inputs:        rapid.SliceOfN(anyPath(), 0, 3).Draw(t, "inputs"),
+			CheckpointDir: rapid.SampledFrom([]string{"/c", "/é f"}).Draw(t, "checkpoint-dir"),
+			Resume:        rapid.Bool().Draw(t, "resume"),
+			Retries:       rapid.IntRange(0, 1<<40).Draw(t, "retries"),
+			Preflight:     rapid.SampledFrom(job.PreflightModes()).Draw(t, "preflight"),
+			Trial: job.Trial{
+				Args:  argv.Draw(t, "trial.args"),
+				Env:   anyEnv().Draw(t, "trial.env"),
+				Ranks: rapid.IntRange(0, ranks).Draw(t, "trial.ranks"),
+				Steps: rapid.IntRange(1, 1000).Draw(t, "trial.steps"),
+				Time:  anyDuration(1).Draw(t, "trial.time"),
+				Off:   rapid.Bool().Draw(t, "trial.off"),
+			},
+			Policy:   rapid.MapOfN(rapid.SampledFrom(job.Categories()), rapid.SampledFrom(job.Actions()), 0, 4).Draw(t, "policy"),
+			Grace:    anyDuration(0).Draw(t, "grace"),
+			Timeout:  anyDuration(0).Draw(t, "timeout"),
+			Output:   rapid.SampledFrom(job.OutputModes()).Draw(t, "output"),
+			Stdin:    rapid.SampledFrom([]job.Stdin{job.StdinAll, job.StdinNone, job.StdinRank(0), job.StdinRank(ranks - 1)}).Draw(t, "stdin"),
+			ExitCode: rapid.SampledFrom(job.ExitModes()).Draw(t, "exit-code"),
+		}
+		if rapid.Bool().Draw(t, "has a trial command") {
+			s.Trial.Command = command.Draw(t, "trial.command")
+		}
+		return s
+	})
+}
+
+// TestMarshalParses holds that Parse is the reverse of Marshal for every Spec
+// that is valid, secrets excepted.
+func TestMarshalParses(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		spec := anySpec().Draw(t, "spec")
+		if err := spec.Validate(); err != nil {
+			t.Fatalf("the drawn spec is not valid: %v", err)
+		}
+		data, err := Marshal(spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		f, err := Parse("job.yaml", data)
+		if err != nil {
+			t.Fatalf("%v in\n%s", err, data)
+		}
+		got := job.Default()
+		f.Apply(&got)
+		if want := spec.Redacted(); !reflect.DeepEqual(plain(got), plain(want)) {
+			t.Fatalf("got  %+v\nwant %+v\nfrom\n%s", got, want, data)
+		}
+	})
+}
+
+// plain makes every empty list and mapping nil.
+func plain(s job.Spec) job.Spec {
+	for _, f := range table {
+		if f.at != nil && empty(f.at(&s)) {
+			place := reflect.ValueOf(f.at(&s)).Elem()
+			place.Set(reflect.Zero(place.Type()))
+		}
+	}
+	return s
+}
+
+// TestTableHoldsTheWholeSpec holds that every part of a Spec has its field, so
+// that neither Marshal nor the documentation leaves one out.
+func TestTableHoldsTheWholeSpec(t *testing.T) {
+	var spec job.Spec
+	places := make(map[any]string)
+	for _, f := range table {
+		if f.at == nil {
+			continue
+		}
+		if other, twice := places[f.at(&spec)]; twice {
+			t.Errorf("%q and %q have one place", f.Name, other)
+		}
+		places[f.at(&spec)] = f.Name
+	}
+	var walk func(v reflect.Value, path string)
+	walk = func(v reflect.Value, path string) {
+		for i := range v.NumField() {
+			name := path + v.Type().Field(i).Name
+			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() {
+				walk(v.Field(i), name+".")
+			} else if places[v.Field(i).Addr().Interface()] == "" {
+				t.Errorf("Spec.%s has no field", name)
+			}
+		}
+	}
+	walk(reflect.ValueOf(&spec).Elem(), "")
+}
+
+func TestMarshalIsReadable(t *testing.T) {
+	spec := job.Default()
+	spec.Command, spec.Workdir = []string{"python", "-c", "import os\nprint(os.getpid())\n", "0.1"}, "/w"
+	spec.Env, spec.Secret = map[string]string{"B": "abc", "A": "1"}, []string{"B"}
+	data, err := Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = `command:
+  - python
+  - -c
+  - |
+    import os
+    print(os.getpid())
+  - "0.1"
+ranks: 1
+env:
+  A: "1"
+  B: '***'
+secret:
+  - B
+workdir: /w
+retries: 3
+preflight: full
+trial:
+  steps: 2
+  time: 1m
+grace: 5s
+output: first
+stdin: "0"
+exit-code: rank
+`
+	if string(data) != want {
+		t.Errorf("got\n%s\nwant\n%s", data, want)
+	}
+}
+
+func TestDurationText(t *testing.T) {
+	for d, want := range map[time.Duration]string{
+		0: "0s", time.Second: "1s", time.Minute: "1m", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m",
+		time.Hour + 10*time.Second: "1h0m10s", 100 * time.Hour: "100h", 1500 * time.Millisecond: "1.5s", 10 * time.Second: "10s", time.Hour + 10*time.Minute: "1h10m",
+	} {
+		v := job.Duration(d)
+		if got := text(&v); got != want {
+			t.Errorf("text(%s) = %q, want %q", d, got, want)
+		}
+	}
+}
