@@ -20,7 +20,7 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	if e != nil {
 		return e
 	}
-	if outcome.Good(l.spec.Ranks) {
+	if endedWell(outcome, l.spec.Ranks) {
 		const reason = "every rank ended well"
 		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
 		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
@@ -148,6 +148,12 @@ func endedBy(ctx context.Context, o job.Outcome) job.Ended {
 		return job.EndedTimeLimit
 	}
 	return job.EndedCancelled
+}
+
+// endedWell reports whether the gang did what it was there for. A rank that
+// gangrun ended did not, though it may have caught SIGTERM and exited with 0.
+func endedWell(o job.Outcome, ranks int) bool {
+	return o.Good(ranks) && !slices.ContainsFunc(o.Exits, func(x job.Exit) bool { return x.Stopped })
 }
 
 // failedByItself reports whether a rank that had started failed before gangrun

@@ -177,7 +177,7 @@ func requeueHelps(e Ending) bool {
 
 // inputChecks begin the codes of the preflight checks that look at paths, data
 // and the checkpoint directory.
-var inputChecks = []string{"input", "checkpoint", "workdir"}
+var inputChecks = []string{"input", "checkpoint", "trial-checkpoint", "workdir"}
 
 // aboutInputs reports whether a preflight error is about the job's inputs
 // rather than its program and environment.

@@ -84,6 +84,7 @@ func TestExitCode(t *testing.T) {
 		{"preflight: checkpoint", refused("trial", job.CheckpointError), 65, 75, "the preflight found a fault in the job's inputs"},
 		{"preflight: unreadable input", refused("inputs", job.PermissionError), 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: unwritable checkpoint dir", refused("checkpoint-dir", job.PermissionError), 65, 93, "the preflight found a fault in the job's inputs"},
+		{"preflight: the trial's checkpoint dir", refused("trial-checkpoint-dir", job.PermissionError), 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: program not executable", refused("program", job.PermissionError), 78, 93, "the preflight found a fault in the job's program or environment"},
 		{"preflight: syntax", refused("script", job.SyntaxError), 78, 93, "the preflight found a fault in the job's program or environment"},
 		{"preflight: a check on inputs without a cause", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "workdir"}}, 65, 93, "the preflight found a fault in the job's inputs"},

@@ -31,7 +31,8 @@ type gang struct {
 	left   []job.Unreaped
 	err    error
 	// endErr is returned when ctx is done, beside the exits of the ended ranks.
-	endErr error
+	endErr  error
+	catches bool // ranks catch SIGTERM and exit with 0
 	// saves is the checkpoint that lies in the directory afterwards.
 	saves *job.Checkpoint
 }
@@ -73,7 +74,10 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	if g.steps >= 0 {
 		emit(job.Event{Kind: job.KindProgress, Rank: 0, Host: "h1", Progress: &job.Progress{Step: g.steps, Total: 100, Epoch: -1}})
 	}
-	for _, x := range g.exits {
+	g.exits = slices.Clone(g.exits) // gangs are used more than once
+	for i, x := range g.exits {
+		x.Time = time.Now()
+		g.exits[i] = x
 		emit(job.Event{Kind: job.KindExit, Exit: &x})
 		if !x.Good() && !x.Stopped {
 			emit(job.Event{Kind: job.KindStop, Text: x.String()})
@@ -89,6 +93,9 @@ func (f *fakeLauncher) end(ctx context.Context, a job.Attempt, emit func(job.Eve
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {
 		x := stopped(signalled(r.Rank, 15))
+		if g.catches {
+			x = stopped(exited(r.Rank, 0))
+		}
 		x.Host = r.Host
 		emit(job.Event{Kind: job.KindExit, Exit: &x})
 		o.Exits = append(o.Exits, x)
@@ -118,7 +125,7 @@ type fakePlacer struct {
 
 func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
 	f.nots = append(f.nots, not)
-	emit(job.Event{Kind: job.KindNote, Text: "waiting"})
+	emit(job.Event{Kind: job.KindState, State: job.StateWaiting, Text: "2 GPUs are held by r0"})
 	if !sleep(ctx, f.wait) {
 		return Lease{}, context.Cause(ctx)
 	}
@@ -297,14 +304,15 @@ func (w *world) story() string {
 		case job.KindCause:
 			word = string(e.Cause.Category)
 		}
+		if e.Kind == job.KindState && e.State == job.StateWaiting && e.Text != "" {
+			continue // the placer's
+		}
 		words = append(words, word)
 	}
 	return strings.Join(words, " ")
 }
 
-func (w *world) notes() string {
-	return strings.Join(slices.DeleteFunc(slices.Clone(w.report.Notes), func(n string) bool { return n == "waiting" }), "\n")
-}
+func (w *world) notes() string { return strings.Join(w.report.Notes, "\n") }
 
 // dies is a gang whose rank fails after 10 s, having told that step.
 func dies(x job.Exit, why job.Category, step int64) gang {

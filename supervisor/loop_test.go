@@ -258,6 +258,12 @@ func TestEndings(t *testing.T) {
 	}{
 		{"the gang ended well at the moment of the signal", []gang{{life: 10 * time.Second, exits: works().exits, launch: 0, steps: -1}},
 			func(w *world) { w.cancelAfter = 15*time.Second + time.Nanosecond }, job.StateSucceeded, 0},
+		{"ranks that catch the signal and exit with 0", []gang{{life: time.Hour, catches: true}},
+			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130},
+		{"ranks that catch the signal at the time limit", []gang{{life: time.Hour, catches: true}},
+			func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, job.StateFailed, 124},
+		{"ranks that catch the signal after their lease was lost", []gang{{life: time.Hour, catches: true}, works()},
+			func(w *world) { w.placer.lose = time.Minute }, job.StateSucceeded, 0},
 		{"a launcher that says no more than that it was cancelled", []gang{{life: time.Hour, endErr: Interrupted{syscall.SIGINT}}},
 			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130},
 		{"a launcher that fails while it ends the gang", []gang{{life: time.Hour, endErr: errors.New("no agent")}},
@@ -272,6 +278,9 @@ func TestEndings(t *testing.T) {
 			w.run(t)
 			if w.report.State != tt.state || *w.report.ExitCode != tt.code || (w.err != nil) != (tt.code == 70) {
 				t.Errorf("got %s, %d, %v, want %s, %d", w.report.State, *w.report.ExitCode, w.err, tt.state, tt.code)
+			}
+			if len(w.launcher.runs) != len(tt.gangs) {
+				t.Errorf("%d attempts, want %d", len(w.launcher.runs), len(tt.gangs))
 			}
 		})
 	}
@@ -324,6 +333,34 @@ func TestResume(t *testing.T) {
 			}
 			if got := w.notes(); !strings.Contains(got, tt.notes) || tt.notes == "" && got != "" {
 				t.Errorf("notes %q, want %q", got, tt.notes)
+			}
+		})
+	}
+}
+
+func TestPreflight(t *testing.T) {
+	wrong := job.Finding{Check: "inputs", Severity: job.SeverityError, Text: "it is not there", Cause: &job.Cause{Category: job.IncorrectInputs}}
+	tests := []struct {
+		name     string
+		findings []job.Finding
+		err      error
+		story    string
+		code     int
+	}{
+		{"nothing wrong", nil, nil, "created preflight succeeded", 0},
+		{"something wrong", []job.Finding{wrong}, nil, "created preflight finding preflight-failed", 65},
+		{"it fails itself", nil, errors.New("no agent"), "created preflight failed", 70},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			w := newWorld(t)
+			w.checker.findings, w.checker.err, w.checker.wait = tt.findings, tt.err, 0
+			r, err := w.supervisor.Preflight(t.Context(), Run{ID: "r1"}, w.spec)
+			if w.story() != tt.story || *r.ExitCode != tt.code || (err != nil) != (tt.err != nil) || len(r.Attempts) != 0 {
+				t.Errorf("%s, %d, %v", w.story(), *r.ExitCode, err)
+			}
+			if len(tt.findings) > 0 && r.Cause().Category != job.IncorrectInputs {
+				t.Errorf("cause %+v", r.Cause())
 			}
 		})
 	}

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
@@ -43,14 +44,17 @@ func Summary(r Report) []string {
 type liner func(label, format string, args ...any)
 
 func summarizeRun(line liner, r Report) {
-	what := string(r.State)
+	what := r.Run + " " + string(r.State)
 	if r.Started != nil && r.Ended != nil {
 		what += " after " + short(r.Ended.Sub(*r.Started))
 	}
 	if r.Reason != "" {
 		what += ": " + r.Reason
 	}
-	line("run "+printable(r.Run), "%s", what)
+	line("run", "%s", what)
+	if r.Name != "" {
+		line("name", "%s", r.Name)
+	}
 	if len(r.Command) > 0 {
 		line("command", "%s", clip(strings.Join(r.Command, " ")))
 	}
@@ -120,10 +124,13 @@ func attemptTimes(a Attempt) string {
 		return fmt.Sprintf("started %s, not ended", clock(*a.Started))
 	}
 	how := "failed"
-	if a.Good() {
+	switch {
+	case a.Good():
 		how = "succeeded"
-	} else if a.Verdict == nil {
+	case a.Cause == nil:
 		how = "ended"
+	case a.Cause.Category == job.Cancelled, a.Cause.Category == job.TimeLimit, a.Cause.Category == job.StoppedEarly:
+		how = "was ended"
 	}
 	return fmt.Sprintf("started %s, %s %s after %s", clock(*a.Started), how, clock(*a.Ended), short(a.Ended.Sub(*a.Started)))
 }
@@ -135,10 +142,10 @@ func exits(a Attempt) []string {
 	good, ended := 0, 0
 	for _, x := range a.Exits {
 		switch {
-		case x.Good():
-			good++
 		case x.Stopped:
 			ended++
+		case x.Good():
+			good++
 		default:
 			text := x.String()
 			if !x.Time.IsZero() {
@@ -247,7 +254,10 @@ func clip(text string) string {
 	return text
 }
 
-// printable replaces what could move a terminal's cursor or hide text: what
+// escapes are the terminal's control sequences for colours and movement.
+var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// printable removes colours and replaces what else could move a terminal's cursor or hide text: what
 // ranks print must not be able to forge what gangrun says.
 func printable(text string) string {
 	return strings.Map(func(r rune) rune {
@@ -258,5 +268,5 @@ func printable(text string) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, text)
+	}, escapes.ReplaceAllString(text, ""))
 }

@@ -24,8 +24,8 @@ type Launcher interface {
 }
 
 // Placer finds a place for a gang, without what is excluded, and leases it. It
-// blocks while it waits, and emits notes on what for. It returns a NoPlacement
-// when there is no place in time.
+// blocks while it waits, and says what for in state events (StateWaiting with a
+// Text). It returns a NoPlacement when there is no place in time.
 type Placer interface {
 	Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error)
 }
@@ -120,6 +120,23 @@ type Run struct {
 // failed, and is told in the report too. Cancelling ctx ends the run in order;
 // its cause should be an Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (Report, error) {
+	return s.conduct(ctx, info, spec, (*loop).run)
+}
+
+// Preflight does no more of a run than its preflight, and ends as the run would
+// have ended there; with nothing in the gang's way it succeeds.
+func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Report, error) {
+	return s.conduct(ctx, info, spec, func(l *loop, ctx context.Context) *end {
+		if e := l.preflight(ctx); e != nil {
+			return e
+		}
+		return &end{ending: Ending{State: job.StateSucceeded}, text: "the preflight found nothing in the gang's way"}
+	})
+}
+
+// conduct wraps the part of a run that body does in what every run begins and
+// ends with.
+func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, body func(*loop, context.Context) *end) (Report, error) {
 	if spec.Timeout > 0 {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), TimeLimit{spec.Timeout})
@@ -131,7 +148,7 @@ func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (Report, 
 	}
 	spec = spec.Redacted()
 	l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec})
-	end := l.run(ctx)
+	end := body(l, ctx)
 	code, why := ExitCode(end.ending, spec.ExitCode)
 	l.emit(job.Event{Kind: job.KindEnded, State: end.ending.State, ExitCode: &code, ExitWhy: why, Text: end.text, Hint: end.hint})
 	return l.folder.Report(), end.err

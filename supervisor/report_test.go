@@ -1,0 +1,225 @@
+package supervisor
+
+import (
+	"encoding/json"
+	"maps"
+	"math"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// twoAttempts is the journal of a run that is killed and resumed: preflight 2 s,
+// waiting 3 s, launching 1 s, running 10 s, back-off 1 s, then the same again.
+func twoAttempts(t *testing.T) *world {
+	g := dies(signalled(1, 9), job.Killed, 40).saving(40) // saved 10 s after the start of the clock
+	w := newWorld(t, g, works())
+	w.spec.CheckpointDir, w.spec.Name = "/ckpt", "digits"
+	w.checker.findings = []job.Finding{{Check: "clock", Severity: job.SeverityWarning, Host: "h2", Text: "the clock is 3 s behind", Hint: "start an NTP client"}}
+	diagnose := w.supervisor.Diagnose
+	w.supervisor.Diagnose = func(e job.Evidence) job.Cause {
+		c := diagnose(e)
+		c.Signature, c.Text, c.Hint = "sigkill", "something outside killed the rank", "look for who kills processes on h2"
+		c.Evidence = []job.Line{{Source: job.SourceStderr, File: "/logs/1/rank-0001.err", Line: 17, Rank: 1, Host: "h2", Text: "  \x1b[31mKilled\x1b[0m"}}
+		return c
+	}
+	w.run(t)
+	return w
+}
+
+func TestReportTimes(t *testing.T) {
+	r := twoAttempts(t).report
+	if want := (Seconds{Preflight: 2, Waiting: 6, Launching: 2, Running: 20, Backoff: 1}); r.Seconds != want {
+		t.Errorf("seconds %+v, want %+v", r.Seconds, want)
+	}
+	// Two GPUs, 11 s each time; the checkpoint was written 6 s before the failure.
+	if g := r.GPUSeconds; math.Abs(g.Used-44) > 1e-9 || math.Abs(g.Wasted-12) > 1e-9 {
+		t.Errorf("GPU seconds %+v, want 44 used and 12 wasted", g)
+	}
+	a := r.Attempts[0]
+	if a.Step != 40 || a.Total != 100 || a.FirstStep == nil || a.Saved == nil || a.Logs != "/logs/1" || a.Good() || !r.Last().Good() {
+		t.Errorf("attempt %+v", a)
+	}
+	if c := r.Cause(); c != nil {
+		t.Errorf("a run that succeeded died of %+v", c)
+	}
+}
+
+// gpuSeconds counts a GPU that ranks share once, and failed work from the last
+// checkpoint of that very attempt on.
+func TestGPUSeconds(t *testing.T) {
+	at := func(s int) *time.Time { return when(now.Add(time.Duration(s) * time.Second)) }
+	shared := []job.Rank{{Devices: []string{"a", "b"}}, {Devices: []string{"b"}}}
+	stop, good := &job.Verdict{Action: job.Stop}, &job.Verdict{Action: job.Succeed}
+	tests := []struct {
+		name    string
+		attempt Attempt
+		want    GPUSeconds
+	}{
+		{"failed", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared}, GPUSeconds{20, 20}},
+		{"no verdict", Attempt{Started: at(0), Ended: at(10), Placement: shared}, GPUSeconds{20, 20}},
+		{"saved", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(7)}}, GPUSeconds{20, 6}},
+		{"saved before it began", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(-7)}}, GPUSeconds{20, 20}},
+		{"saved by a clock that is ahead", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(11)}}, GPUSeconds{20, 0}},
+		{"good", Attempt{Started: at(0), Ended: at(10), Verdict: good, Placement: shared}, GPUSeconds{20, 0}},
+		{"running", Attempt{Started: at(0), Placement: shared}, GPUSeconds{60, 0}},
+		{"not started", Attempt{Placement: shared}, GPUSeconds{}},
+		{"no GPUs", Attempt{Started: at(0), Ended: at(10), Placement: []job.Rank{{}}}, GPUSeconds{}},
+	}
+	for _, tt := range tests {
+		if got := tt.attempt.gpuSeconds(now.Add(30 * time.Second)); got != tt.want {
+			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
+		}
+	}
+}
+
+// The names that the design promises are there, whatever the run came to, and
+// no list is null.
+func TestReportJSON(t *testing.T) {
+	w := twoAttempts(t)
+	for n := range len(w.events) + 1 {
+		text, err := json.Marshal(Fold(w.events[:n]))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var got map[string]any
+		if err := json.Unmarshal(text, &got); err != nil {
+			t.Fatal(err)
+		}
+		has(t, got, "run", "state", "exit_code", "preflight[]", "attempts[]", "seconds", "gpu_seconds", "command[]", "notes[]")
+		has(t, got["seconds"], "preflight", "waiting", "launching", "running", "backoff")
+		has(t, got["gpu_seconds"], "used", "wasted")
+		for _, f := range got["preflight"].([]any) {
+			has(t, f, "check", "severity", "host", "text", "hint")
+		}
+		for _, a := range got["attempts"].([]any) {
+			has(t, a, "number", "started", "ended", "resume_from", "placement[]", "exits[]", "cause", "verdict")
+			for _, p := range a.(map[string]any)["placement"].([]any) {
+				has(t, p, "rank", "host", "devices[]", "cpus")
+			}
+			for _, x := range a.(map[string]any)["exits"].([]any) {
+				has(t, x, "rank", "host", "status", "code", "signal", "time")
+			}
+			if v := a.(map[string]any)["verdict"]; v != nil {
+				has(t, v, "action", "reason", "exclude")
+			}
+			if c := a.(map[string]any)["cause"]; c != nil {
+				has(t, c, "category", "signature", "rank", "host", "confidence", "text", "hint", "retry", "evidence[]")
+			}
+		}
+	}
+	text, _ := json.Marshal(w.report)
+	if !strings.Contains(string(text), `"started":"2000-01-01T00:00:00`) {
+		t.Errorf("times are not RFC 3339: %s", text)
+	}
+}
+
+// has checks that an object has the keys, those with [] as lists.
+func has(t *testing.T, object any, keys ...string) {
+	t.Helper()
+	m, _ := object.(map[string]any)
+	for _, key := range keys {
+		name, isList := strings.CutSuffix(key, "[]")
+		v, ok := m[name]
+		if _, listed := v.([]any); !ok || isList && !listed {
+			t.Fatalf("%q is %v, among %v", key, v, slices.Sorted(maps.Keys(m)))
+		}
+	}
+}
+
+func TestFoldCutOff(t *testing.T) {
+	w := twoAttempts(t)
+	upTo := func(k job.Kind, attempt int) Report {
+		i := slices.IndexFunc(w.events, func(e job.Event) bool { return e.Kind == k && e.Attempt == attempt })
+		return Fold(w.events[:i+1])
+	}
+	r := upTo(job.KindAllStarted, 1)
+	if r.State != job.StateLaunching || r.ExitCode != nil || r.Ended != nil || len(r.Attempts) != 1 || r.Attempts[0].Ended != nil {
+		t.Errorf("all started: %+v", r)
+	}
+	if want := (Seconds{Preflight: 2, Waiting: 3, Launching: 1}); r.Seconds != want || r.GPUSeconds.Used != 2 || r.GPUSeconds.Wasted != 0 {
+		t.Errorf("all started: %+v, %+v", r.Seconds, r.GPUSeconds)
+	}
+	if r := upTo(job.KindExit, 1); len(r.Attempts[0].Exits) != 1 || r.Attempts[0].Exits[0].Signal != 9 {
+		t.Errorf("after an exit: %+v", r.Attempts[0])
+	}
+	if r := upTo(job.KindVerdict, 1); r.Attempts[0].Verdict.Action != job.Restart || r.Cause().Category != job.Killed || r.State != job.StateStopping {
+		t.Errorf("after the verdict: %+v", r)
+	}
+	// A journal that has lost its beginning still tells the rest.
+	if r := Fold(w.events[len(w.events)-4:]); r.State != job.StateSucceeded || len(r.Attempts) != 1 || r.Attempts[0].Number != 2 {
+		t.Errorf("the tail: %+v", r)
+	}
+	if r := Fold(nil); r.State != "" || r.Last() != nil || r.Cause() != nil {
+		t.Errorf("nothing: %+v", r)
+	}
+}
+
+// What a Report holds is not changed by later events.
+func TestReportIsASnapshot(t *testing.T) {
+	w := twoAttempts(t)
+	var f Folder
+	for i, e := range w.events {
+		r := f.Report()
+		before, _ := json.Marshal(r)
+		f.Add(e)
+		f.Report()
+		if after, _ := json.Marshal(r); string(before) != string(after) {
+			t.Fatalf("event %d (%s) changed an earlier report", i, e.Kind)
+		}
+	}
+	if !reflect.DeepEqual(f.Report(), w.report) {
+		t.Error("folding one at a time differs")
+	}
+}
+
+func TestClockSetBack(t *testing.T) {
+	at := func(s int, e job.Event) job.Event {
+		e.Time = now.Add(time.Duration(s) * time.Second)
+		return e
+	}
+	r := Fold([]job.Event{
+		at(0, job.Event{Kind: job.KindState, State: job.StateWaiting}),
+		at(5, job.Event{Kind: job.KindNote}),
+		at(-100, job.Event{Kind: job.KindNote}),
+		at(-98, job.Event{Kind: job.KindNote}),
+	})
+	if r.Seconds.Waiting != 7 {
+		t.Errorf("waited %v s, want 7", r.Seconds.Waiting)
+	}
+}
+
+// Whatever stands in a journal, folding and telling it works.
+func FuzzFold(f *testing.F) {
+	for _, seed := range []string{
+		`[]`,
+		`[{"kind":"started","attempt":1,"rank":3},{"kind":"ended","state":"failed"},{"kind":"started","attempt":1}]`,
+		`[{"kind":"placed","attempt":2},{"kind":"outcome","attempt":1},{"kind":"verdict","attempt":2}]`,
+		`[{"kind":"exit","attempt":1,"exit":{"status":"x"}},{"kind":"cause","attempt":1,"cause":{"evidence":[{"text":"\u001b[2J"}]}}]`,
+		`[{"kind":"created","spec":{"command":["a"]}},{"kind":"finding","finding":{"severity":"error"}},{"kind":"progress","attempt":1,"progress":{"step":-7}}]`,
+	} {
+		f.Add([]byte(seed))
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var events []job.Event
+		if json.Unmarshal(data, &events) != nil {
+			return
+		}
+		r := Fold(events)
+		if _, err := json.Marshal(r); err != nil {
+			t.Fatal(err)
+		}
+		if s := r.Seconds; min(s.Preflight, s.Waiting, s.Launching, s.Running, s.Backoff, r.GPUSeconds.Used, r.GPUSeconds.Wasted) < 0 {
+			t.Fatalf("%+v %+v", s, r.GPUSeconds)
+		}
+		for _, line := range Summary(r) {
+			if printable(line) != line {
+				t.Fatalf("%q", line)
+			}
+		}
+	})
+}
