@@ -33,6 +33,9 @@ type gang struct {
 	// endErr is returned when ctx is done, beside the exits of the ended ranks.
 	endErr  error
 	catches bool // ranks catch SIGTERM and exit with 0
+	// unstarted ranks are what is left when ctx is done before all have started.
+	unstarted bool
+	dying     time.Duration // from the first exit until all are gone, whatever ctx says
 	// saves is the checkpoint that lies in the directory afterwards.
 	saves *job.Checkpoint
 }
@@ -83,6 +86,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 			emit(job.Event{Kind: job.KindStop, Text: x.String()})
 		}
 	}
+	time.Sleep(g.dying)
 	return job.Outcome{Exits: g.exits, Unreaped: g.left}, nil
 }
 
@@ -95,6 +99,9 @@ func (f *fakeLauncher) end(ctx context.Context, a job.Attempt, emit func(job.Eve
 		x := stopped(signalled(r.Rank, 15))
 		if g.catches {
 			x = stopped(exited(r.Rank, 0))
+		}
+		if g.unstarted {
+			x = job.Exit{Rank: r.Rank, Status: job.Unstarted, Text: "cancelled"}
 		}
 		x.Host = r.Host
 		emit(job.Event{Kind: job.KindExit, Exit: &x})
@@ -119,6 +126,7 @@ type fakePlacer struct {
 	err  error
 	full bool // there is no place as soon as something is excluded
 	lose time.Duration
+	deaf bool // waits on when ctx is done
 	held int
 	nots []job.Excluded
 }
@@ -126,7 +134,7 @@ type fakePlacer struct {
 func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
 	f.nots = append(f.nots, not)
 	emit(job.Event{Kind: job.KindState, State: job.StateWaiting, Text: "2 GPUs are held by r0"})
-	if !sleep(ctx, f.wait) {
+	if !sleep(ctx, f.wait) && !f.deaf {
 		return Lease{}, context.Cause(ctx)
 	}
 	if f.err != nil {

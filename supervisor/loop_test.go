@@ -98,12 +98,19 @@ func TestRun(t *testing.T) {
 			story: begin + attempt + "cuda-init " + retry + "running outcome succeed succeeded", state: job.StateSucceeded,
 			reason: "every rank ended well", nots: []job.Excluded{{}, devices("GPU-0"), {}},
 			notes: "there is no place without GPU-0; placing the gang on it again"}},
+		{"what was given up wishing for stays so", []gang{dies(exited(0, 1), job.CUDAInit, -1), dies(exited(1, 1), job.CUDAInit, -1), works()}, func(w *world) { w.placer.full = true }, want{
+			story: begin + attempt + "cuda-init " + retry + attempt + "cuda-init " + retry + "running outcome succeed succeeded",
+			state: job.StateSucceeded, reason: "every rank ended well", nots: []job.Excluded{{}, devices("GPU-0"), {}, devices("GPU-1"), {}}}},
 		{"unreaped ranks bar their hosts", []gang{{life: time.Second, steps: -1, left: []job.Unreaped{{Rank: 1, Host: "h2"}}, exits: network.exits}, works()}, nil, want{
 			story: begin + attempt + "network-error " + retry + "running outcome succeed succeeded", state: job.StateSucceeded,
 			reason: "every rank ended well", nots: []job.Excluded{{}, hosts("h2")}}},
 		{"unreaped ranks, no other host", []gang{{life: time.Second, steps: -1, left: []job.Unreaped{{Rank: 1, Host: "h2"}}, exits: network.exits}}, func(w *world) { w.placer.full = true }, want{
 			story: begin + attempt + "network-error restart waiting failed", state: job.StateFailed, code: 7,
 			reason: "no place for another attempt: no other host; ranks may still be running on h2", nots: []job.Excluded{{}, hosts("h2")}}},
+		{"no place to try again, told to a batch system", []gang{{life: time.Second, steps: -1, left: []job.Unreaped{{Rank: 1, Host: "h2"}}, exits: killed.exits}},
+			func(w *world) { w.placer.full, w.spec.ExitCode = true, job.ExitVerdict }, want{
+				story: begin + attempt + "killed restart waiting failed", state: job.StateFailed, code: 75,
+				reason: "no place for another attempt: no other host; ranks may still be running on h2"}},
 		{"stopped early", []gang{dies(exited(0, 0), job.StoppedEarly, -1).faulty().saving(3)}, func(w *world) { w.spec.CheckpointDir = "/ckpt" }, want{
 			story: begin + attempt + "checkpoint stopped-early stop stopped-early", state: job.StateStoppedEarly, code: 0,
 			reason: "stopped early: going on would be waste"}},
@@ -248,28 +255,41 @@ func TestEndedFromOutside(t *testing.T) {
 
 func TestEndings(t *testing.T) {
 	network := dies(exited(0, 7), job.NetworkError, -1)
-	late := func(g gang) gang { g.life = 10 * time.Second; return g }
+	slowly := func(g gang) gang { g.dying = 5 * time.Second; return g }
 	tests := []struct {
 		name  string
 		gangs []gang
 		set   func(*world)
 		state job.State
 		code  int
+		cause job.Category
 	}{
 		{"the gang ended well at the moment of the signal", []gang{{life: 10 * time.Second, exits: works().exits, launch: 0, steps: -1}},
-			func(w *world) { w.cancelAfter = 15*time.Second + time.Nanosecond }, job.StateSucceeded, 0},
+			func(w *world) { w.cancelAfter = 15*time.Second + time.Nanosecond }, job.StateSucceeded, 0, ""},
 		{"ranks that catch the signal and exit with 0", []gang{{life: time.Hour, catches: true}},
-			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130},
+			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130, job.Cancelled},
 		{"ranks that catch the signal at the time limit", []gang{{life: time.Hour, catches: true}},
-			func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, job.StateFailed, 124},
+			func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }, job.StateFailed, 124, job.TimeLimit},
 		{"ranks that catch the signal after their lease was lost", []gang{{life: time.Hour, catches: true}, works()},
-			func(w *world) { w.placer.lose = time.Minute }, job.StateSucceeded, 0},
+			func(w *world) { w.placer.lose = time.Minute }, job.StateSucceeded, 0, ""},
+		{"ranks that never started, and nobody says that they were stopped", []gang{{launch: time.Hour, unstarted: true}},
+			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130, job.Cancelled},
+		{"cancelled while a gang that had failed was ended", []gang{slowly(dies(exited(0, 3), job.ImportError, -1))},
+			func(w *world) { w.cancelAfter = 18 * time.Second }, job.StateFailed, 3, job.ImportError},
+		{"cancelled while a gang that was to be restarted was ended", []gang{slowly(network)},
+			func(w *world) { w.cancelAfter = 18 * time.Second }, job.StateCancelled, 130, job.NetworkError},
+		{"lease lost while a gang that had failed was ended", []gang{slowly(dies(exited(0, 3), job.ImportError, -1))},
+			func(w *world) { w.placer.lose = 13 * time.Second }, job.StateFailed, 3, job.ImportError},
+		{"cancelled while a gang that had lost its lease was ended", []gang{{life: time.Hour}},
+			func(w *world) { w.placer.lose, w.cancelAfter = 5*time.Second, 12*time.Second }, job.StateCancelled, 130, job.Cancelled},
+		{"cancelled before a place was found, and a lease all the same", nil,
+			func(w *world) { w.placer.deaf, w.cancelAfter = true, 4*time.Second }, job.StateCancelled, 130, ""},
 		{"a launcher that says no more than that it was cancelled", []gang{{life: time.Hour, endErr: Interrupted{syscall.SIGINT}}},
-			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130},
+			func(w *world) { w.cancelAfter = time.Minute }, job.StateCancelled, 130, job.Cancelled},
 		{"a launcher that fails while it ends the gang", []gang{{life: time.Hour, endErr: errors.New("no agent")}},
-			func(w *world) { w.cancelAfter = time.Minute }, job.StateFailed, 70},
-		{"no time for a restart: the job's own failure counts", []gang{late(network)},
-			func(w *world) { w.spec.Timeout = job.Duration(16*time.Second + 800*time.Millisecond) }, job.StateFailed, 7},
+			func(w *world) { w.cancelAfter = time.Minute }, job.StateFailed, 70, ""},
+		{"no time for a restart: the job's own failure counts", []gang{network},
+			func(w *world) { w.spec.Timeout = job.Duration(16*time.Second + 800*time.Millisecond) }, job.StateFailed, 7, job.NetworkError},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -278,6 +298,13 @@ func TestEndings(t *testing.T) {
 			w.run(t)
 			if w.report.State != tt.state || *w.report.ExitCode != tt.code || (w.err != nil) != (tt.code == 70) {
 				t.Errorf("got %s, %d, %v, want %s, %d", w.report.State, *w.report.ExitCode, w.err, tt.state, tt.code)
+			}
+			got := job.Category("")
+			if c := w.report.Cause(); c != nil {
+				got = c.Category
+			}
+			if got != tt.cause {
+				t.Errorf("cause %q, want %q", got, tt.cause)
 			}
 			if len(w.launcher.runs) != len(tt.gangs) {
 				t.Errorf("%d attempts, want %d", len(w.launcher.runs), len(tt.gangs))
@@ -363,6 +390,35 @@ func TestPreflight(t *testing.T) {
 				t.Errorf("cause %+v", r.Cause())
 			}
 		})
+	}
+}
+
+// What a cancelled gang saved at the last moment is told.
+func TestSavedWhenCancelled(t *testing.T) {
+	w := newWorld(t, gang{life: time.Hour}.saving(7))
+	w.spec.CheckpointDir, w.checkpoints.wait, w.cancelAfter = "/ckpt", time.Second, time.Minute
+	w.run(t)
+	if s := w.report.Attempts[0].Saved; s == nil || s.Step != 7 {
+		t.Errorf("saved %+v", s)
+	}
+}
+
+// A gang that is being ended is not running any more, though its last rank may
+// start only then.
+func TestLateStart(t *testing.T) {
+	var states []job.State
+	l := &loop{Supervisor: &Supervisor{Emit: func(e job.Event) error {
+		if e.Kind == job.KindState {
+			states = append(states, e.State)
+		}
+		return nil
+	}}}
+	emit := l.watch(1)
+	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})
+	emit(job.Event{Kind: job.KindAllStarted})
+	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})
+	if len(states) != 1 || states[0] != job.StateStopping {
+		t.Errorf("states %q", states)
 	}
 }
 

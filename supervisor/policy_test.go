@@ -88,7 +88,7 @@ func TestDecide(t *testing.T) {
 			job.Verdict{Action: job.Stop, Reason: "the same stale-handle again without progress: a retry cannot cure it"}},
 		{"another artefact", Policy{Retries: 3}, flat(stale, 1), past(stale2, -1),
 			job.Verdict{Action: job.Restart, Reason: "storage-error may pass: restarting (restart 2 of 3)", Wait: sec(2)}},
-		{"preempted is free", Policy{Retries: 0}, flat(preempted, 9), past(preempted, -1),
+		{"preempted is free", Policy{Retries: 0}, flat(preempted, 99), past(preempted, -1),
 			job.Verdict{Action: job.Restart, Reason: "preempted may pass: restarting (not charged to the retries)", Wait: sec(120)}},
 		{"preemptions leave the budget alone", Policy{Retries: 1}, flat(preempted, 2), past(network, -1),
 			job.Verdict{Action: job.Restart, Reason: "network-error may pass: restarting (restart 1 of 1)", Wait: sec(4)}},
