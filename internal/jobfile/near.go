@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -34,6 +35,30 @@ func didYouMean(text string, names []string) string {
 		return fmt.Sprintf(", did you mean %q?", name)
 	}
 	return ""
+}
+
+// unknown says that a key is none, and which may have been meant.
+func unknown(group, key string) *fault {
+	known := keys(group)
+	what, hint := fmt.Sprintf("unknown key %s", quote(key)), "the keys are: "+strings.Join(known, ", ")
+	if group != "" {
+		what, hint = what+" in "+group, fmt.Sprintf("the keys of %s are: %s", group, strings.Join(known, ", "))
+	}
+	for _, f := range table {
+		parent, name, inside := strings.Cut(f.Name, ".")
+		switch {
+		case group == "" && f.Key && f.Short != "" && key == f.Short:
+			return faultf("", "%s, did you mean %q?", what, f.Name)
+		case group == "" && f.Key && inside && (key == name || key == f.Name) && !slices.Contains(known, key):
+			return faultf("", "%s, did you mean %q inside of %q?", what, name, parent)
+		case group != "" && f.Key && f.Kind != Group && !inside && key == f.Name:
+			return faultf(fmt.Sprintf("write %s further left, beside %s", key, group), "%s, which is a key of the file itself", what)
+		}
+	}
+	if near := didYouMean(key, known); near != "" {
+		return faultf("", "%s%s", what, near)
+	}
+	return faultf(hint, "%s", what)
 }
 
 // quote quotes what a user wrote, cut where it is very long.

@@ -129,6 +129,7 @@ func TestFinishSaysWhereFrom(t *testing.T) {
 	}{
 		"no command":                 {"", nil, nil, "there is no command to run", "after --"},
 		"stdin of the file":          {command + "ranks: 4\nstdin: 4\n", nil, nil, "job.yaml:3:8: stdin names rank 4, but the gang has ranks 0 to 3", ""},
+		"stdin, beside env":          {command + "env: {A: b}\nstdin: 1\n", []flag{{"env", "C=d"}}, nil, "job.yaml:3:8: stdin names rank 1, but the gang has ranks 0 to 0", ""},
 		"stdin of a flag":            {command + "ranks: 4\nstdin: 4\n", []flag{{"stdin", "9"}}, nil, "--stdin: stdin names rank 9, but the gang has ranks 0 to 3", ""},
 		"stdin, ranks of a flag":     {command + "ranks: 4\nstdin: 3\n", []flag{{"ranks", "2"}}, nil, "job.yaml:3:8: stdin names rank 3, but the gang has ranks 0 to 1", ""},
 		"trial ranks":                {command + "trial: {ranks: 2}\n", nil, nil, "job.yaml:2:16: trial.ranks is 2, but must be 0 to ranks (1)", ""},

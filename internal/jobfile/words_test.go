@@ -87,7 +87,11 @@ func TestSplitAsShell(t *testing.T) {
 	}
 	dir := t.TempDir() // empty, so that [ab] matches no file
 	rapid.Check(t, func(t *rapid.T) {
-		line := rapid.StringOfN(rapid.SampledFrom([]rune(`ab "'\#~=[]{}$é`+"\t\n")), 0, 24, -1).Draw(t, "line")
+		pieces := rapid.SliceOfN(rapid.SampledFrom([]string{" ", "a", `'a b'`, `"c  d"`, `"\""`, `"\a\\"`, "\\ ", "\\'", "\\\n", "''", `""`, "'\n'", `'"'`, `"'"`, `\$`, "\t", "[ab]", "=~#"}), 0, 12)
+		line := rapid.OneOf(
+			rapid.StringOfN(rapid.SampledFrom([]rune(`ab "'\#~=[]{}$é`+"\t\n")), 0, 24, -1),
+			rapid.Map(pieces, func(p []string) string { return strings.Join(p, "") }),
+		).Draw(t, "line")
 		words, bad := split(line)
 		if bad != nil {
 			return
