@@ -26,6 +26,8 @@ type Dialer interface {
 // Link is a connection to a running agent.
 type Link struct {
 	Conn net.Conn
+	// Local says that the agent is on this machine.
+	Local bool
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error

@@ -123,8 +123,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.stop(time.Duration(g.attempt.Grace), "gangrun was told to end the gang")
 		case <-hurry:
 			hurry = nil
-			g.stopping = false // once more, at once
-			g.stop(0, "gangrun was told to end the gang at once")
+			g.restop(0, "gangrun was told to end the gang at once")
 		case <-g.late:
 			g.late = nil
 			for _, n := range g.nodes {
@@ -215,6 +214,15 @@ func (g *running) echo(e job.Exit) bool {
 	return last != "" && g.cascade(last)
 }
 
+// localGrace bounds the grace of a gang that has lost an agent on this machine.
+const localGrace = 2 * time.Second
+
+// restop ends a gang that is being ended already with another grace period.
+func (g *running) restop(grace time.Duration, why string) {
+	g.stopping = false
+	g.stop(grace, why)
+}
+
 func (g *running) stop(grace time.Duration, why string) {
 	if g.stopping {
 		return
@@ -244,6 +252,11 @@ func (g *running) lose(n *node, err error) {
 		if !g.seen[r.Rank] {
 			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: now, Stopped: g.stopping, Text: "the agent on its host is gone"})
 		}
+	}
+	if n.agent.link.Local {
+		// Somebody killed it: what is left of the gang on this machine ends as
+		// soon as it would have without a controller.
+		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
 }

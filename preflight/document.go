@@ -100,8 +100,8 @@ diagnosis finds. It does not when it shows nothing of the program:
   ranks follows. Say how to try such a job, as in ` + "`trial: {ranks: 2}`" + ` or
   ` + "`trial: {args: [--tiny]}`" + `, or leave the trial out with ` + "`trial: off`" + `.
 - What ended it may be gone at the next start. The step is repeated once; when
-  such a cause ends it again, that is a warning. No gang is refused for a cause
-  that may pass. These are
+  such a cause ends it again, that is a warning, and the gang starts. With
+  ` + "`retries: 0`" + ` it is not repeated, and the gang does not start. These causes are
   %[4]s.
 - Its ranks have not started within %[3]s. That is a warning.
 

@@ -32,8 +32,7 @@ type Runner interface {
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
-	// Place returns where that many ranks of a trial go; Spread does where there
-	// are no devices to choose.
+	// Place returns where that many ranks of a trial go.
 	Place func(ranks int) (job.Placement, error)
 	// Diagnose finds why a trial failed; WorldSize tells a program that only
 	// complains of too few ranks.

@@ -96,10 +96,11 @@ func (t *trial) steps(ctx context.Context, sizes []int) (findings []job.Finding,
 }
 
 // step tries the job on that many ranks: once, or twice when the first time was
-// ended by what may pass.
+// ended by what may pass. A job that asks for no retries gets none here, and its
+// gang does not start on the strength of a trial that was ended.
 func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	var s step
-	for range 2 {
+	for range 1 + min(1, t.spec.Retries) {
 		a, err := t.attempt(ranks)
 		if err != nil {
 			return s, err
@@ -186,6 +187,9 @@ func (t *trial) judge(a job.Attempt, res result) step {
 		s.judgement = memory
 	case passing(c):
 		s.judgement = inconclusive
+		if t.spec.Retries == 0 {
+			s.judgement = bad
+		}
 	default:
 		s.judgement = bad
 	}

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // scene is a job with everything that a preflight of it needs.
@@ -37,7 +38,8 @@ func newScene(t *testing.T, plays ...play) *scene {
 	s.Preflight = &Preflight{
 		Surveyor: s.surveyor, Runner: s.runner,
 		Place: func(ranks int) (job.Placement, error) {
-			return Spread([]job.Host{{Name: "h1", Slots: 4}, {Name: "h2", Slots: 4}}, ranks)
+			p, _, err := topology.Place(job.Spec{Ranks: ranks}, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 4}, {Name: "h2", Slots: 4}}}, job.Excluded{})
+			return p, err
 		},
 		Diagnose: fakeDiagnose, WorldSize: fakeWorldSize,
 		Memory: Memory{Dir: filepath.Join(home, "trials")},
@@ -169,6 +171,9 @@ func TestTrial(t *testing.T) {
 		{name: "killed twice", plays: []play{dies("killed: from outside"), dies("network-error: reset")},
 			want: []string{"trial warning network-error h1: the trial was ended twice by what may pass: reset"},
 			said: []string{announced, "shows nothing (inconclusive): from outside", announced, "shows nothing (inconclusive): reset"}},
+		{name: "killed, and no retries", setup: func(s *scene) { s.spec.Retries = 0 }, plays: []play{dies("killed: from outside")},
+			want: []string{"trial error killed h1: the trial failed on 1 rank after 1.0 s: from outside"},
+			said: []string{announced, "failed after 1.0 s: from outside"}},
 		{name: "killed, then a failure", plays: []play{dies("host-lost: h1 is silent"), dies("semantic-error: bug")},
 			want: []string{"trial error semantic-error h1: the trial failed on 1 rank after 1.0 s: bug"},
 			said: []string{announced, "shows nothing (inconclusive): h1 is silent", announced, "failed after 1.0 s: bug"}},

@@ -60,6 +60,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "internal/wire")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",
@@ -76,6 +77,7 @@ var rooms = []room{
 
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/docgen"}, ours: allBut()},
+	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/deps"}, noGo: true},
 	{paths: []string{"examples/..."}, ours: only()},

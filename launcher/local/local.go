@@ -58,7 +58,7 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	if err := cmd.Start(); err != nil {
 		return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
 	}
-	return launcher.Link{Conn: ours, End: watch(cmd, ours, gone).end}, nil
+	return launcher.Link{Conn: ours, Local: true, End: watch(cmd, ours, gone).end}, nil
 }
 
 func (d Dialer) log(host string) (*os.File, error) {

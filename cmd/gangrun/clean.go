@@ -1,0 +1,134 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func cleanCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "clean",
+		Usage:     "remove the records and logs of runs that have ended",
+		ArgsUsage: "[OPTIONS] [RUN ...]",
+		Description: "Without RUNs, those are removed that ended longer ago than --older. Runs that are up are never\n" +
+			"touched. What lost runs have left in the temporary directory is removed too.",
+		Flags: []cli.Flag{
+			&cli.StringFlag{Name: "older", Usage: "remove runs that ended longer than `TIME` ago", Value: "168h"},
+			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be removed"},
+			formatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			older, err := job.ParseDuration(c.String("older"))
+			if err != nil {
+				return usage("write --older 24h, or --older 0s for every run that has ended", "--older: %w", err)
+			}
+			dir, err := homeDir()
+			if err != nil {
+				return err
+			}
+			victims, err := victims(dir, c.Args().Slice(), time.Duration(older), time.Now())
+			if err != nil {
+				return err
+			}
+			return clean(c.App.Writer, victims, c.Bool("dry-run"), asJSON)
+		},
+	}
+}
+
+// victims returns the runs to remove: those named, else those old enough.
+func victims(dir string, names []string, older time.Duration, now time.Time) ([]home.Summary, error) {
+	found := []home.Summary{}
+	for _, name := range names {
+		run, err := home.Find(dir, name)
+		if err != nil {
+			return nil, &failure{code: exitUsage, err: err}
+		}
+		s, err := run.Summary()
+		if err != nil {
+			return nil, err
+		}
+		if !s.State.Final() {
+			return nil, usage("gangrun stop "+run.ID+" ends it", "run %s is %s and cannot be removed", run.ID, s.State)
+		}
+		found = append(found, s)
+	}
+	if len(names) > 0 {
+		return found, nil
+	}
+	all, err := home.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		end := s.Ended
+		if end.IsZero() {
+			end = s.Started // lost
+		}
+		if s.State.Final() && !end.IsZero() && now.Sub(end) >= older {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// removed is what clean prints of one run.
+type removed struct {
+	Run   string    `json:"run"`
+	State job.State `json:"state"`
+	Bytes int64     `json:"bytes"`
+}
+
+func clean(w io.Writer, victims []home.Summary, dry, asJSON bool) error {
+	list, total := []removed{}, int64(0)
+	var errs []error
+	for _, v := range victims {
+		r := removed{v.Run, v.State, treeBytes(v.Dir)}
+		if !dry {
+			tmp := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), v.Run)
+			if err := errors.Join(os.RemoveAll(v.Dir), os.RemoveAll(tmp)); err != nil {
+				errs = append(errs, err)
+				continue
+			}
+		}
+		list, total = append(list, r), total+r.Bytes
+	}
+	if asJSON {
+		return errors.Join(append(errs, printJSON(w, list))...)
+	}
+	verb := "removed"
+	if dry {
+		verb = "would remove"
+	}
+	for _, r := range list {
+		fmt.Fprintf(w, "%s %s (%s, %.1f MB)\n", verb, r.Run, r.State, float64(r.Bytes)/1e6)
+	}
+	fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, len(list), float64(total)/1e6)
+	return errors.Join(errs...)
+}
+
+// treeBytes returns the size of all files below dir.
+func treeBytes(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
+}

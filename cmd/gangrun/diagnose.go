@@ -1,0 +1,84 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func diagnoseCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "diagnose",
+		Usage:     "find why a job failed from its logs",
+		ArgsUsage: "[OPTIONS] LOG...",
+		Description: "The logs may be those of gangrun's ranks, or of any other launcher; - is standard input.\n" +
+			"The exit code is 0 when a cause was found and 1 when none was.",
+		Flags: []cli.Flag{formatFlag()},
+		Action: func(c *cli.Context) error {
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			if !c.Args().Present() {
+				return usage("gangrun diagnose LOG... reads log files; - is standard input", "diagnose needs a log")
+			}
+			return diagnoseLogs(c.App.Writer, c.Args().Slice(), asJSON)
+		},
+	}
+}
+
+func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
+	evidence := job.Evidence{}
+	for _, name := range names {
+		lines, err := readLog(name)
+		if err != nil {
+			return &failure{exitUsage, fmt.Errorf("read the log: %w", err), "give the path of a log file, or - for standard input"}
+		}
+		evidence.Lines = append(evidence.Lines, lines...)
+	}
+	cause := diagnose.Diagnose(evidence)
+	var err error
+	if asJSON {
+		err = printJSON(w, cause)
+	} else {
+		err = printCause(w, cause)
+	}
+	if err == nil && cause.Category == "" {
+		return exitCode(1)
+	}
+	return err
+}
+
+func readLog(name string) (lines []job.Line, err error) {
+	file := os.Stdin
+	if name != "-" {
+		if file, err = os.Open(name); err != nil {
+			return nil, err
+		}
+		defer func() { err = errors.Join(err, file.Close()) }()
+	}
+	return diagnose.ReadLog(name, file)
+}
+
+func printCause(w io.Writer, c job.Cause) error {
+	for _, line := range c.Evidence {
+		fmt.Fprintf(w, "%s:%d: %s\n", line.File, line.Line, line.Text)
+	}
+	if c.Category == "" {
+		_, err := fmt.Fprintf(w, "no cause was found: %s\n", c.Text)
+		return err
+	}
+	fmt.Fprintf(w, "cause   %s (%s), confidence %.0f %%\n", c.Category, c.Signature, 100*c.Confidence)
+	fmt.Fprintf(w, "        %s\n", c.Text)
+	if c.Hint != "" {
+		fmt.Fprintf(w, "hint    %s\n", c.Hint)
+	}
+	_, err := fmt.Fprintf(w, "retry   %s\n", c.Retry)
+	return err
+}

@@ -1,0 +1,33 @@
+package main
+
+import (
+	"encoding/json"
+	"io"
+
+	"github.com/urfave/cli/v2"
+)
+
+// formatFlag chooses how a command prints.
+func formatFlag() cli.Flag {
+	return &cli.StringFlag{Name: "o", Usage: "print as `FORMAT`: text or json", Value: "text"}
+}
+
+// asJSON reports whether JSON was asked for.
+func asJSON(c *cli.Context) (bool, error) {
+	switch f := c.String("o"); f {
+	case "text":
+		return false, nil
+	case "json":
+		return true, nil
+	default:
+		return false, usage("write -o text or -o json", "-o %q is no format", f)
+	}
+}
+
+// printJSON prints v, indented, with a newline behind it.
+func printJSON(w io.Writer, v any) error {
+	e := json.NewEncoder(w)
+	e.SetIndent("", "  ")
+	e.SetEscapeHTML(false)
+	return e.Encode(v)
+}

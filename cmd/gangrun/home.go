@@ -1,0 +1,66 @@
+package main
+
+import (
+	"os"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/supervisor"
+	"github.com/urfave/cli/v2"
+)
+
+// homeDir returns the directory of the runs' home.
+func homeDir() (string, error) {
+	dir, err := home.Dir(os.Getenv)
+	if err != nil {
+		return "", &failure{code: exitUsage, err: err}
+	}
+	return dir, nil
+}
+
+// oneRun returns the run that the command's arguments name; none is the newest.
+func oneRun(c *cli.Context) (home.Run, error) {
+	if c.NArg() > 1 {
+		return home.Run{}, usage("flags stand before the run, as in: gangrun "+c.Command.Name+" [OPTIONS] RUN", "more than one run is named: %q", c.Args().Slice())
+	}
+	dir, err := homeDir()
+	if err != nil {
+		return home.Run{}, err
+	}
+	run, err := home.Find(dir, c.Args().First())
+	if err != nil {
+		return home.Run{}, &failure{code: exitUsage, err: err}
+	}
+	return run, nil
+}
+
+// readReport folds a run's journal; a run whose controller is gone is lost.
+func readReport(run home.Run) (supervisor.Report, []job.Event, error) {
+	events, _, err := journal.Replay(run.JournalPath()) // the summary tells of gaps
+	if err != nil {
+		return supervisor.Report{}, nil, err
+	}
+	r := supervisor.Fold(events)
+	if summary, err := run.Summary(); err == nil && !r.State.Final() {
+		r.State = summary.State
+	}
+	return r, events, nil
+}
+
+// since formats the time between two moments for a table.
+func since(from, to time.Time) string {
+	if from.IsZero() || to.IsZero() {
+		return ""
+	}
+	d := to.Sub(from)
+	switch {
+	case d < time.Minute:
+		return d.Round(time.Second).String()
+	case d < 48*time.Hour:
+		return d.Round(time.Minute).String()[:len(d.Round(time.Minute).String())-2] // without "0s"
+	default:
+		return d.Round(24*time.Hour).String()
+	}
+}

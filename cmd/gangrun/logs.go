@@ -1,0 +1,213 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"syscall"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/screen"
+)
+
+func logsCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "logs",
+		Usage:     "show what the ranks of a run have printed",
+		ArgsUsage: "[OPTIONS] [RUN]",
+		Description: "RUN is an ID, the beginning of one, or nothing for the newest run. Lines have their rank before\n" +
+			"them, unless there is only one; standard error goes to standard error. With -o json the log files\n" +
+			"are listed, with their sizes.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run has ended"},
+			&cli.StringFlag{Name: "rank", Aliases: []string{"r"}, Usage: "only this `RANK`"},
+			&cli.StringFlag{Name: "attempt", Usage: "this `ATTEMPT`, a number or trial, not the latest"},
+			&cli.StringFlag{Name: "stream", Usage: "only out or err, as `STREAM`"},
+			formatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			run, err := oneRun(c)
+			if err != nil {
+				return err
+			}
+			want, err := logWish(c)
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				files, err := want.files(run)
+				if err != nil {
+					return err
+				}
+				return printJSON(c.App.Writer, files)
+			}
+			ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			return want.show(ctx, run, c.Bool("follow"))
+		},
+	}
+}
+
+// wish is which logs to show.
+type wish struct {
+	rank    int    // -1 is every rank
+	attempt string // "" is the latest
+	stream  string // "" is both
+}
+
+func logWish(c *cli.Context) (wish, error) {
+	w := wish{rank: -1, attempt: c.String("attempt"), stream: c.String("stream")}
+	if r := c.String("rank"); r != "" {
+		n, err := strconv.Atoi(r)
+		if err != nil || n < 0 {
+			return w, usage("write --rank 3", "%q is no rank", r)
+		}
+		w.rank = n
+	}
+	if n, err := strconv.Atoi(w.attempt); w.attempt != "" && w.attempt != "trial" && (err != nil || n < 1) {
+		return w, usage("write --attempt 2, or --attempt trial", "%q is no attempt", w.attempt)
+	}
+	if !slices.Contains([]string{"", "out", "err"}, w.stream) {
+		return w, usage("write --stream out or --stream err", "%q is no stream", w.stream)
+	}
+	return w, nil
+}
+
+// logFile is one log file of a run.
+type logFile struct {
+	Attempt string `json:"attempt"`
+	Rank    int    `json:"rank"`
+	Stream  string `json:"stream"`
+	Path    string `json:"path"`
+	Bytes   int64  `json:"bytes"`
+}
+
+var logForm = regexp.MustCompile(`^rank-([0-9]{4,})\.(out|err)$`)
+
+// files lists the log files that there are now.
+func (w wish) files(run home.Run) ([]logFile, error) {
+	attempt := w.attempt
+	if attempt == "" {
+		attempt = "trial"
+		s, err := run.Summary()
+		if err != nil {
+			return nil, err
+		}
+		if s.Attempts > 0 {
+			attempt = strconv.Itoa(s.Attempts)
+		}
+	}
+	dir := filepath.Join(run.Dir, "attempts", attempt)
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, os.ErrNotExist) && w.attempt == "" {
+		return []logFile{}, nil // nothing has been started yet
+	}
+	if err != nil {
+		return nil, &failure{exitUsage, fmt.Errorf("run %s has no logs of attempt %s: %w", run.ID, attempt, err), "gangrun status " + run.ID + " tells its attempts"}
+	}
+	files := []logFile{}
+	for _, e := range entries {
+		m := logForm.FindStringSubmatch(e.Name())
+		if m == nil {
+			continue
+		}
+		f := logFile{Attempt: attempt, Stream: m[2], Path: filepath.Join(dir, e.Name())}
+		f.Rank, _ = strconv.Atoi(m[1]) // digits, by its form
+		if w.rank >= 0 && f.Rank != w.rank || w.stream != "" && f.Stream != w.stream {
+			continue
+		}
+		if info, err := e.Info(); err == nil {
+			f.Bytes = info.Size()
+		}
+		files = append(files, f)
+	}
+	return files, nil
+}
+
+// followEvery is how often growing logs are looked at.
+const followEvery = 100 * time.Millisecond
+
+// show prints the logs, and with follow goes on until the run has ended.
+func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
+	shown := map[string]int64{}
+	var s *screen.Screen
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		// Asked before the files are read: what it wrote last is then in them.
+		summary, err := run.Summary()
+		if err != nil {
+			return err
+		}
+		files, err := w.files(run)
+		if err != nil {
+			return err
+		}
+		if s == nil && (len(files) > 0 || !follow) {
+			s = screen.New(screen.Options{
+				Out: screen.FileStream(os.Stdout, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
+				Ranks: summary.Ranks, Prefix: w.rank < 0 && summary.Ranks > 1,
+			})
+		}
+		for _, f := range files {
+			if err := copyTo(ctx, s, f, shown); err != nil {
+				return err
+			}
+		}
+		if ctx.Err() != nil || !follow || summary.State.Final() {
+			if s == nil {
+				return nil
+			}
+			if len(files) == 0 && w.rank >= 0 {
+				return usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, w.rank)
+			}
+			return s.Close()
+		}
+		select {
+		case now := <-tick.C:
+			if s != nil {
+				_ = s.Flush(now)
+			}
+		case <-ctx.Done():
+		}
+	}
+}
+
+// copyTo shows what has come to a file since it was last looked at.
+func copyTo(ctx context.Context, s *screen.Screen, f logFile, shown map[string]int64) error {
+	file, err := os.Open(f.Path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	buffer := make([]byte, 64<<10)
+	for ctx.Err() == nil {
+		n, err := file.ReadAt(buffer, shown[f.Path])
+		shown[f.Path] += int64(n)
+		if err := s.Output(f.Rank, "", f.Stream == "err", buffer[:n]); err != nil {
+			return err
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+

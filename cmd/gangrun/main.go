@@ -1,0 +1,61 @@
+// Command gangrun starts one training job as a gang of ranks and stays with it
+// until it ends well, or until going on is waste.
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/agent"
+)
+
+// version is set by the linker ("make build").
+var version = "devel"
+
+func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
+
+// run is the whole program but for its exit. The agent is found before anything
+// else is set up: a gang waits for it.
+func run(args []string, stdout, stderr io.Writer) int {
+	if len(args) > 1 && args[1] == "agent" {
+		return agent.Main(args[2:])
+	}
+	return tell(app(stdout, stderr).Run(args), stderr)
+}
+
+// app is the command line.
+func app(stdout, stderr io.Writer) *cli.App {
+	a := &cli.App{
+		Name:                      "gangrun",
+		Usage:                     "start a training job as a gang of ranks, and stay with it",
+		UsageText:                 "gangrun COMMAND [OPTIONS] [ARGUMENTS]",
+		Version:                   version,
+		Writer:                    stdout,
+		ErrWriter:                 stderr,
+		HideHelpCommand:           true,
+		EnableBashCompletion:      true,
+		DisableSliceFlagSeparator: true,
+		ExitErrHandler:            func(*cli.Context, error) {}, // main alone exits
+		OnUsageError:              onUsageError,
+		CommandNotFound:           nil,
+		Commands: []*cli.Command{
+			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), stopCommand(),
+			reportCommand(), diagnoseCommand(), cleanCommand(), completionCommand(),
+		},
+	}
+	a.Action = func(c *cli.Context) error {
+		if c.Args().Present() {
+			return unknownCommand(a, c.Args().First())
+		}
+		return cli.ShowAppHelp(c)
+	}
+	for _, c := range a.Commands {
+		c.OnUsageError = onUsageError
+		c.HideHelpCommand = true
+	}
+	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "gangrun", c.App.Version) }
+	return a
+}

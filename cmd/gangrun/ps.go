@@ -1,0 +1,92 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// psRuns is how many runs ps lists unless it is asked for all.
+const psRuns = 20
+
+func psCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "ps",
+		Usage:       "list the newest runs and where they are",
+		Description: "A run whose controller is gone before it had ended is lost.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: fmt.Sprintf("list every run, not only those that are up and the newest %d", psRuns)},
+			formatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage("gangrun status RUN tells of one run", "ps takes no arguments, got %q", c.Args().Slice())
+			}
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			dir, err := homeDir()
+			if err != nil {
+				return err
+			}
+			runs, err := home.List(dir)
+			if err != nil {
+				return err
+			}
+			if !c.Bool("all") {
+				runs = newest(runs)
+			}
+			if asJSON {
+				return printJSON(c.App.Writer, runs)
+			}
+			return printRuns(c.App.Writer, runs, time.Now())
+		},
+	}
+}
+
+// newest keeps the newest runs, and older ones that have not ended.
+func newest(runs []home.Summary) []home.Summary {
+	kept := []home.Summary{}
+	for i, r := range runs {
+		if i < psRuns || !r.State.Final() {
+			kept = append(kept, r)
+		}
+	}
+	return kept
+}
+
+func printRuns(w io.Writer, runs []home.Summary, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT")
+	for _, r := range runs {
+		state, end, step, exit := string(r.State), now, "", ""
+		if r.Problem != "" {
+			state = "unknown: " + r.Problem
+		}
+		if !r.Ended.IsZero() {
+			end = r.Ended
+		} else if r.State == job.StateLost {
+			end = time.Time{}
+		}
+		if r.Step >= 0 {
+			step = strconv.FormatInt(r.Step, 10)
+		}
+		if r.ExitCode != nil {
+			exit = strconv.Itoa(*r.ExitCode)
+		}
+		started := ""
+		if !r.Started.IsZero() {
+			started = r.Started.Local().Format("2006-01-02 15:04:05")
+		}
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Run, state, r.Attempts, r.Ranks, step, started, since(r.Started, end), exit)
+	}
+	return t.Flush()
+}

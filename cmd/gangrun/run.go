@@ -1,0 +1,147 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+func runCommand() *cli.Command {
+	return &cli.Command{
+		Name:      "run",
+		Usage:     "run a job and stay with it to its end",
+		ArgsUsage: jobArgs,
+		Description: "The ranks' standard output is shown on standard output and their standard error on\n" +
+			"standard error, each line with its rank; gangrun's own words go to standard error. With -o\n" +
+			"json standard output holds the report alone, and the ranks' goes to standard error.",
+		Flags: append(jobFlags(), formatFlag()),
+		Action: func(c *cli.Context) error {
+			spec, err := jobSpec(c)
+			if err != nil {
+				return err
+			}
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			return runJob(spec, asJSON)
+		},
+	}
+}
+
+// runJob runs a job to its end. The error is an exitCode unless gangrun itself
+// failed before the run began.
+func runJob(spec job.Spec, asJSON bool) error {
+	out := os.Stdout
+	if asJSON {
+		out = os.Stderr
+	}
+	s, err := openSession(spec, out)
+	if err != nil {
+		return err
+	}
+	report, err := s.supervise(func(p parts) (supervisor.Report, error) {
+		boss := &supervisor.Supervisor{
+			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{resume: spec.Resume},
+			Diagnose: diagnose.Diagnose, Emit: p.emit,
+		}
+		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
+	})
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		if err := printJSON(os.Stdout, report); err != nil {
+			return err
+		}
+	}
+	return ended(report)
+}
+
+// ended is the exit of a program whose run has ended.
+func ended(r supervisor.Report) error {
+	if r.ExitCode == nil {
+		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
+	}
+	if *r.ExitCode == 0 {
+		return nil
+	}
+	return exitCode(*r.ExitCode)
+}
+
+// parts are what the body of a session works with.
+type parts struct {
+	ctx     context.Context // ends when the user wants an end
+	checker supervisor.Checker
+	emit    func(job.Event) error
+}
+
+// supervise runs the body of a session: with its signals, its journal and its
+// screen, and with everything ended and written when it returns.
+func (s *session) supervise(body func(parts) (supervisor.Report, error)) (supervisor.Report, error) {
+	ctx, hurried, stop := s.interruptible()
+	defer stop()
+	fresh, stale := context.WithCancel(context.Background())
+	var refreshing sync.WaitGroup
+	refreshing.Go(func() { s.show.refresh(fresh) })
+	said := newTeller(func(line string) { s.show.screen.Say("%s", line) })
+
+	checker, err := s.preflight()
+	var report supervisor.Report
+	if err == nil {
+		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
+			s.show.event(e, said.say)
+			return s.journal.Append(e)
+		}})
+		err = s.save(report)
+	}
+
+	// Everything is written and gone. What is left is the terminal, which may
+	// take its time, unless the user is in a hurry.
+	_ = s.launcher.Drain(hurried)
+	closeErr := s.close()
+	stale()
+	said.close(hurried)
+	finished := make(chan struct{})
+	go func() {
+		defer close(finished)
+		refreshing.Wait()
+		_ = s.show.screen.Close()
+		if err == nil {
+			s.show.closing(report)
+		}
+		if closeErr != nil {
+			s.show.screen.Error(closeErr.Error())
+		}
+	}()
+	select {
+	case <-finished:
+	case <-hurried.Done():
+	}
+	return report, err
+}
+
+// save writes the report and closes the journal.
+func (s *session) save(report supervisor.Report) error {
+	data, err := json.MarshalIndent(report, "", "  ")
+	if err != nil {
+		return err
+	}
+	if err := atomicfile.WriteFile(s.run.ReportPath(), append(data, '\n'), 0o600); err != nil {
+		s.show.screen.Error(fmt.Sprintf("the report could not be written: %v", err))
+	}
+	if err := s.journal.Close(); err != nil {
+		s.show.screen.Error(fmt.Sprintf("the journal may have gaps: %v", err))
+	}
+	return nil
+}

@@ -1,0 +1,223 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/jobfile"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/local"
+	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// session is one run from its controller's side: everything wired together.
+type session struct {
+	spec     job.Spec
+	run      home.Run
+	journal  *journal.Journal
+	home     string
+	tmp      string // holds the TMPDIRs of pretended hosts; "" when there are none
+	launcher *launcher.Launcher
+	show     *show
+
+	hosts     []job.Host    // with what the agents found, once probed is closed
+	hostsErr  error         // why they could not be probed
+	probed    chan struct{} // closed when hosts is set
+	stopProbe context.CancelFunc
+}
+
+// openSession makes the run's home and starts the agents in the background. The
+// ranks' standard output goes to out.
+func openSession(spec job.Spec, out *os.File) (*session, error) {
+	dir, err := home.Dir(os.Getenv)
+	if err != nil {
+		return nil, &failure{code: exitUsage, err: err}
+	}
+	text, err := jobfile.Marshal(spec)
+	if err != nil {
+		return nil, err
+	}
+	run, journal, err := home.Create(dir, time.Now(), spec.Name, text, rand.Reader)
+	if err != nil {
+		return nil, err
+	}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, probed: make(chan struct{})}
+	s.show = newShow(spec, run, screen.New(screen.Options{
+		Out: screen.FileStream(out, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
+		Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: true,
+	}))
+	options := launcher.Options{
+		Dialer:  local.Dialer{LogDir: filepath.Join(run.Dir, "agents")},
+		Hosts:   s.localHosts(),
+		Output:  s.show.output,
+		Cascade: diagnose.Cascade,
+	}
+	if spec.Loopback > 0 {
+		s.tmp = filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), run.ID)
+		options.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
+	}
+	if spec.Stdin != job.StdinNone {
+		options.Stdin = os.Stdin
+	}
+	s.launcher = launcher.New(options)
+	ctx, cancel := context.WithCancel(context.Background())
+	s.stopProbe = cancel
+	go func() {
+		defer close(s.probed)
+		s.hosts, s.hostsErr = s.launcher.Probe(ctx)
+	}()
+	return s, nil
+}
+
+// localHosts is this machine, or the hosts that it pretends to be.
+func (s *session) localHosts() []job.Host {
+	if s.spec.Loopback == 0 {
+		name, err := os.Hostname()
+		if err != nil || name == "" {
+			name = "localhost"
+		}
+		return []job.Host{{Name: name, Address: "127.0.0.1"}}
+	}
+	var hosts []job.Host
+	for i := range s.spec.Loopback {
+		hosts = append(hosts, job.Host{Name: "h" + strconv.Itoa(i+1), Address: "127.0.0.1"})
+	}
+	return hosts
+}
+
+// inventory waits for the agents. Slots are a machine's cores; pretended hosts
+// share them.
+func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
+	select {
+	case <-s.probed:
+	case <-ctx.Done():
+		return job.Inventory{}, context.Cause(ctx)
+	}
+	if s.hostsErr != nil {
+		return job.Inventory{}, s.hostsErr
+	}
+	inventory := job.Inventory{}
+	for _, h := range s.hosts {
+		h.Slots = max(1, h.Cores/max(1, s.spec.Loopback))
+		inventory.Hosts = append(inventory.Hosts, h)
+	}
+	return inventory, nil
+}
+
+// Place implements supervisor.Placer. CPU ranks hold nothing that could be
+// lost, so their lease lasts.
+func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, _ func(job.Event)) (supervisor.Lease, error) {
+	inventory, err := s.inventory(ctx)
+	if err != nil {
+		return supervisor.Lease{}, err
+	}
+	placement, why, err := topology.Place(spec, inventory, not)
+	var none *topology.NoPlacement
+	if errors.As(err, &none) {
+		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+	}
+	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
+}
+
+// preflight returns the Checker of the run.
+func (s *session) preflight() (*preflight.Preflight, error) {
+	logs, err := s.run.AttemptDir(0)
+	if err != nil {
+		return nil, err
+	}
+	scratch := filepath.Join(s.run.Dir, "scratch")
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, err
+	}
+	return &preflight.Preflight{
+		Surveyor: s.launcher,
+		Runner:   quiet{s.launcher},
+		Place: func(ranks int) (job.Placement, error) {
+			spec := s.spec
+			spec.Ranks = ranks
+			lease, err := s.Place(context.Background(), spec, job.Excluded{}, nil)
+			return lease.Placement, err
+		},
+		Diagnose:  diagnose.Diagnose,
+		WorldSize: diagnose.WorldSize,
+		Memory:    preflight.Memory{Dir: filepath.Join(s.home, "trials")},
+		Run:       s.run.ID,
+		LogDir:    logs,
+		Scratch:   scratch,
+	}, nil
+}
+
+// quiet runs trials: what they print is shown only if they fail.
+type quiet struct{ *launcher.Launcher }
+
+func (q quiet) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	a.Show = job.OutputNone
+	return q.Launcher.Run(ctx, a, emit)
+}
+
+// interruptible returns a context that ends with the first signal that asks
+// for an end; the second ends the gang at once, and every wait for the
+// terminal. stop gives the signals back.
+func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	hurried, hurry := context.WithCancel(context.Background())
+	signals := make(chan os.Signal, 4)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !signal.Ignored(sig) { // nohup, or a shell's background job
+			signal.Notify(signals, sig)
+		}
+	}
+	// Handled and not ignored: ranks would inherit that.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case sig := <-signals:
+			cancel(supervisor.Interrupted{Signal: sig.(syscall.Signal)})
+		case <-done:
+			return
+		}
+		select {
+		case <-signals:
+			s.launcher.Hurry()
+			hurry()
+		case <-done:
+		}
+	})
+	return ctx, hurried, func() {
+		close(done)
+		wg.Wait()
+		signal.Stop(signals)
+		cancel(nil)
+		hurry()
+	}
+}
+
+// close ends the agents and removes what the session made outside of the run's
+// home.
+func (s *session) close() error {
+	s.stopProbe()
+	<-s.probed
+	err := s.launcher.Close()
+	if s.tmp != "" {
+		err = errors.Join(err, os.RemoveAll(s.tmp))
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")))
+}

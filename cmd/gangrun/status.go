@@ -1,0 +1,122 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+func statusCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "status",
+		Usage:       "tell where a run is, and how its ranks are",
+		ArgsUsage:   "[OPTIONS] [RUN]",
+		Description: "RUN is an ID, the beginning of one, or nothing for the newest run.",
+		Flags:       []cli.Flag{formatFlag()},
+		Action: func(c *cli.Context) error {
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			run, err := oneRun(c)
+			if err != nil {
+				return err
+			}
+			report, events, err := readReport(run)
+			if err != nil {
+				return err
+			}
+			status := runStatus{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
+			if asJSON {
+				return printJSON(c.App.Writer, status)
+			}
+			return status.print(c.App.Writer, time.Now())
+		},
+	}
+}
+
+// runStatus is a report with what is known of each rank now.
+type runStatus struct {
+	supervisor.Report
+	Dir string       `json:"dir"`
+	Now []rankStatus `json:"ranks_now"`
+}
+
+// rankStatus is one rank of the latest attempt.
+type rankStatus struct {
+	Rank  int       `json:"rank"`
+	Host  string    `json:"host"`
+	PID   int       `json:"pid,omitempty"`
+	State string    `json:"state"` // placed, running, or how it ended
+	Step  int64     `json:"step"`  // -1 when it has told none
+	Exit  *job.Exit `json:"exit,omitempty"`
+}
+
+// ranksNow folds the events of the latest attempt, rank by rank.
+func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
+	last := r.Last()
+	ranks := []rankStatus{}
+	if last == nil {
+		return ranks
+	}
+	for _, p := range last.Placement {
+		ranks = append(ranks, rankStatus{Rank: p.Rank, Host: p.Host, State: "placed", Step: -1})
+	}
+	at := func(rank int) *rankStatus {
+		if rank < 0 || rank >= len(ranks) {
+			return &rankStatus{}
+		}
+		return &ranks[rank]
+	}
+	for _, e := range events {
+		if e.Attempt != last.Number {
+			continue
+		}
+		switch e.Kind {
+		case job.KindStarted:
+			s := at(e.Rank)
+			s.PID, s.State = e.PID, "running"
+			if r.State == job.StateLost {
+				s.State = "lost"
+			}
+		case job.KindProgress:
+			if e.Progress != nil {
+				at(e.Rank).Step = e.Progress.Step
+			}
+		case job.KindExit:
+			if e.Exit != nil {
+				s := at(e.Exit.Rank)
+				s.Exit, s.State = e.Exit, string(e.Exit.Status)
+			}
+		}
+	}
+	return ranks
+}
+
+func (s runStatus) print(w io.Writer, now time.Time) error {
+	for _, line := range supervisor.Summary(s.Report) {
+		fmt.Fprintln(w, line)
+	}
+	if s.State.Final() || len(s.Now) == 0 {
+		return nil
+	}
+	if s.Started != nil {
+		fmt.Fprintf(w, "up for   %s\n", since(*s.Started, now))
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "RANK\tHOST\tPID\tSTATE\tSTEP")
+	for _, r := range s.Now {
+		step := ""
+		if r.Step >= 0 {
+			step = fmt.Sprint(r.Step)
+		}
+		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\n", r.Rank, r.Host, r.PID, r.State, step)
+	}
+	return t.Flush()
+}

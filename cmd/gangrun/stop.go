@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+)
+
+// stopLate is how long beyond its grace period a run may take to end.
+const stopLate = 30 * time.Second
+
+func stopCommand() *cli.Command {
+	return &cli.Command{
+		Name:        "stop",
+		Usage:       "end a run in order, and wait until it has ended",
+		ArgsUsage:   "[OPTIONS] RUN",
+		Description: "RUN is an ID, the beginning of one, or last for the newest run.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "now", Usage: "give the ranks no grace period"},
+			formatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			if !c.Args().Present() {
+				return usage("gangrun ps lists the runs; gangrun stop last ends the newest", "stop needs a run")
+			}
+			run, err := oneRun(c)
+			if err != nil {
+				return err
+			}
+			stopped, err := stopRun(c.Context, run, c.Bool("now"))
+			if err != nil {
+				return err
+			}
+			if asJSON {
+				return printJSON(c.App.Writer, stopped)
+			}
+			fmt.Fprintf(c.App.Writer, "run %s: %s\n", stopped.Run, stopped.State)
+			return nil
+		},
+	}
+}
+
+// stopRun asks a run's controller to end it and waits for that. A run that has
+// ended already is left as it is.
+func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) {
+	s, err := run.Summary()
+	if err != nil || s.State.Final() {
+		return s, err
+	}
+	if s.Controller == nil {
+		return s, &failure{exitInternal, fmt.Errorf("run %s has not told its controller yet", run.ID), "try again in a moment"}
+	}
+	if err := signalController(*s.Controller, now); err != nil {
+		return s, err
+	}
+	limit := stopLate + time.Duration(job.DefaultGrace)
+	if events, _, err := journal.Replay(run.JournalPath()); err == nil && len(events) > 0 && events[0].Spec != nil {
+		limit = stopLate + time.Duration(events[0].Spec.Grace)
+	}
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	if _, err := journal.Follow(ctx, run.JournalPath(), 0, func(job.Event) {}); err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return s, err
+	}
+	s, err = run.Summary()
+	if err == nil && !s.State.Final() {
+		return s, &failure{exitInternal, fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), "gangrun stop --now " + run.ID + " gives its ranks no grace"}
+	}
+	return s, err
+}
+
+// signalController sends SIGTERM to exactly the process that is the
+// controller: once for an orderly end, twice for one at once.
+func signalController(c job.Controller, now bool) error {
+	fd, err := unix.PidfdOpen(c.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer unix.Close(fd)
+	alive, known := home.Alive(c)
+	if !known {
+		return &failure{exitInternal, fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), "run gangrun stop on that host"}
+	}
+	if !alive {
+		return nil // it has just ended
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil {
+		return os.NewSyscallError("pidfd_send_signal", err)
+	}
+	if now {
+		// A second of the same would be lost while the first is pending.
+		if err := unix.PidfdSendSignal(fd, unix.SIGHUP, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return os.NewSyscallError("pidfd_send_signal", err)
+		}
+	}
+	return nil
+}

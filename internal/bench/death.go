@@ -1,0 +1,95 @@
+package main
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"syscall"
+	"time"
+)
+
+// death measures from the SIGKILL of one rank to the end of all others: ranks
+// that end of SIGTERM, so that what is measured is gangrun's share.
+func death(gangrun string, runs int) error {
+	fmt.Printf("one rank of N killed (-9) until every rank is reaped, median and middle half of %d runs\n", runs)
+	for _, n := range []int{2, 8, 32} {
+		var took sample
+		for range runs {
+			d, err := oneDeath(gangrun, n)
+			if err != nil {
+				return err
+			}
+			took = append(took, d)
+		}
+		fmt.Printf("  N=%-3d %v\n", n, took)
+	}
+	return nil
+}
+
+func oneDeath(gangrun string, n int) (time.Duration, error) {
+	dir, err := os.MkdirTemp("", "gangrun-bench-")
+	if err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(dir)
+	cmd := exec.Command(gangrun, "run", "-o", "json", "--preflight", "off", "--retries", "0", "--workdir", dir, "-n", fmt.Sprint(n),
+		"--", "sh", "-c", `echo $$ > pid.$RANK && mv pid.$RANK rank.$RANK; exec sleep 600`)
+	var report struct {
+		Attempts []struct {
+			Exits []struct {
+				Time time.Time `json:"time"`
+			} `json:"exits"`
+		} `json:"attempts"`
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, err
+	}
+	pid, err := waitRanks(dir, n)
+	if err != nil {
+		return 0, errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
+	}
+	killed := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		return 0, err
+	}
+	if err := json.NewDecoder(out).Decode(&report); err != nil {
+		return 0, err
+	}
+	var code *exec.ExitError
+	if err := cmd.Wait(); !errors.As(err, &code) || code.ExitCode() != 128+9 {
+		return 0, fmt.Errorf("%v: %v, want code 137", cmd.Args, err)
+	}
+	last := killed
+	for _, e := range report.Attempts[0].Exits {
+		if e.Time.After(last) {
+			last = e.Time
+		}
+	}
+	return last.Sub(killed), nil
+}
+
+// waitRanks waits until every rank is up, and returns the PID of one.
+func waitRanks(dir string, n int) (pid int, err error) {
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		up, err := filepath.Glob(filepath.Join(dir, "rank.*"))
+		if err != nil {
+			return 0, err
+		}
+		if len(up) == n {
+			data, err := os.ReadFile(up[n/2])
+			if err != nil {
+				return 0, err
+			}
+			_, err = fmt.Sscan(string(data), &pid)
+			return pid, err
+		}
+	}
+	return 0, errors.New("the ranks did not come up within a minute")
+}
