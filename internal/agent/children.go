@@ -15,7 +15,7 @@ import (
 // children starts and reaps every process below this agent, adopted orphans
 // included. It is the only caller of wait in the process.
 type children struct {
-	fork chan forkRequest
+	fork chan func()   // what the forker is to do
 	done chan struct{} // closed by close
 	wg   sync.WaitGroup
 
@@ -32,18 +32,6 @@ type child struct {
 	when   time.Time
 }
 
-type forkRequest struct {
-	path  string
-	argv  []string
-	attr  *syscall.ProcAttr
-	reply chan forkReply
-}
-
-type forkReply struct {
-	child *child
-	err   error
-}
-
 // newChildren makes this process a subreaper and starts the two goroutines
 // that fork and reap; close ends and waits for them.
 func newChildren() (*children, error) {
@@ -51,7 +39,7 @@ func newChildren() (*children, error) {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
 	}
 	c := &children{
-		fork:   make(chan forkRequest),
+		fork:   make(chan func()),
 		done:   make(chan struct{}),
 		live:   map[int]*child{},
 		none:   true,
@@ -63,16 +51,28 @@ func newChildren() (*children, error) {
 	return c, nil
 }
 
-// start forks and executes a program. The attributes' Sys must not be nil.
-func (c *children) start(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
-	request := forkRequest{path, argv, attr, make(chan forkReply, 1)}
-	select {
-	case c.fork <- request:
-	case <-c.done:
+// starter forks and executes a program. The attributes' Sys must not be nil.
+type starter func(path string, argv []string, attr *syscall.ProcAttr) (*child, error)
+
+// start starts one program.
+func (c *children) start(path string, argv []string, attr *syscall.ProcAttr) (ch *child, err error) {
+	if !c.batch(func(start starter) { ch, err = start(path, argv, attr) }) {
 		return nil, errors.New("the agent is ending")
 	}
-	reply := <-request.reply
-	return reply.child, reply.err
+	return ch, err
+}
+
+// batch runs f on the forker's thread, where starting many programs in a row
+// costs no hand-over; false when the agent is ending and f was not run.
+func (c *children) batch(f func(starter)) bool {
+	done := make(chan struct{})
+	select {
+	case c.fork <- func() { defer close(done); f(c.forkHere) }:
+		<-done
+		return true
+	case <-c.done:
+		return false
+	}
 }
 
 // forker does every fork on one thread that lives as long as the agent:
@@ -83,22 +83,27 @@ func (c *children) forker() {
 	runtime.LockOSThread()
 	for {
 		select {
-		case r := <-c.fork:
-			// The lock keeps the reaper from reaping a PID that is not in live yet.
-			c.mu.Lock()
-			pid, err := syscall.ForkExec(r.path, r.argv, r.attr)
-			var ch *child
-			if err == nil {
-				ch = &child{pid: pid, exited: make(chan struct{})}
-				c.live[pid] = ch
-				c.setNone(false)
-			}
-			c.mu.Unlock()
-			r.reply <- forkReply{ch, err}
+		case f := <-c.fork:
+			f()
 		case <-c.done:
 			return // the thread ends with the goroutine, locked as it is
 		}
 	}
+}
+
+// forkHere is the starter; it runs on the forker's thread.
+func (c *children) forkHere(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+	// The lock keeps the reaper from reaping a PID that is not in live yet.
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	ch := &child{pid: pid, exited: make(chan struct{})}
+	c.live[pid] = ch
+	c.setNone(false)
+	return ch, nil
 }
 
 // setNone is called with the lock held.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -63,13 +64,28 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 	}
 }
 
-// prepare makes every rank's log files and pipes, before anything is started.
-// On an error it says which rank failed.
-func (g *gang) prepare() (streams [][]*os.File, failed int, err error) {
-	for i, r := range g.start.Ranks {
-		rank, files, err := newRank(int(r.Rank), g.start.LogDir, r.Stdin)
+// prepared is a rank whose log files and pipes are there, or why they are not.
+type prepared struct {
+	rank    *rank
+	streams []*os.File // of the rank's process
+	err     error
+}
+
+// prepare makes the ranks' log files and pipes, ahead of their start, up to the
+// first that fails.
+func (g *gang) prepare(to chan<- prepared) {
+	defer close(to)
+	if dir := g.start.CheckpointDir; dir != "" {
+		if err := os.MkdirAll(dir, 0o777); err != nil {
+			to <- prepared{err: fmt.Errorf("make the checkpoint directory: %w", err)}
+			return
+		}
+	}
+	for _, want := range g.start.Ranks {
+		rank, streams, err := newRank(int(want.Rank), g.start.LogDir, want.Stdin)
 		if err != nil {
-			return streams, i, err
+			to <- prepared{err: err}
+			return
 		}
 		for _, s := range []*stream{rank.out, rank.err} {
 			p := &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
@@ -77,10 +93,8 @@ func (g *gang) prepare() (streams [][]*os.File, failed int, err error) {
 			}}
 			s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
 		}
-		g.ranks = append(g.ranks, rank)
-		streams = append(streams, files)
+		to <- prepared{rank: rank, streams: streams}
 	}
-	return streams, -1, nil
 }
 
 // logStuck is called by pumps that cannot write their log.
@@ -158,44 +172,47 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 // launch starts the ranks in order; the first that cannot be started ends it.
 func (g *gang) launch() {
 	defer close(g.ready)
-	streams, failed, err := g.prepare()
-	if dir := g.start.CheckpointDir; dir != "" && err == nil {
-		if err = os.MkdirAll(dir, 0o777); err != nil {
-			failed, err = 0, fmt.Errorf("make the checkpoint directory: %w", err)
-		}
-	}
-	for i := range g.ranks {
-		r, want := g.ranks[i], g.start.Ranks[i]
-		if err == nil {
-			if err = r.start(g.children, g.group, g.start.Workdir, overlay(g.env, want.Env), want.Argv, streams[i], g.release); err == nil {
-				g.alive++
-				g.waiting.Add(1)
-				go func() {
-					defer g.waiting.Done()
-					<-r.child.exited
-					g.exits <- r
-				}()
-				g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
-				continue
-			}
-			failed = i
-		} else {
-			r.abandon(streams[i])
+	ahead := make(chan prepared, len(g.start.Ranks))
+	go g.prepare(ahead) // ends by itself: there is room for every rank
+	err := errors.New("the agent is ending")
+	g.children.batch(func(fork starter) { err = g.startAll(fork, ahead) })
+	for p := range ahead { // what is left after a failure
+		if p.rank != nil {
+			p.rank.abandon(p.streams)
+			g.ranks = append(g.ranks, p.rank)
 		}
 	}
 	if err == nil {
 		return
 	}
-	for i, want := range g.start.Ranks {
-		if i < len(g.ranks) && g.ranks[i].child != nil {
-			continue
-		}
+	for i, want := range g.start.Ranks[g.alive:] {
 		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: time.Now(), Stopped: true, Text: "another rank could not be started"}
-		if i == failed {
+		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
 		}
 		g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
+}
+
+// startAll starts ranks as they are prepared, up to the first failure.
+func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
+	for p := range ahead {
+		if p.err != nil {
+			return p.err
+		}
+		r, want := p.rank, g.start.Ranks[g.alive]
+		g.ranks = append(g.ranks, r)
+		if err := r.start(fork, g.group, g.start.Workdir, overlay(g.env, want.Env), want.Argv, p.streams, g.release); err != nil {
+			return err
+		}
+		g.alive++
+		g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
+		g.waiting.Go(func() {
+			<-r.child.exited
+			g.exits <- r
+		})
+	}
+	return nil
 }
 
 // exited reports the end of a leader, with its last lines when it failed.

@@ -70,7 +70,7 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 
 // start executes the rank's program with the given standard streams, which it
 // closes, and starts the pumps.
-func (r *rank) start(c *children, group *cgroup, dir string, env []string, argv []string, streams []*os.File, release <-chan struct{}) error {
+func (r *rank) start(fork starter, group *cgroup, dir string, env []string, argv []string, streams []*os.File, release <-chan struct{}) error {
 	files := make([]uintptr, len(streams))
 	for i, f := range streams {
 		files[i] = f.Fd()
@@ -81,7 +81,7 @@ func (r *rank) start(c *children, group *cgroup, dir string, env []string, argv 
 	}}
 	path, err := lookProgram(argv[0], dir, env)
 	if err == nil {
-		if r.child, err = forkInto(c, group, path, argv, attr); err != nil {
+		if r.child, err = forkInto(fork, group, path, argv, attr); err != nil {
 			err = &fs.PathError{Op: "execute", Path: path, Err: err}
 		}
 	}
@@ -100,18 +100,18 @@ func (r *rank) start(c *children, group *cgroup, dir string, env []string, argv 
 
 // forkInto starts the program in the cgroup, and without it where the kernel
 // refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP).
-func forkInto(c *children, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+func forkInto(fork starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
 	fd, ok := group.fd()
 	if !ok {
-		return c.start(path, argv, attr)
+		return fork(path, argv, attr)
 	}
 	with := *attr.Sys
 	with.UseCgroupFD, with.CgroupFD = true, fd
-	ch, err := c.start(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
+	ch, err := fork(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
 	switch {
 	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
 		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.EINVAL):
-		return c.start(path, argv, attr)
+		return fork(path, argv, attr)
 	}
 	return ch, err
 }

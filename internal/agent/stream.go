@@ -12,14 +12,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Sizes of the buffers between a rank and its log file, in bytes. A stream
-// that fills its buffer again and again gets the large one and a pipe to match.
+// Sizes of the buffer between a rank and its log file, in bytes. A stream that
+// fills it again and again gets a larger one, and in the end a pipe to match:
+// most ranks say little, and a large gang has many.
 const (
-	smallBuffer = 32 << 10
+	firstBuffer = 2 << 10
 	largeBuffer = 256 << 10
 	largePipe   = 1 << 20
-	// fullReads is how many full reads in a row make a stream large.
-	fullReads = 8
+	// fullReads is how many full reads in a row make the buffer four times as
+	// large.
+	fullReads = 4
 )
 
 // keptMarks bounds the arrival times that are remembered of a stream.
@@ -81,7 +83,7 @@ func newStream(rank int, stderr bool, path string) (*stream, *os.File, error) {
 // it, rather than lose a byte; release ends such a wait.
 func (s *stream) pump(release <-chan struct{}) {
 	defer s.finish()
-	buffer, full := make([]byte, smallBuffer), 0
+	buffer, full := make([]byte, firstBuffer), 0
 	for {
 		n, err := s.pipe.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
@@ -92,9 +94,11 @@ func (s *stream) pump(release <-chan struct{}) {
 		}
 		if n < len(buffer) {
 			full = 0
-		} else if full++; full == fullReads && len(buffer) == smallBuffer {
-			buffer = make([]byte, largeBuffer)
-			s.widen()
+		} else if full++; full == fullReads && len(buffer) < largeBuffer {
+			buffer, full = make([]byte, min(4*len(buffer), largeBuffer)), 0
+			if len(buffer) == largeBuffer {
+				s.widen()
+			}
 		}
 	}
 }
