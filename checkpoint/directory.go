@@ -1,0 +1,189 @@
+package checkpoint
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	dcpMetadata = ".metadata"
+	dcpSuffix   = ".distcp"
+)
+
+// hfIndex are the indexes of Hugging Face's sharded files.
+var hfIndex = regexp.MustCompile(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
+
+// verifyDirectory checks every file in a directory and what binds them: the
+// metadata of torch.distributed.checkpoint, the index of sharded files,
+// TensorFlow's index. Files of no known format must have bytes, and nothing
+// may change meanwhile.
+func verifyDirectory(ctx context.Context, root string) (job.Checkpoint, error) {
+	files, err := lookAt(root)
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	d := directory{root: root, files: files, pool: newPool(ctx), checked: map[string]bool{}}
+	defer d.pool.close()
+	format := formatDirectory
+	empty := true
+	for _, m := range files {
+		kind, err := d.check(m)
+		if err != nil {
+			return job.Checkpoint{}, within(m.name, err)
+		}
+		if kind == "" {
+			continue
+		}
+		empty = false
+		if own := kind == formatDCP || kind == formatHF; own && filepath.Dir(m.name) == "." {
+			format = kind
+		}
+	}
+	if empty {
+		return job.Checkpoint{}, flawf("it holds no checkpoint")
+	}
+	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, settled(ctx, root, files)
+}
+
+// directory is a directory that is being verified.
+type directory struct {
+	root    string
+	files   tree
+	pool    *pool
+	checked map[string]bool // prefixes of TensorFlow's checkpoints
+}
+
+// has reports whether there is a file of that name.
+func (d *directory) has(name string) bool {
+	_, ok := slices.BinarySearchFunc(d.files, name, func(m member, name string) int { return strings.Compare(m.name, name) })
+	return ok
+}
+
+// check checks one file, or what it binds, and returns its format; none for a
+// file that is no part of the checkpoint.
+func (d *directory) check(m member) (string, error) {
+	dir, base := filepath.Split(m.name)
+	path := filepath.Join(d.root, m.name)
+	switch {
+	case base == dcpMetadata:
+		return formatDCP, d.checkDCP(m)
+	case strings.HasSuffix(base, dcpSuffix):
+		if !d.has(dir + dcpMetadata) {
+			return "", flawf("%s is missing: it was not finished", dir+dcpMetadata)
+		}
+		return formatDCP, nil
+	case hfIndex.MatchString(base):
+		return formatHF, d.checkShards(m)
+	}
+	if prefix, ok := tensorFlowPrefix(path); ok {
+		if d.checked[prefix] {
+			return formatTensorFlow, nil
+		}
+		d.checked[prefix] = true
+		_, err := checkTensorFlow(d.pool, prefix)
+		return formatTensorFlow, err
+	}
+	if bookkeeping(base, m.size) {
+		return "", nil
+	}
+	c, err := verifyFile(d.pool.ctx, path)
+	return c.Format, err
+}
+
+// maxIndex bounds an index of sharded files, in bytes.
+const maxIndex = 256 << 20
+
+// checkShards checks that every file that an index names is there; what is in
+// them is checked on its own.
+func (d *directory) checkShards(m member) error {
+	if m.size > maxIndex {
+		return flawf("it has %d bytes, which is too big for an index", m.size)
+	}
+	f, err := d.pool.get(filepath.Join(d.root, m.name))
+	if err != nil {
+		return err
+	}
+	content, err := f.bytes(0, m.size)
+	if err != nil {
+		return truncated("its text", err)
+	}
+	var index struct {
+		Shards map[string]string `json:"weight_map"`
+	}
+	if err := json.Unmarshal(content, &index); err != nil {
+		return flawf("it cannot be read: %v", err)
+	}
+	for _, shard := range slices.Sorted(maps.Values(index.Shards)) {
+		if !d.has(filepath.Join(filepath.Dir(m.name), shard)) {
+			return flawf("its shard %s is missing", short(shard))
+		}
+	}
+	return nil
+}
+
+// checkDCP checks what torch.distributed.checkpoint wrote: its metadata, a
+// pickle, tells where each piece of data is, which must be there; pieces that
+// torch.save wrote are checked as its archives.
+func (d *directory) checkDCP(m member) error {
+	dir := filepath.Dir(m.name)
+	pieces := 0
+	u := &unpickler{built: func(class global, state *dict) error {
+		if !strings.HasSuffix(string(class), " _StorageInfo") {
+			return nil
+		}
+		pieces++
+		file, _ := state.get("relative_path").(string)
+		offset, ok1 := state.get("offset").(int64)
+		length, ok2 := state.get("length").(int64)
+		if !filepath.IsLocal(file) || !ok1 || !ok2 || offset < 0 || length < 0 {
+			return flawf("it names %q, which is no place", short(file))
+		}
+		return within(file, checkPiece(d.pool, filepath.Join(d.root, dir, file), offset, length))
+	}}
+	metadata, done, err := openFile(d.pool.ctx, filepath.Join(d.root, m.name))
+	if err != nil {
+		return err
+	}
+	defer done()
+	if err = scanPickle(metadata.from(0).Reader, u); err != nil && err != errTooBig {
+		return err
+	}
+	if pieces == 0 {
+		return flawf("it names no data")
+	}
+	for _, m := range d.files { // one that is too big to be followed does not name all
+		if err == errTooBig && filepath.Dir(m.name) == dir && strings.HasSuffix(m.name, dcpSuffix) && m.size == 0 {
+			return flawf("%s is empty", m.name)
+		}
+	}
+	return nil
+}
+
+// checkPiece checks one piece of the data of torch.distributed.checkpoint.
+func checkPiece(p *pool, path string, offset, length int64) error {
+	f, err := p.get(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return flawf("it is missing")
+	}
+	if err != nil {
+		return err
+	}
+	if length > f.size-offset {
+		return flawf("truncated: it has %d bytes, but should have %d", f.size, offset+length)
+	}
+	piece := f.piece(offset, length)
+	head, err := piece.bytes(0, min(length, 4))
+	if err == nil && string(head) == zipLocal {
+		_, err = checkZip(piece)
+	}
+	return err
+}

@@ -1,0 +1,72 @@
+package checkpoint
+
+const hdf5Magic = "\x89HDF\r\n\x1a\n"
+
+// findHDF5 returns where an HDF5 file's superblock is: at 0, or after a user's
+// block at 512, 1024, 2048 and so on; -1 when it has none.
+func findHDF5(f *file) (int64, error) {
+	for off := int64(0); off+int64(len(hdf5Magic)) <= f.size; off = max(512, off*2) {
+		head, err := f.bytes(off, int64(len(hdf5Magic)))
+		if err != nil {
+			return 0, err
+		}
+		if string(head) == hdf5Magic {
+			return off, nil
+		}
+	}
+	return -1, nil
+}
+
+// checkHDF5 checks the superblock ("HDF5 File Format Specification", II.A):
+// that whoever wrote the file has closed it, and that it ends where it says.
+func checkHDF5(f *file) error {
+	at, err := findHDF5(f)
+	if err != nil {
+		return err
+	}
+	if at < 0 {
+		return flawf("it has no HDF5 superblock")
+	}
+	b, err := f.bytes(at, min(f.size-at, 96))
+	if err != nil {
+		return err
+	}
+	const end = "its superblock"
+	if len(b) < 12 {
+		return flawf("truncated: it ends within %s", end)
+	}
+	// By version: where the flags, the size of addresses and the first
+	// address are. The third address is the end of the file.
+	var flags, width, addresses int
+	switch version := b[8]; version {
+	case 0:
+		flags, width, addresses = 20, 13, 24
+	case 1:
+		flags, width, addresses = 20, 13, 28
+	case 2, 3:
+		flags, width, addresses = 11, 9, 12
+	default:
+		return flawf("its superblock has the unknown version %d", version)
+	}
+	if len(b) <= max(flags, width) {
+		return flawf("truncated: it ends within %s", end)
+	}
+	size := int(b[width])
+	if size != 2 && size != 4 && size != 8 {
+		return flawf("its superblock has addresses of %d bytes", size)
+	}
+	if len(b) < addresses+3*size {
+		return flawf("truncated: it ends within %s", end)
+	}
+	var eof uint64
+	for i := range size {
+		eof |= uint64(b[addresses+2*size+i]) << (8 * i)
+	}
+	switch {
+	case b[flags]&1 != 0:
+		return flawf("whoever wrote it has not closed it")
+	case eof != uint64(f.size):
+		return flawf("truncated: it has %d bytes, but its superblock says %d", f.size, eof)
+	}
+	return nil
+}

@@ -1,0 +1,191 @@
+package checkpoint
+
+import (
+	"bufio"
+	"bytes"
+	"io"
+)
+
+// The opcodes of pickle protocols 0 to 5 (CPython's Lib/pickletools.py), by
+// what follows the opcode.
+const (
+	opMark, opStop, opPop, opPopMark, opDup               = '(', '.', '0', '1', '2'
+	opFloat, opInt, opLong, opNone, opPersID              = 'F', 'I', 'L', 'N', 'P'
+	opBinPersID, opReduce, opString, opUnicode            = 'Q', 'R', 'S', 'V'
+	opAppend, opBuild, opGlobal, opDict, opEmptyDict      = 'a', 'b', 'c', 'd', '}'
+	opAppends, opGet, opInst, opList, opEmptyList         = 'e', 'g', 'i', 'l', ']'
+	opObj, opPut, opSetItem, opTuple, opEmptyTuple        = 'o', 'p', 's', 't', ')'
+	opSetItems, opBinFloat, opBinInt, opBinInt1           = 'u', 'G', 'J', 'K'
+	opBinInt2, opBinGet, opLongBinGet, opBinPut           = 'M', 'h', 'j', 'q'
+	opLongBinPut, opBinString, opShortBinString           = 'r', 'T', 'U'
+	opBinUnicode, opBinBytes, opShortBinBytes             = 'X', 'B', 'C'
+	opProto, opNewObj, opExt1, opExt2, opExt4             = 0x80, 0x81, 0x82, 0x83, 0x84
+	opTuple1, opTuple2, opTuple3, opTrue, opFalse         = 0x85, 0x86, 0x87, 0x88, 0x89
+	opLong1, opLong4, opShortUnicode, opUnicode8          = 0x8a, 0x8b, 0x8c, 0x8d
+	opBytes8, opEmptySet, opAddItems, opFrozenSet         = 0x8e, 0x8f, 0x90, 0x91
+	opNewObjEx, opStackGlobal, opMemoize, opFrame         = 0x92, 0x93, 0x94, 0x95
+	opByteArray8, opNextBuffer, opReadOnlyBuffer     byte = 0x96, 0x97, 0x98
+)
+
+// shape says what follows an opcode: a fixed number of bytes, lines, or a
+// length of a number of bytes and as many bytes as that says.
+type shape struct {
+	known                 bool
+	fixed, lines, counted uint8
+}
+
+var shapes = func() (all [256]shape) {
+	set := func(s shape, ops ...byte) {
+		s.known = true
+		for _, op := range ops {
+			all[op] = s
+		}
+	}
+	set(shape{}, opMark, opStop, opPop, opPopMark, opDup, opNone, opBinPersID, opReduce, opAppend, opBuild, opDict, opEmptyDict,
+		opAppends, opList, opEmptyList, opObj, opSetItem, opTuple, opEmptyTuple, opSetItems, opNewObj, opTuple1, opTuple2, opTuple3,
+		opTrue, opFalse, opEmptySet, opAddItems, opFrozenSet, opNewObjEx, opStackGlobal, opMemoize, opNextBuffer, opReadOnlyBuffer)
+	set(shape{fixed: 1}, opBinInt1, opBinGet, opBinPut, opProto, opExt1)
+	set(shape{fixed: 2}, opBinInt2, opExt2)
+	set(shape{fixed: 4}, opBinInt, opLongBinGet, opLongBinPut, opExt4)
+	set(shape{fixed: 8}, opBinFloat, opFrame)
+	set(shape{lines: 1}, opFloat, opInt, opLong, opString, opUnicode, opGet, opPut, opPersID)
+	set(shape{lines: 2}, opGlobal, opInst)
+	set(shape{counted: 1}, opShortBinString, opShortBinBytes, opShortUnicode, opLong1)
+	set(shape{counted: 4}, opBinString, opBinBytes, opBinUnicode, opLong4)
+	set(shape{counted: 8}, opUnicode8, opBytes8, opByteArray8)
+	return all
+}()
+
+// maxKept bounds how much of an opcode's argument is kept, in bytes: names and
+// numbers are shorter, texts and arrays are passed over.
+const maxKept = 4 << 10
+
+// maxLineLen bounds a line of a text opcode: Python's whole numbers, say.
+const maxLineLen = 64 << 20
+
+// machine is told every opcode with its argument, of which it may keep nothing.
+// A counted argument that is longer than maxKept is cut.
+type machine interface {
+	step(op byte, arg []byte) error
+}
+
+// scanPickle reads one pickle to its STOP, opcode by opcode, and tells m, if
+// there is one. It does not run anything.
+func scanPickle(r *bufio.Reader, m machine) error {
+	var arg []byte
+	for {
+		op, err := r.ReadByte()
+		if err != nil {
+			return truncated("its pickle", err)
+		}
+		s := shapes[op]
+		if !s.known {
+			return flawf("its pickle has the unknown opcode %#02x", op)
+		}
+		if arg, err = readArg(r, s, arg[:0]); err != nil {
+			return truncated("its pickle", err)
+		}
+		if m != nil {
+			if err := m.step(op, arg); err != nil {
+				return err
+			}
+		}
+		if op == opStop {
+			return nil
+		}
+	}
+}
+
+func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
+	n := int64(s.fixed)
+	if s.counted > 0 {
+		var l [8]byte
+		if _, err := io.ReadFull(r, l[:s.counted]); err != nil {
+			return nil, err
+		}
+		if n = int64(le.Uint64(l[:])); n < 0 || s.counted == 4 && n > 1<<31-1 {
+			return nil, flawf("its pickle has an item of an impossible length")
+		}
+	}
+	if n > 0 {
+		kept := int(min(n, maxKept))
+		arg = append(arg, make([]byte, kept)...)
+		if _, err := io.ReadFull(r, arg); err != nil {
+			return nil, err
+		}
+		if _, err := r.Discard(int(n) - kept); err != nil {
+			return nil, err
+		}
+	}
+	for range s.lines {
+		length := 0
+		for {
+			piece, err := r.ReadSlice('\n')
+			if length += len(piece); length > maxLineLen {
+				return nil, flawf("its pickle has a line without end")
+			}
+			arg = append(arg, piece[:min(len(piece), max(0, maxKept-len(arg)))]...)
+			if err == nil {
+				break
+			}
+			if err != bufio.ErrBufferFull {
+				return nil, err
+			}
+		}
+	}
+	return arg, nil
+}
+
+// joblib's pickles have the bytes of arrays between their opcodes.
+const joblib = "joblib.numpy_pickle"
+
+// errForeign ends the scan of a pickle that is none to its end.
+const errForeign = flaw("joblib")
+
+// foreign looks for joblib's name among a pickle's strings.
+type foreign struct{}
+
+func (foreign) step(op byte, arg []byte) error {
+	switch op {
+	case opGlobal, opShortUnicode, opBinUnicode:
+		if bytes.HasPrefix(arg, []byte(joblib)) {
+			return errForeign
+		}
+	}
+	return nil
+}
+
+// checkPickles checks a file that begins with a pickle and holds any number of
+// them. What follows the last one, if it is none, may be anything; only plain
+// is then known of the file. So it is of joblib's, which must end in STOP.
+func checkPickles(f *file) (plain bool, err error) {
+	for off := int64(0); off < f.size; {
+		s := f.from(off)
+		if off > 0 {
+			if next, err := s.Peek(2); err != nil && err != io.EOF {
+				return false, err
+			} else if !pickled(next) && string(next) != "\x80" {
+				return true, nil
+			}
+		}
+		err := scanPickle(s.Reader, foreign{})
+		if err == errForeign {
+			last, err := f.bytes(f.size-1, 1)
+			if err == nil && last[0] != opStop {
+				err = flawf("truncated: its pickle has no end")
+			}
+			return true, err
+		}
+		if err != nil {
+			return false, err
+		}
+		off = s.pos()
+	}
+	return false, nil
+}
+
+// pickled reports whether head begins like a pickle of protocol 1 to 5, which
+// no text does. Protocol 0 is told by a file's name only.
+func pickled(head []byte) bool {
+	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
+}

@@ -1,0 +1,172 @@
+package checkpoint
+
+import (
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"io"
+	"io/fs"
+	"math"
+)
+
+// tensor is what a TensorFlow index says of one (BundleEntryProto in
+// tensor_bundle.proto).
+type tensor struct {
+	kind, shard, offset, size uint64
+	crc                       uint32
+	sliced                    bool // it is in pieces, which have tensors of their own
+}
+
+// Kinds of tensors whose checksum is not of their bytes (DataType in types.proto).
+const tfString, tfVariant = 7, 21
+
+// dataName returns the name of a TensorFlow checkpoint's data file.
+func dataName(prefix string, shard, shards uint64) string {
+	return fmt.Sprintf("%s.data-%05d-of-%05d", prefix, shard, shards)
+}
+
+// checkTensorFlow checks a TensorFlow checkpoint: its index, that every data
+// file is there, and every tensor's place and checksum. It returns the bytes
+// of all its files.
+func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
+	index, done, err := openFile(p.ctx, prefix+".index")
+	if errors.Is(err, fs.ErrNotExist) {
+		return 0, flawf("its index is missing: it was not finished")
+	}
+	if err != nil {
+		return 0, err
+	}
+	defer done()
+	size = index.size
+	var shards uint64
+	buf := make([]byte, 256<<10)
+	err = readTable(index, func(key, value []byte) error {
+		if len(key) == 0 {
+			var err error
+			if shards, err = shardCount(value); err != nil {
+				return err
+			}
+			for i := range shards {
+				f, err := p.get(dataName(prefix, i, shards))
+				if errors.Is(err, fs.ErrNotExist) {
+					return flawf("data file %d of %d is missing", i, shards)
+				}
+				if err != nil {
+					return err
+				}
+				size += f.size
+			}
+			return nil
+		}
+		t, err := parseTensor(value)
+		if err != nil || t.sliced {
+			return err
+		}
+		name := short(string(key))
+		if t.shard >= shards {
+			return flawf("tensor %s is in data file %d of %d", name, t.shard, shards)
+		}
+		f, err := p.get(dataName(prefix, t.shard, shards))
+		if err != nil {
+			return err
+		}
+		if t.offset > uint64(f.size) || t.size > uint64(f.size)-t.offset {
+			return flawf("truncated: tensor %s lies beyond the end of data file %d", name, t.shard)
+		}
+		if t.kind == tfString || t.kind == tfVariant {
+			return nil
+		}
+		sum := crc32.New(castagnoli)
+		if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, int64(t.offset), int64(t.size)), buf); err != nil {
+			return err
+		}
+		if masked(sum.Sum32()) != t.crc {
+			return flawf("tensor %s fails its CRC", name)
+		}
+		return nil
+	})
+	if err == nil && shards == 0 {
+		err = flawf("its index names no data files")
+	}
+	return size, err
+}
+
+// maxShards bounds the data files of one checkpoint.
+const maxShards = 99999
+
+// shardCount reads the number of data files from the index's first value
+// (BundleHeaderProto).
+func shardCount(value []byte) (uint64, error) {
+	var n uint64
+	err := fields(value, func(field int, v uint64) {
+		if field == 1 {
+			n = v
+		}
+	})
+	if err == nil && n > maxShards {
+		err = flawf("its index claims %d data files", n)
+	}
+	return n, err
+}
+
+func parseTensor(value []byte) (tensor, error) {
+	var t tensor
+	err := fields(value, func(field int, v uint64) {
+		switch field {
+		case 1:
+			t.kind = v
+		case 3:
+			t.shard = v
+		case 4:
+			t.offset = v
+		case 5:
+			t.size = v
+		case 6:
+			t.crc = uint32(v)
+		case 7:
+			t.sliced = true
+		}
+	})
+	return t, err
+}
+
+// fields calls emit for every field of a protobuf message, with its value where
+// that is a number.
+func fields(b []byte, emit func(field int, v uint64)) error {
+	for len(b) > 0 {
+		tag, n := binary.Uvarint(b)
+		if n <= 0 || tag>>3 > math.MaxInt32 {
+			return errTable
+		}
+		b = b[n:]
+		var v uint64
+		switch tag & 7 {
+		case 0:
+			if v, n = binary.Uvarint(b); n <= 0 {
+				return errTable
+			}
+		case 1:
+			if n = 8; len(b) < n {
+				return errTable
+			}
+			v = le.Uint64(b)
+		case 2:
+			size, m := binary.Uvarint(b)
+			if m <= 0 || size > uint64(len(b)-m) {
+				return errTable
+			}
+			n = m + int(size)
+		case 5:
+			if n = 4; len(b) < n {
+				return errTable
+			}
+			v = uint64(le.Uint32(b))
+		default:
+			return errTable
+		}
+		b = b[n:]
+		emit(int(tag>>3), v)
+	}
+	return nil
+}

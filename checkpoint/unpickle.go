@@ -1,0 +1,307 @@
+package checkpoint
+
+import (
+	"strconv"
+	"strings"
+)
+
+// unpickler follows what a pickle builds as far as torch's own need it: names,
+// whole numbers, tuples, lists and dicts. It runs nothing; what it does not
+// follow is nil. Its memory is bounded by maxValues.
+type unpickler struct {
+	stack []any
+	marks []int
+	memo  map[int64]any
+	made  int
+	// persist is told every persistent ID, built every object whose state is set.
+	persist func(id any) error
+	built   func(class global, state *dict) error
+}
+
+// maxValues bounds the values that a pickle may build: a checkpoint of a
+// thousand ranks with a thousand tensors each has some ten million.
+const maxValues = 16 << 20
+
+// errTooBig ends the work on a pickle of more than maxValues.
+const errTooBig = flaw("its pickle is too big to be followed")
+
+const errPickle = flaw("its pickle is damaged")
+
+type (
+	global string // "module name"
+	long   string // the bytes of a whole number over 64 bits
+	tuple  []any
+	list   struct{ items []any }
+	dict   struct{ pairs []any } // keys and values in turn
+	object struct{ class global }
+)
+
+// get returns the value of a key that is a string.
+func (d *dict) get(key string) any {
+	for i := 0; i+1 < len(d.pairs); i += 2 {
+		if d.pairs[i] == key {
+			return d.pairs[i+1]
+		}
+	}
+	return nil
+}
+
+// result returns what the pickle stands for, once it has been read.
+func (u *unpickler) result() any {
+	if len(u.stack) == 0 {
+		return nil
+	}
+	return u.stack[len(u.stack)-1]
+}
+
+func (u *unpickler) step(op byte, arg []byte) error {
+	switch op {
+	case opMark:
+		u.marks = append(u.marks, len(u.stack))
+		return u.count()
+	case opStop, opProto, opFrame, opReadOnlyBuffer:
+		return nil
+	case opPop:
+		if n := len(u.marks); n > 0 && u.marks[n-1] == len(u.stack) {
+			u.marks = u.marks[:n-1]
+			return nil
+		}
+		_, err := u.pop(1)
+		return err
+	case opPopMark:
+		_, err := u.popMark()
+		return err
+	case opDup, opMemoize, opPut, opBinPut, opLongBinPut:
+		top, err := u.top()
+		if err != nil {
+			return err
+		}
+		if op == opDup {
+			return u.push(top)
+		}
+		key := int64(len(u.memo))
+		if op != opMemoize {
+			key = number(op, arg)
+		}
+		if u.memo == nil {
+			u.memo = map[int64]any{}
+		}
+		u.memo[key] = top
+		return u.count()
+	case opGet, opBinGet, opLongBinGet:
+		v, ok := u.memo[number(op, arg)]
+		if !ok {
+			return errPickle
+		}
+		return u.push(v)
+	case opBinString, opShortBinString, opBinUnicode, opShortUnicode, opUnicode8:
+		return u.push(string(arg))
+	case opString, opUnicode:
+		return u.push(strings.Trim(strings.TrimSuffix(string(arg), "\n"), `'"`))
+	case opInt, opLong, opBinInt, opBinInt1, opBinInt2:
+		return u.push(number(op, arg))
+	case opLong1, opLong4:
+		if len(arg) > 8 {
+			return u.push(long(arg))
+		}
+		return u.push(number(op, arg))
+	case opEmptyTuple:
+		return u.push(tuple{})
+	case opEmptyList:
+		return u.push(&list{})
+	case opEmptyDict:
+		return u.push(&dict{})
+	case opGlobal:
+		module, name, _ := strings.Cut(strings.TrimSuffix(string(arg), "\n"), "\n")
+		return u.push(global(module + " " + name))
+	case opPersID:
+		return u.persistent(strings.TrimSuffix(string(arg), "\n"))
+	default:
+		return u.combine(op, arg)
+	}
+}
+
+// combine does the opcodes that make a value out of others.
+func (u *unpickler) combine(op byte, arg []byte) error {
+	switch op {
+	case opTuple1, opTuple2, opTuple3:
+		v, err := u.pop(int(op-opTuple1) + 1)
+		return u.pushIf(err, tuple(v))
+	case opTuple:
+		v, err := u.popMark()
+		return u.pushIf(err, tuple(v))
+	case opList:
+		v, err := u.popMark()
+		return u.pushIf(err, &list{v})
+	case opDict:
+		v, err := u.popMark()
+		return u.pushIf(err, &dict{v})
+	case opFrozenSet:
+		_, err := u.popMark()
+		return u.pushIf(err, nil)
+	case opAppend, opAppends, opSetItem, opSetItems, opAddItems:
+		return u.fill(op)
+	case opStackGlobal:
+		v, err := u.pop(2)
+		if err != nil {
+			return err
+		}
+		module, ok1 := v[0].(string)
+		name, ok2 := v[1].(string)
+		if !ok1 || !ok2 {
+			return errPickle
+		}
+		return u.push(global(module + " " + name))
+	case opReduce, opNewObj:
+		v, err := u.pop(2)
+		return u.pushObject(err, v)
+	case opNewObjEx:
+		v, err := u.pop(3)
+		return u.pushObject(err, v)
+	case opObj:
+		v, err := u.popMark()
+		return u.pushObject(err, v)
+	case opInst:
+		_, err := u.popMark()
+		return u.pushIf(err, nil)
+	case opBuild:
+		v, err := u.pop(1)
+		if err != nil {
+			return err
+		}
+		top, err := u.top()
+		if err != nil {
+			return err
+		}
+		o, ok1 := top.(*object)
+		state, ok2 := v[0].(*dict)
+		if !ok1 || !ok2 || u.built == nil {
+			return nil
+		}
+		err = u.built(o.class, state)
+		state.pairs = nil
+		return err
+	case opBinPersID:
+		v, err := u.pop(1)
+		if err != nil {
+			return err
+		}
+		return u.persistent(v[0])
+	default: // bytes, floats, None, True, False, extensions, buffers
+		return u.push(nil)
+	}
+}
+
+// fill adds to a list, dict or set.
+func (u *unpickler) fill(op byte) error {
+	var v []any
+	var err error
+	switch op {
+	case opAppend:
+		v, err = u.pop(1)
+	case opSetItem:
+		v, err = u.pop(2)
+	default:
+		v, err = u.popMark()
+	}
+	if err != nil {
+		return err
+	}
+	top, err := u.top()
+	if err != nil {
+		return err
+	}
+	switch c := top.(type) {
+	case *list:
+		c.items = append(c.items, v...)
+	case *dict:
+		c.pairs = append(c.pairs, v...)
+	}
+	return nil
+}
+
+func (u *unpickler) persistent(id any) error {
+	if u.persist != nil {
+		if err := u.persist(id); err != nil {
+			return err
+		}
+	}
+	return u.push(nil)
+}
+
+func (u *unpickler) count() error {
+	if u.made++; u.made > maxValues {
+		return errTooBig
+	}
+	return nil
+}
+
+func (u *unpickler) push(v any) error {
+	u.stack = append(u.stack, v)
+	return u.count()
+}
+
+func (u *unpickler) pushIf(err error, v any) error {
+	if err != nil {
+		return err
+	}
+	return u.push(v)
+}
+
+// pushObject makes an object of the class that comes first in v.
+func (u *unpickler) pushObject(err error, v []any) error {
+	if err != nil {
+		return err
+	}
+	if len(v) == 0 {
+		return errPickle
+	}
+	class, _ := v[0].(global)
+	return u.push(&object{class})
+}
+
+func (u *unpickler) top() (any, error) {
+	if len(u.stack) == 0 {
+		return nil, errPickle
+	}
+	return u.stack[len(u.stack)-1], nil
+}
+
+// pop returns a copy of the last n values, above the last mark.
+func (u *unpickler) pop(n int) ([]any, error) {
+	from := len(u.stack) - n
+	if from < 0 || len(u.marks) > 0 && from < u.marks[len(u.marks)-1] {
+		return nil, errPickle
+	}
+	v := append([]any(nil), u.stack[from:]...)
+	u.stack = u.stack[:from]
+	return v, nil
+}
+
+// popMark returns a copy of what is above the last mark, which it removes.
+func (u *unpickler) popMark() ([]any, error) {
+	if len(u.marks) == 0 {
+		return nil, errPickle
+	}
+	from := u.marks[len(u.marks)-1]
+	u.marks = u.marks[:len(u.marks)-1]
+	return u.pop(len(u.stack) - from)
+}
+
+// number returns the whole number that is the argument of op; 0 for one in
+// words that is none.
+func number(op byte, arg []byte) int64 {
+	switch op {
+	case opInt, opLong, opGet, opPut:
+		n, _ := strconv.ParseInt(strings.TrimSuffix(strings.TrimSpace(string(arg)), "L"), 10, 64)
+		return n
+	}
+	var n uint64
+	for i, b := range arg {
+		n |= uint64(b) << (8 * i)
+	}
+	if signed := op == opBinInt || op == opLong1 || op == opLong4; signed && len(arg) > 0 && arg[len(arg)-1] >= 0x80 && len(arg) < 8 {
+		n |= ^uint64(0) << (8 * len(arg))
+	}
+	return int64(n)
+}

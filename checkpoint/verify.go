@@ -1,0 +1,291 @@
+package checkpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// The formats, as job.Checkpoint names them.
+const (
+	formatTorch       = "torch"        // torch.save's zip archive
+	formatLegacy      = "torch-legacy" // torch.save's older format
+	formatPickle      = "pickle"
+	formatNPZ         = "npz"
+	formatNPY         = "npy"
+	formatZip         = "zip" // any other zip archive
+	formatSafetensors = "safetensors"
+	formatHDF5        = "hdf5"
+	formatCompressed  = "compressed" // gzip, bzip2 or zlib
+	formatTensorFlow  = "tensorflow" // .index and .data files
+	formatDCP         = "dcp"        // directory of torch.distributed.checkpoint
+	formatHF          = "hf-sharded" // directory with an index.json
+	formatDirectory   = "directory"  // of any files
+	formatJSON        = "json"
+	formatPlain       = "plain" // anything else: only its size is looked at
+)
+
+// settle is how long the size of what has no structure to check must not
+// change.
+const settle = 200 * time.Millisecond
+
+// IncompleteError says why a file or directory is no complete checkpoint.
+type IncompleteError struct {
+	Path   string
+	Reason string // as in "truncated: entry archive/data/3 fails its CRC"
+}
+
+// Error says so.
+func (e *IncompleteError) Error() string {
+	return fmt.Sprintf("%q is not complete: %s", e.Path, e.Reason)
+}
+
+// Verify reads a checkpoint, a file or a directory or the prefix of
+// TensorFlow's files, and returns what it is. The error is an *IncompleteError
+// when its structure shows that it is not complete, and any other when it
+// cannot be read. It reads every byte that has a checksum, in bounded memory,
+// until ctx ends.
+func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
+	path = filepath.Clean(path)
+	info, err := os.Stat(path)
+	var c job.Checkpoint
+	if prefix, ok := tensorFlowPrefix(path); ok {
+		path = prefix
+		c, err = verifyTensorFlow(ctx, prefix)
+	} else if err == nil && info.IsDir() {
+		c, err = verifyDirectory(ctx, path)
+	} else if err == nil {
+		c, err = verifyFile(ctx, path)
+		if err == nil && c.Format == formatPlain {
+			err = settled(ctx, path, tree{{filepath.Base(path), c.Bytes, c.Time}})
+		}
+	}
+	if isFlaw(err) {
+		return job.Checkpoint{}, &IncompleteError{path, err.Error()}
+	}
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	c.Path, c.Step = path, Step(filepath.Base(path))
+	return c, nil
+}
+
+// verifyFile checks one file; of a plain one, that it is not empty.
+func verifyFile(ctx context.Context, path string) (job.Checkpoint, error) {
+	f, done, err := openFile(ctx, path)
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	defer done()
+	if f.size == 0 {
+		return job.Checkpoint{}, flawf("it is empty")
+	}
+	head, err := f.bytes(0, min(f.size, 64))
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	format, err := check(f, sniff(filepath.Base(path), head), path)
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	info, err := f.r.(*os.File).Stat()
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	if info.Size() != f.size {
+		return job.Checkpoint{}, flawf("it is still being written")
+	}
+	return job.Checkpoint{Format: format, Bytes: f.size, Time: info.ModTime()}, nil
+}
+
+// formatNeither is a file whose name promises torch and whose content is not.
+const formatNeither = "neither"
+
+// pickleNames are the extensions under which a file that begins like a pickle
+// is one.
+var pickleNames = []string{"", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".p", ".pk", ".sav", ".tar", ".model", ".joblib"}
+
+// sniff tells a file's format from its first bytes and, where those do not, from
+// its name.
+func sniff(name string, head []byte) string {
+	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }
+	ext := strings.ToLower(filepath.Ext(name))
+	switch {
+	case ext == ".safetensors":
+		return formatSafetensors
+	case starts(zipLocal):
+		return formatZip
+	case starts(npyMagic):
+		return formatNPY
+	case starts(hdf5Magic):
+		return formatHDF5
+	case pickled(head) && legacy(head):
+		return formatLegacy
+	case pickled(head) && slices.Contains(pickleNames, ext):
+		return formatPickle
+	case starts("\x1f\x8b\x08"), starts("BZh"):
+		return formatCompressed
+	}
+	switch ext {
+	case ".pt", ".pth":
+		return formatNeither
+	case ".npz", ".keras", ".zip":
+		return formatZip
+	case ".gz", ".tgz", ".bz2":
+		return formatCompressed
+	case ".npy":
+		return formatNPY
+	case ".h5", ".hdf5":
+		return formatHDF5
+	case ".json":
+		return formatJSON
+	case ".pkl", ".pickle":
+		if zlibbed(head) {
+			return formatCompressed
+		}
+		return formatPickle
+	case ".joblib", ".z":
+		if zlibbed(head) {
+			return formatCompressed
+		}
+	}
+	return formatPlain
+}
+
+// zlibbed reports whether head begins like a zlib stream (RFC 1950, 2.2).
+func zlibbed(head []byte) bool {
+	return len(head) >= 2 && head[0] == 0x78 && (int(head[0])<<8|int(head[1]))%31 == 0
+}
+
+// check checks a file as the format that it seems to be and returns the one
+// that it is.
+func check(f *file, format, path string) (string, error) {
+	switch format {
+	case formatZip:
+		return checkZip(f)
+	case formatNPY:
+		return format, checkNPY(f)
+	case formatHDF5:
+		return format, checkHDF5(f)
+	case formatLegacy:
+		return format, checkLegacy(f)
+	case formatSafetensors:
+		return format, checkSafetensors(f)
+	case formatJSON:
+		return checkJSON(f)
+	case formatPickle:
+		plain, err := checkPickles(f)
+		if plain {
+			format = formatPlain
+		}
+		return format, err
+	case formatCompressed:
+		head, err := f.bytes(0, 1)
+		if err != nil {
+			return format, err
+		}
+		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: openGzip, 'B': openBzip2, 0x78: openZlib}[head[0]]
+		if open == nil {
+			return format, flaw("it does not begin like a compressed file")
+		}
+		return format, checkCompressed(f, open)
+	case formatNeither:
+		return format, flawf("it begins neither like a zip archive nor like a pickle")
+	default:
+		return format, nil
+	}
+}
+
+// checkJSON checks that an object or a list ends as it begins. More would be
+// too much: Python writes NaN, which is no JSON. Anything else is plain.
+func checkJSON(f *file) (string, error) {
+	const space = " \t\r\n"
+	head, err := f.bytes(0, min(f.size, 4<<10))
+	if err != nil {
+		return "", err
+	}
+	tail, err := f.bytes(f.size-int64(len(head)), int64(len(head)))
+	if err != nil {
+		return "", err
+	}
+	head, tail = bytes.TrimLeft(head, space), bytes.TrimRight(tail, space)
+	if len(head) == 0 || len(tail) == 0 {
+		return formatPlain, nil
+	}
+	if end := map[byte]byte{'{': '}', '[': ']'}[head[0]]; end == 0 {
+		return formatPlain, nil
+	} else if tail[len(tail)-1] != end {
+		return "", flawf("truncated: it does not end like JSON")
+	}
+	return formatJSON, nil
+}
+
+var tensorFlowData = regexp.MustCompile(`\.data-\d{5}-of-\d{5}$`)
+
+// tensorFlowPrefix returns the prefix of the TensorFlow checkpoint that path
+// is, or is a file of.
+func tensorFlowPrefix(path string) (prefix string, ok bool) {
+	prefix = strings.TrimSuffix(path, ".index")
+	if at := tensorFlowData.FindStringIndex(path); at != nil {
+		prefix = path[:at[0]]
+	} else if _, err := os.Stat(path); prefix == path && err == nil {
+		return "", false // something else
+	}
+	const digits = "[0-9][0-9][0-9][0-9][0-9]"
+	plain := strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(prefix)
+	data, err := filepath.Glob(plain + ".data-" + digits + "-of-" + digits)
+	return prefix, err == nil && len(data) > 0 || isTable(prefix+".index")
+}
+
+// isTable reports whether a file ends like a TensorFlow index.
+func isTable(path string) bool {
+	f, done, err := openFile(context.Background(), path)
+	if err != nil {
+		return false
+	}
+	defer done()
+	end, err := f.bytes(f.size-8, 8)
+	return err == nil && le.Uint64(end) == tableMagic
+}
+
+func verifyTensorFlow(ctx context.Context, prefix string) (job.Checkpoint, error) {
+	p := newPool(ctx)
+	defer p.close()
+	size, err := checkTensorFlow(p, prefix)
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	info, err := os.Stat(prefix + ".index")
+	if err != nil {
+		return job.Checkpoint{}, err
+	}
+	return job.Checkpoint{Format: formatTensorFlow, Bytes: size, Time: info.ModTime()}, nil
+}
+
+// settled looks a second time at the files below path: what is not as before
+// is still being written.
+func settled(ctx context.Context, path string, before tree) error {
+	timer := time.NewTimer(settle)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-timer.C:
+	}
+	after, err := lookAt(path)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(before, after, member.same) {
+		return flawf("it is still being written")
+	}
+	return err
+}
