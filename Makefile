@@ -49,7 +49,8 @@ soak: export GANGRUN_TEST_NOSKIP := 1
 soak: deps/test build ## the long random tests; SEED=n and COUNT=n are passed on
 	go test -tags soak -p 1 -count=1 -timeout 170m -run Soak ./...
 
-bench: deps/test build ## every benchmark, BENCHTIME (1s) each
+bench: deps/test build ## gangrun beside what it is measured against, then every benchmark, BENCHTIME (1s) each
+	go run ./internal/bench -gangrun bin/gangrun
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
 
 fuzz: deps/test ## every fuzz test, FUZZTIME (20s) each
@@ -72,7 +73,7 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 	go mod tidy -diff
 
 docs: ## write the generated parts of docs/ anew
-	go generate ./...
+	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/jobfile ./preflight ./supervisor
 
 proto: deps/proto ## write internal/wire/*.pb.go anew; they are committed
 	GOBIN='$(CURDIR)/.cache/bin' go install $(PROTOC_GEN_GO)

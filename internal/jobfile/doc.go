@@ -4,5 +4,3 @@
 // completion say the same. Whatever is wrong is reported with its file, line
 // and column, or with its flag.
 package jobfile
-
-//go:generate env UPDATE=1 go test -run ^TestDocumentIsCommitted$ -count=1 .

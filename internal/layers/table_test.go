@@ -76,7 +76,6 @@ var rooms = []room{
 	{paths: []string{"cmd/gangrun-nvml"}, ours: only("internal/job", "topology", "topology/nvml")},
 
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
-	{paths: []string{"internal/docgen"}, ours: allBut()},
 	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/deps"}, noGo: true},
