@@ -1,0 +1,276 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"path"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Diagnose names the cause of an attempt that did not end well. The cause is
+// the first failure that is no echo of another one: see before, Rule.Cascade
+// and Rule.Generic. Where nothing failed or nothing is known, Category is
+// empty and Text says so.
+func Diagnose(e job.Evidence) job.Cause {
+	if len(e.Lines) == 0 {
+		e.Lines = e.Outcome.Lines
+	}
+	members, records := sortOut(e)
+	if rule, ok := endings[e.Ended]; ok {
+		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: []job.Line{}}
+	}
+	live := len(e.Outcome.Exits)+len(e.Outcome.Unreaped) > 0
+	var all []*suspect
+	for _, m := range members {
+		all = append(all, m.suspects(live)...)
+	}
+	explain(all, records, members)
+	if len(all) == 0 && !live {
+		all = unexplained(records)
+	}
+	if len(all) == 0 {
+		return nothing(e, live)
+	}
+	s := choose(all)
+	s.adopt(members)
+	return s.cause(e, all)
+}
+
+var endings = map[job.Ended]Rule{
+	job.EndedTimeLimit: {Category: job.TimeLimit, Signature: "time-limit", Meaning: "the run's own time limit (--timeout) passed",
+		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout, or run with --resume to go on from the last checkpoint"},
+	job.EndedCancelled: {Category: job.Cancelled, Signature: "cancelled", Meaning: "the user ended the run",
+		Text: "the run was cancelled, and gangrun ended the gang", Hint: "run with --resume to go on from the last checkpoint"},
+}
+
+// sortOut gathers what belongs to each rank, and the hosts' records.
+func sortOut(e job.Evidence) ([]*member, []record) {
+	byRank := map[int]*member{}
+	get := func(rank int) *member {
+		m := byRank[rank]
+		if m == nil {
+			m = &member{rank: rank, order: math.MaxInt}
+			byRank[rank] = m
+		}
+		return m
+	}
+	for i := range e.Outcome.Exits {
+		x := &e.Outcome.Exits[i]
+		if m := get(x.Rank); m.exit == nil {
+			m.exit, m.host, m.order = x, x.Host, i
+		}
+	}
+	for _, u := range e.Outcome.Unreaped {
+		if m := get(u.Rank); m.exit == nil {
+			m.host, m.order = u.Host, len(e.Outcome.Exits)
+			m.exit = &job.Exit{Rank: u.Rank, Host: u.Host, Status: job.Lost, Text: "nobody saw it end, and it may still be running"}
+		}
+	}
+	afterwards := len(byRank) == 0 // a log alone: records may stand among the output
+	var records []record
+	for _, st := range streams(e.Lines) {
+		st.scan(afterwards || st.records())
+		for _, g := range st.kernel {
+			records = append(records, newRecord(st, g))
+		}
+		if st.lines[0].Source == job.SourceKernel {
+			continue
+		}
+		m := get(max(st.rank, -1))
+		if m.rank >= 0 {
+			m.host = cmp.Or(m.host, st.host)
+		}
+		m.streams = append(m.streams, st)
+	}
+	members := make([]*member, 0, len(byRank))
+	for _, m := range byRank {
+		members = append(members, m)
+	}
+	slices.SortFunc(members, func(a, b *member) int {
+		return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.rank, b.rank))
+	})
+	return members, records
+}
+
+// choose returns the first suspect that is no echo. One that says little
+// yields to an echo that was there clearly before it.
+func choose(all []*suspect) *suspect {
+	var root, echo *suspect
+	for _, s := range all {
+		into := &root
+		if s.rule.Cascade {
+			into = &echo
+		}
+		if *into == nil || before(s, *into) {
+			*into = s
+		}
+	}
+	switch {
+	case root == nil:
+		return echo
+	case echo != nil && root.rule.Generic && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
+		return echo
+	}
+	return root
+}
+
+// clearly is how much earlier one event must have been seen than another, on
+// different hosts, to have been earlier.
+const clearly = 2 * time.Second
+
+// adopt takes the rank from what a launcher reported, where the log of all
+// ranks holds the exception but not whose it is.
+func (s *suspect) adopt(members []*member) {
+	if s.rank >= 0 || s.rule.Cascade {
+		return
+	}
+	for _, m := range members {
+		for _, st := range m.streams {
+			for _, g := range st.signs {
+				if g.rule.Signature == s.rule.Signature {
+					if names := g.rule.groups(g.text); names["rank"] != "" {
+						s.rank, s.host = atoi(names["rank"]), cmp.Or(s.host, names["host"])
+						return
+					}
+				}
+				if g.report != nil && g.report.rank >= 0 && (s.rank < 0 || g.doubt == 0) {
+					s.rank, s.host = g.report.rank, cmp.Or(s.host, g.report.host)
+				}
+			}
+		}
+	}
+}
+
+// cause puts a suspect into words.
+func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
+	names := s.names
+	if s.sign != nil {
+		names["title"] = strings.TrimRight(short(s.sign.title, 300), ": ")
+	}
+	text := expand(s.rule.Text, names)
+	if text == "" {
+		text = names["title"]
+		if s.sign != nil && s.sign.where != "" {
+			text += " (" + short(s.sign.where, 100) + ")"
+		}
+	}
+	if s.record != nil {
+		text = short(expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
+	}
+	if s.rule.Signature == "exit-code" {
+		text += "; its output is in " + s.logs()
+	}
+	c := job.Cause{
+		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
+		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
+		Text:       s.who() + text + absent(s, e, all),
+		Hint:       expand(s.rule.Hint, short1(names)),
+		Retry:      s.rule.Category.Action(),
+		Artefact:   short(names["artefact"], 500),
+		Evidence:   s.evidence(),
+	}
+	if c.Artefact == "" && s.rule.Category == job.HostLost {
+		c.Artefact = s.host
+	}
+	return c
+}
+
+// short1 shortens names for use in a sentence.
+func short1(names map[string]string) map[string]string {
+	out := make(map[string]string, len(names))
+	for k, v := range names {
+		out[k] = short(v, 200)
+	}
+	return out
+}
+
+// who says whom the text is about.
+func (s *suspect) who() string {
+	switch {
+	case s.rank >= 0 && s.host != "":
+		return fmt.Sprintf("rank %d on %s: ", s.rank, s.host)
+	case s.rank >= 0:
+		return fmt.Sprintf("rank %d: ", s.rank)
+	case s.host != "":
+		return s.host + ": "
+	case s.stream != nil && s.stream.lines[0].File != "":
+		return path.Base(s.stream.lines[0].File) + ": "
+	}
+	return ""
+}
+
+// logs names the files of the rank's output.
+func (s *suspect) logs() string {
+	var files []string
+	if s.member != nil {
+		for _, st := range s.member.streams {
+			if f := st.lines[0].File; f != "" && !slices.Contains(files, f) {
+				files = append(files, f)
+			}
+		}
+	}
+	if len(files) == 0 {
+		return job.LogName(max(s.rank, 0), "err") + " and " + job.LogName(max(s.rank, 0), "out")
+	}
+	return strings.Join(files, " and ")
+}
+
+// absent names the ranks that did not wait, where the cause is that others
+// waited in vain.
+func absent(s *suspect, e job.Evidence, all []*suspect) string {
+	if s.rule.Category != job.CollectiveTimeout || e.Ranks < 2 {
+		return ""
+	}
+	waited := map[int]bool{}
+	for _, o := range all {
+		if o.rule.Category == job.CollectiveTimeout {
+			waited[o.rank] = true
+		}
+	}
+	var missing []string
+	for r := range e.Ranks {
+		if !waited[r] && len(missing) < 9 {
+			missing = append(missing, fmt.Sprint(r))
+		}
+	}
+	switch {
+	case len(missing) == 0 || len(missing) == 9:
+		return ""
+	case len(missing) == 1:
+		return "; rank " + missing[0] + " did not wait with the others"
+	}
+	return "; ranks " + strings.Join(missing, ", ") + " did not wait with the others"
+}
+
+// nothing is the Cause when there is no suspect.
+func nothing(e job.Evidence, live bool) job.Cause {
+	c := job.Cause{Rank: -1, Retry: job.RetryNever, Evidence: []job.Line{}}
+	good, stopped := 0, 0
+	for _, x := range e.Outcome.Exits {
+		if x.Good() {
+			good++
+		}
+		if x.Stopped {
+			stopped++
+		}
+	}
+	switch {
+	case live && good == len(e.Outcome.Exits):
+		c.Text = "every rank ended by itself with code 0"
+	case live && stopped > 0:
+		c.Text = "gangrun ended the gang; no rank had failed before"
+	default:
+		files := map[string]bool{}
+		for _, l := range e.Lines {
+			files[l.File] = true
+		}
+		c.Text = fmt.Sprintf("no known sign of a failure in the last %d lines of %d logs", len(e.Lines), len(files))
+		c.Hint = "look at the last lines of the rank that ended first; logs of every rank tell more than one"
+	}
+	return c
+}

@@ -1,0 +1,74 @@
+package diagnose
+
+import (
+	"cmp"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// How many lines of a block are evidence, and how many lines stand with a
+// sign of one line or with an end that has no sign.
+const (
+	headLines = 10
+	tailLines = 30
+	nearLines = 3
+	lastLines = 5
+)
+
+// evidence are the lines that prove a suspect; the decisive one is the last.
+func (s *suspect) evidence() []job.Line {
+	var lines []job.Line
+	switch {
+	case s.stream != nil && s.sign.at > s.sign.from:
+		lines = s.stream.lines[s.sign.from : s.sign.at+1]
+		if len(lines) > headLines+tailLines {
+			lines = append(lines[:headLines:headLines], lines[len(lines)-tailLines:]...)
+		}
+	case s.stream != nil:
+		lines = append(lastOf(s.stream.lines[:s.sign.at], nearLines), s.stream.lines[s.sign.at])
+	case s.exit != nil:
+		if st := s.words(); st != nil {
+			lines = lastOf(st.lines, lastLines)
+		}
+		lines = append(lines, job.Line{Source: job.SourceAgent, Host: s.host, Rank: s.rank, Time: s.exit.Time, Text: s.exit.String()})
+	}
+	if s.record != nil {
+		lines = append(lines[:len(lines):len(lines)], *s.record)
+	}
+	if lines == nil {
+		lines = []job.Line{}
+	}
+	return lines
+}
+
+// words is the stream with the rank's last words: its stderr, else its stdout.
+func (s *suspect) words() *stream {
+	var best *stream
+	rank := func(st *stream) int {
+		if st.lines[0].Source == job.SourceStderr {
+			return 0
+		}
+		return 1
+	}
+	if s.member == nil {
+		return nil
+	}
+	for _, st := range s.member.streams {
+		if best == nil || cmp.Less(rank(st), rank(best)) {
+			best = st
+		}
+	}
+	return best
+}
+
+// lastOf returns copies of the last n lines that are not blank.
+func lastOf(lines []job.Line, n int) []job.Line {
+	var out []job.Line
+	for i := len(lines) - 1; i >= 0 && len(out) < n; i-- {
+		if strings.TrimSpace(lines[i].Text) != "" {
+			out = append([]job.Line{lines[i]}, out...)
+		}
+	}
+	return out
+}

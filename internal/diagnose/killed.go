@@ -1,0 +1,41 @@
+package diagnose
+
+import "github.com/gangrun/gangrun/internal/job"
+
+var killed = []Rule{{
+	Category: job.Killed, Signature: "sigkill", Confidence: 0.9, Generic: true,
+	Meaning: "somebody killed the process, and no record says that memory was short",
+	Hint:    "look for who may kill: a person, a batch system's limits, a container's memory limit; where the kernel log cannot be read, memory may still be the reason",
+	Text:    "killed by ${signal}, which did not come from gangrun; no record of a memory shortage was found", Signals: []int{9},
+}, {
+	Category: job.Killed, Signature: "sigterm", Confidence: 0.9, Generic: true,
+	Meaning: "somebody asked the process to end; it was not gangrun",
+	Hint:    "look for who sends it: a batch system before it takes the host away, a person, a launcher inside the rank",
+	Text:    "ended by ${signal}, which did not come from gangrun", Signals: []int{15},
+}, {
+	Category: job.Killed, Signature: "sighup", Confidence: 0.9, Generic: true,
+	Meaning: "the terminal or session of the process ended",
+	Hint:    "start the run with --detach, or from a session that stays",
+	Text:    "ended by ${signal}: its terminal or session ended", Signals: []int{1},
+}, {
+	Category: job.Killed, Signature: "sigint", Confidence: 0.8, Cascade: true, Generic: true,
+	Meaning: "somebody interrupted the process",
+	Hint:    "an interrupt came from outside gangrun: a person or a launcher inside the rank",
+	Text:    "ended by ${signal}, which did not come from gangrun", Signals: []int{2},
+}, {
+	Category: job.Killed, Signature: "sigint", Confidence: 0.8, Cascade: true, Generic: true,
+	Hint:    "an interrupt came from outside gangrun: a person or a launcher inside the rank",
+	Classes: []string{"KeyboardInterrupt"},
+}, {
+	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Generic: true,
+	Meaning: "a process that the rank started, as a data worker, was killed",
+	Hint:    "mostly memory: use fewer workers or smaller batches; the kernel log tells who killed it",
+	Classes: []string{"*"},
+	Needles: []string{"is killed by signal: ", "exited unexpectedly", "terminated with signal sigkill"},
+	Match:   re(`worker \(pid (?P<pid>\d+)\) is killed by signal: (?:Killed|Terminated|Aborted)|\(pids?\(?s?\)? (?P<pid>\d+)[^)]*\) exited unexpectedly|terminated with signal SIGKILL`),
+}, {
+	Category: job.Killed, Signature: "signal", Confidence: 0.9, Generic: true,
+	Meaning: "a signal that is no fault by itself ended the process (SIGUSR1, SIGUSR2, SIGALRM, ...)",
+	Hint:    "the program does not handle a signal that it or its batch system sends",
+	Text:    "ended by ${signal}, which it does not handle", Signals: []int{10, 12, 14, 16, 23, 26, 27, 29, 30},
+}}

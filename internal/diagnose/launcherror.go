@@ -1,0 +1,64 @@
+package diagnose
+
+import "github.com/gangrun/gangrun/internal/job"
+
+var launchError = []Rule{{
+	Category: job.LaunchError, Signature: "program-missing", Confidence: 1,
+	Meaning: "the program to start does not exist, or its interpreter",
+	Hint:    "check the first word of the job's command on that host, and its PATH there; a script's #! line must name an existing interpreter",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"no such file or directory", "not found in $path", "executable file not found", "not found"},
+	Find:    re(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
+}, {
+	Category: job.LaunchError, Signature: "exec-format", Confidence: 1,
+	Meaning: "the kernel cannot execute the file: another machine's program, or a script without a #! line",
+	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"exec format error"},
+	Find:    re(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
+}, {
+	Category: job.LaunchError, Signature: "exec-format", Confidence: 0.9,
+	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
+	Needles: []string{"exec format error", "cannot execute binary file"},
+	Find:    re(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error)`),
+}, {
+	Category: job.LaunchError, Signature: "workdir", Confidence: 1,
+	Meaning: "the job's working directory cannot be entered on the host",
+	Hint:    "create the directory on every host, or share it between them",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"chdir", "working directory"},
+	Find:    re(`(?P<artefact>/[^\s":]+)`),
+}, {
+	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
+	Meaning: "the rank could not be started for another reason",
+	Hint:    "the reason is the host's own word; gangrun preflight checks what a host lacks",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+}, {
+	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.95,
+	Meaning: "a program that the job's script calls is not installed",
+	Hint:    "install ${artefact|it} on every host, or set PATH: ranks do not read .bashrc",
+	Needles: []string{": command not found", ": not found"},
+	Match:   re(`: (?P<artefact>[^\s:]+): command not found|^\S+: \d+: (?P<artefact>[^\s:]+): not found`),
+	Unless:  re(`(?:orted|prted): command not found`),
+}, {
+	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.8,
+	Hint: "install what the job's script calls on every host, or set PATH: ranks do not read .bashrc",
+	Text: "ended with code 127, as a shell does when a command does not exist", Codes: []int{127},
+}, {
+	Category: job.LaunchError, Signature: "mpirun-launch", Confidence: 0.9,
+	Meaning: "mpirun or srun could not start the program",
+	Hint:    "check the program's path on every host of the job",
+	Needles: []string{"unable to launch the specified application", "execvp error on file", "launch failed", "could not access or execute an executable", "execve(): "},
+	Match:   re(`execvp error on file (?P<artefact>\S+)|execve\(\): (?P<artefact>[^:]+)|unable to launch|launch failed|could not access`),
+}, {
+	Category: job.LaunchError, Signature: "mpirun-slots", Confidence: 0.95,
+	Meaning: "mpirun has fewer slots than ranks",
+	Hint:    "give it hosts with more slots, or fewer ranks; gangrun itself oversubscribes where the slots are not stated",
+	Needles: []string{"not enough slots available"},
+}, {
+	Category: job.LaunchError, Signature: "container", Confidence: 0.9,
+	Meaning: "the container could not be created or its image not be had",
+	Hint:    "check the image's name and that every host can pull it or has it",
+	Needles: []string{"oci runtime create failed", "failed to pull image", "manifest unknown", "unable to find image '", "error response from daemon", "fatal:   could not open image"},
+	Find:    re(`image '(?P<artefact>[^']+)'`),
+}}

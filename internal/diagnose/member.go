@@ -1,0 +1,304 @@
+package diagnose
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// A sign counts as what a stream ended with when at most this many ordinary
+// lines follow it; a weak one must be nearer.
+const (
+	trail     = 50
+	weakTrail = 25
+)
+
+// together is the time within which two signs of a rank belong to one death.
+const together = time.Minute
+
+// member is one rank with all that is known of it; or what belongs to no rank.
+type member struct {
+	rank    int
+	host    string
+	exit    *job.Exit // nil when not known
+	order   int       // in which its end was seen
+	streams []*stream
+}
+
+// suspect is what may be the cause of the attempt's failure.
+type suspect struct {
+	rule       *Rule
+	sign       *sign
+	stream     *stream // nil when the end of the rank is the only sign
+	rank       int
+	host       string
+	pid        int
+	signal     int
+	time       time.Time
+	order      int
+	names      map[string]string // groups of the rule's match
+	confidence float64
+	exit       *job.Exit
+	member     *member
+	record     *job.Line // a host's record that explains it
+}
+
+// suspects returns what the member's own signs say: none when it ended well.
+// A rank whose end is not known must have a strong sign, unless nothing is
+// known of any rank's end.
+func (m *member) suspects(live bool) []*suspect {
+	if m.exit != nil && m.exit.Good() {
+		return nil
+	}
+	strong, weak, old := m.best()
+	if m.exit == nil {
+		for _, s := range []*suspect{strong, weak, old} {
+			if s == old && s != nil {
+				s.confidence /= 2
+			}
+			if s != nil {
+				return []*suspect{s}
+			}
+			if live {
+				break
+			}
+		}
+		return nil
+	}
+	if m.exit.Stopped {
+		if strong != nil && strong.rule.Category != job.Killed {
+			return []*suspect{strong}
+		}
+		return nil
+	}
+	end := m.end()
+	switch {
+	case m.exit.Status == job.Lost || m.exit.Status == job.Unstarted:
+		return []*suspect{end}
+	case strong != nil && !(strong.rule.Cascade && crash(end.rule)):
+		return []*suspect{strong}
+	case weak != nil && end.rule.Category == job.Unknown:
+		return []*suspect{weak}
+	}
+	return []*suspect{end}
+}
+
+// crash reports whether a rule is about an end that no peer can cause.
+func crash(r *Rule) bool {
+	return len(r.Signals) > 0 && !r.Generic && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
+}
+
+// best chooses among the signs of a member: the sign it died of, else a weak
+// one near the end, else one that was followed by ordinary output, which it
+// seems to have survived.
+func (m *member) best() (strong, weak, old *suspect) {
+	for _, st := range m.streams {
+		s, w, o := m.ofStream(st)
+		strong, weak, old = better(strong, s), better(weak, w), better(old, o)
+	}
+	return strong, weak, old
+}
+
+func better(a, b *suspect) *suspect {
+	if a == nil || b != nil && b.merit() < a.merit() || b != nil && b.merit() == a.merit() && before(b, a) {
+		if b == nil {
+			return a
+		}
+		return b
+	}
+	return a
+}
+
+// merit orders the signs of one rank: lower is better.
+func (s *suspect) merit() int {
+	n := 0
+	if s.rule.Cascade {
+		n += 4
+	}
+	if s.rule.Generic {
+		n += 2
+	}
+	if !python(s.sign) {
+		n++
+	}
+	if s.sign.report != nil && s.rule.Generic && s.rule.Category != job.Killed {
+		n += 6 // it says how the process ended, nothing of why
+	}
+	return n
+}
+
+func python(g *sign) bool { return g != nil && g.class != "" && g.context != "" }
+
+// ofStream chooses among the signs of one stream.
+func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
+	end := len(st.text)
+	for i := len(st.signs) - 1; i >= 0; i-- {
+		g := st.signs[i]
+		s := m.suspect(st, g)
+		if g.weak {
+			if st.plain[len(st.text)]-st.plain[g.to] <= weakTrail && m.quietAfter(st, g, weakTrail) {
+				weak = better(weak, s)
+			}
+			continue
+		}
+		near := end >= 0 && st.plain[end]-st.plain[g.to] <= trail
+		if end < len(st.text) {
+			near = near && !apart(st.time(g.at), st.time(end))
+		} else {
+			near = near && m.quietAfter(st, g, trail)
+		}
+		switch {
+		case near:
+			end = g.from
+			// Of several exceptions the last, of other signs the first.
+			if strong == nil || s.merit() < strong.merit() || s.merit() == strong.merit() && !python(g) {
+				strong = s
+			}
+		default:
+			end = -1
+			if old == nil {
+				old = s
+			}
+		}
+	}
+	return strong, weak, old
+}
+
+func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
+
+// quietAfter reports whether the member's other streams fell silent about when
+// the sign appeared.
+func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
+	seen := st.time(g.at)
+	if seen.IsZero() {
+		return true
+	}
+	later := 0
+	for _, other := range m.streams {
+		if other == st {
+			continue
+		}
+		for i := len(other.lines) - 1; i >= 0 && later <= limit; i-- {
+			if t := other.lines[i].Time; t.IsZero() || !t.After(seen.Add(time.Second)) {
+				break
+			}
+			if other.plain[i+1] > other.plain[i] {
+				later++
+			}
+		}
+	}
+	return later <= limit
+}
+
+func (m *member) suspect(st *stream, g *sign) *suspect {
+	s := &suspect{rule: g.rule, sign: g, stream: st, rank: m.rank, host: cmp.Or(m.host, st.host), time: st.time(g.from), order: m.order,
+		names: g.rule.groups(g.text), confidence: g.rule.Confidence - g.doubt, exit: m.exit, member: m}
+	if s.time.IsZero() && m.exit != nil || g.weak && m.exit != nil {
+		s.time = m.exit.Time
+	}
+	s.pid = atoi(s.names["pid"])
+	if r := g.report; r != nil {
+		s.signal = r.signal
+		s.pid = r.pid
+		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(r.signal), r.signal)
+		s.names["code"] = fmt.Sprint(r.code)
+		s.names["core"] = dumped(r.core)
+		if m.rank < 0 && r.rank >= 0 {
+			s.rank = r.rank
+		}
+		if m.rank < 0 && r.host != "" {
+			s.host = r.host
+		}
+	}
+	if m.rank < 0 {
+		if r, ok := s.names["rank"]; ok {
+			s.rank = atoi(r)
+		}
+		if h, ok := s.names["host"]; ok {
+			s.host = h
+		}
+	}
+	if m.rank >= 0 && g.rule.Signature == "monitored-barrier" { // it names another rank
+		s.rank, s.host = atoi(s.names["rank"]), ""
+	}
+	return s
+}
+
+func dumped(core bool) string {
+	if core {
+		return " and left a core"
+	}
+	return ""
+}
+
+// end is what the rank's exit says by itself.
+func (m *member) end() *suspect {
+	e := m.exit
+	s := &suspect{rank: m.rank, host: m.host, pid: e.PID, time: e.Time, order: m.order, exit: e, member: m, names: map[string]string{}}
+	s.signal = e.Signal
+	switch e.Status {
+	case job.Lost, job.Unstarted:
+		s.sign = &sign{text: e.Text, title: cmp.Or(e.Text, "no reason was given")}
+		for _, r := range rules {
+			if slices.Contains(r.Statuses, e.Status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(strings.ToLower(e.Text), n) })) {
+				s.rule = r
+				break
+			}
+		}
+		s.names = s.rule.groups(e.Text)
+	case job.Signalled:
+		s.rule = endRule(e.Signal, 0)
+		s.names["signal"] = fmt.Sprintf("%s (signal %d)", job.SignalName(e.Signal), e.Signal)
+	default:
+		s.rule = endRule(0, e.Code)
+		if n := e.Code - 128; n > 0 {
+			if r := endRule(n, 0); r.Signature != "signal" {
+				s.rule, s.signal = r, n
+				s.names["signal"] = fmt.Sprintf("%s (code %d is 128 + %d)", job.SignalName(n), e.Code, n)
+				s.confidence = -0.1
+			}
+		}
+	}
+	s.names["code"] = fmt.Sprint(e.Code)
+	s.names["core"] = dumped(e.Core)
+	s.confidence += s.rule.Confidence
+	return s
+}
+
+// endRule returns the rule for a process that ended by a signal, or with a
+// code when signal is 0.
+func endRule(signal, code int) *Rule {
+	for _, r := range rules {
+		if signal > 0 && slices.Contains(r.Signals, signal) || signal == 0 && slices.Contains(r.Codes, code) {
+			return r
+		}
+	}
+	if signal > 0 {
+		return named("signal")
+	}
+	return named("exit-code")
+}
+
+// named returns the first rule with a signature.
+func named(signature string) *Rule {
+	i := slices.IndexFunc(rules, func(r *Rule) bool { return r.Signature == signature })
+	return rules[i]
+}
+
+// before reports whether a was seen before b, as far as that is known.
+func before(a, b *suspect) bool {
+	if !a.time.IsZero() && !b.time.IsZero() && !a.time.Equal(b.time) {
+		return a.time.Before(b.time)
+	}
+	if a.stream != nil && b.stream != nil {
+		x, y := a.stream.lines[a.sign.from], b.stream.lines[b.sign.from]
+		if x.File != "" && x.File == y.File && x.Line != y.Line {
+			return x.Line < y.Line
+		}
+	}
+	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.rule.Signature, b.rule.Signature)) < 0
+}

@@ -1,0 +1,47 @@
+package diagnose
+
+import "github.com/gangrun/gangrun/internal/job"
+
+const mpiHint = "look at the MPI call named and its arguments: counts, tags, ranks, buffers, and whether every rank makes it"
+
+var mpiError = []Rule{{
+	Category: job.MPIError, Signature: "mpi-truncate", Confidence: 0.95,
+	Meaning: "a message is longer than the buffer that waits for it",
+	Hint:    "sender and receiver must agree on count and type: " + mpiHint,
+	Needles: []string{"mpi_err_truncate", "message truncated"},
+}, {
+	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Cascade: true,
+	Meaning: "MPI lost the connection to another rank: mostly the echo of that rank's failure",
+	Hint:    peerHint,
+	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll"},
+	Match:   re(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed`),
+}, {
+	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Generic: true,
+	Meaning: "an MPI call failed, and the error handler ended the program",
+	Hint:    mpiHint,
+	Needles: []string{"fatal error in ", "an error occurred in mpi_"},
+	Match:   re(`[Ff]atal error in (?:internal_|P?MPI_)?(?P<artefact>\w+)|An error occurred in (?P<artefact>MPI_\w+)`),
+	Unless:  re(`(?i)MPIR?_?Init|internal_Init|MPI_Init`),
+}, {
+	Category: job.MPIError, Signature: "mpi-errors-are-fatal", Confidence: 0.85, Generic: true,
+	Meaning: "an MPI call failed with an error code",
+	Hint:    mpiHint,
+	Needles: []string{"*** mpi_err_", "mpi_errors_are_fatal"},
+	Match:   re(`\*\*\* (?P<artefact>MPI_ERR_\w+)|MPI_ERRORS_ARE_FATAL`),
+}, {
+	Category: job.MPIError, Signature: "mpi-abort", Confidence: 0.8, Generic: true,
+	Meaning: "the program called MPI_Abort",
+	Hint:    "the program ended itself on purpose: its own message, just before, tells why",
+	Needles: []string{"application called mpi_abort", "mpi_abort was invoked on rank", "mpi_abort was called"},
+	Match:   re(`MPI_ABORT was invoked on rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (?P<rank>\d+)|MPI_ABORT was called by rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort`),
+}, {
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9,
+	Meaning: "a rank ended without MPI_Finalize",
+	Hint:    "call MPI_Finalize on every way out of the program",
+	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize", "without mpi_finalize"},
+}, {
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95,
+	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
+	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
+	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
+}}

@@ -1,0 +1,42 @@
+package diagnose
+
+import "github.com/gangrun/gangrun/internal/job"
+
+const outputHint = "create the directory of ${artefact|the output} beforehand on every host that writes, or correct the output path"
+
+var outputError = []Rule{{
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
+	Meaning: "the directory in which the job wants to write does not exist",
+	Hint:    outputHint,
+	Classes: []string{"FileNotFoundError", "OSError", "NotADirectoryError"},
+	Match:   re(`directory: ['"](?P<artefact>[^'"]+)['"]|non-existent directory: '(?P<artefact>[^']+)'`),
+	Context: re(`(?:open|fopen|File|ZipFile|TarFile)\(.*,\s*(?:mode\s*=\s*)?["'][rbt]*[wxa]|\b(?:save|savez|savetxt|to_csv|to_json|to_parquet|to_pickle|savefig|write_text|write_bytes|mkdir|makedirs|save_file|save_pretrained)\(`),
+}, {
+	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.95,
+	Hint:    outputHint,
+	Classes: []string{"*"},
+	Needles: []string{"parent directory ", "cannot save file into a non-existent directory"},
+	Match:   re(`Parent directory (?P<artefact>\S+) does not exist|non-existent directory: '(?P<artefact>[^']+)'`),
+}, {
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.9,
+	Meaning: "a file or directory that the job wants to create is there already",
+	Hint:    "choose another output path, or allow the program to go on in it (exist_ok=True, --overwrite)",
+	Classes: []string{"FileExistsError"},
+	Find:    re(`exists: '(?P<artefact>[^']+)'`),
+}, {
+	Category: job.OutputError, Signature: "read-only", Confidence: 0.95,
+	Meaning: "the file system that the job writes to is mounted read-only",
+	Hint:    "write elsewhere; a disk that turned read-only by itself has failed: see the host's kernel log",
+	Needles: []string{"read-only file system"},
+	Find:    re(`file system: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: Read-only`),
+}, {
+	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.9,
+	Meaning: "a file grew beyond the limit on its size",
+	Hint:    "raise the limit (ulimit -f) or write smaller files",
+	Needles: []string{"file too large", "file size limit exceeded"},
+	Match:   re(`File too large|File size limit exceeded`),
+}, {
+	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.95,
+	Hint: "raise the limit (ulimit -f) or write smaller files",
+	Text: "ended by ${signal}: a file grew beyond the limit on its size", Signals: []int{25},
+}}

@@ -1,0 +1,110 @@
+package diagnose
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var (
+	rankName = re(`(?:^|[/._-])rank[-._]?(\d+)(?:$|[/._-])`)
+	torchDir = re(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log)$`)
+)
+
+// fromName tells the rank, -1 when unknown, and the stream from a log's name.
+func fromName(name string) (int, job.Source) {
+	name = filepath.ToSlash(name)
+	source := job.SourceStdout
+	for _, end := range [...]string{".err", ".stderr", "/stderr", "/stderr.log", "-stderr.log", ".err.log"} {
+		if strings.HasSuffix(name, end) {
+			source = job.SourceStderr
+		}
+	}
+	tail := name
+	if parts := strings.Split(name, "/"); len(parts) > 2 {
+		tail = strings.Join(parts[len(parts)-2:], "/")
+	}
+	for _, m := range [][]string{rankName.FindStringSubmatch(tail), torchDir.FindStringSubmatch(name)} {
+		if m != nil && len(m[1]) < 8 {
+			return atoi(m[1]), source
+		}
+	}
+	return -1, source
+}
+
+// tag is a way in which launchers mark the lines of a rank.
+type tag struct {
+	line *regexp.Regexp // groups rank, and host and stream where it has them
+	// sure says that one line is proof enough; otherwise nearly all of a log
+	// must be marked so.
+	sure bool
+}
+
+var tags = []tag{
+	{re(`^\[\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`), true}, // mpirun
+	{re(`^\[rank(?P<rank>\d+)\]: ?`), true},                          // torch
+	{re(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
+	{re(`^\[(?P<rank>\d+)\] ?`), false},                              // hydra, Intel MPI
+	{re(`^ *(?P<rank>\d+): ?`), false},                               // srun
+}
+
+// launchers begin lines of their own among those of the ranks.
+var launchers = re(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+
+// unprefix takes the tags off the lines and the ranks from the tags.
+func unprefix(lines []job.Line) {
+	for _, t := range tags {
+		if !t.sure && !t.holds(lines) {
+			continue
+		}
+		done := false
+		for i := range lines {
+			done = t.strip(&lines[i]) || done
+		}
+		if done {
+			return
+		}
+	}
+}
+
+// holds reports whether nearly all lines are marked so, and with numbers that
+// come back, as those of ranks do and those of lists do not.
+func (t tag) holds(lines []job.Line) bool {
+	marked, others, again := 0, 0, false
+	seen := map[string]bool{}
+	at := t.line.SubexpIndex("rank")
+	for _, l := range lines {
+		switch m := t.line.FindStringSubmatch(l.Text); {
+		case m != nil:
+			marked++
+			again = again || seen[m[at]]
+			seen[m[at]] = true
+		case strings.TrimSpace(l.Text) != "" && !launchers.MatchString(l.Text):
+			others++
+		}
+	}
+	return marked >= 3 && again && others*10 <= marked
+}
+
+// strip takes the tag off one line.
+func (t tag) strip(l *job.Line) bool {
+	m := t.line.FindStringSubmatch(l.Text)
+	if m == nil || len(m[t.line.SubexpIndex("rank")]) > 7 {
+		return false
+	}
+	l.Text = l.Text[len(m[0]):]
+	for i, name := range t.line.SubexpNames() {
+		switch {
+		case m[i] == "":
+		case name == "rank":
+			l.Rank = atoi(m[i])
+		case name == "host":
+			l.Host = m[i]
+		case name == "stream" && m[i] != "stdout":
+			l.Source = job.SourceStderr
+		}
+	}
+	return true
+}

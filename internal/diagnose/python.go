@@ -1,0 +1,361 @@
+package diagnose
+
+import (
+	"fmt"
+	"path"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// exception is one traceback, or the message of one.
+type exception struct {
+	class   string // with its module
+	message string // first line
+	text    string // class and whole message
+	frames  []frame
+	from    int // its first line
+	at      int // the line of its class
+	to      int
+	linked  bool // belongs to the exception before it
+	ignored bool // Python itself says that it does not matter
+	bare    bool // without a traceback
+}
+
+type frame struct {
+	file, function, source string
+	line                   int
+}
+
+const header = "Traceback (most recent call last):"
+
+var (
+	frameLine  = re(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
+	classLine  = re(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
+	errorClass = re(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
+	groupLine  = re(`^\s*(?:\| ?|\+ |\+-)`)
+	libraries  = re(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__`)
+	// more is a line at the margin that still belongs to the message above it.
+	more = re(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+Error|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+)
+
+// wrappers are exceptions that only carry another one.
+var wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
+	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
+	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
+
+// exceptions finds the uncaught Python exceptions of a text: one sign for
+// each chain. Lines that belong to any are marked as covered.
+func exceptions(text []string, covered []bool) []*sign {
+	all := tracebacks(text)
+	var signs []*sign
+	for i := 0; i < len(all); {
+		j := i + 1
+		for j < len(all) && all[j].linked {
+			j++
+		}
+		chain := all[i:j]
+		for k := chain[0].from; k < chain[len(chain)-1].to; k++ {
+			covered[k] = true
+		}
+		if !chain[0].ignored {
+			signs = append(signs, judge(chain))
+		}
+		i = j
+	}
+	return signs
+}
+
+// judge makes one sign of a chain of exceptions: the last one is what the
+// program died of, unless it only carries or hides another.
+func judge(chain []exception) *sign {
+	last := len(chain) - 1
+	use := last
+	for use > 0 && wrappers[base(chain[use].class)] {
+		use--
+	}
+	if wrappers[base(chain[use].class)] {
+		use = last
+	}
+	g := chain[use].sign()
+	for i := use - 1; i >= 0; i-- {
+		// Carried over from another process, an exception has two places: the
+		// first is where it happened.
+		if e := &chain[i]; g.where == "" || base(e.class) == g.class && e.message == chain[use].message && len(e.frames) > 0 {
+			g.where = e.sign().where
+		}
+	}
+	g.rule = match(g)
+	if g.rule != nil && g.rule.Generic && !g.rule.Cascade {
+		for i := use - 1; i >= 0; i-- {
+			h := chain[i].sign()
+			if h.rule = match(h); h.rule == nil || h.rule.Generic || wrappers[base(chain[i].class)] {
+				continue
+			}
+			h.title, h.where = g.title+", after "+h.title, g.where
+			h.at, h.doubt = g.at, 0.1
+			g = h
+			break
+		}
+	}
+	g.from, g.to = chain[0].from, chain[last].to
+	return g
+}
+
+func base(class string) string { return class[strings.LastIndexByte(class, '.')+1:] }
+
+func (e *exception) sign() *sign {
+	g := &sign{class: base(e.class), text: e.text, from: e.from, at: e.at, to: e.to, weak: e.bare}
+	if g.class == "error" { // zlib.error, struct.error
+		g.class = e.class
+	}
+	g.title = g.class
+	if e.message != "" {
+		g.title += ": " + e.message
+	}
+	var context []string
+	for _, f := range e.frames {
+		context = append(context, f.function+": "+f.source)
+	}
+	g.context = strings.Join(context, "\n")
+	g.where = e.where()
+	if e.bare {
+		g.doubt = 0.2
+	}
+	return g
+}
+
+// where names the innermost frame that is in the job's own code, or else the
+// innermost.
+func (e *exception) where() string {
+	if len(e.frames) == 0 {
+		return ""
+	}
+	f := e.frames[len(e.frames)-1]
+	for i := len(e.frames) - 1; i >= 0; i-- {
+		if !libraries.MatchString(e.frames[i].file) {
+			f = e.frames[i]
+			break
+		}
+	}
+	where := fmt.Sprintf("%s line %d", path.Base(f.file), f.line)
+	if f.function != "" && f.function != "<module>" {
+		where += " in " + f.function
+	}
+	return where
+}
+
+// tracebacks finds every exception of a text in order.
+func tracebacks(text []string) []exception {
+	var all []exception
+	end := 0 // line after the last exception
+	note := func(e exception) {
+		e.linked = len(all) > 0 && !e.bare && linked(text, end, e.from)
+		all = append(all, e)
+		end = e.to
+	}
+	for i := 0; i < len(text); {
+		switch t := text[i]; {
+		case strings.HasSuffix(t, header) && strings.Contains(t, "+ Exception Group"):
+			group := grouped(text, i)
+			for _, e := range group {
+				note(e)
+				all[len(all)-1].linked = all[len(all)-1].linked || e.from > i
+			}
+			if len(group) == 0 {
+				i++
+				continue
+			}
+			i = end
+		case strings.HasSuffix(t, header):
+			e, next, ok := traced(text, i)
+			if ok {
+				e.ignored = i > 0 && harmless(text[i-1])
+				note(e)
+			}
+			i = next
+		case errorLine(t):
+			e := headless(text, i)
+			note(e)
+			i = e.to
+		default:
+			i++
+		}
+	}
+	return all
+}
+
+// errorLine reports whether a line at the margin looks like the message of an
+// exception, though no traceback stands above it.
+func errorLine(t string) bool {
+	if len(t) < 6 || t[0] == ' ' || t[0] >= 'a' && t[0] <= 'z' && !strings.Contains(t, ".") || strings.IndexByte(t, ' ') == 0 {
+		return false
+	}
+	word, _, _ := strings.Cut(t, " ")
+	return (strings.Contains(word, "Error") || strings.Contains(word, "Exception") || strings.Contains(word, "Interrupt")) && errorClass.MatchString(t)
+}
+
+func harmless(before string) bool {
+	return strings.HasPrefix(before, "Exception ignored in") || strings.HasPrefix(before, "--- Logging error") || strings.HasPrefix(before, "Error in atexit") ||
+		strings.HasPrefix(before, "Error in sys.excepthook")
+}
+
+// traced reads the traceback whose header is line i. Lines of other processes
+// may stand between its own. The index returned is where to go on.
+func traced(text []string, i int) (exception, int, bool) {
+	e := exception{from: i}
+	strangers := 0
+	for j := i + 1; j < len(text); j++ {
+		t := text[j]
+		switch {
+		case t == "" || t[0] == ' ' || t[0] == '\t':
+			e.indented(t)
+		case strings.HasSuffix(t, header):
+			return e, j, false
+		case e.named(t):
+			e.at = j
+			e.rest(text, j)
+			return e, e.to, true
+		default:
+			if strangers++; strangers > 30 {
+				return e, i + 1, false
+			}
+		}
+	}
+	return e, i + 1, false
+}
+
+// indented reads a line of a traceback's body: a frame, its source, its marks.
+func (e *exception) indented(t string) {
+	if m := frameLine.FindStringSubmatch(t); m != nil {
+		e.frames = append(e.frames, frame{file: m[1], line: atoi(m[2]), function: m[3]})
+		return
+	}
+	if n := len(e.frames); n > 0 && e.frames[n-1].source == "" {
+		e.frames[n-1].source = strings.TrimSpace(t)
+	}
+}
+
+// named reads "module.Class: message" and reports whether the line is that.
+func (e *exception) named(t string) bool {
+	m := classLine.FindStringSubmatch(t)
+	if m == nil {
+		return false
+	}
+	last := base(m[1])
+	if last == m[1] && (last[0] >= 'a' && last[0] <= 'z' || strings.ToUpper(last) == last && last != "KeyboardInterrupt") {
+		return false // "step: 3", "INFO: hello"
+	}
+	e.class, e.message, e.text = m[1], m[3], t
+	return true
+}
+
+// rest takes the further lines of a message.
+func (e *exception) rest(text []string, at int) {
+	e.to = at + 1
+	for j := at + 1; j < len(text) && j <= at+12; j++ {
+		t := text[j]
+		switch {
+		case t == "":
+			if e.message != "" || j > at+1 {
+				return
+			}
+			continue
+		case strings.HasSuffix(t, header) || frameLine.MatchString(t):
+			return
+		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t):
+			if e.message == "" || strings.HasSuffix(e.message, ":") {
+				e.message = strings.TrimSpace(e.message + " " + strings.TrimSpace(t))
+			}
+			e.text += "\n" + t
+			e.to = j + 1
+		default:
+			return
+		}
+	}
+}
+
+// headless reads an exception without the header of a traceback: a syntax
+// error, a boxed traceback, a message that the program printed itself.
+func headless(text []string, i int) exception {
+	e := exception{from: i, at: i, bare: true}
+	e.named(text[i])
+	e.rest(text, i)
+	for j := i - 1; j >= 0 && j >= i-60; j-- {
+		t := text[j]
+		if strings.HasPrefix(t, "╰") || strings.HasPrefix(t, "│") || strings.HasPrefix(t, "╭") {
+			e.from, e.bare = j, false
+			if strings.HasPrefix(t, "╭") {
+				break
+			}
+			continue
+		}
+		if t == "" || t[0] != ' ' {
+			break
+		}
+		if frameLine.MatchString(t) {
+			e.from, e.bare = j, false
+		}
+	}
+	for _, t := range text[e.from:i] {
+		e.indented(t)
+	}
+	return e
+}
+
+// grouped reads an exception group, whose lines stand in a frame of their own.
+func grouped(text []string, i int) []exception {
+	end := i
+	for end < len(text) && groupLine.MatchString(text[end]) {
+		end++
+	}
+	inner := make([]string, 0, end-i)
+	for _, t := range text[i:end] {
+		t = strings.TrimLeft(t, " ")
+		switch {
+		case strings.HasPrefix(t, "| "):
+			t = t[2:]
+		case strings.HasPrefix(t, "+ Exception Group "):
+			t = t[len("+ Exception Group "):]
+		default:
+			t = ""
+		}
+		inner = append(inner, t)
+	}
+	all := tracebacks(inner)
+	if len(all) > 1 && wrappers[base(all[0].class)] {
+		all = all[:2] // the group and the first of what it holds
+	}
+	for j := range all {
+		all[j].from, all[j].at, all[j].to, all[j].bare = all[j].from+i, all[j].at+i, all[j].to+i, false
+	}
+	if len(all) > 0 {
+		all[len(all)-1].to = end
+	}
+	return all
+}
+
+var links = []*regexp.Regexp{
+	re(`^During handling of the above exception, another exception occurred:$`),
+	re(`^The above exception was the direct cause of the following exception:$`),
+	re(`^-- Process \d+ terminated with the following error:$`),
+}
+
+// linked reports whether the exception at line to continues the one that
+// ended at line from.
+func linked(text []string, from, to int) bool {
+	if strings.HasPrefix(text[to], "Original ") {
+		return to-from <= 2
+	}
+	found := false
+	for _, t := range text[from:to] {
+		switch {
+		case t == "" || t == `"""`:
+		case slices.ContainsFunc(links, func(l *regexp.Regexp) bool { return l.MatchString(t) }):
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}

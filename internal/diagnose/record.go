@@ -1,0 +1,93 @@
+package diagnose
+
+import (
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// A host's record counts for a rank's end from windowBefore before it to
+// windowAfter after it.
+const (
+	windowBefore = 10 * time.Minute
+	windowAfter  = 5 * time.Minute
+)
+
+// record is a sign in what a host's kernel, or gangrun's agent there, noted.
+type record struct {
+	rule  *Rule
+	sign  *sign
+	line  job.Line
+	pid   int
+	names map[string]string
+}
+
+func newRecord(st *stream, g *sign) record {
+	r := record{rule: g.rule, sign: g, line: st.lines[g.at], names: g.rule.groups(g.text)}
+	r.pid = atoi(r.names["pid"])
+	return r
+}
+
+// explain gives suspects the cause that a host's record proves: an
+// out-of-memory kill to a process that was killed, a GPU's fault to a rank
+// whose own signs do not name a fault of the program.
+func explain(all []*suspect, records []record, members []*member) {
+	for _, s := range all {
+		for _, r := range records {
+			confidence := r.proves(s, members)
+			if confidence == 0 || s.record != nil && confidence <= s.confidence {
+				continue
+			}
+			s.rule, s.record, s.confidence = r.rule, &r.line, confidence
+			s.names = map[string]string{"artefact": r.names["artefact"]}
+		}
+	}
+}
+
+// proves returns how sure it is that a record explains a suspect: 0 for not
+// at all.
+func (r record) proves(s *suspect, members []*member) float64 {
+	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
+		return 0
+	}
+	if r.rule.Category == job.CPUOOM {
+		if s.signal != 9 && s.rule.Signature != "worker-killed" && !(s.record != nil && s.rule.Category == job.CPUOOM) {
+			return 0
+		}
+	} else if s.rule.Category.Fault() == job.FaultUser && !s.rule.Generic {
+		return 0
+	}
+	if r.pid == 0 {
+		return r.rule.Confidence
+	}
+	if r.pid == s.pid || s.exit != nil && r.pid == s.exit.PID {
+		return r.rule.Confidence
+	}
+	for _, m := range members {
+		if m.exit != nil && m.exit.PID == r.pid && (r.line.Host == "" || m.host == r.line.Host) {
+			return 0 // it is about that one
+		}
+	}
+	return r.rule.Confidence - 0.2 // a child of the rank, or seen from inside a container
+}
+
+func (r record) near(end time.Time) bool {
+	if r.line.Time.IsZero() || end.IsZero() {
+		return true
+	}
+	d := end.Sub(r.line.Time)
+	return d <= windowBefore && d >= -windowAfter
+}
+
+// unexplained makes suspects of records alone.
+func unexplained(records []record) []*suspect {
+	var all []*suspect
+	for _, r := range records {
+		if r.rule.Confidence < 0.9 {
+			continue
+		}
+		line := r.line
+		all = append(all, &suspect{rule: r.rule, rank: -1, host: line.Host, time: line.Time, names: r.names, confidence: r.rule.Confidence - 0.2, record: &line})
+	}
+	return all
+}
