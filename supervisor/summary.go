@@ -73,7 +73,11 @@ func summarizePreflight(line liner, r Report) {
 		if f.Host != "" {
 			where = " on " + f.Host
 		}
-		line("preflight", "%s: %s%s: %s", f.Severity, f.Check, where, f.Text)
+		text := f.Text
+		if f.Cause != nil && f.Cause.Category != "" {
+			text = string(f.Cause.Category) + ": " + text
+		}
+		line("preflight", "%s: %s%s: %s", f.Severity, f.Check, where, text)
 		if f.Hint != "" {
 			line("", "hint: %s", f.Hint)
 		}
