@@ -25,6 +25,7 @@ type progress struct {
 	partial  []byte // the line that has not ended
 	latest   job.Progress
 	pending  bool // latest has not been reported
+	finer    bool // steps have been seen: lines that count epochs say less
 	reported int
 	last     time.Time
 }
@@ -57,9 +58,10 @@ func (p *progress) scan(piece []byte) {
 
 func (p *progress) line(line []byte) {
 	found, ok := curve.Parse(line)
-	if !ok {
+	if !ok || found.ByEpoch && p.finer {
 		return
 	}
+	p.finer = p.finer || !found.ByEpoch
 	p.latest, p.pending = found, true
 	if now := time.Now(); p.reported < p.steps || now.Sub(p.last) >= progressEvery {
 		p.report(now)

@@ -21,7 +21,8 @@ const longest = 4 << 10
 // Step is the first of these that the line names: a step or iteration, the
 // count of a bar or of "[12/500]", a batch, an epoch. So a trainer that counts
 // steps within an epoch, or prints epochs alone, is reported as it counts; a
-// part of an epoch is rounded down. Total is the total of that same count.
+// part of an epoch is rounded down (ByEpoch tells). Total is the total of that
+// same count.
 //
 // What is no training is no progress: validation, downloads, resuming,
 // numbered prose ("Step 1: install"), tracebacks, configuration.
@@ -160,7 +161,7 @@ func (s *scanner) progress() (job.Progress, bool) {
 	case s.batch.found():
 		use = s.batch
 	case s.epoch.found() && (s.metric || !s.dictionary()):
-		use = s.epoch
+		use, p.ByEpoch = s.epoch, true
 	}
 	if !use.found() || !s.metric && !s.bar.found() && s.prose(use.end) {
 		return job.Progress{}, false

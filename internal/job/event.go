@@ -75,6 +75,8 @@ type Controller struct {
 type Progress struct {
 	Step  int64 `json:"step"`
 	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown
+	// ByEpoch says that Step and Total count epochs, since the line names no step.
+	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Epoch is -1 when the line names none.
 	Epoch int64 `json:"epoch"`
 	// Loss is nil when the line names none, or one that is no finite number.
