@@ -77,8 +77,11 @@ func arrayLen(r io.Reader) (int64, error) {
 	if headerLen > maxHeader {
 		return 0, flawf("its header claims to have %d bytes", headerLen)
 	}
-	header := make([]byte, headerLen)
-	if _, err := io.ReadFull(r, header); err != nil {
+	header, err := io.ReadAll(io.LimitReader(r, headerLen))
+	if err == nil && int64(len(header)) < headerLen {
+		err = io.ErrUnexpectedEOF
+	}
+	if err != nil {
 		return 0, truncated("its header", err)
 	}
 	fields, err := parseLiteral(string(header))

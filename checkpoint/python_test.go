@@ -16,12 +16,16 @@ var real = sync.OnceValues(func() (string, error) {
 	if err != nil {
 		return "", err
 	}
+	realDir = dir
 	out, err := exec.Command("/usr/bin/python3", "-c", realScript, dir).CombinedOutput()
 	if err != nil {
 		return dir, fmt.Errorf("%w: %s", err, out)
 	}
 	return dir, nil
 })
+
+// realDir is what TestMain removes.
+var realDir string
 
 // realFile returns what real made under that name.
 func realFile(t testing.TB, name string) []byte {

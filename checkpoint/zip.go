@@ -48,7 +48,7 @@ func checkZip(f *file) (string, error) {
 		return "", flawf("its archive has no entries")
 	}
 	kind := formatNPZ
-	buf := make([]byte, 256<<10)
+	buf := make([]byte, min(256<<10, f.size))
 	r := bufio.NewReaderSize(io.NewSectionReader(f, dir.offset, dir.size), 64<<10)
 	for range dir.entries {
 		e, err := readZipEntry(r)
@@ -209,14 +209,15 @@ func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
 	default:
 		return nil
 	}
+	var corrupt flate.CorruptInputError
 	read := &counter{Hash32: crc32.NewIEEE()}
 	r = io.TeeReader(r, read)
-	var array error
 	if path.Ext(e.name) == ".npy" {
-		array = checkArray(bufio.NewReaderSize(r, 64<<10), e.size)
+		if err := checkArray(bufio.NewReaderSize(r, 64<<10), e.size); err != nil && !errors.As(err, &corrupt) {
+			return within("entry "+e.name, err)
+		}
 	}
 	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, r, buf)
-	var corrupt flate.CorruptInputError
 	switch {
 	case errors.As(err, &corrupt) || err == io.ErrUnexpectedEOF:
 		return bad("cannot be unpacked")
@@ -227,7 +228,7 @@ func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
 	case e.crc != 0 && read.Sum32() != e.crc:
 		return bad("fails its CRC")
 	}
-	return within("entry "+e.name, array)
+	return nil
 }
 
 // counter is a checksum that counts its bytes.
