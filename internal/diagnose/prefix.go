@@ -2,7 +2,6 @@ package diagnose
 
 import (
 	"path/filepath"
-	"regexp"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -36,7 +35,7 @@ func fromName(name string) (int, job.Source) {
 
 // tag is a way in which launchers mark the lines of a rank.
 type tag struct {
-	line *regexp.Regexp // groups rank, and host and stream where it has them
+	line *pattern // groups rank, and host and stream where it has them
 	// sure says that one line is proof enough; otherwise nearly all of a log
 	// must be marked so.
 	sure bool

@@ -3,7 +3,6 @@ package diagnose
 import (
 	"fmt"
 	"path"
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -335,7 +334,7 @@ func grouped(text []string, i int) []exception {
 	return all
 }
 
-var links = []*regexp.Regexp{
+var links = []*pattern{
 	re(`^During handling of the above exception, another exception occurred:$`),
 	re(`^The above exception was the direct cause of the following exception:$`),
 	re(`^-- Process \d+ terminated with the following error:$`),
@@ -351,7 +350,7 @@ func linked(text []string, from, to int) bool {
 	for _, t := range text[from:to] {
 		switch {
 		case t == "" || t == `"""`:
-		case slices.ContainsFunc(links, func(l *regexp.Regexp) bool { return l.MatchString(t) }):
+		case slices.ContainsFunc(links, func(l *pattern) bool { return l.MatchString(t) }):
 			found = true
 		default:
 			return false

@@ -6,7 +6,6 @@ package diagnose
 
 import (
 	"cmp"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -43,11 +42,11 @@ type Rule struct {
 	Needles []string
 	// Match must match the text, Find may. Of both the groups artefact, rank,
 	// host and pid, where they matched, go into the Cause.
-	Match, Find *regexp.Regexp
+	Match, Find *pattern
 	// Unless must not match the text.
-	Unless *regexp.Regexp
+	Unless *pattern
 	// Context must match one of the traceback's frames, "function: source line".
-	Context *regexp.Regexp
+	Context *pattern
 
 	Signals  []int
 	Codes    []int
@@ -257,7 +256,7 @@ func expand(template string, names map[string]string) string {
 // groups returns the named groups of Match and Find that are not empty.
 func (r *Rule) groups(text string) map[string]string {
 	names := map[string]string{}
-	for _, x := range []*regexp.Regexp{r.Match, r.Find} {
+	for _, x := range []*pattern{r.Match, r.Find} {
 		if x == nil {
 			continue
 		}
@@ -270,5 +269,3 @@ func (r *Rule) groups(text string) map[string]string {
 	}
 	return names
 }
-
-var re = regexp.MustCompile
