@@ -22,6 +22,8 @@ type failure struct {
 	code int
 	err  error
 	hint string
+	// otherwise is the hint where no part of err has one.
+	otherwise string
 }
 
 func (f *failure) Error() string { return f.err.Error() }
@@ -29,7 +31,7 @@ func (f *failure) Unwrap() error { return f.err }
 
 // usage is a failure of the user's words.
 func usage(hint, format string, args ...any) error {
-	return &failure{exitUsage, fmt.Errorf(format, args...), hint}
+	return &failure{code: exitUsage, err: fmt.Errorf(format, args...), hint: hint}
 }
 
 // exitCode ends the program with a code and no further words.
@@ -46,16 +48,20 @@ func tell(err error, stderr io.Writer) int {
 	if errors.As(err, &silent) {
 		return int(silent)
 	}
-	code := exitInternal
+	code, otherwise := exitInternal, ""
 	var f *failure
 	if errors.As(err, &f) {
-		code = f.code
+		code, otherwise = f.code, f.otherwise
 	}
 	for _, one := range split(err) {
 		fmt.Fprintf(stderr, "gangrun: error: %s\n", one)
 		if hint := hintOf(one); hint != "" {
 			fmt.Fprintf(stderr, "gangrun: hint: %s\n", hint)
+			otherwise = ""
 		}
+	}
+	if otherwise != "" {
+		fmt.Fprintf(stderr, "gangrun: hint: %s\n", otherwise)
 	}
 	return code
 }
@@ -123,11 +129,28 @@ func unknownCommand(a *cli.App, name string) error {
 // nearest returns the word that text may have been meant for, "" if none is
 // near.
 func nearest(text string, words []string) string {
-	best, found := 0.8, "" // Jaro-Winkler: a slip or two in a short word
+	best, found := 0.8, "" // Jaro-Winkler: a slip or two in a longer word
 	for _, w := range words {
-		if s := smetrics.JaroWinkler(text, w, 0.7, 4); s > best && len(w) > 1 {
-			best, found = s, w
+		if len(w) < 2 {
+			continue
+		}
+		score := smetrics.JaroWinkler(text, w, 0.7, 4)
+		if swapped(text, w) || smetrics.WagnerFischer(text, w, 1, 1, 1) == 1 {
+			score = max(score, 0.95) // it makes little of short words
+		}
+		if score > best {
+			best, found = score, w
 		}
 	}
 	return found
+}
+
+// swapped reports whether two neighbouring letters are all that differs.
+func swapped(a, b string) bool {
+	for i := range len(a) - 1 {
+		if len(a) == len(b) && a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
 }

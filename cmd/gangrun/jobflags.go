@@ -1,8 +1,10 @@
 package main
 
 import (
+	"errors"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/urfave/cli/v2"
@@ -49,13 +51,17 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		return job.Spec{}, err
 	}
 	options := jobfile.NewOptions(os.LookupEnv)
-	fail := func(err error) (job.Spec, error) { return job.Spec{}, &failure{code: exitUsage, err: err} }
+	fail := func(err error) (job.Spec, error) {
+		return job.Spec{}, &failure{code: exitUsage, err: err,
+			otherwise: "gangrun " + c.Command.Name + " --help lists the flags; keys of a job file have the same names"}
+	}
+	var errs []error // all of them are told at once
 	if file != "" {
 		f, err := jobfile.Load(file)
-		if err != nil {
-			return fail(err)
+		if err == nil {
+			options.Apply(f)
 		}
-		options.Apply(f)
+		errs = append(errs, err)
 	}
 	for _, f := range jobfile.Fields() {
 		if !f.Flag || !c.IsSet(f.Name) {
@@ -64,23 +70,19 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		values := []string{c.String(f.Name)}
 		switch f.Kind {
 		case jobfile.Switch:
-			values = []string{"false"}
-			if c.Bool(f.Name) {
-				values = []string{"true"}
-			}
+			values = []string{strconv.FormatBool(c.Bool(f.Name))}
 		case jobfile.Env:
 			values = c.StringSlice(f.Name)
 		}
 		for _, v := range values {
-			if err := options.Set(f.Name, v); err != nil {
-				return fail(err)
-			}
+			errs = append(errs, options.Set(f.Name, v))
 		}
 	}
 	if len(command) > 0 {
-		if err := options.SetCommand(command); err != nil {
-			return fail(err)
-		}
+		errs = append(errs, options.SetCommand(command))
+	}
+	if err := errors.Join(errs...); err != nil {
+		return fail(err)
 	}
 	cwd, err := os.Getwd()
 	if err != nil {

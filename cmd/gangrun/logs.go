@@ -117,7 +117,7 @@ func (w wish) files(run home.Run) ([]logFile, error) {
 		return []logFile{}, nil // nothing has been started yet
 	}
 	if err != nil {
-		return nil, &failure{exitUsage, fmt.Errorf("run %s has no logs of attempt %s: %w", run.ID, attempt, err), "gangrun status " + run.ID + " tells its attempts"}
+		return nil, &failure{code: exitUsage, err: fmt.Errorf("run %s has no logs of attempt %s: %w", run.ID, attempt, err), hint: "gangrun status " + run.ID + " tells its attempts"}
 	}
 	files := []logFile{}
 	for _, e := range entries {
@@ -210,4 +210,3 @@ func copyTo(ctx context.Context, s *screen.Screen, f logFile, shown map[string]i
 	}
 	return nil
 }
-

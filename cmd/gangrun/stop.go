@@ -61,7 +61,7 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 		return s, err
 	}
 	if s.Controller == nil {
-		return s, &failure{exitInternal, fmt.Errorf("run %s has not told its controller yet", run.ID), "try again in a moment"}
+		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told its controller yet", run.ID), hint: "try again in a moment"}
 	}
 	if err := signalController(*s.Controller, now); err != nil {
 		return s, err
@@ -77,7 +77,7 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 	}
 	s, err = run.Summary()
 	if err == nil && !s.State.Final() {
-		return s, &failure{exitInternal, fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), "gangrun stop --now " + run.ID + " gives its ranks no grace"}
+		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
 	}
 	return s, err
 }
@@ -92,7 +92,7 @@ func signalController(c job.Controller, now bool) error {
 	defer unix.Close(fd)
 	alive, known := home.Alive(c)
 	if !known {
-		return &failure{exitInternal, fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), "run gangrun stop on that host"}
+		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: "run gangrun stop on that host"}
 	}
 	if !alive {
 		return nil // it has just ended
