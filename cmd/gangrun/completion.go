@@ -41,6 +41,9 @@ func completionCommand() *cli.Command {
 		ArgsUsage:   "bash|zsh|fish",
 		Description: "bash: source <(gangrun completion bash); fish: gangrun completion fish | source",
 		Action: func(c *cli.Context) error {
+			if c.NArg() > 1 {
+				return usage("write gangrun completion bash, zsh or fish", "completion takes one shell, got %q", c.Args().Slice())
+			}
 			var script string
 			var err error
 			switch shell := c.Args().First(); shell {
