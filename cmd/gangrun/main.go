@@ -35,27 +35,28 @@ func app(stdout, stderr io.Writer) *cli.App {
 		Version:                   version,
 		Writer:                    stdout,
 		ErrWriter:                 stderr,
-		HideHelpCommand:           true,
+		HideHelp:                  true,
+		Flags:                     []cli.Flag{helpFlag()},
 		EnableBashCompletion:      true,
 		DisableSliceFlagSeparator: true,
 		ExitErrHandler:            func(*cli.Context, error) {}, // main alone exits
 		OnUsageError:              onUsageError,
-		CommandNotFound:           nil,
 		Commands: []*cli.Command{
 			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), stopCommand(),
 			reportCommand(), diagnoseCommand(), cleanCommand(), completionCommand(),
 		},
 	}
 	a.Action = func(c *cli.Context) error {
-		if c.Args().Present() {
+		if c.Args().Present() && !helpAsked(c) {
 			return unknownCommand(a, c.Args().First())
 		}
 		return cli.ShowAppHelp(c)
 	}
 	for _, c := range a.Commands {
 		c.OnUsageError = onUsageError
-		c.HideHelpCommand = true
+		withHelp(c)
 	}
+	cli.HelpFlag, cli.FlagStringer = nil, flagText(cli.FlagStringer)
 	cli.VersionPrinter = func(c *cli.Context) { fmt.Fprintln(c.App.Writer, "gangrun", c.App.Version) }
 	return a
 }

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// helpFlag asks for help. The library's own takes a word behind it for the name
+// of a command, and so refuses "gangrun run --help -- python train.py".
+func helpFlag() cli.Flag {
+	return &cli.BoolFlag{Name: "help", Aliases: []string{"h"}, Usage: "show help", DisableDefaultText: true}
+}
+
+// helpAsked reports whether there is a --help, of a command or before it.
+func helpAsked(c *cli.Context) bool {
+	return slices.ContainsFunc(c.Lineage(), func(c *cli.Context) bool { return c.Bool("help") })
+}
+
+// withHelp gives a command its --help.
+func withHelp(command *cli.Command) {
+	options := " [OPTIONS]"
+	if len(command.Flags) == 0 || strings.HasPrefix(command.ArgsUsage, "[OPTIONS]") {
+		options = ""
+	}
+	command.UsageText = strings.TrimSpace("gangrun " + command.Name + options + " " + command.ArgsUsage)
+	command.Flags = append(command.Flags, helpFlag())
+	action := command.Action
+	command.Action = func(c *cli.Context) error {
+		if helpAsked(c) {
+			cli.HelpPrinter(c.App.Writer, cli.CommandHelpTemplate, command)
+			return nil
+		}
+		return action(c)
+	}
+}
+
+// valueName is what jobFlags puts behind a flag's text to name its value.
+var valueName = regexp.MustCompile(`; (?:as )?[A-Z=]+( \(default: .*\))?$`)
+
+// flagText is a flag as help shows it: its value's name stands behind the flag,
+// and the library repeats it behind the text.
+func flagText(text cli.FlagStringFunc) cli.FlagStringFunc {
+	return func(f cli.Flag) string { return valueName.ReplaceAllString(text(f), "$1") }
+}
