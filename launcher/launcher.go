@@ -56,8 +56,9 @@ type Launcher struct {
 
 	mu      sync.Mutex
 	agents  map[string]*remote
-	shown   chan struct{} // closed when the newest attempt's output is shown
-	hurry   chan struct{} // closed by Hurry
+	dialing map[string]chan struct{} // closed when an agent is there, or could not be started
+	shown   chan struct{}            // closed when the newest attempt's output is shown
+	hurry   chan struct{}            // closed by Hurry
 	hurried sync.Once
 
 	life   context.Context // of agents and output
@@ -69,7 +70,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
+	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
 }
 
 // Probe connects to every host and returns them with what their agents found.
@@ -124,24 +125,43 @@ func each(n int, f func(i int) error) error {
 }
 
 // agent returns the agent of a host, and starts one where there is none or the
-// one that there was has been lost.
+// one that there was has been lost. Who comes while it is being started waits.
 func (l *Launcher) agent(ctx context.Context, host string) (*remote, error) {
-	l.mu.Lock()
-	a := l.agents[host]
-	l.mu.Unlock()
-	if a != nil {
-		return a, nil
+	for {
+		l.mu.Lock()
+		a, busy := l.agents[host], l.dialing[host]
+		if a == nil && busy == nil {
+			l.dialing[host] = make(chan struct{})
+		}
+		l.mu.Unlock()
+		switch {
+		case a != nil:
+			return a, nil
+		case busy == nil:
+			return l.dial(ctx, host)
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
 	}
+}
+
+// dial starts the agent of a host; agent sees to it that nobody else does.
+func (l *Launcher) dial(ctx context.Context, host string) (*remote, error) {
 	tmpdir := ""
 	if l.opts.Tmpdir != nil {
 		tmpdir = l.opts.Tmpdir(host)
 	}
 	a, err := connect(ctx, l.opts.Dialer, host, tmpdir)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.dialing[host])
+	delete(l.dialing, host)
 	if err != nil {
 		return nil, fmt.Errorf("start the agent on %s: %w", host, err)
 	}
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	l.agents[host] = a
 	return a, nil
 }

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -22,7 +23,7 @@ func Run(t *testing.T, b Bed) {
 		name string
 		run  func(*testing.T, Bed)
 	}{
-		{"good", good}, {"environment", environment}, {"failures", failures}, {"missing program", missing},
+		{"good", good}, {"one agent a host", oneAgent}, {"environment", environment}, {"failures", failures}, {"missing program", missing},
 		{"first failure ends the rest", firstFailure}, {"echo waits for the culprit", echo},
 		{"logs are whole", logs}, {"output", output}, {"a stuck terminal holds up nothing", stuckTerminal},
 		{"progress", progress}, {"stdin", stdin}, {"cancel", cancel}, {"grace", grace}, {"hurry", hurry},
@@ -46,6 +47,28 @@ func good(t *testing.T, b Bed) {
 		if n := len(g.find(job.KindExit)); n != 8 {
 			t.Errorf("%d hosts: %d exit events, want 8", hosts, n)
 		}
+	}
+}
+
+// oneAgent: however many ask at once, a host gets one agent.
+func oneAgent(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 2, hosts: 2, command: []string{"true"}})
+	var asking sync.WaitGroup
+	for range 4 {
+		asking.Go(func() {
+			if _, err := g.launcher.Probe(t.Context()); err != nil {
+				t.Error(err)
+			}
+		})
+		asking.Go(func() {
+			if _, err := g.launcher.Survey(t.Context(), job.Survey{Command: g.attempt.Command, Workdir: g.attempt.Workdir}); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
+	if pids := b.Agents(os.Getpid())["agent"]; len(pids) != 2 {
+		t.Errorf("two hosts have %d agents: %v", len(pids), pids)
 	}
 }
 
