@@ -16,6 +16,7 @@ import (
 	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -45,6 +46,10 @@ func newServer(c *children, group *cgroup) *server {
 // arguments of every rank of one host travel in one.
 const MaxMessage = 256 << 20
 
+// pingLeast is how often a controller may ask whether the agent is alive: more
+// often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
+const pingLeast = time.Second
+
 // serve answers on conn until it closes or ctx ends, and returns when every
 // gang that was started has ended.
 func (s *server) serve(ctx context.Context, conn net.Conn) error {
@@ -53,6 +58,7 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		// One stream of events must not wait behind another's output.
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	)
 	wire.RegisterAgentServer(g, s)
 	l := newListener(conn)
