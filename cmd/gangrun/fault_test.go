@@ -1,0 +1,220 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// hide leaves a process behind that is hard to find: its parent is dead, it has
+// a session of its own, no streams, and does not listen to SIGTERM.
+const hide = `(setsid sh -c 'trap "" TERM HUP INT; exec <&- >&- 2>&-; : > hidden.'$RANK'; while :; do sleep 0.1; done' &)
+while [ ! -e hidden.$RANK ]; do sleep 0.01; done
+`
+
+// The programs of ranks. A rank is ready once what it hides is there.
+const (
+	sleeper  = hide + `: > ready.$RANK; exec sleep 1000`
+	stubborn = `trap ': > told.$RANK' TERM; ` + hide + `: > ready.$RANK; while :; do sleep 0.05; done`
+)
+
+// direct runs a rank's program as the rank itself, below as a shell's child.
+func direct(program string) []string { return []string{"sh", "-c", program} }
+func below(program string) []string {
+	return []string{"sh", "-c", `trap : TERM; sh -c "$0"; exit $?`, program}
+}
+
+// fault is one way to break a gang of four ranks on two pretended hosts.
+type fault struct{ phase, victim string }
+
+// TestFaults kills one process of everything that a run is made of, in every
+// phase: nothing of the job is left soon after, gangrun ends, and what it tells
+// is true.
+func TestFaults(t *testing.T) {
+	for _, phase := range []string{"preflight", "launch", "running", "stopping"} {
+		for _, victim := range []string{"controller", "agent", "watchdog", "rank", "parent"} {
+			t.Run(phase+"/"+victim, func(t *testing.T) {
+				t.Parallel()
+				f := fault{phase, victim}
+				for try := 1; !f.inject(t); try++ {
+					if try == 5 {
+						t.Fatal("the victim was gone before it could be killed, five times over")
+					}
+				}
+			})
+		}
+	}
+}
+
+// inject runs a gang, kills the victim and looks at what follows. It returns
+// false when the victim ended by itself before, which judges nothing.
+func (f fault) inject(t *testing.T) bool {
+	b := newBench(t)
+	args := []string{"--retries", "0", "--loopback", "2", "-n", "4"}
+	if f.phase != "preflight" {
+		args = append(args, "--preflight", "off")
+	}
+	program, command := sleeper, direct
+	if f.phase == "stopping" {
+		program, args = stubborn, append(args, "--grace", "1s")
+	}
+	if f.victim == "parent" {
+		command = below
+	}
+	r := b.start(nil, append(append(args, "--"), command(program)...)...)
+	victim := f.await(r)
+	killed := time.Now()
+	if !r.strike(victim, unix.SIGKILL) {
+		r.strike(r.cmd.Process.Pid, unix.SIGKILL)
+		r.vanish(killed)
+		return false
+	}
+	gone := r.vanish(killed)
+	t.Logf("the job was gone after %s, gangrun after %s: %s", gone.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond), r.cmd.ProcessState)
+	f.check(r)
+	return true
+}
+
+// await waits for the phase and returns the PID of the victim.
+func (f fault) await(r *controlled) int {
+	r.t.Helper()
+	var found tree
+	leaders := func(n int) func() bool {
+		return func() bool {
+			found = r.tree()
+			return len(found.leaders) >= n && len(found.agents) == 2
+		}
+	}
+	switch f.phase {
+	case "launch":
+		r.await("a rank", leaders(1))
+	case "preflight":
+		r.await("the trial", func() bool {
+			ready, _ := filepath.Glob(filepath.Join(r.dir, "ready.*"))
+			return len(ready) == 1 && leaders(1)()
+		})
+		if list := r.list(); len(list) != 1 || list[0].State != job.StatePreflight {
+			r.t.Errorf("gangrun ps tells %+v during the preflight", list)
+		}
+	default:
+		r.files("ready", 4)
+		leaders(4)()
+		var told []int
+		for _, rank := range r.status().Now {
+			told = append(told, rank.PID)
+		}
+		slices.Sort(found.leaders)
+		if slices.Sort(told); !slices.Equal(told, found.leaders) {
+			r.t.Errorf("gangrun status tells PIDs %v, the ranks are %v", told, found.leaders)
+		}
+		if list := r.list(); len(list) != 1 || list[0].State != job.StateRunning {
+			r.t.Errorf("gangrun ps tells %+v of a running gang", list)
+		}
+	}
+	if f.phase == "stopping" {
+		r.strike(r.cmd.Process.Pid, unix.SIGTERM)
+		r.files("told", 4)
+	}
+	switch rank := found.leaders[0]; f.victim {
+	case "controller":
+		return r.cmd.Process.Pid
+	case "agent":
+		return parent(rank)
+	case "watchdog":
+		return parent(parent(rank))
+	default:
+		return rank
+	}
+}
+
+// check looks at what gangrun tells and has left when everything is over.
+func (f fault) check(r *controlled) {
+	t := r.t
+	list := r.list()
+	if len(list) != 1 {
+		t.Fatalf("gangrun ps lists %d runs, want 1", len(list))
+	}
+	run, status, code := list[0], r.status(), r.cmd.ProcessState.ExitCode()
+	want := map[string]job.State{
+		"preflight": job.StatePreflightFailed, "launch": job.StateFailed, "running": job.StateFailed, "stopping": job.StateCancelled,
+	}[f.phase]
+	left := r.leftovers()
+	if f.victim == "controller" {
+		want = job.StateLost
+		if run.ExitCode != nil || status.ExitCode != nil {
+			t.Errorf("a lost run has exit codes %v, %v", run.ExitCode, status.ExitCode)
+		}
+		for _, rank := range status.Now {
+			if rank.State != "lost" && rank.State != "placed" {
+				t.Errorf("rank %d of a lost run is told as %s", rank.Rank, rank.State)
+			}
+		}
+		r.ask("clean", run.Run)
+		if left, again := r.leftovers(), r.list(); len(left) > 0 || len(again) > 0 {
+			t.Errorf("gangrun clean has left %q, and runs %+v", left, again)
+		}
+	} else {
+		if len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+		if run.ExitCode == nil || *run.ExitCode != code || code == 0 {
+			t.Errorf("gangrun exited with %d, gangrun ps tells %v", code, run.ExitCode)
+		}
+		if (code == 128+int(unix.SIGTERM)) != (f.phase == "stopping") {
+			t.Errorf("exit code %d %s", code, f.phase)
+		}
+		if (f.victim == "rank" || f.victim == "parent") && (f.phase == "launch" || f.phase == "running") && code != 128+int(unix.SIGKILL) {
+			t.Errorf("exit code %d, want that of the rank that was killed", code)
+		}
+		if _, err := os.Stat(filepath.Join(run.Dir, "report.json")); err != nil {
+			t.Error(err)
+		}
+	}
+	if run.State != want || status.State != want {
+		t.Errorf("gangrun ps tells %q and gangrun status %q, want %q", run.State, status.State, want)
+	}
+	if strings.Contains(r.file("stderr"), "panic:") || strings.Contains(r.file("stderr"), "fatal error:") {
+		t.Error("gangrun panicked")
+	}
+}
+
+// TestControllerStopped stops the controller for a while, as Ctrl-Z does: the
+// gang goes on meanwhile, and so does everything afterwards.
+func TestControllerStopped(t *testing.T) {
+	t.Parallel()
+	const ranks = 4
+	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--loopback", "2", "-n", "4", "--",
+		"sh", "-c", `: > ready.$RANK; while [ ! -e go ]; do sleep 0.02; done; : > went.$RANK; while [ ! -e end ]; do sleep 0.02; done; echo done`)
+	r.files("ready", ranks)
+	if !r.strike(r.cmd.Process.Pid, unix.SIGSTOP) {
+		t.Fatal("the controller is gone")
+	}
+	stopped := time.Now()
+	r.create("go").Close()
+	r.files("went", ranks)
+	r.await("two seconds", func() bool { return time.Since(stopped) >= 2*time.Second })
+	if found := r.tree(); len(found.leaders) != ranks {
+		t.Errorf("%d ranks are left while the controller is stopped, want %d", len(found.leaders), ranks)
+	}
+	if !r.strike(r.cmd.Process.Pid, unix.SIGCONT) {
+		t.Fatal("the controller is gone")
+	}
+	r.create("end").Close()
+	if code := r.finish(); code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if s := r.status(); s.State != job.StateSucceeded || len(s.Attempts) != 1 {
+		t.Errorf("state %s after %d attempts, want success at once", s.State, len(s.Attempts))
+	}
+	r.vanish(time.Now())
+	if left := r.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
