@@ -35,10 +35,18 @@ func (s Skipped) String() string {
 // others by time of change. See docs/checkpoints.md. The error is ctx's, or
 // says why dir, or all that might have been taken, cannot be read.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
+	return NewestBut(ctx, dir, nil)
+}
+
+// NewestBut is Newest without what lay in dir before and has not changed since:
+// another run's checkpoints may have higher steps than this one's.
+func NewestBut(ctx context.Context, dir string, before Seen) (best job.Checkpoint, skipped []Skipped, err error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {
 		return job.Checkpoint{}, nil, fmt.Errorf("cannot look for checkpoints: %w", err)
 	}
+	all = slices.DeleteFunc(all, before.has)
+	skipped = slices.DeleteFunc(skipped, func(s Skipped) bool { _, ok := before[s.Path]; return ok })
 	var unread error
 	for i, c := range all {
 		found, err := c.verify(ctx, all[i+1:])
@@ -61,6 +69,33 @@ func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Ski
 		unread = fmt.Errorf("cannot look for checkpoints: %w", unread)
 	}
 	return job.Checkpoint{}, skipped, unread
+}
+
+// Seen is what may be checkpoints of one directory: their paths, and when they
+// had last changed.
+type Seen map[string]time.Time
+
+// Look returns what lies in dir now; nothing when there is no such directory.
+func Look(dir string) (Seen, error) {
+	all, skipped, err := candidates(dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for checkpoints: %w", err)
+	}
+	seen := Seen{}
+	for _, c := range all {
+		seen[c.path] = c.time
+	}
+	for _, s := range skipped {
+		seen[s.Path] = time.Time{}
+	}
+	return seen, nil
+}
+
+// has reports whether the candidate was there and is the same still. One that is
+// dir itself changes with every file in it and is never the same.
+func (s Seen) has(c candidate) bool {
+	when, ok := s[c.path]
+	return ok && !when.IsZero() && when.Equal(c.time)
 }
 
 // candidate is what may be a checkpoint.

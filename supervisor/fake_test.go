@@ -194,21 +194,23 @@ func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event
 
 type fakeCheckpoints struct {
 	newest *job.Checkpoint
+	notes  []string
 	err    error
 	wait   time.Duration
 }
 
-func (f *fakeCheckpoints) Newest(ctx context.Context, dir string) (job.Checkpoint, bool, error) {
+func (f *fakeCheckpoints) Newest(ctx context.Context, dir string) (*job.Checkpoint, []string, error) {
 	if dir != "/ckpt" {
-		return job.Checkpoint{}, false, fmt.Errorf("unexpected directory %q", dir)
+		return nil, nil, fmt.Errorf("unexpected directory %q", dir)
 	}
 	if !sleep(ctx, f.wait) {
-		return job.Checkpoint{}, false, ctx.Err()
+		return nil, nil, ctx.Err()
 	}
 	if f.err != nil || f.newest == nil {
-		return job.Checkpoint{}, false, f.err
+		return nil, f.notes, f.err
 	}
-	return *f.newest, true, nil
+	found := *f.newest
+	return &found, f.notes, nil
 }
 
 // world is a supervisor among fakes, and what it told.

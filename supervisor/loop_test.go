@@ -328,6 +328,9 @@ func TestResume(t *testing.T) {
 			`there is no good checkpoint in "/ckpt": the job starts from its beginning`},
 		{"not asked for: another job's checkpoint is left alone", []gang{killed, works()}, func(w *world) { w.checkpoints.newest = old }, []string{"", ""}, ""},
 		{"not asked for: its own is taken", []gang{killed.saving(5), works()}, func(w *world) { w.checkpoints.newest = old }, []string{"", "/ckpt/step-5"}, ""},
+		{"what is not good is told", []gang{works()}, func(w *world) {
+			w.spec.Resume, w.checkpoints.newest, w.checkpoints.notes = true, old, []string{"skipped ckpt-40.pt: truncated"}
+		}, []string{"/ckpt/old"}, "checkpoints: skipped ckpt-40.pt: truncated"},
 		{"nobody can look", []gang{works()}, func(w *world) { w.spec.Resume, w.checkpoints.err = true, errors.New("stale file handle") }, []string{""},
 			`the checkpoints in "/ckpt" could not be looked at: stale file handle`},
 		{"nobody could look at first: what is older than the run is another's", []gang{killed, works()}, func(w *world) {

@@ -90,13 +90,13 @@ func (l *loop) look(ctx context.Context) (*job.Checkpoint, bool) {
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 		defer cancel()
 	}
-	c, found, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir)
+	c, notes, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir)
+	for _, n := range notes {
+		l.note("checkpoints: %s", n)
+	}
 	if err != nil {
 		l.note("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err)
 		return nil, false
 	}
-	if !found {
-		return nil, true
-	}
-	return &c, true
+	return c, true
 }
