@@ -177,3 +177,20 @@ func TestLogWithKernelLog(t *testing.T) {
 		t.Errorf("decisive line: %+v", last)
 	}
 }
+
+// The logs of both ranks of a gang: the one that failed by itself is the root
+// cause, in whichever order they are read.
+func TestLogsOfGang(t *testing.T) {
+	for _, names := range [][]string{{"digits-fail.rank-0.err", "digits-fail.rank-1.err"}, {"digits-fail.rank-1.err", "digits-fail.rank-0.err"}} {
+		c := Diagnose(read(t, names...))
+		sane(t, c)
+		if want := "rank 1: ValueError: Expected input batch_size (32) to match target batch_size (33). (train.py line 289 in train)"; c.Text != want || c.Signature != "torch-shape-mismatch" {
+			t.Errorf("%s %q", c.Signature, c.Text)
+		}
+	}
+	c := Diagnose(read(t, "digits-resume.rank-0.err", "digits-resume.rank-1.err"))
+	sane(t, c)
+	if c.Signature != "checkpoint-exception" || c.Category != job.CheckpointError || c.Artefact != "/home/ana/ck/ckpt-000020.pt" || c.Rank != 0 {
+		t.Errorf("%s, rank %d, artefact %q: %s", c.Signature, c.Rank, c.Artefact, c.Text)
+	}
+}

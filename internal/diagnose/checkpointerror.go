@@ -11,11 +11,13 @@ var checkpointError = []Rule{{
 	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.95,
 	Meaning: "a PyTorch checkpoint is cut short or damaged",
 	Hint:    checkpointHint,
+	Find:    re(`['"](?P<artefact>/[^'"]+)['"]`),
 	Needles: []string{"pytorchstreamreader failed", "invalid magic number; corrupt file", "unexpected eof, expected", "is this a torch.save"},
 }, {
 	Category: job.CheckpointError, Signature: "pickle-damaged", Confidence: 0.9,
 	Meaning: "a pickled checkpoint is empty or cut short",
 	Hint:    checkpointHint,
+	Find:    re(`['"](?P<artefact>/[^'"]+)['"]`),
 	Classes: []string{"EOFError", "UnpicklingError", "BadZipFile", "BadGzipFile", "zlib.error"},
 	Context: loads,
 }, {
@@ -57,5 +59,6 @@ var checkpointError = []Rule{{
 	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
 	Meaning: "the program's own code refused a checkpoint",
 	Hint:    checkpointHint,
+	Find:    re(`(?P<artefact>/[^\s'",:()]+)`),
 	Classes: []string{"CheckpointError", "CheckpointLoadError", "CheckpointCorruptError", "CorruptCheckpointError", "InvalidCheckpointError", "CheckpointReadError"},
 }}

@@ -20,10 +20,10 @@ func Diagnose(e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines
 	}
-	members, records := sortOut(e)
 	if rule, ok := endings[e.Ended]; ok {
 		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: []job.Line{}}
 	}
+	members, records := sortOut(e)
 	live := len(e.Outcome.Exits)+len(e.Outcome.Unreaped) > 0
 	var all []*suspect
 	for _, m := range members {
@@ -150,7 +150,7 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = strings.TrimRight(short(s.sign.title, 300), ": ")
+		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, named(s.rule.Signature).Meaning)
 	}
 	text := expand(s.rule.Text, names)
 	if text == "" {
@@ -169,7 +169,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
-		Hint:       expand(s.rule.Hint, short1(names)),
+		Hint:       expand(s.rule.Hint, shortened(names)),
 		Retry:      s.rule.Category.Action(),
 		Artefact:   short(names["artefact"], 500),
 		Evidence:   s.evidence(),
@@ -180,8 +180,8 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	return c
 }
 
-// short1 shortens names for use in a sentence.
-func short1(names map[string]string) map[string]string {
+// shortened shortens names for use in a sentence.
+func shortened(names map[string]string) map[string]string {
 	out := make(map[string]string, len(names))
 	for k, v := range names {
 		out[k] = short(v, 200)

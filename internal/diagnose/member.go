@@ -17,8 +17,12 @@ const (
 	weakTrail = 25
 )
 
-// together is the time within which two signs of a rank belong to one death.
-const together = time.Minute
+// Times between what belongs together.
+const (
+	together = time.Minute      // two signs of one death
+	linger   = 2 * time.Minute  // a plain line and the end that it tells of
+	watchdog = 15 * time.Minute // the same for an echo: watchdogs take their time
+)
 
 // member is one rank with all that is known of it; or what belongs to no rank.
 type member struct {
@@ -69,8 +73,8 @@ func (m *member) suspects(live bool) []*suspect {
 		}
 		return nil
 	}
-	if m.exit.Stopped {
-		if strong != nil && strong.rule.Category != job.Killed {
+	if m.exit.Stopped { // only what it said of itself counts, not how it ended
+		if strong != nil && !strong.sign.plain && strong.rule.Category != job.Killed {
 			return []*suspect{strong}
 		}
 		return nil
@@ -125,6 +129,9 @@ func (s *suspect) merit() int {
 	if !python(s.sign) {
 		n++
 	}
+	if s.sign.plain && s.member.rank >= 0 {
+		n += 5 // libraries print much; what a rank's exception says counts more
+	}
 	if s.sign.report != nil && s.rule.Generic && s.rule.Category != job.Killed {
 		n += 6 // it says how the process ended, nothing of why
 	}
@@ -149,7 +156,7 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 		if end < len(st.text) {
 			near = near && !apart(st.time(g.at), st.time(end))
 		} else {
-			near = near && m.quietAfter(st, g, trail)
+			near = near && m.quietAfter(st, g, trail) && !m.outlived(st, g)
 		}
 		switch {
 		case near:
@@ -169,6 +176,18 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 }
 
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
+
+// outlived reports whether the member lived on for long after a plain line.
+func (m *member) outlived(st *stream, g *sign) bool {
+	if m.exit == nil || !g.plain || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
+		return false
+	}
+	limit := linger
+	if g.rule.Cascade {
+		limit = watchdog
+	}
+	return m.exit.Time.Sub(st.time(g.at)) > limit
+}
 
 // quietAfter reports whether the member's other streams fell silent about when
 // the sign appeared.

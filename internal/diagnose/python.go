@@ -35,7 +35,7 @@ var (
 	groupLine  = re(`^\s*(?:\| ?|\+ |\+-)`)
 	libraries  = re(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__`)
 	// more is a line at the margin that still belongs to the message above it.
-	more = re(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+Error|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+	more = re(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
 // wrappers are exceptions that only carry another one.
@@ -262,7 +262,7 @@ func (e *exception) rest(text []string, at int) {
 			continue
 		case strings.HasSuffix(t, header) || frameLine.MatchString(t):
 			return
-		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t):
+		case t[0] == ' ' || t[0] == '\t' || more.MatchString(t) || strings.HasPrefix(text[j-1], "Last error:") || j == at+1 && e.message == "" && opens(text[at], t):
 			if e.message == "" || strings.HasSuffix(e.message, ":") {
 				e.message = strings.TrimSpace(e.message + " " + strings.TrimSpace(t))
 			}
@@ -272,6 +272,12 @@ func (e *exception) rest(text []string, at int) {
 			return
 		}
 	}
+}
+
+// opens reports whether line t is the beginning of the message that the line
+// of an exception's class leaves open.
+func opens(class, t string) bool {
+	return strings.HasSuffix(strings.TrimRight(class, " "), ":") && !strings.HasPrefix(t, "--") && !strings.HasPrefix(t, "==") && !strings.HasPrefix(t, `"""`)
 }
 
 // headless reads an exception without the header of a traceback: a syntax

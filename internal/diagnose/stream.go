@@ -42,6 +42,7 @@ type sign struct {
 	report *report
 	doubt  float64 // taken off the rule's confidence
 	weak   bool
+	plain  bool // a line of output, no exception, report or announced death
 }
 
 // streams sorts lines into streams, in an order that does not depend on how
@@ -118,7 +119,7 @@ func (s *stream) scan(kernel bool) {
 			g.rule = match(g)
 		}
 		if g.rule != nil {
-			g.weak = g.rule.Weak
+			g.weak, g.plain = g.rule.Weak, true
 			covered[i] = true
 			if g.kernel {
 				s.kernel = append(s.kernel, g)

@@ -33,7 +33,7 @@ func WorldSize(e job.Evidence) (job.Line, bool) {
 // mentions reports whether a text speaks of ranks at all.
 func mentions(text string) bool {
 	text = strings.ToLower(text)
-	for _, word := range [...]string{"world", "rank", "process", "nproc", "-np", "mpi", "comm", "worker", "gpus", "parallel", "replica", "devices"} {
+	for _, word := range [...]string{"world", "rank", "process", "nproc", "-np", "mpi", "comm", "worker", "gpus", "cpus", "procs", "tasks", "parallel", "replica", "devices"} {
 		if strings.Contains(text, word) {
 			return true
 		}

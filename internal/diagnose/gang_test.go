@@ -1,0 +1,373 @@
+package diagnose
+
+import (
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// gang builds the evidence of an attempt, a fact at a time. Times are seconds
+// after some moment.
+type gang struct{ job.Evidence }
+
+func at(seconds float64) time.Time {
+	return time.Date(2024, 5, 1, 12, 0, 0, 0, time.UTC).Add(time.Duration(seconds * float64(time.Second)))
+}
+
+func host(rank int) string { return []string{"h1", "h2"}[rank/2%2] }
+
+func (g *gang) exit(rank int, seconds float64, e job.Exit) *gang {
+	e.Rank, e.Host, e.Time, e.PID = rank, host(rank), at(seconds), 1000+rank
+	if e.Status == "" {
+		e.Status = job.Exited
+		if e.Signal > 0 {
+			e.Status = job.Signalled
+		}
+	}
+	g.Outcome.Exits = append(g.Outcome.Exits, e)
+	return g
+}
+
+// says puts lines on a rank's stderr, all seen at the same time; 0 is unknown.
+func (g *gang) says(rank int, seconds float64, text string) *gang {
+	return g.lines(job.SourceStderr, host(rank), rank, job.LogName(rank, "err"), seconds, text)
+}
+
+func (g *gang) prints(rank int, seconds float64, text string) *gang {
+	return g.lines(job.SourceStdout, host(rank), rank, job.LogName(rank, "out"), seconds, text)
+}
+
+func (g *gang) kernel(host string, seconds float64, text string) *gang {
+	return g.lines(job.SourceKernel, host, -1, "", seconds, text)
+}
+
+func (g *gang) lines(source job.Source, host string, rank int, file string, seconds float64, text string) *gang {
+	var t time.Time
+	if seconds > 0 {
+		t = at(seconds)
+	}
+	n := 0
+	for _, l := range g.Lines {
+		if l.File == file {
+			n = l.Line
+		}
+	}
+	for _, l := range strings.Split(text, "\n") {
+		n++
+		g.Lines = append(g.Lines, job.Line{Source: source, Host: host, Rank: rank, File: file, Line: n, Time: t, Text: l})
+	}
+	return g
+}
+
+func four() *gang { return &gang{job.Evidence{Ranks: 4}} }
+
+var (
+	closed  = raise("RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:14223", "dist.all_reduce(t)")
+	timeout = "[E ProcessGroupNCCL.cpp:616] [Rank 0] Watchdog caught collective operation timeout: WorkNCCL(SeqNum=8, OpType=ALLREDUCE, Timeout(ms)=600000) ran for 600020 milliseconds before timing out."
+	failed  = job.Exit{Code: 1}
+	kill    = job.Exit{Signal: 9}
+	stopped = job.Exit{Signal: 15, Stopped: true}
+)
+
+func TestRootCause(t *testing.T) {
+	for _, c := range []struct {
+		name      string
+		evidence  *gang
+		signature string
+		rank      int
+		text      string // that Text must hold
+	}{
+		{"the others only lost their peer, though they ended first",
+			four().says(1, 10, raise("ValueError: bad label 11")).says(0, 10.1, closed).says(2, 10.1, closed).
+				exit(0, 10.2, failed).exit(2, 10.3, failed).exit(1, 10.5, failed).exit(3, 11, stopped),
+			"python-value-error", 1, "rank 1 on h1: ValueError: bad label 11 (train.py line 88 in step)"},
+		{"two failed by themselves: the first one seen",
+			four().says(3, 10, raise("KeyError: 'a'")).says(1, 9, raise("ValueError: bad label 11")).exit(3, 10.1, failed).exit(1, 10.2, failed),
+			"python-value-error", 1, ""},
+		{"without times of lines the first to end",
+			four().says(3, 0, raise("KeyError: 'a'")).says(1, 0, raise("ValueError: bad label 11")).exit(3, 10.1, failed).exit(1, 10.2, failed),
+			"python-key-error", 3, ""},
+		{"a rank that gangrun ended had failed before",
+			four().says(1, 10, raise("ValueError: bad label 11")).says(0, 10.1, closed).exit(0, 10.2, failed).exit(1, 15, stopped),
+			"python-value-error", 1, ""},
+		{"a rank that gangrun ended is no cause",
+			four().says(1, 12, raise("KeyboardInterrupt")).says(0, 10, raise("RuntimeError: the plan says no")).exit(0, 10.2, failed).exit(1, 15, stopped),
+			"uncaught-exception", 0, ""},
+		{"killed without a word",
+			four().says(0, 10.1, closed).exit(1, 10, kill).exit(0, 10.5, failed).exit(2, 11, stopped),
+			"sigkill", 1, "rank 1 on h1: killed by SIGKILL (signal 9)"},
+		{"killed without a word, seen after the echo",
+			four().says(0, 10, closed).exit(0, 10.1, failed).exit(1, 10.2, kill),
+			"sigkill", 1, ""},
+		{"killed by mpirun after a silent exit",
+			four().exit(1, 10, job.Exit{Code: 3}).exit(0, 10.3, job.Exit{Signal: 15}).exit(2, 10.3, kill),
+			"exit-code", 1, "ended with code 3, and nothing that it printed tells why; its output is in rank-0001.err and rank-0001.out"},
+		{"a silent exit long after a timeout follows from it",
+			four().says(0, 10, timeout).exit(0, 11, job.Exit{Signal: 6}).exit(1, 15, job.Exit{Code: 3}),
+			"nccl-timeout", 0, ""},
+		{"killed by the kernel",
+			four().kernel("h1", 9.9, "Memory cgroup out of memory: Killed process 1001 (python3) total-vm:1kB").says(0, 10.1, closed).exit(1, 10, kill).exit(0, 10.5, failed),
+			"oom-killer", 1, "rank 1 on h1: killed by the kernel because the memory of the host or its cgroup was full (Memory cgroup out of memory: Killed process 1001 (python3) total-vm:1kB)"},
+		{"the kernel killed another process elsewhere",
+			four().kernel("h2", 9.9, "Out of memory: Killed process 1001 (python3)").exit(1, 10, kill),
+			"sigkill", 1, ""},
+		{"the kernel killed another rank of the host",
+			four().kernel("h1", 9.9, "Out of memory: Killed process 1000 (python3)").exit(1, 9, kill).exit(0, 10, kill),
+			"sigkill", 1, ""},
+		{"the kernel killed something hours ago",
+			four().kernel("h1", 1, "Out of memory: Killed process 7 (python3)").exit(1, 9000, kill),
+			"sigkill", 1, ""},
+		{"a child of the rank's shell was killed by the kernel",
+			four().kernel("h1", 9.9, "Out of memory: Killed process 7777 (python3)").says(1, 10, "run.sh: line 3:  7777 Killed    python train.py").exit(1, 10, job.Exit{Code: 137}),
+			"oom-killer", 1, ""},
+		{"the agent saw the count of kills rise",
+			four().lines(job.SourceAgent, "h1", -1, "", 10, "oom_kill count rose by 1 during the attempt").exit(1, 10, kill),
+			"oom-killer", 1, "count of out-of-memory kills rose"},
+		{"a data worker was killed by the kernel",
+			four().kernel("h1", 9.9, "Out of memory: Killed process 7777 (python3)").says(1, 10, raise("RuntimeError: DataLoader worker (pid 7777) is killed by signal: Killed.")).exit(1, 10.2, failed),
+			"oom-killer", 1, ""},
+		{"a GPU fell off the bus under one rank",
+			four().kernel("h2", 9, "NVRM: Xid (PCI:0000:3b:00): 79, pid=1003, name=python3, GPU has fallen off the bus.").
+				says(3, 9.5, raise("RuntimeError: CUDA error: unspecified launch failure")).says(0, 9.9, closed).exit(3, 10, failed).exit(0, 10, failed),
+			"xid-fallen-off-bus", 3, "the GPU stopped answering (NVRM: Xid"},
+		{"a GPU fault under ranks that only timed out",
+			four().kernel("h2", 9, "NVRM: Xid (PCI:0000:3b:00): 94, pid='<unknown>', name=<unknown>, Contained memory error").
+				says(0, 600, timeout).says(2, 600, timeout).exit(0, 601, job.Exit{Signal: 6}).exit(2, 601, job.Exit{Signal: 6}),
+			"xid-ecc", 2, ""},
+		{"a GPU fault does not excuse a KeyError",
+			four().kernel("h1", 9, "NVRM: Xid (PCI:0000:3b:00): 94, pid='<unknown>', Contained memory error").says(1, 10, raise("KeyError: 'a'")).exit(1, 10, failed),
+			"python-key-error", 1, ""},
+		{"a host is lost, noticed after its peers",
+			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "no word from its agent for 10 s"}),
+			"host-silent", 2, "rank 2 on h2: lost: no word from its agent for 10 s"},
+		{"a rank that could not be started",
+			four().exit(2, 1, job.Exit{Status: job.Unstarted, Text: "fork/exec /x/a.out: exec format error"}).exit(0, 1.5, stopped),
+			"exec-format", 2, "rank 2 on h2: could not be started: fork/exec /x/a.out: exec format error"},
+		{"only echoes: the first",
+			four().says(2, 10, closed).says(0, 11, timeout).exit(2, 10.2, failed).exit(0, 11, job.Exit{Signal: 6}),
+			"peer-closed", 2, ""},
+		{"timeouts, and one rank that did not wait",
+			four().says(0, 600, timeout).says(1, 600.1, timeout).says(3, 600.2, timeout).exit(0, 601, job.Exit{Signal: 6}).exit(1, 601, job.Exit{Signal: 6}).exit(3, 601, job.Exit{Signal: 6}).exit(2, 602, stopped),
+			"nccl-timeout", 0, "; rank 2 did not wait with the others"},
+		{"a crash is no echo",
+			four().says(1, 10, "a peer: Connection reset by peer").exit(1, 10.1, job.Exit{Signal: 11}),
+			"sigsegv", 1, ""},
+		{"an abort after an echo is one",
+			four().says(1, 10, "terminate called after throwing an instance of 'gloo::IoException'\n  what():  [../gloo/tcp/pair.cc:598] Connection closed by peer [10.0.0.2]:1").says(0, 9, raise("KeyError: 'a'")).exit(1, 10.1, job.Exit{Signal: 6}).exit(0, 10.5, failed),
+			"python-key-error", 0, ""},
+		{"a traceback before a crash at the end",
+			four().says(1, 10, raise("KeyError: 'a'")+"\nterminate called without an active exception").exit(1, 10.1, job.Exit{Signal: 6}),
+			"python-key-error", 1, ""},
+		{"a traceback that was survived",
+			four().says(1, 10, raise("KeyError: 'a'")).says(1, 11, strings.Repeat("step 1/2 loss 3\n", 80)).exit(1, 100, job.Exit{Signal: 11}),
+			"sigsegv", 1, ""},
+		{"a traceback that was survived, with the progress on stdout",
+			four().says(1, 10, raise("KeyError: 'a'")).prints(1, 30, strings.Repeat("step 1/2 loss 3\n", 80)).exit(1, 100, job.Exit{Code: 4}),
+			"exit-code", 1, ""},
+		{"retried inside, the last failure counts",
+			four().says(1, 10, raise("FileNotFoundError: [Errno 2] No such file or directory: '/cache/x'", "open(cache)")).says(1, 11, "no cache, going on").says(1, 12, raise("KeyError: 'a'")).exit(1, 12.5, failed),
+			"python-key-error", 1, ""},
+		{"children of one rank: the specific one",
+			four().says(1, 10, raise("KeyError: 'a'")).says(1, 10.5, raise("RuntimeError: somebody hung up")).exit(1, 12.5, failed),
+			"python-key-error", 1, ""},
+		{"what a library printed at the start is not why the rank ended",
+			four().says(0, 1, "run.sh: line 3: module: command not found").says(0, 10, closed).says(1, 9.9, raise("ValueError: bad label 11")).exit(0, 10.1, failed).exit(1, 10.2, failed),
+			"python-value-error", 1, ""},
+		{"nor long before a silent end",
+			four().says(1, 1, "run.sh: line 3: module: command not found").exit(1, 500, job.Exit{Code: 3}),
+			"exit-code", 1, ""},
+		{"nor in a rank that gangrun ended",
+			four().says(0, 1, "curl: (6) Could not resolve host: data.example.org").exit(1, 500, job.Exit{Code: 3}).exit(0, 501, stopped),
+			"exit-code", 1, ""},
+		{"an old echo in a rank that lived on is none",
+			four().says(0, 1, "connect: Connection refused, trying again").exit(1, 5000, kill).exit(0, 5001, stopped),
+			"sigkill", 1, ""},
+		{"SIGTERM from outside",
+			four().exit(1, 10, job.Exit{Signal: 15}).exit(0, 10.2, stopped),
+			"sigterm", 1, "ended by SIGTERM (signal 15), which did not come from gangrun"},
+		{"the code of a child killed by a signal",
+			four().exit(1, 10, job.Exit{Code: 139}),
+			"sigsegv", 1, "ended by SIGSEGV (code 139 is 128 + 11) (segmentation fault)"},
+		{"a core",
+			four().exit(1, 10, job.Exit{Signal: 11, Core: true}),
+			"sigsegv", 1, "(segmentation fault) and left a core"},
+		{"mpirun's own words, from the agent",
+			four().lines(job.SourceAgent, "h1", -1, "", 3, "There are not enough slots available in the system to satisfy the 4").exit(0, 4, job.Exit{Status: job.Unstarted, Text: "mpirun ended"}),
+			"mpirun-slots", -1, "There are not enough slots available"},
+		{"a rank that nobody saw end",
+			&gang{job.Evidence{Ranks: 3, Outcome: job.Outcome{Exits: []job.Exit{{Rank: 0, Host: "h1", Status: job.Exited}}, Unreaped: []job.Unreaped{{Rank: 2, Host: "h2"}}}}},
+			"host-silent", 2, "nobody saw it end"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Diagnose(c.evidence.Evidence)
+			sane(t, got)
+			if got.Signature != c.signature || got.Rank != c.rank || !strings.Contains(got.Text, c.text) {
+				t.Errorf("got %s, rank %d, want %s, rank %d: %s", got.Signature, got.Rank, c.signature, c.rank, got.Text)
+			}
+			if got.Rank >= 0 && got.Host != host(got.Rank) {
+				t.Errorf("rank %d on %q", got.Rank, got.Host)
+			}
+			if len(got.Evidence) == 0 {
+				t.Error("no evidence")
+			}
+		})
+	}
+}
+
+func TestConfidence(t *testing.T) {
+	oom := "Out of memory: Killed process 1001 (python3)"
+	foreign := "Out of memory: Killed process 7777 (python3)"
+	rose := "oom_kill count rose by 1 during the attempt"
+	sure := Diagnose(four().kernel("h1", 9.9, oom).exit(1, 10, kill).Evidence).Confidence
+	child := Diagnose(four().kernel("h1", 9.9, foreign).exit(1, 10, kill).Evidence).Confidence
+	count := Diagnose(four().lines(job.SourceAgent, "h1", -1, "", 9.9, rose).exit(1, 10, kill).Evidence).Confidence
+	both := Diagnose(four().lines(job.SourceAgent, "h1", -1, "", 9.9, rose).kernel("h1", 9.9, oom).exit(1, 10, kill).Evidence).Confidence
+	segv := Diagnose(four().exit(1, 10, job.Exit{Signal: 11}).Evidence).Confidence
+	if sure != 1 || both != 1 || segv != 1 || child >= sure || count >= sure || count < 0.5 {
+		t.Errorf("pid %v, both %v, SIGSEGV %v, foreign pid %v, count %v", sure, both, segv, child, count)
+	}
+	exception := Diagnose(four().says(1, 10, raise("KeyError: 'a'")).exit(1, 10, failed).Evidence).Confidence
+	weak := Diagnose(four().says(1, 10, "cat: /x: No such file or directory").exit(1, 10, failed).Evidence).Confidence
+	if !(exception > weak && weak > 0.3) {
+		t.Errorf("exception %v, weak text %v", exception, weak)
+	}
+}
+
+func TestEvidenceOfTraceback(t *testing.T) {
+	frames := strings.Repeat("  File \"/home/ana/job/train.py\", line 12, in f\n    f(n)\n", 100)
+	text := "step 1\nstep 2\nTraceback (most recent call last):\n" + frames + "KeyError: 'a'\nlater"
+	e := four().says(1, 10, text).exit(1, 11, failed).Evidence
+	lines := Diagnose(e).Evidence
+	if len(lines) != headLines+tailLines || lines[0].Text != header || lines[len(lines)-1].Text != "KeyError: 'a'" {
+		t.Errorf("%d lines, first %q, last %q", len(lines), lines[0].Text, lines[len(lines)-1].Text)
+	}
+	if lines[0].Line != 3 || lines[len(lines)-1].Line != 204 || lines[0].File != "rank-0001.err" {
+		t.Errorf("lines %d to %d of %s", lines[0].Line, lines[len(lines)-1].Line, lines[0].File)
+	}
+}
+
+func TestEvidenceOfSilentEnd(t *testing.T) {
+	e := four().prints(1, 5, "step 1").says(1, 6, "a\nb\n\nc\nd\ne\nf").exit(1, 10, job.Exit{Signal: 11}).Evidence
+	lines := Diagnose(e).Evidence
+	var texts []string
+	for _, l := range lines {
+		texts = append(texts, l.Text)
+	}
+	if got := strings.Join(texts, "|"); got != "b|c|d|e|f|rank 1 on h1 was ended by signal 11 (SIGSEGV)" {
+		t.Errorf("evidence %s", got)
+	}
+}
+
+func TestEnded(t *testing.T) {
+	for ended, want := range map[job.Ended]job.Category{job.EndedTimeLimit: job.TimeLimit, job.EndedCancelled: job.Cancelled} {
+		g := four().exit(0, 10, stopped)
+		g.Ended = ended
+		c := Diagnose(g.Evidence)
+		if c.Category != want || c.Confidence != 1 || c.Rank != -1 {
+			t.Errorf("%s: %+v", ended, c)
+		}
+		sane(t, c)
+	}
+}
+
+func TestNothingFailed(t *testing.T) {
+	for name, e := range map[string]job.Evidence{
+		"every rank ended by itself with code 0":                   four().says(0, 1, raise("KeyError: 'a'")).exit(0, 10, job.Exit{}).exit(1, 10, job.Exit{}).Evidence,
+		"gangrun ended the gang; no rank had failed before":        four().exit(0, 10, stopped).exit(1, 10, stopped).Evidence,
+		"no known sign of a failure in the last 0 lines of 0 logs": {},
+	} {
+		c := Diagnose(e)
+		if c.Category != "" || c.Text != name || c.Rank != -1 {
+			t.Errorf("%s: %+v", name, c)
+		}
+		sane(t, c)
+	}
+}
+
+// Lines that only the Outcome has are looked at as well.
+func TestLinesOfOutcome(t *testing.T) {
+	e := four().says(1, 10, raise("KeyError: 'a'")).exit(1, 11, failed).Evidence
+	e.Outcome.Lines, e.Lines = e.Lines, nil
+	if c := Diagnose(e); c.Signature != "python-key-error" {
+		t.Errorf("got %s", c.Signature)
+	}
+}
+
+func TestHostileText(t *testing.T) {
+	e := four().says(1, 10, raise("ValueError: \x1b[31mred\x1b[0m \x00\x07 "+strings.Repeat("é", 5000)+"\xff")).exit(1, 11, failed).Evidence
+	c := Diagnose(e)
+	sane(t, c)
+	if len([]rune(c.Text)) > 500 || !strings.Contains(c.Text, "ValueError: red ") {
+		t.Errorf("text %q", c.Text)
+	}
+}
+
+func TestCascade(t *testing.T) {
+	for text, want := range map[string]bool{
+		timeout: true,
+		"RuntimeError: [./gloo/transport/tcp/pair.cc:589] Read error [127.0.0.1]:26511: Connection reset by peer":                 true,
+		"[rank1]: RuntimeError: [../third_party/gloo/gloo/transport/tcp/pair.cc:534] Connection closed by peer [127.0.0.1]:50120": true,
+		"ConnectionResetError: [Errno 104]":       true,
+		"BrokenPipeError: [Errno 32] Broken pipe": true,
+		"torch.distributed.DistBackendError: NCCL error in: x.cpp:1691, remote process exited or there was a network error, NCCL version 2.19": true,
+		"W1006 13:08:30.123000 140 api.py:858] Sending process 171 closing signal SIGTERM":                                                     true,
+		"MPIDI_CH3I_Progress(150): Communication error with rank 1":                                                                            true,
+		"ValueError: bad label 11":                false,
+		"RuntimeError: CUDA error: out of memory": false,
+		"step 12/300 loss 0.5":                    false,
+		"":                                        false,
+		"the connection to the data base is open":             false,
+		"Traceback (most recent call last):":                  false,
+		"torch.cuda.OutOfMemoryError: CUDA out of memory. Tr": false,
+	} {
+		if got := Cascade(text); got != want {
+			t.Errorf("Cascade(%q) = %v", text, got)
+		}
+	}
+}
+
+func TestWorldSize(t *testing.T) {
+	for text, want := range map[string]bool{
+		"ValueError: world size must be 4, not 1":                                         true,
+		"AssertionError: world_size should be 8":                                          true,
+		"train.py: error: requires at least 2 processes":                                  true,
+		"This program needs exactly 8 ranks":                                              true,
+		"RuntimeError: Invalid world size 1":                                              true,
+		"AssertionError: Invalid world size: 1 (need 4)":                                  true,
+		"RuntimeError: world_size (1) is not divisible by tensor_model_parallel_size (2)": true,
+		"AssertionError: world size (1) is not divisible by 8":                            true,
+		"ValueError: tensor parallel size (4) is greater than world size (1)":             true,
+		"This example must be run with mpirun -np 4":                                      true,
+		"please launch with torchrun --nproc_per_node=2 train.py":                         true,
+		"Must be run with at least two MPI processes":                                     true,
+		"This program requires an even number of processes":                               true,
+		"number of processes must be a power of two":                                      true,
+		"nprocs must be greater than 1 and divisible by four":                             true,
+		"Error: cannot run on a single process":                                           true,
+		"ValueError: expected 4 ranks, got 1":                                             true,
+		"Number of CPUs must be 2 !":                                                      true,
+
+		"RuntimeError: requires at least 1 GPU":                    false,
+		"ValueError: bad label 11":                                 false,
+		"world size 1":                                             false,
+		"world_size: 1, rank: 0":                                   false,
+		"step 4 of 8 processes the batch":                          false,
+		"num_workers must be at least 0":                           false,
+		"the model needs 2 layers":                                 false,
+		"This DataLoader will create 4 worker processes in total.": false,
+		"using 4 processes":                                        false,
+		"mpirun was unable to launch the specified application":    false,
+	} {
+		e := job.Evidence{Ranks: 1, Trial: true, Lines: []job.Line{{Rank: 0, Text: "hello"}, {Rank: 0, Text: text}}}
+		l, got := WorldSize(e)
+		if got != want || got && l.Text != text {
+			t.Errorf("WorldSize(%q) = %q, %v", text, l.Text, got)
+		}
+		e.Ranks = 2
+		if _, got := WorldSize(e); got {
+			t.Errorf("WorldSize(%q) of two ranks", text)
+		}
+	}
+}
