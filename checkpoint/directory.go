@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"maps"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -20,7 +19,7 @@ const (
 )
 
 // hfIndex are the indexes of Hugging Face's sharded files.
-var hfIndex = regexp.MustCompile(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
+var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 
 // verifyDirectory checks every file in a directory and what binds them: the
 // metadata of torch.distributed.checkpoint, the index of sharded files,
@@ -81,7 +80,7 @@ func (d *directory) check(m member) (string, error) {
 			return "", flawf("%s is missing: it was not finished", dir+dcpMetadata)
 		}
 		return formatDCP, nil
-	case hfIndex.MatchString(base):
+	case hfIndex().MatchString(base):
 		return formatHF, d.checkShards(m)
 	}
 	if prefix, ok := tensorFlowPrefix(path); ok {

@@ -9,33 +9,33 @@ import (
 )
 
 var (
-	stamps   = regexp.MustCompile(`(19|20)\d\d-?[01]\d-?[0-3]\d([T_-][0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
-	shardEnd = regexp.MustCompile(`-\d+-of-\d+$`)
-	version  = regexp.MustCompile(`-v\d+$`) // Lightning's, for a name that is taken
-	suffix   = regexp.MustCompile(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
-	stepWord = regexp.MustCompile(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
-	epoch    = regexp.MustCompile(`(?i)epochs?[=_-]?(\d+)`)
-	integer  = regexp.MustCompile(`\d+`)
+	stamps   = re(`(19|20)\d\d-?[01]\d-?[0-3]\d([T_-][0-2]\d[-:.]?[0-5]\d([-:.]?[0-5]\d)?)?`)
+	shardEnd = re(`-\d+-of-\d+$`)
+	version  = re(`-v\d+$`) // Lightning's, for a name that is taken
+	suffix   = re(`\.(?:[A-Za-z]+|h5|hdf5|pt2|bz2)$`)
+	stepWord = re(`(?i)(?:step|iter|iteration|update)s?[=_-]?(\d+)`)
+	epoch    = re(`(?i)epochs?[=_-]?(\d+)`)
+	integer  = re(`\d+`)
 )
 
 // Step returns the step that a checkpoint's name tells, -1 for none: the
 // number after "step" or the like, else after "epoch", else the last whole
 // number. Extensions, dates and the numbers of shards are left out.
 func Step(name string) int64 {
-	for suffix.MatchString(name) {
-		name = suffix.ReplaceAllString(name, "")
+	for suffix().MatchString(name) {
+		name = suffix().ReplaceAllString(name, "")
 	}
-	name = stamps.ReplaceAllString(name, " ")
-	name = version.ReplaceAllString(shardEnd.ReplaceAllString(name, ""), "")
+	name = stamps().ReplaceAllString(name, " ")
+	name = version().ReplaceAllString(shardEnd().ReplaceAllString(name, ""), "")
 	digits := ""
-	for _, word := range []*regexp.Regexp{stepWord, epoch} {
-		if all := word.FindAllStringSubmatch(name, -1); len(all) > 0 {
+	for _, word := range []func() *regexp.Regexp{stepWord, epoch} {
+		if all := word().FindAllStringSubmatch(name, -1); len(all) > 0 {
 			digits = all[len(all)-1][1]
 			break
 		}
 	}
 	if digits == "" {
-		all := integer.FindAllString(name, -1)
+		all := integer().FindAllString(name, -1)
 		if len(all) == 0 {
 			return -1
 		}
@@ -50,12 +50,12 @@ func Step(name string) int64 {
 
 // unfinished are the names under which programs write what they rename when it
 // is whole.
-var unfinished = regexp.MustCompile(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
+var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 	`|\.(tmp|temp|partial|incomplete|tempstate\d+)([._-][0-9a-z_]+)*$|orbax-checkpoint-tmp`)
 
 // temporary reports whether a name is one of a file or directory that is still
 // being written, or was when its writer died.
-func temporary(name string) bool { return unfinished.MatchString(name) }
+func temporary(name string) bool { return unfinished().MatchString(name) }
 
 // hidden reports whether a name says nothing of the checkpoint it lies in: a
 // hidden file that is not being written, or an editor's copy.
@@ -65,11 +65,11 @@ func hidden(name string) bool {
 
 // unrelated are names of what lies beside checkpoints and is none.
 var (
-	unrelated = regexp.MustCompile(`(?i)^(events\.out\.tfevents|readme|license|slurm-)`)
+	unrelated = re(`(?i)^(events\.out\.tfevents|readme|license|slurm-)`)
 	pointers  = []string{"latest", "checkpoint", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_step"}
 	beside    = []string{".log", ".lock", ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg",
 		".csv", ".tsv", ".html", ".png", ".svg", ".jpg", ".pdf", ".out", ".err", ".prof", ".pbtxt"}
-	marker = regexp.MustCompile(`(?i)^_?(success|done|complete|completed|commit|committed|finished)([._-]success)?(\.txt)?$|^commit_success\.txt$`)
+	marker = re(`(?i)^_?(success|done|complete|completed|commit|committed|finished)([._-]success)?(\.txt)?$|^commit_success\.txt$`)
 )
 
 // maxPointer bounds a text file that only names the newest checkpoint, in bytes.
@@ -79,11 +79,11 @@ const maxPointer = 4 << 10
 // whatever it holds: a log, a script, a table of metrics, a pointer to the
 // newest, a mark that all is there.
 func bookkeeping(name string, size int64) bool {
-	return unrelated.MatchString(name) || marker.MatchString(name) ||
+	return unrelated().MatchString(name) || marker().MatchString(name) ||
 		slices.Contains(beside, strings.ToLower(filepath.Ext(name))) ||
 		size <= maxPointer && slices.Contains(pointers, name)
 }
 
 // pattern is a name with its numbers left out, which the files of two
 // checkpoints of one job have in common.
-func pattern(name string) string { return integer.ReplaceAllString(name, "#") }
+func pattern(name string) string { return integer().ReplaceAllString(name, "#") }

@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -123,7 +122,7 @@ const (
 var (
 	texts = []string{".txt", ".json", ".jsonl", ".xml"}
 	// A job's best checkpoint may hold no more than its weights.
-	finest = regexp.MustCompile(`(?i)(^|[^a-z])best([^a-z]|$)`)
+	finest = re(`(?i)(^|[^a-z])best([^a-z]|$)`)
 )
 
 // verify verifies a candidate. A directory of plain files must have as many of
@@ -184,7 +183,7 @@ func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 	whole := false // dir is itself one checkpoint
 	for _, e := range entries {
 		name := e.Name()
-		if strings.HasSuffix(name, dcpSuffix) || hfIndex.MatchString(name) {
+		if strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 			whole = true
 		}
 		if temporary(name) {
@@ -218,7 +217,7 @@ func candidates(dir string) (all []candidate, skipped []Skipped, err error) {
 
 // consider returns what lies at path as a candidate, if it can be one at all.
 func consider(path string) (candidate, bool) {
-	c := candidate{path: path, step: Step(filepath.Base(path)), last: finest.MatchString(filepath.Base(path))}
+	c := candidate{path: path, step: Step(filepath.Base(path)), last: finest().MatchString(filepath.Base(path))}
 	info, err := os.Stat(path)
 	switch {
 	case err != nil: // TensorFlow's files have the path as their prefix
@@ -245,7 +244,7 @@ func consider(path string) (candidate, bool) {
 // tierOf tells how likely a file is a checkpoint, or part of one with that step.
 func tierOf(path string, size, step int64) tier {
 	name := filepath.Base(path)
-	if name == dcpMetadata || strings.HasSuffix(name, dcpSuffix) || hfIndex.MatchString(name) {
+	if name == dcpMetadata || strings.HasSuffix(name, dcpSuffix) || hfIndex().MatchString(name) {
 		return tierKnown
 	}
 	if bookkeeping(name, size) {
@@ -259,7 +258,7 @@ func tierOf(path string, size, step int64) tier {
 	switch {
 	case slices.Contains(texts, strings.ToLower(filepath.Ext(name))):
 		return tierText
-	case sniff(name, head) != formatPlain || tensorFlowData.MatchString(name):
+	case sniff(name, head) != formatPlain || tensorFlowData().MatchString(name):
 		return tierKnown
 	case step >= 0:
 		return tierNumbered

@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -231,13 +230,13 @@ func checkJSON(f *file) (string, error) {
 	return formatJSON, nil
 }
 
-var tensorFlowData = regexp.MustCompile(`\.data-\d{5}-of-\d{5}$`)
+var tensorFlowData = re(`\.data-\d{5}-of-\d{5}$`)
 
 // tensorFlowPrefix returns the prefix of the TensorFlow checkpoint that path
 // is, or is a file of.
 func tensorFlowPrefix(path string) (prefix string, ok bool) {
 	prefix = strings.TrimSuffix(path, ".index")
-	if at := tensorFlowData.FindStringIndex(path); at != nil {
+	if at := tensorFlowData().FindStringIndex(path); at != nil {
 		prefix = path[:at[0]]
 	} else if _, err := os.Stat(path); prefix == path && err == nil {
 		return "", false // something else

@@ -61,6 +61,6 @@ func since(from, to time.Time) string {
 	case d < 48*time.Hour:
 		return d.Round(time.Minute).String()[:len(d.Round(time.Minute).String())-2] // without "0s"
 	default:
-		return d.Round(24*time.Hour).String()
+		return d.Round(24 * time.Hour).String()
 	}
 }
