@@ -171,7 +171,8 @@ type controlled struct {
 }
 
 // start starts gangrun run. Its standard error goes to the file "stderr" of the
-// bench, and its standard output to "stdout" unless it is to go elsewhere.
+// bench, and its standard output to "stdout" unless it is to go elsewhere; both
+// may go to "stderr".
 func (b *bench) start(stdout *os.File, args ...string) *controlled {
 	b.t.Helper()
 	r := &controlled{bench: b, cmd: b.command(append([]string{"run", "-e", jobMark + "=" + b.mark}, args...)...), exited: make(chan struct{}), agents: map[int]bool{}}
@@ -204,9 +205,10 @@ func (b *bench) start(stdout *os.File, args ...string) *controlled {
 	return r
 }
 
+// create makes an empty file of the bench, to append to.
 func (b *bench) create(name string) *os.File {
 	b.t.Helper()
-	f, err := os.Create(filepath.Join(b.dir, name))
+	f, err := os.OpenFile(filepath.Join(b.dir, name), os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
 	if err != nil {
 		b.t.Fatal(err)
 	}
