@@ -1,8 +1,8 @@
 package main
 
 import (
+	"bytes"
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"sync"
@@ -133,11 +133,11 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 
 // save writes the report and closes the journal.
 func (s *session) save(report supervisor.Report) error {
-	data, err := json.MarshalIndent(report, "", "  ")
-	if err != nil {
+	var data bytes.Buffer
+	if err := printJSON(&data, report); err != nil {
 		return err
 	}
-	if err := atomicfile.WriteFile(s.run.ReportPath(), append(data, '\n'), 0o600); err != nil {
+	if err := atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600); err != nil {
 		s.show.screen.Error(fmt.Sprintf("the report could not be written: %v", err))
 	}
 	if err := s.journal.Close(); err != nil {
