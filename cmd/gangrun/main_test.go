@@ -4,6 +4,8 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
+	"syscall"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -33,6 +35,14 @@ func (c checked) Run() int {
 	if err := os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE")); err != nil {
 		fmt.Fprintln(os.Stderr, err)
 		return 1
+	}
+	// What ran the tests may have them ignore these, as a shell's background job:
+	// gangrun would then ignore them too. A program that is started gets the
+	// default for what is caught here.
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if signal.Ignored(sig) {
+			signal.Notify(make(chan os.Signal, 1), sig)
+		}
 	}
 	code := c.m.Run()
 	if code == 0 {

@@ -229,8 +229,8 @@ func lookPath(ts *testscript.TestScript, name string) string {
 // scriptEnv returns the script's present environment. testscript tells it to
 // programs alone.
 func scriptEnv(ts *testscript.TestScript) []string {
-	ts.Check(ts.Exec("env", "-0"))
-	return strings.Split(strings.TrimSuffix(ts.ReadFile("stdout"), "\x00"), "\x00")
+	ts.Check(ts.Exec("sh", "-c", `env -0 >"$WORK/.env"`))
+	return strings.Split(strings.TrimSuffix(ts.ReadFile(filepath.Join(ts.Getenv("WORK"), ".env")), "\x00"), "\x00")
 }
 
 // sendSignal sends a signal to a program in the background:
