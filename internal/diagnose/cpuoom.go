@@ -9,8 +9,8 @@ var cpuOOM = []Rule{{
 	Meaning: "the kernel's out-of-memory killer ended the process: the host's or the cgroup's memory was full",
 	Hint:    memoryHint,
 	Text:    "killed by the kernel because the memory of the host or its cgroup was full (${title})",
-	Needles: []string{"killed process "},
-	Match:   re(`(?i)killed process (?P<pid>\d+)`),
+	Needles: []string{"killed process ", "oom-kill:"},
+	Match:   re(`(?i)killed process (?P<pid>\d+)|oom-kill:.*,pid=(?P<pid>\d+)`),
 }, {
 	Category: job.CPUOOM, Signature: "oom-killer", Confidence: 0.8, Kernel: true,
 	Hint:    memoryHint,
@@ -21,7 +21,7 @@ var cpuOOM = []Rule{{
 	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",
 	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
 	Needles: []string{"oom-kill event", "oom_kill event", "out-of-memory handler", ": out of memory", "oomkilled", "exceeded memory limit", "exceeded job memory limit"},
-	Match:   re(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>\S+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|[Ee]xceeded (?:job )?memory limit`),
+	Match:   re(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|[Ee]xceeded (?:job )?memory limit`),
 }, {
 	Category: job.CPUOOM, Signature: "dataloader-shm", Confidence: 0.9,
 	Meaning: "the shared memory (/dev/shm) through which data workers hand over batches is full",

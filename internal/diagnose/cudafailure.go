@@ -34,9 +34,9 @@ var cudaFailure = []Rule{{
 		`busy or unavailable|unsupported toolchain|unsupported display driver|unknown error|invalid configuration|invalid argument|operation not|not_initialized|CUDA_ERROR_(?:ASSERT|INVALID_DEVICE|NO_DEVICE|NO_BINARY)|NVLink`),
 }, {
 	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Kernel: true,
-	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109)",
+	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109 and their like)",
 	Hint:    "mostly the program's own fault: run compute-sanitizer on it; where it follows the GPU, have it tested",
 	Text:    "the GPU driver reported a fault in the rank's work (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   re(`Xid \(PCI:(?P<artefact>[0-9a-fA-F:.]+)\): (?:13|31|43|45|68|69|109),(?: pid='?(?P<pid>\d+)'?,)?`),
+	Match:   xid("(?:8|11|13|25|31|32|39|40|41|43|45|68|69|80|109),"),
 }}

@@ -126,6 +126,9 @@ const clearly = 2 * time.Second
 // adopt takes the rank from what a launcher reported, where the log of all
 // ranks holds the exception but not whose it is.
 func (s *suspect) adopt(members []*member) {
+	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == s.rank && s.rank >= 0 }); i >= 0 {
+		s.host = cmp.Or(s.host, members[i].host)
+	}
 	if s.rank >= 0 || s.rule.Cascade {
 		return
 	}
@@ -199,7 +202,7 @@ func (s *suspect) who() string {
 	case s.host != "":
 		return s.host + ": "
 	case s.stream != nil && s.stream.lines[0].File != "":
-		return path.Base(s.stream.lines[0].File) + ": "
+		return short(path.Base(s.stream.lines[0].File), 100) + ": "
 	}
 	return ""
 }

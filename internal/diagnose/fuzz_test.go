@@ -40,7 +40,8 @@ func arrange(text string, seed uint64) job.Evidence {
 	statuses := []job.ExitStatus{job.Exited, job.Exited, job.Signalled, job.Lost, job.Unstarted}
 	for rank := range ranks {
 		if r.IntN(5) > 0 {
-			e.Outcome.Exits = append(e.Outcome.Exits, job.Exit{Rank: rank, Host: host(rank), Status: statuses[r.IntN(len(statuses))], Code: r.IntN(256), Signal: r.IntN(40),
+			fault := []string{"", "", "it never called MPI_Finalize", text[:min(len(text), 20)]}[r.IntN(4)]
+			e.Outcome.Exits = append(e.Outcome.Exits, job.Exit{Fault: fault, Aborted: r.IntN(9) == 0, Rank: rank, Host: host(rank), Status: statuses[r.IntN(len(statuses))], Code: r.IntN(256), Signal: r.IntN(40),
 				Stopped: r.IntN(4) == 0, PID: 4711, Time: at(r.Float64() * 100)})
 		}
 	}
@@ -92,7 +93,8 @@ func FuzzDiagnose(f *testing.F) {
 		}
 		f.Add(string(data[:min(len(data), 4000)]), uint64(i))
 	}
-	f.Add("ERROR: \nStacktrace:\nERROR: \n", uint64(59)) // an exception without a word
+	f.Add("ERROR: \nStacktrace:\nERROR: \n", uint64(59))                                                            // an exception without a word
+	f.Add("oom_kill event\ncgroup out-of\xf1memory handler\nsrun: error: \x1b: task 0: Out Of Memory", uint64(102)) // a host of no name
 	f.Fuzz(func(t *testing.T, text string, seed uint64) {
 		e := arrange(text, seed)
 		before, err := json.Marshal(e)

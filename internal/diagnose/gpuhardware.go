@@ -4,34 +4,50 @@ import "github.com/gangrun/gangrun/internal/job"
 
 const gpuHint = "leave the GPU ${artefact|named} out until it is reset and tested (nvidia-smi -q, dcgmi diag)"
 
+// xid makes the pattern of a driver's XID record with one of those codes.
+func xid(codes string) *pattern {
+	return re(`Xid \((?:PCI:)?(?P<artefact>[0-9a-fA-F:.]+)\): (?:` + codes + `)(?: pid='?(?P<pid>\d+)'?,)?`)
+}
+
+// Codes and meanings are those of NVIDIA's XID catalogue ("Analyzing Xid Errors
+// with the Xid Catalog"): here are those whose immediate action is to reset the
+// GPU or the host, and the errors of memory and links; in cudafailure.go those
+// whose action is to restart the program. Those to be ignored are in neither.
 var gpuHardware = []Rule{{
 	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Kernel: true,
-	Meaning: "the GPU has fallen off the bus (XID 79, 154) or stopped answering (119, 120)",
+	Meaning: "the GPU has fallen off the bus (XID 79) or stopped answering (46, 119, 120, 158, 167)",
 	Hint:    gpuHint + "; the host mostly needs a restart",
 	Text:    "the GPU stopped answering (${title})",
-	Needles: []string{"nvrm: xid ", "gpu has fallen off the bus", "fallen off the bus and is not responding"},
-	Match:   re(`Xid \(PCI:(?P<artefact>[0-9a-fA-F:.]+)\): (?:79|119|120|154),(?: pid='?(?P<pid>\d+)'?,)?|fallen off the bus`),
+	Needles: []string{"nvrm: xid "},
+	Match:   xid("(?:46|79|119|120|158|167),"),
+}, {
+	Category: job.GPUHardware, Signature: "xid-fallen-off-bus", Confidence: 1, Kernel: true,
+	Hint:    gpuHint + "; the host mostly needs a restart",
+	Text:    "the GPU stopped answering (${title})",
+	Needles: []string{"fallen off the bus"},
+	Find:    re(`(?:GPU|PCI) (?P<artefact>[0-9a-fA-F]+:[0-9a-fA-F:.]+)`),
+	Unless:  re(`Xid`),
 }, {
 	Category: job.GPUHardware, Signature: "xid-ecc", Confidence: 1, Kernel: true,
-	Meaning: "the GPU's memory had errors that could not be corrected (XID 48, 63, 64, 92, 94, 95, 140, 160, 171, 172)",
+	Meaning: "the GPU's memory had an error that could not be corrected (XID 48, 64, 94, 95, 140)",
 	Hint:    gpuHint,
 	Text:    "the GPU's memory had an error that could not be corrected (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   re(`Xid \(PCI:(?P<artefact>[0-9a-fA-F:.]+)\): (?:48|63|64|92|94|95|140|160|171|172),(?: pid='?(?P<pid>\d+)'?,)?`),
+	Match:   xid("(?:48|64|94|95|140),"),
 }, {
 	Category: job.GPUHardware, Signature: "xid-nvlink", Confidence: 0.95, Kernel: true,
-	Meaning: "an NVLink or NVSwitch failed (XID 74, 144 to 150, 155)",
+	Meaning: "an NVLink failed (XID 74, 136, 155, and 144 to 150 where they say fatal)",
 	Hint:    gpuHint,
 	Text:    "an NVLink failed (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   re(`Xid \(PCI:(?P<artefact>[0-9a-fA-F:.]+)\): (?:74|14[4-9]|150|155),(?: pid='?(?P<pid>\d+)'?,)?`),
+	Match:   xid("(?:74|136|155),|(?:14[4-9]|150),.* Fatal"),
 }, {
 	Category: job.GPUHardware, Signature: "xid-other", Confidence: 0.9, Kernel: true,
-	Meaning: "the driver reports another fault of the GPU (XID 61, 62, 110, 136, 143, 151, 158 ...)",
+	Meaning: "the driver reports another fault of the GPU that only a reset cures (XID 54, 62, 110, 143, 156)",
 	Hint:    gpuHint,
 	Text:    "the GPU driver reported a fault (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   re(`Xid \(PCI:(?P<artefact>[0-9a-fA-F:.]+)\): (?:56|57|58|61|62|78|81|82|110|121|136|143|151|156|157|158),(?: pid='?(?P<pid>\d+)'?,)?`),
+	Match:   xid("(?:54|62|110|143|156),"),
 }, {
 	Category: job.GPUHardware, Signature: "cuda-ecc", Confidence: 0.95,
 	Meaning: "CUDA reports an error of the GPU's memory or links that could not be corrected",

@@ -24,6 +24,13 @@ var invalidMemoryAccess = []Rule{{
 		"signal (7): bus error", "sigsegv: segmentation", "sigsegv, segmentation fault occurred", "!!!!!!! segfault encountered", "caught signal 11 (segmentation fault", "process received signal ***"},
 	Match: re(`(?i)segmentation|bus error|sigsegv|sigbus|segfault`),
 }, {
+	Category: job.InvalidMemoryAccess, Signature: "kernel-segfault", Confidence: 1, Kernel: true,
+	Meaning: "the kernel noted where the process touched memory that is not its own",
+	Hint:    "look at ${artefact|the place named} first; " + debugHint,
+	Text:    "ended by SIGSEGV: ${title}",
+	Needles: []string{"segfault at ", "general protection"},
+	Match:   re(`\[(?P<pid>\d+)\]:? (?:segfault at|general protection).*?(?: in (?P<artefact>[^\s\[]+)|$)`),
+}, {
 	Category: job.InvalidMemoryAccess, Signature: "sigsegv", Confidence: 1,
 	Meaning: "the process touched memory that is not its own",
 	Hint:    debugHint,

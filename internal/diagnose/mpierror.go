@@ -40,8 +40,24 @@ var mpiError = []Rule{{
 	Hint:    "call MPI_Finalize on every way out of the program",
 	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize", "without mpi_finalize"},
 }, {
-	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95,
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1,
+	Hint: "call MPI_Finalize on every way out of the program",
+	Text: "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
+	Needles: []string{"mpi_finalize"},
+}, {
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1,
 	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
+	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
+	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
+	Needles: []string{"singleton", "rank 0 of 1", "of its own", "never spoke"},
+}, {
+	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9,
+	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
+	Hint:    "every rank must stay until the work of all is done: look at what lets this one end early",
+	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
+	Needles: []string{"left the others", "others"},
+}, {
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95,
 	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
 	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
 }}

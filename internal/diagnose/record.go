@@ -29,7 +29,8 @@ func newRecord(st *stream, g *sign) record {
 }
 
 // explain gives suspects the cause that a host's record proves: an
-// out-of-memory kill to a process that was killed, a GPU's fault to a rank
+// out-of-memory kill to a process that was killed, the place to one that
+// crashed, a GPU's fault to a rank
 // whose own signs do not name a fault of the program.
 func explain(all []*suspect, records []record, members []*member) {
 	for _, s := range all {
@@ -50,12 +51,19 @@ func (r record) proves(s *suspect, members []*member) float64 {
 	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
 		return 0
 	}
-	if r.rule.Category == job.CPUOOM {
+	switch r.rule.Category {
+	case job.CPUOOM:
 		if s.signal != 9 && s.rule.Signature != "worker-killed" && !(s.record != nil && s.rule.Category == job.CPUOOM) {
 			return 0
 		}
-	} else if s.rule.Category.Fault() == job.FaultUser && !s.rule.Generic {
-		return 0
+	case job.InvalidMemoryAccess:
+		if s.rule.Signature != "sigsegv" {
+			return 0
+		}
+	default:
+		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Generic {
+			return 0
+		}
 	}
 	if r.pid == 0 {
 		return r.rule.Confidence

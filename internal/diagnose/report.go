@@ -16,17 +16,17 @@ type report struct {
 }
 
 var (
-	ompiSignal  = re(`process rank (\d+) with PID (\d+) on node (\S+) exited on *(?:signal (\d+))?`)
+	ompiSignal  = re(`process rank (\d+) with PID (\d+) on node ([\w.-]+) exited on *(?:signal (\d+))?`)
 	ompiName    = re(`Process name: \[\S+,(\d+)\](?: *Exit code: +(\d+))?`)
 	exitCode    = re(`(?:Exit code|EXIT CODE): +(\d+)`)
-	hydraWho    = re(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT (\S+)`)
+	hydraWho    = re(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT ([\w.-]+)`)
 	hydraSignal = re(`(?:KILLED BY SIGNAL: (\d+)|EXIT STRING: .*\(signal (\d+)\))`)
 	mpdStatus   = re(`exit status of rank (\d+): (?:killed by signal (\d+)|return code (\d+))`)
-	torchHost   = re(`^\s*host +: (\S+)`)
+	torchHost   = re(`^\s*host +: ([\w.-]+)`)
 	torchRank   = re(`^\s*rank +: (\d+)`)
 	torchExit   = re(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
 	torchFailed = re(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
-	srunTask    = re(`srun: error: (\S+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
+	srunTask    = re(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
 	shellLine   = re(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
 

@@ -21,7 +21,8 @@ func raise(exception string, source ...string) string {
 
 // samples has, for each signature, texts on stderr that must give it (yes) and
 // texts much like them that must not (no). A text beginning with "kernel: " is
-// a record of the host of a rank that was killed; one with "unstarted: " why a
+// a record of the host of a rank that was killed, one with "segv: " of one
+// that had a segmentation fault; one with "unstarted: " why a
 // rank could not be started.
 var samples = map[string]struct{ yes, no []string }{
 	"missing-file": {
@@ -224,7 +225,7 @@ var samples = map[string]struct{ yes, no []string }{
 	"c-assertion":              {yes: []string{"a.out: x.c:5: main: Assertion `n > 0' failed.", "Assertion failed in file src/mpid/ch4/src/ch4_impl.h at line 852: 0"}, no: []string{"every assertion holds, none failed"}},
 	"rust-assertion":           {yes: []string{"thread 'main' panicked at a.rs:1:46:\nassertion `left == right` failed\n  left: 1\n right: 4"}, no: []string{"thread 'main' panicked at a.rs:1:46:\nno data"}},
 	"check-failed":             {yes: []string{"F0101 12:00:00.000000 1234 tensor.cc:12] Check failed: n > 0 (0 vs. 0)", "2024-01-01 12:00:00.000: F tensorflow/core/x.cc:12] Check failed: status.ok()"}, no: []string{"Spell check failed: see the list\n" + raise("KeyError: 'x'")}},
-	"oom-killer":               {yes: []string{"kernel: [ 9999.123456] Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: oom_kill count rose by 1 during the attempt"}, no: []string{"kernel: systemd: python3.service: Succeeded", "Killed process 4711"}},
+	"oom-killer":               {yes: []string{"kernel: [ 9999.123456] Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task=python3,pid=4711,uid=0", "kernel: oom_kill count rose by 1 during the attempt"}, no: []string{"kernel: systemd: python3.service: Succeeded", "Killed process 4711"}},
 	"batch-oom":                {yes: []string{"slurmstepd: error: Detected 1 oom_kill event in StepId=440575.0. Some of the step tasks have been OOM Killed.", "slurmstepd: error: Detected 1 oom-kill event(s) in step 3495064.0 cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.", "srun: error: n1: task 0: Out Of Memory"}, no: []string{"slurmstepd: error: no event"}},
 	"dataloader-shm":           {yes: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit."), raise("RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)")}, no: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Killed."), raise("triton.runtime.errors.OutOfResources: out of resource: out of shared memory, Required: 3, Hardware limit: 2")}},
 	"python-memory-error":      {yes: []string{raise("MemoryError"), raise("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array")}, no: []string{raise("ValueError: MemoryError")}},
@@ -301,14 +302,15 @@ var samples = map[string]struct{ yes, no []string }{
 	"shared-library":           {yes: []string{"./a.out: error while loading shared libraries: libg.so: cannot open shared object file: No such file or directory", raise("OSError: libcudart.so.11.0: cannot open shared object file: No such file or directory"), raise("ImportError: libGL.so.1: cannot open shared object file: No such file or directory")}, no: []string{"W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file: No such file or directory\n" + raise("KeyError: 'x'")}},
 	"library-version":          {yes: []string{"./a.out: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by ./a.out)", raise("ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /x/y.so)")}, no: []string{"version `GLIBC_2.38' found"}},
 	"undefined-symbol":         {yes: []string{"./a.out: symbol lookup error: ./a.out: undefined symbol: solve", raise("ImportError: /x/fused.so: undefined symbol: _ZN3c104cuda9SetDeviceEi")}, no: []string{"the symbol is undefined"}},
-	"xid-fallen-off-bus":       {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus."}, no: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 13, pid=4711, name=python3, Graphics Exception"}},
+	"xid-fallen-off-bus":       {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 79, pid='<unknown>', name=<unknown>, GPU has fallen off the bus.", "kernel: NVRM: Xid (PCI:0000:3b:00): 79, GPU has fallen off the bus.", "kernel: NVRM: GPU 0000:3b:00.0: GPU has fallen off the bus."}, no: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 13, pid=4711, name=python3, Graphics Exception"}},
 	"xid-ecc":                  {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 48, pid=4711, An uncorrectable double bit error (DBE) has been detected"}, no: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 45, pid=4711, Ch 00000008"}},
-	"xid-nvlink":               {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 74, pid=4711, NVLink: fatal error detected on link 1"}, no: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 43, pid=4711, Ch 00000008"}},
-	"xid-other":                {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 62, pid=4711, 0000(0000) 00000000 00000000"}, no: []string{"kernel: NVRM: loading NVIDIA UNIX x86_64 Kernel Module"}},
+	"xid-nvlink":               {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 74, pid=4711, NVLink: fatal error detected on link 1", "kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT  Fatal   XC0 i0 Link 08 (0x004505c6 0x00000000)"}, no: []string{"kernel: NVRM: Xid (PCI:0018:01:00): 149, NETIR_LINK_EVT  Nonfatal XC0 i0 Link 08 (0x004505c6 0x00000000)", "kernel: NVRM: Xid (PCI:0000:3b:00): 43, pid=4711, Ch 00000008"}},
+	"xid-other":                {yes: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 62, pid=4711, 0000(0000) 00000000 00000000"}, no: []string{"kernel: NVRM: Xid (PCI:0000:3b:00): 63, pid=4711, Row Remapper: New row marked for remapping", "kernel: NVRM: Xid (PCI:0000:01:00): 154, GPU recovery action changed from 0x0 (None) to 0x1 (GPU Reset Required)", "kernel: NVRM: loading NVIDIA UNIX x86_64 Kernel Module"}},
 	"cuda-ecc":                 {yes: []string{raise("RuntimeError: CUDA error: uncorrectable ECC error encountered"), raise("RuntimeError: CUDA error: uncorrectable NVLink error detected during the execution")}, no: []string{"ECC errors: 0"}},
 	"sanitizer":                {yes: []string{"==4677==ERROR: AddressSanitizer: heap-buffer-overflow on address 0x60200000001b at pc 0x561f44ea91cb"}, no: []string{"AddressSanitizer is on"}},
 	"heap-corruption":          {yes: []string{"double free or corruption (!prev)", "free(): invalid pointer", "*** stack smashing detected ***: terminated", "malloc(): corrupted top size"}, no: []string{"call free() on it"}},
 	"segfault-trace":           {yes: []string{"Fatal Python error: Segmentation fault\n\nCurrent thread 0x00007f8296bcb040 (most recent call first):\n  File \"/home/ana/job/segv.py\", line 4 in train", "[h1:123] *** Process received signal ***\n[h1:123] Signal: Segmentation fault (11)"}, no: []string{"no segmentation fault here, going on"}},
+	"kernel-segfault":          {yes: []string{"segv: python3[4711]: segfault at 0 ip 00007f1 sp 00007f2 error 4 in libfused.so[7f0000+1000]", "segv: traps: python3[4711] general protection fault ip:7f1 sp:7f2 error:0 in libfused.so[7f0000+1000]"}, no: []string{"kernel: python3[4711]: segfault at 0 ip 00007f1 sp 00007f2 error 4 in libfused.so[7f0000+1000]", "segv: audit: a segfault was noted"}},
 	"illegal-instruction":      {yes: []string{"Fatal Python error: Illegal instruction"}, no: []string{raise("RuntimeError: CUDA error: an illegal instruction was encountered")}},
 	"cpp-terminate":            {yes: []string{"terminate called without an active exception", "Fatal Python error: Aborted"}, no: []string{"terminate called after throwing an instance of 'std::runtime_error'\n  what():  x"}},
 	"worker-killed":            {yes: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Killed."), raise("torch.multiprocessing.spawn.ProcessExitedException: process 1 terminated with signal SIGKILL"), raise("RuntimeError: DataLoader worker (pid(s) 12, 13) exited unexpectedly")}, no: []string{raise("RuntimeError: the worker is happy")}},
@@ -321,6 +323,10 @@ var samples = map[string]struct{ yes, no []string }{
 // bySignal has the signatures that only the end of a rank gives.
 var bySignal = map[string]struct{ yes, no job.Exit }{
 	"sigsegv":         {job.Exit{Status: job.Signalled, Signal: 11, Core: true}, job.Exit{Status: job.Signalled, Signal: 7}},
+	"mpi-no-finalize": {job.Exit{Status: job.Exited, Fault: "it never called MPI_Finalize"}, job.Exit{Status: job.Exited}},
+	"mpi-singleton":   {job.Exit{Status: job.Exited, Fault: "it ran as rank 0 of 1: a silent singleton"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
+	"zero-exit":       {job.Exit{Status: job.Exited, Fault: "it left the others behind"}, job.Exit{Status: job.Exited, Code: 1}},
+	"mpi-abort":       {job.Exit{Status: job.Exited, Code: 7, Aborted: true}, job.Exit{Status: job.Exited, Code: 7}},
 	"sigbus":          {job.Exit{Status: job.Signalled, Signal: 7}, job.Exit{Status: job.Signalled, Signal: 11}},
 	"sigabrt":         {job.Exit{Status: job.Exited, Code: 134}, job.Exit{Status: job.Exited, Code: 6}},
 	"sigill":          {job.Exit{Status: job.Signalled, Signal: 4}, job.Exit{Status: job.Signalled, Signal: 8}},
@@ -346,6 +352,10 @@ func rankOne(text string) job.Evidence {
 	file := "rank-0001.err"
 	if record, ok := strings.CutPrefix(text, "kernel: "); ok {
 		exit.Status, exit.Signal, exit.Code = job.Signalled, 9, 0
+		text, source, rank, file = record, job.SourceKernel, -1, ""
+	}
+	if record, ok := strings.CutPrefix(text, "segv: "); ok {
+		exit.Status, exit.Signal, exit.Code = job.Signalled, 11, 0
 		text, source, rank, file = record, job.SourceKernel, -1, ""
 	}
 	if why, ok := strings.CutPrefix(text, "unstarted: "); ok {

@@ -118,6 +118,9 @@ func (s *stream) scan(kernel bool) {
 			g.kernel = false
 			g.rule = match(g)
 		}
+		if g.rule != nil && g.rule.Weak && s.records() {
+			continue // gangrun's own troubles are told otherwise
+		}
 		if g.rule != nil {
 			g.weak, g.plain = g.rule.Weak, true
 			covered[i] = true

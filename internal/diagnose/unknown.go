@@ -23,8 +23,8 @@ var unknown = []Rule{{
 	Match:   re(`CANCELLED AT \S+ \*\*\*`),
 }, {
 	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Generic: true,
-	Meaning: "the rank ended with a code that is not 0 and printed nothing that tells why",
-	Hint:    "read the rank's last lines; let the program say why it ends",
-	Text:    "ended with code ${code}, and nothing that it printed tells why",
-	Match:   nil, Statuses: []job.ExitStatus{job.Exited},
+	Meaning:  "the rank ended with a code that is not 0 and printed nothing that tells why",
+	Hint:     "read the rank's last lines; let the program say why it ends",
+	Text:     "ended with code ${code}, and nothing that it printed tells why",
+	Statuses: []job.ExitStatus{job.Exited},
 }}
