@@ -23,22 +23,22 @@ var coreDump = []Rule{{
 	Category: job.CoreDump, Signature: "sigill", Confidence: 1,
 	Meaning: "the process met an instruction that the processor does not know",
 	Hint:    "the program was built for a newer processor than that host's: build without -march=native, or leave the host out",
-	Text:    "ended by ${signal} (illegal instruction)${core}", Signals: []int{4},
+	Text:    "ended by an illegal instruction, ${signal}${core}", Signals: []int{4},
 }, {
 	Category: job.CoreDump, Signature: "sigfpe", Confidence: 1,
 	Meaning: "the process divided integers by zero or trapped another arithmetic error",
 	Hint:    "run it in a debugger to see the line",
-	Text:    "ended by ${signal} (arithmetic error)${core}", Signals: []int{8},
+	Text:    "ended by an arithmetic error, ${signal}${core}", Signals: []int{8},
 }, {
 	Category: job.CoreDump, Signature: "sigtrap", Confidence: 1,
 	Meaning: "the process stopped at a trap: a breakpoint or a check of its compiler or library",
 	Hint:    "run it in a debugger to see the line",
-	Text:    "ended by ${signal} (trap)${core}", Signals: []int{5},
+	Text:    "ended by a trap, ${signal}${core}", Signals: []int{5},
 }, {
 	Category: job.CoreDump, Signature: "sigsys", Confidence: 1,
 	Meaning: "the process made a system call that a sandbox forbids",
 	Hint:    "allow the call in the container's seccomp profile",
-	Text:    "ended by ${signal} (forbidden system call)${core}", Signals: []int{31},
+	Text:    "ended by a forbidden system call, ${signal}${core}", Signals: []int{31},
 }, {
 	Category: job.CoreDump, Signature: "sigquit", Confidence: 0.9, Generic: true,
 	Meaning: "somebody asked the process to end with a core",

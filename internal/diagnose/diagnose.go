@@ -166,6 +166,11 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		text = short(expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
 	}
 	if s.rule.Signature == "exit-code" {
+		if st := s.words(); st != nil && st.rank >= 0 {
+			for _, l := range lastOf(st.lines, 1) {
+				text += fmt.Sprintf("; its last words are %q", short(plainText(l.Text), 120))
+			}
+		}
 		text += "; its output is in " + s.logs()
 	}
 	c := job.Cause{

@@ -34,10 +34,10 @@ var invalidMemoryAccess = []Rule{{
 	Category: job.InvalidMemoryAccess, Signature: "sigsegv", Confidence: 1,
 	Meaning: "the process touched memory that is not its own",
 	Hint:    debugHint,
-	Text:    "ended by ${signal} (segmentation fault)${core}", Signals: []int{11},
+	Text:    "ended by a segmentation fault, ${signal}${core}", Signals: []int{11},
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "sigbus", Confidence: 1,
 	Meaning: "the process touched memory that cannot be had: a mapped file that was cut, full shared memory, bad alignment",
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
-	Text:    "ended by ${signal} (bus error)${core}", Signals: []int{7},
+	Text:    "ended by a bus error, ${signal}${core}", Signals: []int{7},
 }}

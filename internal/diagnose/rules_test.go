@@ -403,6 +403,8 @@ func TestRules(t *testing.T) {
 	}
 }
 
+var unfilled = regexp.MustCompile(`\$\{(title|artefact|rank|signal|code|core)\b`)
+
 // sane checks what holds for every Cause.
 func sane(t *testing.T, c job.Cause) {
 	t.Helper()
@@ -415,7 +417,7 @@ func sane(t *testing.T, c job.Cause) {
 	if !slices.Contains(job.Categories(), c.Category) || c.Retry != c.Category.Action() || c.Signature == "" {
 		t.Errorf("category %q, signature %q, retry %q", c.Category, c.Signature, c.Retry)
 	}
-	if c.Text == "" || c.Hint == "" || strings.ContainsAny(c.Text+c.Hint, "\n\x1b") || strings.Contains(c.Text+c.Hint, "${") || strings.HasSuffix(strings.TrimSpace(c.Text), ":") {
+	if c.Text == "" || c.Hint == "" || strings.ContainsAny(c.Text+c.Hint, "\n\x1b") || unfilled.MatchString(c.Text+c.Hint) || strings.HasSuffix(strings.TrimSpace(c.Text), ":") {
 		t.Errorf("%s: text %q, hint %q", c.Signature, c.Text, c.Hint)
 	}
 	if c.Confidence < 0.1 || c.Confidence > 1 {
