@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime/debug"
 
 	"github.com/urfave/cli/v2"
 
@@ -15,7 +16,11 @@ import (
 // version is set by the linker ("make build").
 var version = "devel"
 
-func main() { os.Exit(run(os.Args, os.Stdout, os.Stderr)) }
+func main() {
+	// Runs are short or idle: collecting garbage early only delays them.
+	debug.SetGCPercent(400)
+	os.Exit(run(os.Args, os.Stdout, os.Stderr))
+}
 
 // run is the whole program but for its exit. The agent is found before anything
 // else is set up: a gang waits for it.

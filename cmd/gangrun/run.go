@@ -98,18 +98,20 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 
 	checker, err := s.preflight()
 	var report supervisor.Report
+	var saving sync.WaitGroup
 	if err == nil {
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.event(e, said.say)
 			return s.journal.Append(e)
 		}})
-		err = s.save(report)
+		saving.Go(func() { s.save(report, said.say) })
 	}
 
-	// Everything is written and gone. What is left is the terminal, which may
-	// take its time, unless the user is in a hurry.
+	// The gang is gone and its record is being written. What is left is the
+	// terminal, which may take its time, unless the user is in a hurry.
 	_ = s.launcher.Drain(hurried)
 	closeErr := s.close()
+	saving.Wait()
 	stale()
 	said.close(hurried)
 	finished := make(chan struct{})
@@ -131,17 +133,17 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	return report, err
 }
 
-// save writes the report and closes the journal.
-func (s *session) save(report supervisor.Report) error {
+// save writes the report and closes the journal, and says what of that failed.
+func (s *session) save(report supervisor.Report, say func(string)) {
 	var data bytes.Buffer
-	if err := printJSON(&data, report); err != nil {
-		return err
+	err := printJSON(&data, report)
+	if err == nil {
+		err = atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600)
 	}
-	if err := atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600); err != nil {
-		s.show.screen.Error(fmt.Sprintf("the report could not be written: %v", err))
+	if err != nil {
+		say(fmt.Sprintf("error: the report could not be written: %v", err))
 	}
 	if err := s.journal.Close(); err != nil {
-		s.show.screen.Error(fmt.Sprintf("the journal may have gaps: %v", err))
+		say(fmt.Sprintf("error: the journal may have gaps: %v", err))
 	}
-	return nil
 }

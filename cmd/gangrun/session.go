@@ -134,8 +134,11 @@ func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, _ 
 	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
 }
 
-// preflight returns the Checker of the run.
-func (s *session) preflight() (*preflight.Preflight, error) {
+// preflight returns the Checker of the run; nil when there is nothing to check.
+func (s *session) preflight() (supervisor.Checker, error) {
+	if s.spec.Preflight == job.PreflightOff {
+		return nil, nil
+	}
 	logs, err := s.run.AttemptDir(0)
 	if err != nil {
 		return nil, err
@@ -177,7 +180,7 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	hurried, hurry := context.WithCancel(context.Background())
 	signals := make(chan os.Signal, 4)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, signalNow} {
 		if !signal.Ignored(sig) { // nohup, or a shell's background job
 			signal.Notify(signals, sig)
 		}

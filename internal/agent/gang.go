@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -196,13 +197,24 @@ func (g *gang) launch() {
 
 // startAll starts ranks as they are prepared, up to the first failure.
 func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
+	paths := map[string]string{} // of programs that have been found
 	for p := range ahead {
 		if p.err != nil {
 			return p.err
 		}
 		r, want := p.rank, g.start.Ranks[g.alive]
 		g.ranks = append(g.ranks, r)
-		if err := r.start(fork, g.group, g.start.Workdir, overlay(g.env, want.Env), want.Argv, p.streams, g.release); err != nil {
+		env := overlay(g.env, want.Env)
+		path, err := paths[want.Argv[0]], error(nil)
+		if path == "" {
+			path, err = lookProgram(want.Argv[0], g.start.Workdir, env)
+		}
+		if err == nil {
+			paths[want.Argv[0]] = path
+			err = r.fork(fork, g.group, path, want.Argv, &syscall.ProcAttr{Dir: g.start.Workdir, Env: env}, p.streams)
+		}
+		r.pump(p.streams, g.release)
+		if err != nil {
 			return err
 		}
 		g.alive++

@@ -36,6 +36,9 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 			for _, f := range child {
 				_ = f.Close()
 			}
+			if r.stdin != nil {
+				_ = r.stdin.Close()
+			}
 			for _, s := range []*stream{r.out, r.err} {
 				if s != nil {
 					err = errors.Join(err, s.pipe.Close(), s.log.Close(), os.Remove(s.path))
@@ -44,18 +47,8 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 		}
 	}()
 	var stdin, out, errs *os.File
-	if feeds {
-		var fds [2]int
-		if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-			return nil, nil, os.NewSyscallError("pipe2", err)
-		}
-		stdin = os.NewFile(uintptr(fds[0]), "stdin")
-		if err := unix.SetNonblock(fds[1], true); err != nil {
-			return nil, []*os.File{stdin}, err
-		}
-		r.stdin = os.NewFile(uintptr(fds[1]), "stdin")
-	} else if stdin, err = devNull(); err != nil {
-		return nil, nil, err
+	if stdin, err = r.openStdin(feeds); err != nil {
+		return r, nil, err
 	}
 	child = append(child, stdin)
 	if r.out, out, err = newStream(number, false, filepath.Join(logDir, job.LogName(number, "out"))); err != nil {
@@ -68,34 +61,47 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 	return r, append(child, errs), nil
 }
 
-// start executes the rank's program with the given standard streams, which it
-// closes, and starts the pumps.
-func (r *rank) start(fork starter, group *cgroup, dir string, env []string, argv []string, streams []*os.File, release <-chan struct{}) error {
-	files := make([]uintptr, len(streams))
-	for i, f := range streams {
-		files[i] = f.Fd()
+// openStdin returns the process's end of its standard input: /dev/null, or a
+// pipe of which the rank keeps the other end.
+func (r *rank) openStdin(feeds bool) (*os.File, error) {
+	if !feeds {
+		return devNull()
 	}
-	attr := &syscall.ProcAttr{Dir: dir, Env: env, Files: files, Sys: &syscall.SysProcAttr{
-		Setpgid:   true,
-		Pdeathsig: syscall.SIGKILL,
-	}}
-	path, err := lookProgram(argv[0], dir, env)
-	if err == nil {
-		if r.child, err = forkInto(fork, group, path, argv, attr); err != nil {
-			err = &fs.PathError{Op: "execute", Path: path, Err: err}
-		}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
 	}
+	if err := unix.SetNonblock(fds[1], true); err != nil { // only our end
+		return nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	r.stdin = os.NewFile(uintptr(fds[1]), "stdin")
+	return os.NewFile(uintptr(fds[0]), "stdin"), nil
+}
+
+// fork executes the rank's program with the given standard streams.
+func (r *rank) fork(start starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr, streams []*os.File) (err error) {
+	for _, f := range streams {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	if r.child, err = forkInto(start, group, path, argv, attr); err != nil {
+		return &fs.PathError{Op: "execute", Path: path, Err: err}
+	}
+	return nil
+}
+
+// pump closes the process's ends of its streams and starts to move what comes
+// through them. A rank that has no process has nothing to be fed with.
+func (r *rank) pump(streams []*os.File, release <-chan struct{}) {
 	for _, f := range streams {
 		_ = f.Close()
 	}
-	r.pumps.Add(2)
 	for _, s := range []*stream{r.out, r.err} {
-		go func() { defer r.pumps.Done(); s.pump(release) }()
+		r.pumps.Go(func() { s.pump(release) })
 	}
-	if err != nil && r.stdin != nil {
+	if r.child == nil && r.stdin != nil {
 		_ = r.stdin.Close()
 	}
-	return err
 }
 
 // forkInto starts the program in the cgroup, and without it where the kernel
