@@ -167,7 +167,9 @@ type controlled struct {
 	*bench
 	cmd    *exec.Cmd
 	exited chan struct{} // closed when gangrun has ended
-	agents map[int]bool  // every agent that was ever seen
+
+	mu     sync.Mutex
+	agents map[int]bool // every agent that was ever seen
 }
 
 // start starts gangrun run. Its standard error goes to the file "stderr" of the
@@ -255,7 +257,9 @@ func (r *controlled) tree() (found tree) {
 		found.watchdogs = append(found.watchdogs, watchdog)
 		for _, agent := range children(watchdog) {
 			found.agents = append(found.agents, agent)
+			r.mu.Lock()
 			r.agents[agent] = true
+			r.mu.Unlock()
 			for _, pid := range children(agent) {
 				if group, session := groups(pid); group == pid && session == watchdog {
 					found.leaders = append(found.leaders, pid)

@@ -79,9 +79,14 @@ func checkpoint(step int64) string {
 // one, and ends with the very weights of a run that nobody has disturbed.
 func TestResume(t *testing.T) {
 	b, args := digits(t)
-	r := b.start(nil, args("--out=broken", "--step-sleep=0.05")...)
-	r.journalled("step 12", func(e job.Event) bool {
-		return e.Attempt == 1 && e.Kind == job.KindProgress && e.Progress.Step >= 12
+	r := b.start(nil, args("--out=broken", "--step-sleep=0.1")...)
+	r.await("step 12", func() bool {
+		logs, _ := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/1", job.LogName(0, "out")))
+		if len(logs) != 1 {
+			return false
+		}
+		log, err := os.ReadFile(logs[0])
+		return err == nil && strings.Contains(string(log), "\nstep 12/")
 	})
 	good := saved(b)
 	const torn = 999
