@@ -82,8 +82,13 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 	return s, err
 }
 
+// signalNow follows SIGTERM for an end at once. A second SIGTERM would be lost
+// while the first is pending, and of two that are pending the one with the lower
+// number is delivered first.
+const signalNow = unix.SIGPWR
+
 // signalController sends SIGTERM to exactly the process that is the
-// controller: once for an orderly end, twice for one at once.
+// controller, and signalNow behind it for an end at once.
 func signalController(c job.Controller, now bool) error {
 	fd, err := unix.PidfdOpen(c.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
@@ -101,8 +106,7 @@ func signalController(c job.Controller, now bool) error {
 		return os.NewSyscallError("pidfd_send_signal", err)
 	}
 	if now {
-		// A second of the same would be lost while the first is pending.
-		if err := unix.PidfdSendSignal(fd, unix.SIGHUP, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		if err := unix.PidfdSendSignal(fd, signalNow, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
 			return os.NewSyscallError("pidfd_send_signal", err)
 		}
 	}
