@@ -1,0 +1,104 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+)
+
+// wrappers are exceptions that only carry another one.
+var wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
+	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
+	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
+
+// judge makes one sign of a chain of exceptions: the last one is what the
+// program died of, unless it only carries or hides another.
+func judge(chain []exception) *sign {
+	last := len(chain) - 1
+	use := last
+	for use > 0 && wrappers[base(chain[use].class)] {
+		use--
+	}
+	if wrappers[base(chain[use].class)] {
+		use = last
+	}
+	g := chain[use].sign()
+	for i := use - 1; i >= 0; i-- {
+		// Carried over from another process, an exception has two places: the
+		// first is where it happened.
+		if e := &chain[i]; g.where == "" || base(e.class) == g.class && e.message == chain[use].message && len(e.frames) > 0 {
+			g.where = e.sign().where
+		}
+	}
+	g.rule = match(g)
+	if g.rule != nil && g.rule.Generic && !g.rule.Cascade {
+		for i := use - 1; i >= 0; i-- {
+			h := chain[i].sign()
+			if h.rule = match(h); h.rule == nil || h.rule.Generic || wrappers[base(chain[i].class)] {
+				continue
+			}
+			h.title, h.where = g.title+", after "+h.title, g.where
+			h.at, h.doubt = g.at, 0.1
+			g = h
+			break
+		}
+	}
+	g.from, g.to = chain[0].from, chain[last].to
+	return g
+}
+
+// grouped reads an exception group, whose lines stand in a frame of their own.
+func grouped(text []string, i int) []exception {
+	end := i
+	for end < len(text) && groupLine.MatchString(text[end]) {
+		end++
+	}
+	inner := make([]string, 0, end-i)
+	for _, t := range text[i:end] {
+		t = strings.TrimLeft(t, " ")
+		switch {
+		case strings.HasPrefix(t, "| "):
+			t = t[2:]
+		case strings.HasPrefix(t, "+ Exception Group "):
+			t = t[len("+ Exception Group "):]
+		default:
+			t = ""
+		}
+		inner = append(inner, t)
+	}
+	all := tracebacks(inner)
+	if len(all) > 1 && wrappers[base(all[0].class)] {
+		all = all[:2] // the group and the first of what it holds
+	}
+	for j := range all {
+		all[j].from, all[j].at, all[j].to, all[j].bare = all[j].from+i, all[j].at+i, all[j].to+i, false
+	}
+	if len(all) > 0 {
+		all[len(all)-1].to = end
+	}
+	return all
+}
+
+var links = []*pattern{
+	re(`^During handling of the above exception, another exception occurred:$`),
+	re(`^The above exception was the direct cause of the following exception:$`),
+	re(`^-- Process \d+ terminated with the following error:$`),
+}
+
+// linked reports whether the exception at line to continues the one that
+// ended at line from.
+func linked(text []string, from, to int) bool {
+	if strings.HasPrefix(text[to], "Original ") {
+		return to-from <= 2
+	}
+	found := false
+	for _, t := range text[from:to] {
+		switch {
+		case t == "" || t == `"""`:
+		case slices.ContainsFunc(links, func(l *pattern) bool { return l.MatchString(t) }):
+			found = true
+		default:
+			return false
+		}
+	}
+	return found
+}
