@@ -187,13 +187,15 @@ func causeText(c job.Cause) string {
 	if c.Signature != "" && c.Signature != text {
 		text += " (" + c.Signature + ")"
 	}
+	where := c.Host
 	switch {
 	case c.Rank >= 0 && c.Host != "":
-		text += fmt.Sprintf(", rank %d on %s", c.Rank, c.Host)
+		where = fmt.Sprintf("rank %d on %s", c.Rank, c.Host)
 	case c.Rank >= 0:
-		text += fmt.Sprintf(", rank %d", c.Rank)
-	case c.Host != "":
-		text += ", " + c.Host
+		where = fmt.Sprintf("rank %d", c.Rank)
+	}
+	if where != "" && !strings.HasPrefix(c.Text, where) {
+		text += ", " + where
 	}
 	if c.Text != "" {
 		text += ": " + c.Text

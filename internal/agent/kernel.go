@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -21,7 +23,8 @@ type kernel struct {
 }
 
 func watchKernel() *kernel {
-	k := &kernel{log: -1, kills: oomKills()}
+	k := &kernel{log: -1}
+	k.kills, _ = oomKills()
 	if fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
 		if _, err := unix.Seek(fd, 0, unix.SEEK_END); err == nil {
 			k.log = fd
@@ -58,9 +61,9 @@ func (k *kernel) lines(host string) []job.Line {
 			say(text)
 		}
 	}
-	if now := oomKills(); now > k.kills {
+	if now, file := oomKills(); now > k.kills {
 		say(fmt.Sprintf("oom_kill count rose by %d during the attempt", now-k.kills))
-		lines[len(lines)-1].File = "/proc/vmstat"
+		lines[len(lines)-1].File = file
 		k.kills = now
 	}
 	return lines
@@ -75,7 +78,7 @@ func kernelRecord(record string) (string, bool) {
 		return "", false
 	}
 	text, _, _ = strings.Cut(text, "\n")
-	for _, word := range []string{"Killed process", "oom-kill:", "Out of memory", "segfault at", "general protection", "NVRM: Xid"} {
+	for _, word := range []string{"Killed process", "oom-kill:", "Out of memory", "segfault at", "general protection", "NVRM: Xid", "fallen off the bus"} {
 		if strings.Contains(text, word) {
 			return strings.ToValidUTF8(text, "\uFFFD"), true
 		}
@@ -83,18 +86,56 @@ func kernelRecord(record string) (string, bool) {
 	return "", false
 }
 
-// oomKills reads the host's count of OOM kills (oom_kill of /proc/vmstat, Linux
-// 4.13); 0 where there is none.
-func oomKills() int64 {
-	data, err := os.ReadFile("/proc/vmstat")
-	if err != nil {
-		return 0
-	}
-	for line := range strings.Lines(string(data)) {
-		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
-			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
-			return n
+// oomKills returns the count of OOM kills that is nearest to this process, and
+// the file that it stands in: that of its own memory cgroup, else the host's
+// (oom_kill of /proc/vmstat, Linux 4.13), which counts other jobs' too.
+func oomKills() (kills int64, file string) {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, file := range append(oomFiles(string(own), string(mounts)), "/proc/vmstat") {
+		if data, err := os.ReadFile(file); err == nil {
+			if n, ok := oomCount(string(data)); ok {
+				return n, file
+			}
 		}
 	}
-	return 0
+	return 0, ""
+}
+
+// oomFiles returns where the OOM kills of a process's memory cgroup are counted,
+// in version 2 (memory.events) and version 1 (memory.oom_control) hierarchies,
+// given its /proc/PID/cgroup and /proc/PID/mountinfo.
+func oomFiles(own, mounts string) (files []string) {
+	for mount := range strings.Lines(mounts) {
+		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		prefix, name := "0::", "memory.events"
+		if kind[0] != "cgroup2" {
+			if kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "memory") {
+				continue
+			}
+			prefix, name = ":memory:", "memory.oom_control"
+		}
+		for line := range strings.Lines(own) {
+			if _, path, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
+				path = strings.TrimPrefix(path, strings.TrimSuffix(fields[3], "/"))
+				files = append(files, filepath.Join(fields[4], path, name))
+			}
+		}
+	}
+	return files
+}
+
+// oomCount reads the line "oom_kill N".
+func oomCount(text string) (int64, bool) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
 }
