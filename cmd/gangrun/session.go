@@ -34,6 +34,7 @@ type session struct {
 	tmp      string // holds the TMPDIRs of pretended hosts; "" when there are none
 	launcher *launcher.Launcher
 	show     *show
+	signals  chan os.Signal // those that ask for an end
 
 	hosts     []job.Host    // with what the agents found, once probed is closed
 	hostsErr  error         // why they could not be probed
@@ -52,11 +53,14 @@ func openSession(spec job.Spec, out *os.File) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	// From here on there is something that must be ended in order.
+	signals := catch()
 	run, journal, err := home.Create(dir, time.Now(), spec.Name, text, rand.Reader)
 	if err != nil {
+		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{spec: spec, run: run, journal: journal, home: dir, probed: make(chan struct{})}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, probed: make(chan struct{})}
 	s.show = newShow(spec, run, screen.New(screen.Options{
 		Out: screen.FileStream(out, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
 		Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: true,
@@ -173,18 +177,23 @@ func (q quiet) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (jo
 	return q.Launcher.Run(ctx, a, emit)
 }
 
-// interruptible returns a context that ends with the first signal that asks
-// for an end; the second ends the gang at once, and every wait for the
-// terminal. stop gives the signals back.
-func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	hurried, hurry := context.WithCancel(context.Background())
+// catch returns the signals that ask for an end, from now on.
+func catch() chan os.Signal {
 	signals := make(chan os.Signal, 4)
 	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, signalNow} {
 		if !signal.Ignored(sig) { // nohup, or a shell's background job
 			signal.Notify(signals, sig)
 		}
 	}
+	return signals
+}
+
+// interruptible returns a context that ends with the first signal that asks
+// for an end; the second ends the gang at once, and every wait for the
+// terminal. stop gives the signals back.
+func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	hurried, hurry := context.WithCancel(context.Background())
 	// Handled and not ignored: ranks would inherit that.
 	broken := make(chan os.Signal, 1)
 	signal.Notify(broken, syscall.SIGPIPE)
@@ -192,13 +201,13 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		select {
-		case sig := <-signals:
+		case sig := <-s.signals:
 			cancel(supervisor.Interrupted{Signal: sig.(syscall.Signal)})
 		case <-done:
 			return
 		}
 		select {
-		case <-signals:
+		case <-s.signals:
 			s.launcher.Hurry()
 			hurry()
 		case <-done:
@@ -207,7 +216,7 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	return ctx, hurried, func() {
 		close(done)
 		wg.Wait()
-		signal.Stop(signals)
+		signal.Stop(s.signals)
 		cancel(nil)
 		hurry()
 	}
