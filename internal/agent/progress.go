@@ -9,8 +9,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// scanBytes bounds how much of the end of each piece of output is searched for
-// progress, so that a rank that floods its log does not pay for the search.
+// scanBytes is how much of the end of each piece of output is searched for
+// progress, beside the beginning of its first line: a rank that floods its log
+// does not pay for the search. It is what curve.Parse looks at of a long line.
 const scanBytes = 4 << 10
 
 // progressEvery is how often progress is reported once the first steps were.
@@ -34,9 +35,17 @@ type progress struct {
 func (p *progress) scan(piece []byte) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if len(piece) > scanBytes {
-		piece = piece[len(piece)-scanBytes:]
-		p.partial = p.partial[:0]
+	if cut := len(piece) - scanBytes; cut > 0 {
+		// From the beginning of a line, or so far before its end that Parse does
+		// not look at what is left out.
+		from := max(0, cut-scanBytes-1)
+		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
+			from += i + 1
+		}
+		if from > 0 {
+			p.partial = p.partial[:0]
+		}
+		piece = piece[from:]
 	}
 	for {
 		i := bytes.IndexAny(piece, "\n\r")
@@ -51,8 +60,9 @@ func (p *progress) scan(piece []byte) {
 		p.line(line)
 		p.partial, piece = p.partial[:0], piece[i+1:]
 	}
-	if len(p.partial)+len(piece) <= scanBytes {
-		p.partial = append(p.partial, piece...)
+	p.partial = append(p.partial, piece...)
+	if len(p.partial) > 2*scanBytes {
+		p.partial = append(p.partial[:0], p.partial[len(p.partial)-scanBytes-1:]...)
 	}
 }
 
