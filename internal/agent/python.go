@@ -21,13 +21,23 @@ var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
 func pythonProgram(args []string) (script, code string) {
 	for i := 1; i < len(args); i++ {
 		arg := args[i]
-		if !strings.HasPrefix(arg, "-") {
+		switch {
+		case !strings.HasPrefix(arg, "-"):
 			return arg, ""
-		}
-		if arg == "-" || arg == "--" || strings.HasPrefix(arg, "--") {
+		case arg == "-":
+			return "", "" // standard input; what follows is for the program
+		case arg == "--":
+			if i+1 < len(args) && args[i+1] != "-" {
+				return args[i+1], ""
+			}
+			return "", ""
+		case strings.HasPrefix(arg, "--"):
+			if arg == "--check-hash-based-pycs" || arg == "--jit" { // the latter is PyPy's
+				i++ // its value
+			}
 			continue
 		}
-		// Short options may stand together, as in -uc; these three take the rest
+		// Short options may stand together, as in -uc; these take the rest
 		// of the word, or the next word, as their value.
 		if at := strings.IndexAny(arg, "cmWX"); at > 0 {
 			value := arg[at+1:]
