@@ -1,14 +1,17 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"strings"
 	"time"
+
+	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/supervisor"
-	"github.com/urfave/cli/v2"
 )
 
 // homeDir returns the directory of the runs' home.
@@ -38,13 +41,16 @@ func oneRun(c *cli.Context) (home.Run, error) {
 
 // readReport folds a run's journal; a run whose controller is gone is lost.
 func readReport(run home.Run) (supervisor.Report, []job.Event, error) {
-	events, _, err := journal.Replay(run.JournalPath()) // the summary tells of gaps
+	events, skipped, err := journal.Replay(run.JournalPath())
 	if err != nil {
 		return supervisor.Report{}, nil, err
 	}
 	r := supervisor.Fold(events)
 	if summary, err := run.Summary(); err == nil && !r.State.Final() {
 		r.State = summary.State
+	}
+	if skipped > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("what is told here has gaps: lines of the journal that cannot be read: %d", skipped))
 	}
 	return r, events, nil
 }
@@ -59,8 +65,9 @@ func since(from, to time.Time) string {
 	case d < time.Minute:
 		return d.Round(time.Second).String()
 	case d < 48*time.Hour:
-		return d.Round(time.Minute).String()[:len(d.Round(time.Minute).String())-2] // without "0s"
+		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
 	default:
-		return d.Round(24 * time.Hour).String()
+		hours := int(d.Round(time.Hour) / time.Hour)
+		return fmt.Sprintf("%dd%dh", hours/24, hours%24)
 	}
 }
