@@ -156,8 +156,11 @@ func executable(path string) error {
 	if err != nil {
 		return err
 	}
-	if info.IsDir() {
+	switch {
+	case info.IsDir():
 		return &fs.PathError{Op: "execute", Path: path, Err: unix.EISDIR}
+	case !info.Mode().IsRegular():
+		return &fs.PathError{Op: "execute", Path: path, Err: unix.EACCES} // as execve(2) says of a FIFO
 	}
 	if err := unix.Access(path, unix.X_OK); err != nil {
 		return &fs.PathError{Op: "execute", Path: path, Err: err}

@@ -66,10 +66,10 @@ func newStream(rank int, stderr bool, path string) (*stream, *os.File, error) {
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, errors.Join(os.NewSyscallError("pipe2", err), log.Close())
+		return nil, nil, errors.Join(os.NewSyscallError("pipe2", err), log.Close(), os.Remove(path))
 	}
 	if err := unix.SetNonblock(fds[0], true); err != nil { // only our end
-		return nil, nil, errors.Join(err, log.Close(), unix.Close(fds[0]), unix.Close(fds[1]))
+		return nil, nil, errors.Join(err, log.Close(), os.Remove(path), unix.Close(fds[0]), unix.Close(fds[1]))
 	}
 	s := &stream{
 		rank: rank, stderr: stderr, path: path, log: log,

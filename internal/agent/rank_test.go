@@ -1,0 +1,223 @@
+package agent
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// write makes a file, and the directories above it.
+func write(t *testing.T, path, text string, mode fs.FileMode) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+func TestLookProgram(t *testing.T) {
+	dir := t.TempDir()
+	write(t, dir+"/bin/tool", "x", 0o755)
+	write(t, dir+"/bin/plain", "x", 0o644)
+	write(t, dir+"/other/plain", "x", 0o755)
+	write(t, dir+"/other/onlyplain", "x", 0o644)
+	write(t, dir+"/here", "x", 0o755)
+	write(t, dir+"/bin/sub/file", "x", 0o755)
+	write(t, dir+"/other/sub", "x", 0o755)
+	if err := unix.Mkfifo(dir+"/fifo", 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		name, program, path, want string
+		err                       job.ErrorKind
+	}{
+		{"in PATH", "tool", dir + "/bin", dir + "/bin/tool", job.ErrorNone},
+		{"not executable in the first", "plain", dir + "/bin:" + dir + "/other", dir + "/other/plain", job.ErrorNone},
+		{"a directory in the first", "sub", dir + "/bin:" + dir + "/other", dir + "/other/sub", job.ErrorNone},
+		{"not executable anywhere", "onlyplain", dir + "/bin:" + dir + "/other", dir + "/other/onlyplain", job.ErrorPermission},
+		{"behind a directory that is none", "tool", dir + "/here:" + dir + "/none:" + dir + "/bin", dir + "/bin/tool", job.ErrorNone},
+		{"relative directory", "tool", "bin", dir + "/bin/tool", job.ErrorNone},
+		{"empty element", "here", dir + "/bin::/nowhere", dir + "/here", job.ErrorNone},
+		{"nowhere", "absent", dir + "/bin:" + dir + "/other", "", job.ErrorMissing},
+		{"no PATH", "tool", "", "", job.ErrorMissing},
+		{"relative path", "./bin/tool", "", dir + "/bin/tool", job.ErrorNone},
+		{"relative path without a dot", "bin/tool", "", dir + "/bin/tool", job.ErrorNone},
+		{"absolute path", dir + "/bin/tool", "", dir + "/bin/tool", job.ErrorNone},
+		{"missing path", "./absent", "", dir + "/absent", job.ErrorMissing},
+		{"path below a file", "./here/tool", "", dir + "/here/tool", job.ErrorMissing},
+		{"path that is not executable", "bin/plain", dir + "/other", dir + "/bin/plain", job.ErrorPermission},
+		{"directory", "./bin", "", dir + "/bin", job.ErrorKindOf},
+		{"FIFO", "./fifo", "", dir + "/fifo", job.ErrorPermission},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := lookProgram(c.program, dir, []string{"PATH=/wrong", "PATH=" + c.path})
+			if got != c.want || errorKind(err) != c.err {
+				t.Errorf("got %q, %v (%q); want %q, %q", got, err, errorKind(err), c.want, c.err)
+			}
+		})
+	}
+}
+
+func TestLookup(t *testing.T) {
+	env := []string{"A=1", "AB=2", "A=3=4", "EMPTY=", "junk"}
+	for name, want := range map[string]string{"A": "3=4", "AB": "2", "EMPTY": "", "ABSENT": "", "junk": "", "": ""} {
+		if got := lookup(env, name); got != want {
+			t.Errorf("%s is %q, want %q", name, got, want)
+		}
+	}
+}
+
+func TestOverlay(t *testing.T) {
+	base := []string{"A=1", "B=2", "junk", "=x", "A=9"}
+	before := slices.Clone(base)
+	got := overlay(base, []string{"C=3", "B=two"}, nil, []string{"C=4=5", "D=", "B=two"})
+	if want := []string{"A=9", "B=two", "C=4=5", "D="}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !slices.Equal(base, before) {
+		t.Errorf("the base has changed to %q", base)
+	}
+	if got := overlay(nil); len(got) != 0 {
+		t.Errorf("nothing over nothing is %q", got)
+	}
+}
+
+func TestStartCode(t *testing.T) {
+	at := func(err error) error { return &fs.PathError{Op: "execute", Path: "/x", Err: err} }
+	for _, c := range []struct {
+		err  error
+		want int
+	}{
+		{at(unix.ENOENT), 127},
+		{at(unix.ENOTDIR), 127},
+		{at(fs.ErrNotExist), 127},
+		{at(unix.EACCES), 126},
+		{at(unix.EPERM), 126},
+		{at(unix.EISDIR), 126},
+		{at(unix.ENOEXEC), 126},
+		{at(unix.ENOMEM), 0},
+		{at(unix.EAGAIN), 0},
+		{errors.New("the agent is ending"), 0},
+	} {
+		if got := startCode(c.err); got != c.want {
+			t.Errorf("%v: got %d, want %d", c.err, got, c.want)
+		}
+	}
+	start := &wire.RankStart{Argv: []string{"./train"}}
+	if got := describe(start, at(unix.ENOEXEC)); !strings.HasPrefix(got, `"./train" is no program that this host can execute`) {
+		t.Errorf("says %q", got)
+	}
+	if got := describe(start, at(unix.ENOENT)); got != "execute /x: no such file or directory" {
+		t.Errorf("says %q", got)
+	}
+}
+
+func TestRankExit(t *testing.T) {
+	at := time.Unix(1000, 5)
+	for _, c := range []struct {
+		name   string
+		status unix.WaitStatus
+		want   job.Exit
+	}{
+		{"well", 0, job.Exit{Status: job.Exited}},
+		{"code", 3 << 8, job.Exit{Status: job.Exited, Code: 3}},
+		{"largest code", 255 << 8, job.Exit{Status: job.Exited, Code: 255}},
+		{"killed", 9, job.Exit{Status: job.Signalled, Signal: 9}},
+		{"core", 11 | 0x80, job.Exit{Status: job.Signalled, Signal: 11, Core: true}},
+	} {
+		for _, stopped := range []bool{false, true} {
+			r := &rank{number: 3, child: &child{pid: 42, status: c.status, when: at}}
+			want := c.want
+			want.Rank, want.Host, want.Time, want.PID, want.Stopped = 3, "h1", at, 42, stopped
+			if got := r.exit("h1", stopped); got != want {
+				t.Errorf("%s: got %+v, want %+v", c.name, got, want)
+			}
+		}
+	}
+}
+
+// descriptors returns how many descriptors this process has open.
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
+}
+
+// A rank whose logs cannot be made leaves nothing open and no file behind, and
+// touches none that was there.
+func TestNewRankCleansUp(t *testing.T) {
+	if !alone(t) { // nobody else opens descriptors meanwhile
+		return
+	}
+	for _, feeds := range []bool{false, true} {
+		for _, there := range []string{"rank-0003.out", "rank-0003.err"} {
+			dir := t.TempDir()
+			write(t, filepath.Join(dir, there), "mine", 0o644)
+			before := descriptors(t)
+			if _, _, err := newRank(3, dir, feeds); !errors.Is(err, fs.ErrExist) {
+				t.Errorf("with %s there: got %v, want that it exists", there, err)
+			}
+			if after := descriptors(t); after != before {
+				t.Errorf("with %s there: %d descriptors were open before, %d are after", there, before, after)
+			}
+			entries, err := os.ReadDir(dir)
+			if err != nil || len(entries) != 1 || entries[0].Name() != there {
+				t.Errorf("with %s there: the directory holds %v, %v", there, entries, err)
+			}
+		}
+		if _, _, err := newRank(3, filepath.Join(t.TempDir(), "absent"), feeds); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("in no directory: got %v, want that it does not exist", err)
+		}
+	}
+}
+
+// Where descriptors run out, a rank is refused, at whichever of its files.
+func TestNewRankWithoutDescriptors(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	dir := t.TempDir()
+	var limit unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
+		t.Fatal(err)
+	}
+	for _, feeds := range []bool{false, true} {
+		for free := range uint64(7) {
+			before := descriptors(t)
+			lowest, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
+			if err != nil {
+				t.Fatal(err)
+			}
+			_ = unix.Close(lowest)
+			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest) + free, Max: limit.Max}); err != nil {
+				t.Fatal(err)
+			}
+			_, _, err = newRank(1, dir, feeds)
+			if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); restored != nil {
+				t.Fatal(restored)
+			}
+			if !errors.Is(err, unix.EMFILE) {
+				t.Fatalf("with %d descriptors left, stdin %t: got %v, want that they are too few", free, feeds, err)
+			}
+			if after := descriptors(t); after != before {
+				t.Errorf("with %d descriptors left, stdin %t: %d were open before, %d are after", free, feeds, before, after)
+			}
+			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+				t.Errorf("with %d descriptors left, stdin %t: left behind are %v, %v", free, feeds, entries, err)
+			}
+		}
+	}
+}
