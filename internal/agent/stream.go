@@ -173,15 +173,17 @@ func (s *stream) tail(limit int64) (text []byte, line int, offset int64, err err
 	s.mu.Lock()
 	written, lines := s.written, s.lines
 	s.mu.Unlock()
-	offset = max(0, written-limit)
+	offset = max(0, written-limit-1) // one more, which may be a line's end
 	text = make([]byte, written-offset)
 	if _, err := s.log.ReadAt(text, offset); err != nil && err != io.EOF {
 		return nil, 0, 0, err
 	}
-	if offset > 0 {
-		if i := bytes.IndexByte(text, '\n'); i >= 0 && i+1 < len(text) {
-			offset, text = offset+int64(i)+1, text[i+1:]
+	if int64(len(text)) > limit {
+		skip := bytes.IndexByte(text, '\n') + 1
+		if skip == 0 || skip == len(text) {
+			skip = 1 // no line begins here
 		}
+		offset, text = offset+int64(skip), text[skip:]
 	}
 	return text, lines - bytes.Count(text, []byte{'\n'}) + 1, offset, nil
 }
