@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strconv"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -13,11 +14,14 @@ import (
 
 // node is one host's share of the attempt that is running.
 type node struct {
-	agent  *remote
-	ranks  []job.Rank
+	agent *remote
+	ranks []job.Rank
+	done  bool // it has reported Done, or is lost
+	gone  bool // it is lost, and its agent is being ended
+
+	mu     sync.Mutex // guards what follows, and sends on the stream
 	stream wire.Agent_GangClient
-	done   bool // it has reported Done, or is lost
-	gone   bool // it is lost, and its agent is being ended
+	order  *wire.GangRequest // the last order to stop, if any
 }
 
 // report is what a node has said, or its loss.
@@ -30,13 +34,8 @@ type report struct {
 	ended  bool  // a lost agent's end has been waited for; err says how that went
 }
 
-// start sends the node its ranks.
+// start sends the node its ranks, and the order to stop that came meanwhile.
 func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
-	stream, err := n.agent.client.Gang(ctx)
-	if err != nil {
-		return err
-	}
-	n.stream = stream
 	start := &wire.Start{
 		Gang: gangName(a), LogDir: a.LogDir, Workdir: a.Workdir, CheckpointDir: a.CheckpointDir,
 		Env: gangEnv(a, at), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
@@ -46,14 +45,30 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
 			Rank: int32(r.Rank), Argv: rankArgs(a, r), Env: rankEnv(a, r), Stdin: a.Stdin.Feeds(r.Rank),
 		})
 	}
-	return stream.Send(&wire.GangRequest{Kind: &wire.GangRequest_Start{Start: start}})
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	stream, err := n.agent.client.Gang(ctx)
+	if err != nil {
+		return err
+	}
+	n.stream = stream
+	if err := stream.Send(&wire.GangRequest{Kind: &wire.GangRequest_Start{Start: start}}); err != nil || n.order == nil {
+		return err
+	}
+	return stream.Send(n.order)
 }
 
-// stop asks the node to end its ranks. A node that cannot be asked is lost,
-// which listen tells.
+// stop asks the node to end its ranks, now or once it has been asked to start
+// them. A node that cannot be asked is lost, which listen tells.
 func (n *node) stop(grace time.Duration) {
-	if !n.done && n.stream != nil {
-		_ = n.stream.Send(&wire.GangRequest{Kind: &wire.GangRequest_Stop{Stop: &wire.Stop{GraceMs: grace.Milliseconds()}}})
+	if n.done {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.order = &wire.GangRequest{Kind: &wire.GangRequest_Stop{Stop: &wire.Stop{GraceMs: grace.Milliseconds()}}}
+	if n.stream != nil {
+		_ = n.stream.Send(n.order)
 	}
 }
 

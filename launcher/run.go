@@ -28,6 +28,9 @@ const lateLimit = 20 * time.Second
 // means that the gang could not be started at all.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	nodes, at, err := l.gather(ctx, a)
+	if ctx.Err() != nil {
+		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
+	}
 	if err != nil {
 		return job.Outcome{}, err
 	}

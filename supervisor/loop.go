@@ -39,6 +39,7 @@ func (l *loop) emitLocked(e job.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
 	}
+	e.Time = e.Time.Round(0) // as it is read back: without the monotonic clock
 	l.folder.Add(e)
 	if err := l.Emit(e); err != nil && !l.unsaved {
 		l.unsaved = true

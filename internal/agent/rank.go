@@ -148,7 +148,7 @@ func lookProgram(name, dir string, env []string) (string, error) {
 	if denied != "" {
 		return denied, &fs.PathError{Op: "execute", Path: denied, Err: fs.ErrPermission}
 	}
-	return "", &fs.PathError{Op: "find in PATH", Path: name, Err: fs.ErrNotExist}
+	return "", fmt.Errorf("%q is not in PATH: %w", name, fs.ErrNotExist)
 }
 
 func executable(path string) error {

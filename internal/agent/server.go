@@ -39,7 +39,10 @@ type server struct {
 }
 
 func newServer(c *children, group *cgroup) *server {
-	return &server{children: c, group: group, env: os.Environ(), gangs: map[string]*gang{}}
+	// Python holds back what it prints to a pipe: progress would be seen late, and
+	// the last lines lost at a kill. Who has set the variable is left alone.
+	env := overlay([]string{"PYTHONUNBUFFERED=1"}, os.Environ())
+	return &server{children: c, group: group, env: env, gangs: map[string]*gang{}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and

@@ -3,9 +3,11 @@ package suite
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -26,7 +28,7 @@ func Run(t *testing.T, b Bed) {
 		{"good", good}, {"one agent a host", oneAgent}, {"environment", environment}, {"failures", failures}, {"missing program", missing},
 		{"first failure ends the rest", firstFailure}, {"echo waits for the culprit", echo},
 		{"logs are whole", logs}, {"output", output}, {"a stuck terminal holds up nothing", stuckTerminal},
-		{"progress", progress}, {"stdin", stdin}, {"cancel", cancel}, {"grace", grace}, {"hurry", hurry},
+		{"progress", progress}, {"stdin", stdin}, {"cancel", cancel}, {"cancel early", cancelEarly}, {"grace", grace}, {"hurry", hurry},
 		{"strays", strays}, {"stopped ranks", stoppedRanks}, {"kill", kill}, {"again", again},
 		{"log files that exist are not written over", logsExist}, {"descriptors", descriptors},
 	} {
@@ -74,7 +76,7 @@ func oneAgent(t *testing.T, b Bed) {
 
 // environment: what every rank is told, and that the user's word is the last.
 func environment(t *testing.T, b Bed) {
-	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GANGRUN_RUN $GANGRUN_RANK $GANGRUN_ATTEMPT $PWD "$1" "$2"; echo $MASTER_ADDR:$MASTER_PORT $MINE >&2`)})
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GANGRUN_RUN $GANGRUN_RANK $GANGRUN_ATTEMPT $PWD $PYTHONUNBUFFERED "$1" "$2"; echo $MASTER_ADDR:$MASTER_PORT $MINE >&2`)})
 	g.attempt.Command = append(g.attempt.Command, "sh", "{{.Rank}}@{{.Host}} {{other}}", "$HOME;`id`")
 	g.attempt.Env["MINE"], g.attempt.Env["GROUP_RANK"] = "a b", "set by the user"
 	if o := g.run(t.Context()); !o.Good(4) {
@@ -82,7 +84,7 @@ func environment(t *testing.T, b Bed) {
 	}
 	where := ""
 	for r := range 4 {
-		want := fmt.Sprintf("%d 4 %d 2 %d set by the user test %d 1 %s %d@h%d {{other}} $HOME;`id`\n", r, r%2, r/2, r, g.attempt.Workdir, r, r/2+1)
+		want := fmt.Sprintf("%d 4 %d 2 %d set by the user test %d 1 %s 1 %d@h%d {{other}} $HOME;`id`\n", r, r%2, r/2, r, g.attempt.Workdir, r, r/2+1)
 		if got := g.log(r, "out"); got != want {
 			t.Errorf("rank %d got\n%swant\n%s", r, got, want)
 		}
@@ -338,6 +340,32 @@ func cancel(t *testing.T, b Bed) {
 	for r := range 4 {
 		if e := exitOf(t, o, r); !e.Stopped || !e.Good() || g.log(r, "out") != "told\n" {
 			t.Errorf("rank %d: %+v, wrote %q; want it told and stopped", r, e, g.log(r, "out"))
+		}
+	}
+}
+
+// cancelEarly: an order to stop is never lost, however early it comes.
+func cancelEarly(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 4, hosts: 2, grace: time.Hour, command: []string{"sleep", "1000"}})
+	for n := range 20 {
+		g.attempt.Number, g.attempt.LogDir = n+1, t.TempDir()
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := g.launcher.Run(ctx, g.attempt, func(job.Event) {})
+			done <- err
+		}()
+		for range 50 * n { // from before the first step of it to its middle
+			runtime.Gosched()
+		}
+		end()
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		case <-time.After(limit):
+			t.Fatalf("attempt %d: the gang did not end within %s", n+1, limit)
 		}
 	}
 }
