@@ -195,7 +195,8 @@ func (b *bench) start(stdout *os.File, args ...string) *controlled {
 	}()
 	b.t.Cleanup(func() {
 		if b.t.Failed() {
-			b.t.Logf("gangrun said:\n%s", b.file("stderr"))
+			said := b.file("stderr")
+			b.t.Logf("gangrun said:\n%s", said[max(0, len(said)-4000):])
 		}
 		for _, pids := range b.marked() { // nothing, unless the test has failed
 			for pid := range pids {

@@ -1,0 +1,416 @@
+//go:build soak
+
+package main_test
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"maps"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// number returns a number from the environment, or another one without it.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(value, 10, 63)
+	if err != nil {
+		t.Fatalf("%s=%q is no number: %v", name, value, err)
+	}
+	return n
+}
+
+// TestSoakFaults kills random processes of random gangs at random moments,
+// COUNT times. SEED repeats it, as far as time lets it be repeated.
+func TestSoakFaults(t *testing.T) {
+	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
+	t.Logf("SEED=%d COUNT=%d", seed, count)
+	ends, struck, slowest := map[string]int{}, map[string]int{}, time.Duration(0)
+	for n := range count {
+		t.Run(fmt.Sprintf("round%d", n), func(t *testing.T) {
+			r := newRound(rand.New(rand.NewPCG(seed, n)))
+			defer func() {
+				if t.Failed() {
+					t.Logf("SEED=%d round %d: %+v", seed, n, *r)
+				}
+			}()
+			r.run(t)
+			ends[r.end]++
+			for _, s := range r.strikes {
+				if s.hit {
+					struck[s.victim]++
+				}
+			}
+			slowest = max(slowest, r.gone)
+		})
+	}
+	t.Logf("%d rounds ended as %v, were struck at %v; the slowest job was gone after %s", count, ends, struck, slowest.Round(time.Millisecond))
+}
+
+// round is one gang and what is done to it.
+type round struct {
+	ranks, hosts int
+	retries      int
+	grace        time.Duration
+	preflight    string
+	output       string
+	lines        int // that each rank prints
+	script       string
+	strikes      []strike
+
+	killed    bool          // the controller was
+	lostHosts map[int]bool  // watchdogs of agents that were killed
+	last      time.Time     // the last strike
+	gone      time.Duration // from then to the end of the job's last process
+	end       string        // the run's state
+}
+
+// strike is a signal to a victim at a moment after the start.
+type strike struct {
+	victim string
+	signal unix.Signal
+	after  time.Duration
+	hit    bool // there was such a victim
+}
+
+func newRound(random *rand.Rand) *round {
+	pick := func(words ...string) string { return words[random.IntN(len(words))] }
+	r := &round{
+		ranks: 1 + random.IntN(8), retries: random.IntN(2), lostHosts: map[int]bool{},
+		grace:     []time.Duration{0, 300 * time.Millisecond, time.Second, 2 * time.Second}[random.IntN(4)],
+		preflight: pick("off", "off", "static", "full"),
+		output:    pick("first", "all", "failed", "none"),
+		lines:     100 * (1 + random.IntN(120)),
+	}
+	r.hosts = 1 + random.IntN(min(3, r.ranks))
+	r.script = pick("", hide) + pick("", "trap '' TERM; ", "trap 'exit 3' TERM; ", "trap : TERM; ") + `
+i=0; while [ $i -lt ` + strconv.Itoa(r.lines) + ` ]; do
+	echo "step $i of rank $RANK"; echo "$RANK said $i" >&2; printf . >> count.$GANGRUN_ATTEMPT.$RANK
+	i=$((i+1)); [ $((i % 50)) -ne 0 ] || sleep 0.02
+done`
+	for range 1 + random.IntN(3) {
+		s := strike{signal: unix.SIGKILL, after: time.Duration(random.Int64N(int64(2 * time.Second)))}
+		s.victim = pick("controller", "agent", "watchdog", "leader", "any of the job")
+		if s.victim == "controller" {
+			s.signal = []unix.Signal{unix.SIGKILL, unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGHUP}[random.IntN(5)]
+		}
+		r.strikes = append(r.strikes, s)
+	}
+	slices.SortFunc(r.strikes, func(a, b strike) int { return cmp.Compare(a.after, b.after) })
+	return r
+}
+
+// run runs the gang to its end and looks at what is left.
+func (r *round) run(t *testing.T) {
+	g := newBench(t).start(nil, "--retries", strconv.Itoa(r.retries), "--grace", r.grace.String(), "--preflight", r.preflight, "--output", r.output,
+		"--loopback", strconv.Itoa(r.hosts), "-n", strconv.Itoa(r.ranks), "--", "sh", "-c", r.script)
+	r.last = time.Now()
+	r.strike(g, r.last)
+	if r.killed || r.fatal() {
+		r.gone = g.vanish(r.last)
+	} else {
+		g.finish()
+		if left := g.marked()[ownMark]; len(left) > 0 {
+			t.Errorf("left when gangrun had ended: %v", slices.Collect(maps.Values(left)))
+		}
+	}
+	r.check(g)
+}
+
+// fatal reports whether the gang cannot go on after what was done to it. In a
+// preflight one can strike what is not needed any more, and among the job's
+// processes one that is not missed.
+func (r *round) fatal() bool {
+	return r.retries == 0 && r.preflight == "off" && slices.ContainsFunc(r.strikes, func(s strike) bool {
+		return s.hit && s.victim != "any of the job"
+	})
+}
+
+// strike carries the strikes out while gangrun lives.
+func (r *round) strike(g *controlled, start time.Time) {
+	for i := range r.strikes {
+		s := &r.strikes[i]
+		select {
+		case <-time.After(time.Until(start.Add(s.after))):
+		case <-g.exited:
+			return
+		}
+		pid, watchdog := r.victim(g, s.victim)
+		// A host that loses its agent and its watchdog has nobody left to end
+		// what has hidden.
+		if pid == 0 || r.lostHosts[watchdog] && watchdog != 0 {
+			continue
+		}
+		moment := time.Now()
+		if s.hit = g.strike(pid, s.signal); !s.hit {
+			continue
+		}
+		r.last = moment
+		if r.lostHosts[watchdog] = true; s.victim == "controller" && s.signal == unix.SIGKILL {
+			r.killed = true
+		}
+	}
+}
+
+// victim finds the process to strike, 0 when there is none, and for one of
+// gangrun's own on a host that host's watchdog.
+func (r *round) victim(g *controlled, name string) (pid, watchdog int) {
+	found := g.tree()
+	one := func(pids []int) int {
+		if len(pids) == 0 {
+			return 0
+		}
+		return pids[rand.IntN(len(pids))]
+	}
+	switch name {
+	case "controller":
+		return g.cmd.Process.Pid, 0
+	case "agent":
+		pid = one(found.agents)
+		return pid, parent(pid)
+	case "watchdog":
+		pid = one(found.watchdogs)
+		return pid, pid
+	case "leader":
+		return one(found.leaders), 0
+	}
+	return one(slices.Collect(maps.Keys(g.marked()[jobMark]))), 0
+}
+
+// check looks at what gangrun tells and has left.
+func (r *round) check(g *controlled) {
+	t := g.t
+	list := g.list()
+	if len(list) == 0 && r.killed && time.Since(r.last) > 0 {
+		r.end = "not begun" // it was killed before it had made its run
+		return
+	}
+	if len(list) != 1 {
+		t.Fatalf("gangrun ps lists %d runs, want 1", len(list))
+	}
+	run, code := list[0], g.cmd.ProcessState.ExitCode()
+	r.end = string(run.State)
+	switch {
+	case r.killed && code == -1: // the kill came before its end
+		if run.State != job.StateLost && run.ExitCode == nil && run.Controller != nil {
+			t.Errorf("gangrun ps tells %+v of a run whose controller was killed", run)
+		}
+	case run.ExitCode == nil || *run.ExitCode != code || (run.State == job.StateSucceeded) != (code == 0):
+		t.Errorf("gangrun exited with %s, gangrun ps tells %+v", g.cmd.ProcessState, run)
+	default:
+		if left := g.leftovers(); len(left) > 0 {
+			t.Errorf("left behind: %q", left)
+		}
+	}
+	if run.State == job.StateLost {
+		g.ask("clean", "--dry-run", run.Run)
+	}
+	for _, name := range append([]string{"stderr"}, r.agentLogs(g)...) {
+		if text := g.file(name); strings.Contains(text, "panic:") || strings.Contains(text, "fatal error:") {
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+	r.checkLogs(g, run.State == job.StateSucceeded)
+}
+
+func (r *round) agentLogs(g *controlled) (names []string) {
+	paths, _ := filepath.Glob(filepath.Join(g.dir, "home/runs/*/agents/*"))
+	for _, path := range paths {
+		name, _ := filepath.Rel(g.dir, path)
+		names = append(names, name)
+	}
+	return names
+}
+
+// checkLogs compares every log with what its rank has printed, of which it must
+// be the beginning, and with how much the rank had surely printed, unless the
+// agent was killed that was to write it. After a success it is all there.
+func (r *round) checkLogs(g *controlled, whole bool) {
+	t := g.t
+	paths, _ := filepath.Glob(filepath.Join(g.dir, "home/runs/*/attempts/*/rank-*"))
+	agentKilled := slices.ContainsFunc(r.strikes, func(s strike) bool { return s.hit && s.victim == "agent" })
+	for _, path := range paths {
+		attempt := filepath.Base(filepath.Dir(path))
+		if attempt == "trial" {
+			attempt = "0"
+		}
+		var rank int
+		var stream string
+		if _, err := fmt.Sscanf(filepath.Base(path), "rank-%d.%s", &rank, &stream); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		got, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, word := range []string{"Terminated\n", "Killed\n"} { // of its sleep, says the shell
+			got = bytes.ReplaceAll(got, []byte(word), nil)
+		}
+		var want bytes.Buffer
+		for i := range r.lines {
+			if stream == "out" {
+				fmt.Fprintf(&want, "step %d of rank %d\n", i, rank)
+			} else {
+				fmt.Fprintf(&want, "%d said %d\n", rank, i)
+			}
+		}
+		printed := len(g.file(fmt.Sprintf("count.%s.%d", attempt, rank)))
+		switch {
+		case !bytes.HasPrefix(want.Bytes(), got):
+			t.Errorf("%s is not the beginning of what the rank printed", path)
+		case !agentKilled && bytes.Count(got, []byte{'\n'}) < printed:
+			t.Errorf("%s has %d lines, the rank had printed %d", path, bytes.Count(got, []byte{'\n'}), printed)
+		case whole && attempt != "0" && r.retries == 0 && len(got) != want.Len():
+			t.Errorf("%s has %d bytes after a success, want %d", path, len(got), want.Len())
+		}
+	}
+}
+
+// ownSpeed is how fast the ranks of a flood write to files by themselves, in
+// bytes a second.
+func (f *flood) ownSpeed() float64 {
+	f.t.Helper()
+	var wg sync.WaitGroup
+	start := time.Now()
+	for rank := range f.out {
+		cmd := exec.Command("sh", "-c", f.script())
+		cmd.Dir, cmd.Env = f.dir, append(os.Environ(), "RANK="+strconv.Itoa(rank))
+		out, errs := f.create(fmt.Sprintf("own.%d.out", rank)), f.create(fmt.Sprintf("own.%d.err", rank))
+		cmd.Stdout, cmd.Stderr = out, errs
+		wg.Go(func() {
+			defer out.Close()
+			defer errs.Close()
+			if err := cmd.Run(); err != nil {
+				f.t.Error(err)
+			}
+		})
+	}
+	wg.Wait()
+	speed := float64(f.bytes()) / time.Since(start).Seconds()
+	paths, _ := filepath.Glob(filepath.Join(f.dir, "own.*"))
+	for _, path := range paths {
+		if err := os.Remove(path); err != nil {
+			f.t.Fatal(err)
+		}
+	}
+	return speed
+}
+
+// fast is the speed that is asked for where the disk has it, in bytes a second.
+const fast = 300e6
+
+// TestSoakOutput: eight ranks print 2 GB, as fast as the files take them, and
+// gangrun needs no more memory than for little.
+func TestSoakOutput(t *testing.T) {
+	f := newFlood(t, 2e9)
+	own := f.ownSpeed()
+	r := f.start(nil)
+	peak := r.memory()
+	code, memory := r.finish(), peak()
+	t.Logf("%d MB at %.0f MB/s, peak memory %d MB; the files alone take %.0f MB/s", f.bytes()/1e6, f.rate()/1e6, memory/1e6, own/1e6)
+	if code != 0 {
+		t.Errorf("exit code %d, want 0", code)
+	}
+	if memory > maxMemory {
+		t.Errorf("peak memory %d MB, want at most %.0f", memory/1e6, maxMemory/1e6)
+	}
+	if f.rate() < min(fast, own) {
+		t.Errorf("%.0f MB/s, want at least %.0f", f.rate()/1e6, min(fast, own)/1e6)
+	}
+	f.check()
+}
+
+// TestSoakStoppedStdout: all of 200 MB and of 2 GB goes to a standard output
+// that nobody reads for 30 s. The ranks end meanwhile.
+func TestSoakStoppedStdout(t *testing.T) {
+	for _, total := range []int{200e6, 2e9} {
+		t.Run(fmt.Sprintf("%dMB", total/1e6), func(t *testing.T) {
+			f := newFlood(t, total)
+			stdout, w, err := os.Pipe()
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer stdout.Close()
+			start := time.Now()
+			r := f.start(w, "--output", "all")
+			peak := r.memory()
+			if err := w.Close(); err != nil {
+				t.Fatal(err)
+			}
+			r.journalled("the end of the gang", func(e job.Event) bool {
+				return e.Kind == job.KindOutcome && e.Outcome.Good(len(f.out))
+			})
+			r.await("30 s", func() bool { return time.Since(start) >= 30*time.Second })
+			var shown int64
+			for buffer := make([]byte, 1<<20); ; {
+				n, err := stdout.Read(buffer)
+				shown += int64(n)
+				if err != nil {
+					break
+				}
+			}
+			code, memory := r.finish(), peak()
+			t.Logf("%d MB at %.0f MB/s into the files, %d MB shown after %s, peak memory %d MB", f.bytes()/1e6, f.rate()/1e6, shown/1e6, time.Since(start).Round(time.Second), memory/1e6)
+			if code != 0 {
+				t.Errorf("exit code %d, want 0", code)
+			}
+			if memory > maxMemory {
+				t.Errorf("peak memory %d MB, want at most %.0f", memory/1e6, maxMemory/1e6)
+			}
+			f.check()
+		})
+	}
+}
+
+// TestSoakStoppedAgent: an agent that hangs is found out in the end, and its
+// ranks with it.
+func TestSoakStoppedAgent(t *testing.T) {
+	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--loopback", "2", "-n", "4", "--", "sh", "-c", sleeper)
+	r.files("ready", 4)
+	stopped := time.Now()
+	if !r.strike(r.tree().agents[0], unix.SIGSTOP) {
+		t.Fatal("the agent is gone")
+	}
+	code := r.finish()
+	t.Logf("found out after %s: %s", time.Since(stopped).Round(time.Millisecond), r.cmd.ProcessState)
+	if left := r.marked()[ownMark]; len(left) > 0 {
+		t.Errorf("left when gangrun had ended: %v", slices.Collect(maps.Values(left)))
+	}
+	s := r.status()
+	if code != 75 || s.State != job.StateFailed || s.Cause() == nil || s.Cause().Category != job.HostLost {
+		t.Errorf("exit code %d, state %s, cause %+v; want 75, failed, a lost host", code, s.State, s.Cause())
+	}
+	if left := r.leftovers(); len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestSoakSilence: a gang that says nothing for a minute and more is let alone.
+func TestSoakSilence(t *testing.T) {
+	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--loopback", "2", "-n", "2", "--", "sleep", "75")
+	select {
+	case <-r.exited:
+	case <-time.After(2 * patience):
+		t.Fatal("it does not end")
+	}
+	if s := r.status(); s.State != job.StateSucceeded || len(s.Attempts) != 1 {
+		t.Errorf("state %s after %d attempts, want success at once", s.State, len(s.Attempts))
+	}
+}
