@@ -156,6 +156,9 @@ func (f fault) check(r *controlled) {
 				t.Errorf("rank %d of a lost run is told as %s", rank.Rank, rank.State)
 			}
 		}
+		if hosts, err := filepath.Glob(filepath.Join(r.dir, "tmp/*/*/*")); err != nil || len(hosts) > 0 {
+			t.Errorf("the agents have left their hosts' temporary directories %q, %v", hosts, err)
+		}
 		r.ask("clean", run.Run)
 		if left, again := r.leftovers(), r.list(); len(left) > 0 || len(again) > 0 {
 			t.Errorf("gangrun clean has left %q, and runs %+v", left, again)
