@@ -50,7 +50,9 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 	read := make(chan error, 1)
 	go func() {
 		var err error
-		out, err = io.ReadAll(io.LimitReader(r, helperBytes))
+		if out, err = io.ReadAll(io.LimitReader(r, helperBytes)); err == nil {
+			_, err = io.Copy(io.Discard, r) // or the helper would wait
+		}
 		read <- err
 	}()
 	select {

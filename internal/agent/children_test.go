@@ -1,0 +1,334 @@
+package agent
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// newFamily returns the children of this process, which must be the test's own
+// (see alone), and ends them all with the test.
+func newFamily(t *testing.T) *children {
+	t.Helper()
+	c, err := newChildren()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		killAll(c, nil)
+		if empty, _ := c.empty(); !empty {
+			t.Error("some children did not end")
+			return
+		}
+		c.close()
+	})
+	return c
+}
+
+// shell starts sh -c with the script; its output goes to out, if any.
+func shell(start starter, script string, out *os.File) (*child, error) {
+	null, err := devNull()
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	if out == nil {
+		out = null
+	}
+	return start("/bin/sh", []string{"sh", "-c", script}, &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{null.Fd(), out.Fd(), null.Fd()},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+}
+
+// mustShell is shell for the test's own goroutine.
+func mustShell(t *testing.T, c *children, script string, out *os.File) *child {
+	t.Helper()
+	ch, err := shell(c.start, script, out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ch
+}
+
+// childless waits until there is no child at all.
+func childless(t *testing.T, c *children) {
+	t.Helper()
+	for {
+		empty, change := c.empty()
+		if empty {
+			return
+		}
+		select {
+		case <-change:
+		case <-time.After(time.Minute):
+			t.Fatalf("after a minute there still is a child: %+v", descendants(os.Getpid()))
+		}
+	}
+}
+
+func TestChildren(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	t.Run("exit", func(t *testing.T) {
+		c := newFamily(t)
+		if empty, _ := c.empty(); !empty {
+			t.Error("there is a child before the first was started")
+		}
+		before := time.Now()
+		for script, want := range map[string]unix.WaitStatus{"exit 0": 0, "exit 3": 3 << 8, "exit 255": 255 << 8, "kill -TERM $$": 15, "kill -KILL $$": 9} {
+			ch := mustShell(t, c, script, nil)
+			<-ch.exited
+			if ch.status&^0x80 != want {
+				t.Errorf("%q: ended with %#x, want %#x", script, uint32(ch.status), uint32(want))
+			}
+			if ch.when.Before(before) || ch.when.After(time.Now()) {
+				t.Errorf("%q: ended at %s, which was not while the test ran", script, ch.when)
+			}
+		}
+		childless(t, c)
+	})
+	t.Run("many at once", func(t *testing.T) {
+		c := newFamily(t)
+		var wg sync.WaitGroup
+		for i := range 40 {
+			wg.Go(func() {
+				ch, err := shell(c.start, "exit "+strconv.Itoa(i), nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				<-ch.exited
+				if got := ch.status.ExitStatus(); got != i {
+					t.Errorf("ended with code %d, want %d", got, i)
+				}
+			})
+		}
+		wg.Wait()
+		childless(t, c)
+	})
+	t.Run("batch", func(t *testing.T) {
+		c := newFamily(t)
+		var all []*child
+		if !c.batch(func(start starter) {
+			for range 10 {
+				ch, err := shell(start, "exit 7", nil)
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				all = append(all, ch)
+			}
+		}) {
+			t.Fatal("the batch was refused")
+		}
+		for _, ch := range all {
+			if <-ch.exited; ch.status.ExitStatus() != 7 {
+				t.Errorf("ended with %#x, want code 7", uint32(ch.status))
+			}
+		}
+	})
+	t.Run("missing program", func(t *testing.T) {
+		c := newFamily(t)
+		ch, err := c.start("/no/such/program", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}})
+		if ch != nil || !errors.Is(err, unix.ENOENT) {
+			t.Errorf("got %+v, %v; want no such file", ch, err)
+		}
+		if empty, _ := c.empty(); !empty {
+			t.Error("what could not be started counts as a child")
+		}
+	})
+	t.Run("after the end", func(t *testing.T) {
+		c, err := newChildren()
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.close()
+		if ch, err := c.start("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}); ch != nil || err == nil {
+			t.Errorf("got %+v, %v; want a refusal", ch, err)
+		}
+		if c.batch(func(starter) { t.Error("the batch was run") }) {
+			t.Error("the batch was taken")
+		}
+	})
+	t.Run("adopted orphans", func(t *testing.T) {
+		c := newFamily(t)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		// A daemon: in a session of its own, and its parent has gone.
+		ch := mustShell(t, c, "setsid sleep 1000 >/dev/null & echo $!", w)
+		_ = w.Close()
+		<-ch.exited
+		if empty, _ := c.empty(); empty {
+			t.Fatal("there is no child, while the orphan runs")
+		}
+		var pid int
+		if _, err := fmt.Fscan(r, &pid); err != nil {
+			t.Fatal(err)
+		}
+		orphan, ok := readProcess(pid)
+		if !ok || orphan.parent != os.Getpid() {
+			t.Fatalf("the orphan is %+v, %t; want a child of %d", orphan, ok, os.Getpid())
+		}
+		later := orphan
+		later.start++
+		later.send(unix.SIGKILL) // a later process with its PID: not this one
+		if p, ok := readProcess(pid); !ok || p.zombie {
+			t.Fatal("a signal for another process has ended the orphan")
+		}
+		found := false
+		for _, p := range descendants(os.Getpid()) {
+			found = found || p == orphan
+		}
+		if !found {
+			t.Error("the orphan is not among the descendants")
+		}
+		orphan.send(unix.SIGKILL)
+		childless(t, c)
+		if _, ok := readProcess(pid); ok {
+			t.Error("the orphan was not reaped")
+		}
+	})
+	t.Run("signal", func(t *testing.T) {
+		c := newFamily(t)
+		r, w, err := os.Pipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer r.Close()
+		// It reaches the whole process group.
+		ch := mustShell(t, c, "sleep 1000 & echo ready; wait", w)
+		_ = w.Close()
+		if _, err := r.Read(make([]byte, 6)); err != nil {
+			t.Fatal(err)
+		}
+		// Its PID, as it was given to somebody before: that one has been reaped.
+		reaped := &child{pid: ch.pid, exited: make(chan struct{})}
+		c.signal(reaped, unix.SIGKILL)
+		c.signal(ch, unix.SIGTERM)
+		<-ch.exited
+		if !ch.status.Signaled() || ch.status.Signal() != syscall.SIGTERM {
+			t.Errorf("ended with %#x, want by the SIGTERM that was meant for it", uint32(ch.status))
+		}
+		childless(t, c)
+		c.signal(ch, unix.SIGKILL) // nobody is there
+	})
+	t.Run("the thread that asked ends", func(t *testing.T) {
+		c := newFamily(t)
+		var ch *child
+		var err error
+		thread := onThread(func() { ch, err = shell(c.start, "sleep 1000", nil) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		for gone := false; !gone; runtime.Gosched() {
+			_, err := os.Stat("/proc/self/task/" + strconv.Itoa(thread))
+			gone = err != nil
+		}
+		c.signal(ch, unix.SIGTERM)
+		if <-ch.exited; ch.status.Signal() != syscall.SIGTERM {
+			t.Errorf("ended with %#x: the end of a thread has ended it", uint32(ch.status))
+		}
+	})
+}
+
+func TestHelper(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	c := newFamily(t)
+	sh := func(ctx context.Context, script string, stdin []byte) ([]byte, error) {
+		return c.run(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin)
+	}
+	for _, c := range []struct{ name, script, stdin, want, err string }{
+		{"output", "echo $WORD; pwd; echo not this >&2", "", "said\n/\n", ""},
+		{"input", "cat; cat", "a\nb", "a\nb", ""},
+		{"large input", "wc -c", strings.Repeat("x", 1<<20), "1048576\n", ""},
+		{"no input", "cat", "", "", ""},
+		{"code", "echo before; exit 3", "", "before\n", "/bin/sh: ended with status 0x300"},
+		{"signal", "kill -KILL $$", "", "", "/bin/sh: ended with status 0x9"},
+		{"held open", "sleep 1000 & echo mine", "", "mine\n", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			out, err := sh(t.Context(), c.script, []byte(c.stdin))
+			text := ""
+			if err != nil {
+				text = err.Error()
+			}
+			if string(out) != c.want || text != c.err {
+				t.Errorf("got %q, %q; want %q, %q", out, text, c.want, c.err)
+			}
+		})
+	}
+	t.Run("more than is wanted", func(t *testing.T) {
+		out, err := sh(t.Context(), "head -c 3000000 /dev/zero", nil)
+		if err != nil || !bytes.Equal(out, make([]byte, helperBytes)) {
+			t.Errorf("got %d bytes, %v; want the first %d", len(out), err, helperBytes)
+		}
+	})
+	t.Run("missing", func(t *testing.T) {
+		if out, err := c.run(t.Context(), "/no/such/program", []string{"x"}, "/", nil, nil); !errors.Is(err, unix.ENOENT) || out != nil {
+			t.Errorf("got %q, %v; want no such file", out, err)
+		}
+	})
+}
+
+// onThread calls f on a thread that then ends, and returns the thread's number.
+func onThread(f func()) (thread int) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		runtime.LockOSThread() // a goroutine that ends so ends its thread
+		if thread = unix.Gettid(); thread != os.Getpid() {
+			f()
+			return
+		}
+		thread = onThread(f) // the first thread never ends; it is not free meanwhile
+		runtime.UnlockOSThread()
+	}()
+	<-done
+	return thread
+}
+
+// A helper that takes too long is killed, with what it started.
+func TestHelperOutOfTime(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	c := newFamily(t)
+	fifo := filepath.Join(t.TempDir(), "running")
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	running := make(chan error, 1)
+	go func() {
+		_, err := os.ReadFile(fifo)
+		cancel()
+		running <- err
+	}()
+	out, err := c.run(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil)
+	if string(out) != "said\n" || !errors.Is(err, context.Canceled) {
+		t.Errorf("got %q, %v; want what it said, and that it was cancelled", out, err)
+	}
+	if err := <-running; err != nil {
+		t.Error(err)
+	}
+	childless(t, c)
+}
