@@ -254,7 +254,7 @@ func TestHelper(t *testing.T) {
 	}
 	c := newFamily(t)
 	sh := func(ctx context.Context, script string, stdin []byte) ([]byte, error) {
-		return c.run(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin)
+		return c.run(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin, false)
 	}
 	for _, c := range []struct{ name, script, stdin, want, err string }{
 		{"output", "echo $WORD; pwd; echo not this >&2", "", "said\n/\n", ""},
@@ -282,8 +282,14 @@ func TestHelper(t *testing.T) {
 			t.Errorf("got %d bytes, %v; want the first %d", len(out), err, helperBytes)
 		}
 	})
+	t.Run("both streams", func(t *testing.T) {
+		out, err := c.run(t.Context(), "/bin/sh", []string{"sh", "-c", "echo one; echo two >&2; echo three; exit 1"}, "/", os.Environ(), nil, true)
+		if string(out) != "one\ntwo\nthree\n" || err == nil {
+			t.Errorf("got %q, %v; want both and that it failed", out, err)
+		}
+	})
 	t.Run("missing", func(t *testing.T) {
-		if out, err := c.run(t.Context(), "/no/such/program", []string{"x"}, "/", nil, nil); !errors.Is(err, unix.ENOENT) || out != nil {
+		if out, err := c.run(t.Context(), "/no/such/program", []string{"x"}, "/", nil, nil, false); !errors.Is(err, unix.ENOENT) || out != nil {
 			t.Errorf("got %q, %v; want no such file", out, err)
 		}
 	})
@@ -323,7 +329,7 @@ func TestHelperOutOfTime(t *testing.T) {
 		cancel()
 		running <- err
 	}()
-	out, err := c.run(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil)
+	out, err := c.run(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil, false)
 	if string(out) != "said\n" || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %q, %v; want what it said, and that it was cancelled", out, err)
 	}

@@ -19,9 +19,9 @@ const (
 )
 
 // run runs a helper to its end with stdin as its input, within helperTime, and
-// returns the first helperBytes of its standard output. A code other than 0 is
-// an error, returned beside the output.
-func (c *children) run(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte) (out []byte, err error) {
+// returns the first helperBytes of its standard output, and of its standard
+// error with both. A code other than 0 is an error, returned beside the output.
+func (c *children) run(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()
 	in, err := memFile(stdin)
@@ -39,8 +39,12 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 		return nil, err
 	}
 	defer r.Close()
+	errs := null
+	if both {
+		errs = w
+	}
 	ch, err := c.start(path, argv, &syscall.ProcAttr{
-		Dir: dir, Env: env, Files: []uintptr{in.Fd(), w.Fd(), null.Fd()},
+		Dir: dir, Env: env, Files: []uintptr{in.Fd(), w.Fd(), errs.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	_ = w.Close()

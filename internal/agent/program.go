@@ -65,7 +65,9 @@ func (v surveyor) format(ctx context.Context, path string, fact *job.ProgramFact
 		v.elf(ctx, path, file, fact)
 	case strings.HasPrefix(string(head), "#!"):
 		line, _, _ := strings.Cut(string(head[2:]), "\n")
-		if fields := strings.Fields(line); len(fields) == 0 {
+		// A carriage return is part of the name for the kernel, as it was for the
+		// editor that left it there.
+		if fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }); len(fields) == 0 {
 			fact.Format = "its #! line names no interpreter"
 		} else if executable(fields[0]) != nil {
 			fact.Interpreter = fields[0]
@@ -114,11 +116,22 @@ func (v surveyor) elf(ctx context.Context, path string, file *os.File, fact *job
 }
 
 // missing asks the program's own dynamic loader which libraries it does not
-// find, in the environment of the ranks. --list maps the libraries and runs
-// none of the program; glibc's and musl's loaders know it.
+// find, in the environment of the ranks, running none of the program; nil where
+// the loader is neither glibc's nor musl's. See ld.so(8): with a variable in its
+// environment glibc's goes on at a missing library, and with --list it does not.
 func (v surveyor) missing(ctx context.Context, loader, path string) []string {
-	// Its exit code tells nothing: some versions fail when a library is missing.
-	out, _ := v.children.run(ctx, loader, []string{loader, "--list", path}, "/", v.env, nil)
+	argv, env := []string{loader, path}, v.env
+	switch name := filepath.Base(loader); {
+	case strings.HasPrefix(name, "ld-musl-"):
+		argv = []string{loader, "--list", path}
+	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld64.so."):
+		env = overlay(env, []string{"LD_TRACE_LOADED_OBJECTS=1"})
+	default:
+		return nil
+	}
+	// The exit code tells nothing: musl's fails when a library is missing, and
+	// says so on its standard error.
+	out, _ := v.children.run(ctx, loader, argv, "/", env, nil, true)
 	var names []string
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(line), " => not found"); ok {

@@ -90,7 +90,10 @@ func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 		if fact.Kind != job.ErrorNone {
 			return fact
 		}
-		var err error
+		info, err := os.Stat(path)
+		if err == nil && !info.Mode().IsRegular() {
+			return fact // a FIFO gives its bytes once, and to the program
+		}
 		if source, err = os.ReadFile(path); err != nil {
 			fail(&fact.PathFact, err)
 			return fact
@@ -114,7 +117,7 @@ func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 }
 
 func (v surveyor) compile(ctx context.Context, interpreter, name string, source []byte, fact *job.ScriptFact) {
-	out, err := v.children.run(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.env, source)
+	out, err := v.children.run(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.env, source, false)
 	if err != nil {
 		return // the trial will tell
 	}
