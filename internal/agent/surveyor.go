@@ -88,8 +88,10 @@ func readable(path string) job.PathFact {
 		return fact
 	}
 	if info, err := file.Stat(); err == nil && info.Mode().IsRegular() {
-		fact.Empty = info.Size() == 0
-		if _, err := file.Read(make([]byte, 1)); err != nil && err != io.EOF {
+		// What is in /proc has bytes, and no size.
+		_, err := file.Read(make([]byte, 1))
+		fact.Empty = err == io.EOF
+		if err != nil && err != io.EOF {
 			fail(&fact, err)
 		}
 	}
