@@ -177,13 +177,16 @@ func (c *children) reap(now time.Time) {
 	}
 }
 
-// signal sends to the process group that ch leads, if ch has not been reaped.
-func (c *children) signal(ch *child, sig unix.Signal) {
+// signal sends to the process group that ch leads, if ch has not been reaped,
+// and reports whether it has: its PID may be another's since.
+func (c *children) signal(ch *child, sig unix.Signal) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.live[ch.pid] == ch {
-		_ = unix.Kill(-ch.pid, sig) // ESRCH: the group is gone, which is the aim
+	if c.live[ch.pid] != ch {
+		return false
 	}
+	_ = unix.Kill(-ch.pid, sig) // ESRCH: the group is gone, which is the aim
+	return true
 }
 
 // empty returns whether there is no child at all, and so no descendant, and a

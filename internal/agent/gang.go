@@ -51,6 +51,7 @@ type gang struct {
 	waiting  sync.WaitGroup // who sends to exits
 	alive    int            // leaders that have not exited
 	stopping bool
+	stopped  time.Time // when stopping became true
 	killing  bool
 }
 
@@ -116,7 +117,9 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	var deadline time.Time
 	gone := ctx.Done()
 	end := func(grace time.Duration) {
-		g.stopping = true
+		if !g.stopping {
+			g.stopping, g.stopped = true, time.Now()
+		}
 		g.signalAll(unix.SIGTERM)
 		kill, stray = time.After(grace), time.After(min(grace, strayGrace))
 	}
@@ -215,12 +218,19 @@ func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
 		}
 		r.pump(p.streams, g.release)
 		if err != nil {
+			// The kernel says the same of a directory that cannot be entered.
+			if dirErr := enterable(g.start.Workdir); dirErr != nil {
+				return fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)
+			}
 			return err
 		}
 		g.alive++
 		g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
 		g.waiting.Go(func() {
 			<-r.child.exited
+			if r.child.status != 0 {
+				r.drain()
+			}
 			g.exits <- r
 		})
 	}
@@ -230,10 +240,9 @@ func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
 // exited reports the end of a leader, with its last lines when it failed.
 func (g *gang) exited(r *rank) {
 	g.alive--
-	exit := r.exit(g.host, g.stopping)
+	exit := r.exit(g.host, g.stopping && r.child.when.After(g.stopped))
 	if !exit.Good() {
-		r.drain()
-		if exit.Signal == int(unix.SIGKILL) && !g.stopping || exit.Core {
+		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
 			g.reports.line(g.kernel.lines(g.host)...)
 		}
 		g.reports.line(r.evidence(g.host)...)
@@ -246,8 +255,7 @@ func (g *gang) exited(r *rank) {
 func (g *gang) signalAll(sig unix.Signal) {
 	groups := map[int]bool{}
 	for _, r := range g.ranks {
-		if r.child != nil {
-			g.children.signal(r.child, sig)
+		if r.child != nil && g.children.signal(r.child, sig) {
 			g.children.signal(r.child, unix.SIGCONT)
 			groups[r.child.pid] = true
 		}

@@ -27,6 +27,10 @@ const (
 // KillSignal makes a watchdog kill its agent, and then all that is left of it.
 const KillSignal = unix.SIGUSR1
 
+// endLimit bounds the end of an agent whose controller is gone: longer than
+// its ranks may take, and short enough that nothing is left after 3 s.
+const endLimit = strayGrace + 500*time.Millisecond
+
 // workerWord follows the host's name among the arguments of the process that
 // the watchdog starts.
 const workerWord = "worker"
@@ -75,6 +79,14 @@ func work() error {
 	}()
 	group := newCgroup(os.Getpid())
 	s := newServer(children, group)
+	go func() {
+		<-s.ending
+		// A file system that hangs may hold a survey for ever; the ranks must not
+		// live on for that, nor this process.
+		<-time.After(endLimit)
+		group.kill()
+		os.Exit(1) // the watchdog kills the rest
+	}()
 	err = s.serve(ctx, conn)
 	_ = conn.Close()
 	killAll(children, group)

@@ -122,6 +122,14 @@ func forkInto(fork starter, group *cgroup, path string, argv []string, attr *sys
 	return ch, err
 }
 
+// enterable says why a process cannot start in dir, nil if it can.
+func enterable(dir string) error {
+	if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	return unix.Access(dir, unix.X_OK)
+}
+
 // lookProgram finds the program as execvp(3) would in the rank's environment
 // and directory.
 func lookProgram(name, dir string, env []string) (string, error) {
@@ -226,8 +234,11 @@ func startCode(err error) int {
 
 // describe names what a start failed of.
 func describe(start *wire.RankStart, err error) string {
-	if errors.Is(err, unix.ENOEXEC) {
+	switch {
+	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Sprintf("%q is no program that this host can execute: %v", start.Argv[0], err)
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.EBADF):
+		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit (ulimit -n) or start fewer ranks: %v", err)
 	}
 	return err.Error()
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"os"
 	"runtime"
@@ -28,6 +29,7 @@ type server struct {
 	wire.UnimplementedAgentServer
 	children *children
 	group    *cgroup
+	ending   chan struct{} // closed when the controller is gone
 
 	mu     sync.Mutex
 	host   string
@@ -42,7 +44,7 @@ func newServer(c *children, group *cgroup) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := overlay([]string{"PYTHONUNBUFFERED=1"}, os.Environ())
-	return &server{children: c, group: group, env: env, gangs: map[string]*gang{}}
+	return &server{children: c, group: group, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -61,6 +63,9 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
 		// One stream of events must not wait behind another's output.
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
+		// A controller that is stopped (Ctrl-Z) is not dead, however long it takes:
+		// its death is seen by the end of the connection.
+		grpc.KeepaliveParams(keepalive.ServerParameters{Time: math.MaxInt64}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
 	)
 	wire.RegisterAgentServer(g, s)
@@ -72,6 +77,7 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 		case <-l.closed:
 		case <-ctx.Done():
 		}
+		close(s.ending)
 		g.Stop() // cancels every handler's context and waits for it
 	}()
 	err := g.Serve(l)

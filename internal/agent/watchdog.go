@@ -25,13 +25,9 @@ func watch(args []string) error {
 		return err
 	}
 	defer ours.Close() // open as long as this process lives
-	self, err := os.Executable()
-	if err != nil {
-		return err
-	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
-	pid, err := syscall.ForkExec(self, []string{os.Args[0], "agent", args[0], workerWord}, &syscall.ProcAttr{
+	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", args[0], workerWord}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd()},
 	})

@@ -26,12 +26,12 @@ type Dialer struct {
 	LogDir string
 }
 
+// selfPath is this very program, even if its file has been replaced meanwhile: a
+// new build's agent must not serve an old controller.
+const selfPath = "/proc/self/exe"
+
 // Dial starts the agent of a host.
 func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return launcher.Link{}, err
-	}
 	ours, theirs, err := socketPair()
 	if err != nil {
 		return launcher.Link{}, err
@@ -43,7 +43,8 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	}
 	defer lifeline.Close()
 	// Not bound to a context: the agent ends with the connection.
-	cmd := exec.Command(self, "agent", host)
+	cmd := exec.Command(selfPath, "agent", host)
+	cmd.Args[0] = os.Args[0]
 	cmd.ExtraFiles = []*os.File{theirs, lifeline}
 	// A session of its own: the terminal's signals are for gangrun alone.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
