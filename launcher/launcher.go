@@ -13,6 +13,9 @@ import (
 	"sync"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -106,11 +109,25 @@ func (l *Launcher) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, err
 		}
 		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			return fmt.Errorf("survey host %s: %w", host, err)
+			return fmt.Errorf("survey host %s: %w", host, ended(ctx, err))
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})
 	return facts, err
+}
+
+// ended returns why ctx has ended, where that is what a call has failed of: an
+// agent may notice a deadline a moment before ctx does.
+func ended(ctx context.Context, err error) error {
+	if status.Code(err) == codes.DeadlineExceeded {
+		if _, ok := ctx.Deadline(); ok {
+			<-ctx.Done()
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	return err
 }
 
 // each calls f for 0 to n-1 at the same time and returns the errors, joined.

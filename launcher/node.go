@@ -37,12 +37,12 @@ type report struct {
 // start sends the node its ranks, and the order to stop that came meanwhile.
 func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
 	start := &wire.Start{
-		Gang: gangName(a), LogDir: a.LogDir, Workdir: a.Workdir, CheckpointDir: a.CheckpointDir,
-		Env: gangEnv(a, at), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
+		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
+		Env: raw(gangEnv(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 	}
 	for _, r := range n.ranks {
 		start.Ranks = append(start.Ranks, &wire.RankStart{
-			Rank: int32(r.Rank), Argv: rankArgs(a, r), Env: rankEnv(a, r), Stdin: a.Stdin.Feeds(r.Rank),
+			Rank: int32(r.Rank), Argv: raw(rankArgs(a, r)), Env: raw(rankEnv(a, r)), Stdin: a.Stdin.Feeds(r.Rank),
 		})
 	}
 	n.mu.Lock()
@@ -110,6 +110,15 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 		r.events = append(r.events, event)
 	}
 	return r, nil
+}
+
+// raw turns texts into what travels.
+func raw(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, t := range texts {
+		out[i] = []byte(t)
+	}
+	return out
 }
 
 // gangName is what the agents know an attempt by.

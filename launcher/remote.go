@@ -68,7 +68,7 @@ func connect(ctx context.Context, d Dialer, host, tmpdir string) (*remote, error
 	if err != nil {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 		defer cancel()
-		return nil, errors.Join(err, a.end(ending))
+		return nil, errors.Join(ended(ctx, err), a.end(ending))
 	}
 	a.cores, a.memory = int(hello.Cores), hello.Memory
 	return a, nil

@@ -85,7 +85,7 @@ func (l *Launcher) gather(ctx context.Context, a job.Attempt) ([]*node, rendezvo
 		if i == 0 {
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, err)
+				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, ended(ctx, err))
 			}
 			at.port = int(reply.Port)
 		}

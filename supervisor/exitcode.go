@@ -63,7 +63,7 @@ var exitRules = []exitRule{
 		match: fixed(ExitOK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
 	{codes: "0", doc: "The run was stopped early on purpose and left a good checkpoint of its own.",
 		match: fixed(ExitOK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
-	{codes: "130, 143, 129", doc: "The run was cancelled, before or after its gang had started, by SIGINT, SIGTERM or SIGHUP: 128 + the signal's number.",
+	{codes: "130, 143, 129, 131", doc: "The run was cancelled, before or after its gang had started, by SIGINT, SIGTERM, SIGHUP or SIGQUIT: 128 + the signal's number.",
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},

@@ -17,6 +17,7 @@ type loop struct {
 	info   Run
 	spec   job.Spec
 	random func() float64
+	clean  func(string) string // takes secrets out of a text; nil when there are none
 
 	mu      sync.Mutex // guards folder and unsaved, and Emit's one at a time
 	folder  Folder
@@ -38,6 +39,9 @@ func (l *loop) emit(e job.Event) {
 func (l *loop) emitLocked(e job.Event) {
 	if e.Time.IsZero() {
 		e.Time = time.Now()
+	}
+	if l.clean != nil {
+		e = hide(e, l.clean)
 	}
 	e.Time = e.Time.Round(0) // as it is read back: without the monotonic clock
 	l.folder.Add(e)

@@ -143,6 +143,9 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, body 
 		defer cancel()
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand}
+	if len(spec.Secret) > 0 {
+		l.clean = hider(spec)
+	}
 	if l.random == nil {
 		l.random = rand.Float64
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 
 	"github.com/urfave/cli/v2"
 
@@ -31,10 +32,17 @@ func reportCommand() *cli.Command {
 			if asJSON {
 				return printJSON(c.App.Writer, report)
 			}
-			for _, line := range supervisor.Summary(report) {
-				fmt.Fprintln(c.App.Writer, line)
-			}
-			return nil
+			return printSummary(c.App.Writer, report)
 		},
 	}
+}
+
+// printSummary prints what Summary tells.
+func printSummary(w io.Writer, r supervisor.Report) error {
+	for _, line := range supervisor.Summary(r) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
 }

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/urfave/cli/v2"
 
@@ -121,6 +123,9 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 		_ = s.show.screen.Close()
 		if err == nil {
 			s.show.closing(report)
+		}
+		if err := s.show.screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
+			s.show.screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; it is whole in %s", err, s.run.Dir))
 		}
 		if closeErr != nil {
 			s.show.screen.Error(closeErr.Error())

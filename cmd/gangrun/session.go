@@ -4,6 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"errors"
+	"fmt"
+	"io/fs"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -54,6 +56,12 @@ func openSession(spec job.Spec, out *os.File) (*session, error) {
 		return nil, err
 	}
 	// From here on there is something that must be ended in order.
+	tmp := ""
+	if spec.Loopback > 0 {
+		if tmp, err = ownTmp(); err != nil {
+			return nil, err
+		}
+	}
 	signals := catch()
 	run, journal, err := home.Create(dir, time.Now(), spec.Name, text, rand.Reader)
 	if err != nil {
@@ -72,7 +80,7 @@ func openSession(spec job.Spec, out *os.File) (*session, error) {
 		Cascade: diagnose.Cascade,
 	}
 	if spec.Loopback > 0 {
-		s.tmp = filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), run.ID)
+		s.tmp = filepath.Join(tmp, run.ID)
 		options.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}
 	if spec.Stdin != job.StdinNone {
@@ -86,6 +94,25 @@ func openSession(spec job.Spec, out *os.File) (*session, error) {
 		s.hosts, s.hostsErr = s.launcher.Probe(ctx)
 	}()
 	return s, nil
+}
+
+// ownTmp returns this user's directory for short-lived things, made if need be.
+// Anybody may have made it before: it must be this user's, and nobody else's to
+// write.
+func ownTmp() (string, error) {
+	dir := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", &failure{code: exitInternal, err: fmt.Errorf("make a directory for the ranks' TMPDIR: %w", err), hint: "set TMPDIR to a directory in which you may write"}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		return "", &failure{code: exitInternal, err: fmt.Errorf("%q is not a directory that only this user can write to (mode %s)", dir, info.Mode()), hint: "remove it, or set TMPDIR to another directory"}
+	}
+	return dir, nil
 }
 
 // localHosts is this machine, or the hosts that it pretends to be.
@@ -180,7 +207,7 @@ func (q quiet) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (jo
 // catch returns the signals that ask for an end, from now on.
 func catch() chan os.Signal {
 	signals := make(chan os.Signal, 4)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, signalNow} {
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, signalNow} {
 		if !signal.Ignored(sig) { // nohup, or a shell's background job
 			signal.Notify(signals, sig)
 		}

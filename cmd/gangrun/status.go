@@ -100,11 +100,8 @@ func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
 }
 
 func (s runStatus) print(w io.Writer, now time.Time) error {
-	for _, line := range supervisor.Summary(s.Report) {
-		fmt.Fprintln(w, line)
-	}
-	if s.State.Final() || len(s.Now) == 0 {
-		return nil
+	if err := printSummary(w, s.Report); err != nil || s.State.Final() || len(s.Now) == 0 {
+		return err
 	}
 	if s.Started != nil {
 		fmt.Fprintf(w, "up for   %s\n", since(*s.Started, now))

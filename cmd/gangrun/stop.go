@@ -110,5 +110,9 @@ func signalController(c job.Controller, now bool) error {
 			return os.NewSyscallError("pidfd_send_signal", err)
 		}
 	}
+	// A controller that is stopped (Ctrl-Z) acts on them only when it goes on.
+	if err := unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return os.NewSyscallError("pidfd_send_signal", err)
+	}
 	return nil
 }

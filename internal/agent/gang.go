@@ -77,14 +77,14 @@ type prepared struct {
 // first that fails.
 func (g *gang) prepare(to chan<- prepared) {
 	defer close(to)
-	if dir := g.start.CheckpointDir; dir != "" {
+	if dir := string(g.start.CheckpointDir); dir != "" {
 		if err := os.MkdirAll(dir, 0o777); err != nil {
 			to <- prepared{err: fmt.Errorf("make the checkpoint directory: %w", err)}
 			return
 		}
 	}
 	for _, want := range g.start.Ranks {
-		rank, streams, err := newRank(int(want.Rank), g.start.LogDir, want.Stdin)
+		rank, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin)
 		if err != nil {
 			to <- prepared{err: err}
 			return
@@ -201,26 +201,28 @@ func (g *gang) launch() {
 // startAll starts ranks as they are prepared, up to the first failure.
 func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
 	paths := map[string]string{} // of programs that have been found
+	workdir := string(g.start.Workdir)
 	for p := range ahead {
 		if p.err != nil {
 			return p.err
 		}
 		r, want := p.rank, g.start.Ranks[g.alive]
 		g.ranks = append(g.ranks, r)
-		env := overlay(g.env, want.Env)
-		path, err := paths[want.Argv[0]], error(nil)
+		env := overlay(g.env, texts(want.Env))
+		argv := texts(want.Argv)
+		path, err := paths[argv[0]], error(nil)
 		if path == "" {
-			path, err = lookProgram(want.Argv[0], g.start.Workdir, env)
+			path, err = lookProgram(argv[0], workdir, env)
 		}
 		if err == nil {
-			paths[want.Argv[0]] = path
-			err = r.fork(fork, g.group, path, want.Argv, &syscall.ProcAttr{Dir: g.start.Workdir, Env: env}, p.streams)
+			paths[argv[0]] = path
+			err = r.fork(fork, g.group, path, argv, &syscall.ProcAttr{Dir: workdir, Env: env}, p.streams)
 		}
 		r.pump(p.streams, g.release)
 		if err != nil {
 			// The kernel says the same of a directory that cannot be entered.
-			if dirErr := enterable(g.start.Workdir); dirErr != nil {
-				return fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)
+			if dirErr := enterable(workdir); dirErr != nil {
+				return fmt.Errorf("the working directory %q cannot be entered: %w", workdir, dirErr)
 			}
 			return err
 		}
@@ -235,6 +237,15 @@ func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
 		})
 	}
 	return nil
+}
+
+// texts turns what has travelled into what the kernel is given.
+func texts(raw [][]byte) []string {
+	out := make([]string, len(raw))
+	for i, t := range raw {
+		out[i] = string(t)
+	}
+	return out
 }
 
 // exited reports the end of a leader, with its last lines when it failed.

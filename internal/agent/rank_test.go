@@ -113,7 +113,7 @@ func TestStartCode(t *testing.T) {
 			t.Errorf("%v: got %d, want %d", c.err, got, c.want)
 		}
 	}
-	start := &wire.RankStart{Argv: []string{"./train"}}
+	start := &wire.RankStart{Argv: [][]byte{[]byte("./train")}}
 	if got := describe(start, at(unix.ENOEXEC)); !strings.HasPrefix(got, `"./train" is no program that this host can execute`) {
 		t.Errorf("says %q", got)
 	}

@@ -194,7 +194,7 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
 	s.busy = true
-	g := newGang(s.host, start, overlay(s.env, start.Env), s.children, s.group, reports)
+	g := newGang(s.host, start, overlay(s.env, texts(start.Env)), s.children, s.group, reports)
 	s.gangs[start.Gang] = g
 	s.grew.ring()
 	return g, nil

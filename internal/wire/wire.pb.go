@@ -391,18 +391,19 @@ func (*GangRequest_Stop) isGangRequest_Kind() {}
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gang is RUN/ATTEMPT, by which Output and Feed find it.
-	Gang    string `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
-	LogDir  string `protobuf:"bytes,2,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"`
-	Workdir string `protobuf:"bytes,3,opt,name=workdir,proto3" json:"workdir,omitempty"`
+	Gang string `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	// Paths, arguments and variables are bytes: Linux does not ask for UTF-8.
+	LogDir  []byte `protobuf:"bytes,2,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"`
+	Workdir []byte `protobuf:"bytes,3,opt,name=workdir,proto3" json:"workdir,omitempty"`
 	// env is set over the agent's own environment, NAME=VALUE.
-	Env   []string     `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
+	Env   [][]byte     `protobuf:"bytes,4,rep,name=env,proto3" json:"env,omitempty"`
 	Ranks []*RankStart `protobuf:"bytes,5,rep,name=ranks,proto3" json:"ranks,omitempty"`
 	// steps is how many progress events of a rank are reported as they come.
 	Steps int32 `protobuf:"varint,6,opt,name=steps,proto3" json:"steps,omitempty"`
 	// grace_ms is the grace period if the controller goes away.
 	GraceMs int64 `protobuf:"varint,7,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
 	// checkpoint_dir is made where it is missing.
-	CheckpointDir string `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
+	CheckpointDir []byte `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -444,21 +445,21 @@ func (x *Start) GetGang() string {
 	return ""
 }
 
-func (x *Start) GetLogDir() string {
+func (x *Start) GetLogDir() []byte {
 	if x != nil {
 		return x.LogDir
 	}
-	return ""
+	return nil
 }
 
-func (x *Start) GetWorkdir() string {
+func (x *Start) GetWorkdir() []byte {
 	if x != nil {
 		return x.Workdir
 	}
-	return ""
+	return nil
 }
 
-func (x *Start) GetEnv() []string {
+func (x *Start) GetEnv() [][]byte {
 	if x != nil {
 		return x.Env
 	}
@@ -486,18 +487,18 @@ func (x *Start) GetGraceMs() int64 {
 	return 0
 }
 
-func (x *Start) GetCheckpointDir() string {
+func (x *Start) GetCheckpointDir() []byte {
 	if x != nil {
 		return x.CheckpointDir
 	}
-	return ""
+	return nil
 }
 
 type RankStart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rank          int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
-	Argv          []string               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
-	Env           []string               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over Start.env
+	Argv          [][]byte               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
+	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over Start.env
 	Stdin         bool                   `protobuf:"varint,4,opt,name=stdin,proto3" json:"stdin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -540,14 +541,14 @@ func (x *RankStart) GetRank() int32 {
 	return 0
 }
 
-func (x *RankStart) GetArgv() []string {
+func (x *RankStart) GetArgv() [][]byte {
 	if x != nil {
 		return x.Argv
 	}
 	return nil
 }
 
-func (x *RankStart) GetEnv() []string {
+func (x *RankStart) GetEnv() [][]byte {
 	if x != nil {
 		return x.Env
 	}
@@ -953,17 +954,17 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04kind\"\xea\x01\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
-	"\alog_dir\x18\x02 \x01(\tR\x06logDir\x12\x18\n" +
-	"\aworkdir\x18\x03 \x01(\tR\aworkdir\x12\x10\n" +
-	"\x03env\x18\x04 \x03(\tR\x03env\x120\n" +
+	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
+	"\aworkdir\x18\x03 \x01(\fR\aworkdir\x12\x10\n" +
+	"\x03env\x18\x04 \x03(\fR\x03env\x120\n" +
 	"\x05ranks\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.RankStartR\x05ranks\x12\x14\n" +
 	"\x05steps\x18\x06 \x01(\x05R\x05steps\x12\x19\n" +
 	"\bgrace_ms\x18\a \x01(\x03R\agraceMs\x12%\n" +
-	"\x0echeckpoint_dir\x18\b \x01(\tR\rcheckpointDir\"[\n" +
+	"\x0echeckpoint_dir\x18\b \x01(\fR\rcheckpointDir\"[\n" +
 	"\tRankStart\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x12\n" +
-	"\x04argv\x18\x02 \x03(\tR\x04argv\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\tR\x03env\x12\x14\n" +
+	"\x04argv\x18\x02 \x03(\fR\x04argv\x12\x10\n" +
+	"\x03env\x18\x03 \x03(\fR\x03env\x12\x14\n" +
 	"\x05stdin\x18\x04 \x01(\bR\x05stdin\"!\n" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"d\n" +

@@ -77,14 +77,14 @@ func oneAgent(t *testing.T, b Bed) {
 // environment: what every rank is told, and that the user's word is the last.
 func environment(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GANGRUN_RUN $GANGRUN_RANK $GANGRUN_ATTEMPT $PWD $PYTHONUNBUFFERED "$1" "$2"; echo $MASTER_ADDR:$MASTER_PORT $MINE >&2`)})
-	g.attempt.Command = append(g.attempt.Command, "sh", "{{.Rank}}@{{.Host}} {{other}}", "$HOME;`id`")
+	g.attempt.Command = append(g.attempt.Command, "sh", "{{.Rank}}@{{.Host}} {{other}}", "$HOME;`id`\xff")
 	g.attempt.Env["MINE"], g.attempt.Env["GROUP_RANK"] = "a b", "set by the user"
 	if o := g.run(t.Context()); !o.Good(4) {
 		t.Fatalf("%+v", o)
 	}
 	where := ""
 	for r := range 4 {
-		want := fmt.Sprintf("%d 4 %d 2 %d set by the user test %d 1 %s 1 %d@h%d {{other}} $HOME;`id`\n", r, r%2, r/2, r, g.attempt.Workdir, r, r/2+1)
+		want := fmt.Sprintf("%d 4 %d 2 %d set by the user test %d 1 %s 1 %d@h%d {{other}} $HOME;`id`\xff\n", r, r%2, r/2, r, g.attempt.Workdir, r, r/2+1)
 		if got := g.log(r, "out"); got != want {
 			t.Errorf("rank %d got\n%swant\n%s", r, got, want)
 		}
