@@ -109,7 +109,7 @@ Where a shell is wanted, it is named: ´command: [sh, -c, "python train.py > log
 
 ## Secrets
 
-´secret´ lists names of variables whose values are written and shown nowhere: the copy of the job file that a run keeps has ´***´ instead. It does not set them.
+´secret´ lists names of variables whose values gangrun writes and shows nowhere: the copy of the job file that a run keeps has ´***´ instead, and so have the lines of a failing rank that a report quotes (values of 4 bytes and more). What the ranks print themselves is in their logs as they printed it. It does not set them.
 A ´***´ is refused as the value of a secret, so running that copy again needs ´-e NAME´.
 
 ## YAML
