@@ -159,10 +159,10 @@ func TestProgressIsThinnedOut(t *testing.T) {
 		}
 		p.scan([]byte("step 1\nstep 2\nstep 3\nstep 4\n"))
 		expect(1, 2)
-		time.Sleep(progressEvery - 1)
+		time.Sleep(progressEvery - time.Nanosecond)
 		p.scan([]byte("step 5\n"))
 		expect()
-		time.Sleep(1)
+		time.Sleep(time.Nanosecond)
 		p.scan([]byte("step 6\nstep 7\n"))
 		expect(6)
 		p.flush()
