@@ -66,6 +66,10 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 	}
 }
 
+// prepareAhead is how many ranks may be prepared before their start: each holds
+// seven descriptors until then, and four afterwards.
+const prepareAhead = 8
+
 // prepared is a rank whose log files and pipes are there, or why they are not.
 type prepared struct {
 	rank    *rank
@@ -176,8 +180,8 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 // launch starts the ranks in order; the first that cannot be started ends it.
 func (g *gang) launch() {
 	defer close(g.ready)
-	ahead := make(chan prepared, len(g.start.Ranks))
-	go g.prepare(ahead) // ends by itself: there is room for every rank
+	ahead := make(chan prepared, prepareAhead)
+	go g.prepare(ahead) // ends when all of it has been taken, below
 	err := errors.New("the agent is ending")
 	g.children.batch(func(fork starter) { err = g.startAll(fork, ahead) })
 	for p := range ahead { // what is left after a failure
