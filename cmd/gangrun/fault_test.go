@@ -4,6 +4,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -15,8 +16,8 @@ import (
 
 // hide leaves a process behind that is hard to find: its parent is dead, it has
 // a session of its own, no streams, and does not listen to SIGTERM.
-const hide = `(setsid sh -c 'trap "" TERM HUP INT; exec <&- >&- 2>&-; : > hidden.'$RANK'; while :; do sleep 0.1; done' &)
-while [ ! -e hidden.$RANK ]; do sleep 0.01; done
+const hide = `(setsid sh -c 'trap "" TERM HUP INT; echo $$ > hidden.'$RANK'; exec <&- >&- 2>&-; while :; do sleep 0.1; done' &)
+while [ ! -s hidden.$RANK ]; do sleep 0.01; done
 `
 
 // The programs of ranks. A rank is ready once what it hides is there.
@@ -186,6 +187,35 @@ func (f fault) check(r *controlled) {
 	if strings.Contains(r.file("stderr"), "panic:") || strings.Contains(r.file("stderr"), "fatal error:") {
 		t.Error("gangrun panicked")
 	}
+}
+
+// TestStrays kills a rank beside one that uses its grace: what the dead one has
+// hidden does not get that much.
+func TestStrays(t *testing.T) {
+	t.Parallel()
+	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", "10m", "-n", "2", "--", "sh", "-c",
+		`trap ': > told.$RANK' TERM; `+hide+`: > ready.$RANK; while [ ! -e end ]; do sleep 0.02; done`)
+	r.files("ready", 2)
+	hidden, err := strconv.Atoi(strings.TrimSpace(r.file("hidden.0")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	killed := time.Now()
+	if !r.strike(r.status().Now[0].PID, unix.SIGKILL) {
+		t.Fatal("rank 0 is gone")
+	}
+	r.await("the end of what rank 0 has hidden", func() bool { return stat(hidden) == nil })
+	if gone := time.Since(killed); gone > goneLimit {
+		t.Errorf("what rank 0 had hidden was gone after %s", gone)
+	}
+	if _, err := os.Stat(filepath.Join(r.dir, "told.1")); err != nil || len(r.tree().leaders) != 1 {
+		t.Errorf("%d ranks are left, want rank 1 in its grace: %v", len(r.tree().leaders), err)
+	}
+	r.create("end").Close()
+	if code := r.finish(); code != 128+int(unix.SIGKILL) {
+		t.Errorf("exit code %d, want that of rank 0", code)
+	}
+	r.vanish(time.Now())
 }
 
 // TestControllerStopped stops the controller for a while, as Ctrl-Z does: the
