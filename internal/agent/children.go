@@ -62,12 +62,19 @@ func (c *children) start(path string, argv []string, attr *syscall.ProcAttr) (ch
 	return ch, err
 }
 
-// batch runs f on the forker's thread, where starting many programs in a row
-// costs no hand-over; false when the agent is ending and f was not run.
+// batch runs f on the forker's thread, where starting programs in a row costs no
+// hand-over, and nothing is reaped meanwhile: what competes with the forks slows
+// them down. It is false when the agent is ending and f was not run.
 func (c *children) batch(f func(starter)) bool {
 	done := make(chan struct{})
 	select {
-	case c.fork <- func() { defer close(done); f(c.forkHere) }:
+	case c.fork <- func() {
+		defer close(done)
+		// The lock also keeps the reaper from reaping a PID that is not in live yet.
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		f(c.forkHere)
+	}:
 		<-done
 		return true
 	case <-c.done:
@@ -91,11 +98,8 @@ func (c *children) forker() {
 	}
 }
 
-// forkHere is the starter; it runs on the forker's thread.
+// forkHere is the starter; it runs on the forker's thread with the lock held.
 func (c *children) forkHere(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
-	// The lock keeps the reaper from reaping a PID that is not in live yet.
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return nil, err

@@ -66,41 +66,39 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 	}
 }
 
-// prepareAhead is how many ranks may be prepared before their start: each holds
-// seven descriptors until then, and four afterwards.
-const prepareAhead = 8
+// launchBatch is how many ranks are started in a row, before their output and
+// exits are looked at. Each holds seven descriptors until then, four afterwards.
+const launchBatch = 16
 
-// prepared is a rank whose log files and pipes are there, or why they are not.
+// prepared is a rank whose log files and pipes are there, ready to be started.
 type prepared struct {
 	rank    *rank
 	streams []*os.File // of the rank's process
-	err     error
+	path    string
+	argv    []string
+	attr    syscall.ProcAttr
+	err     error // why it cannot be started
 }
 
-// prepare makes the ranks' log files and pipes, ahead of their start, up to the
-// first that fails.
-func (g *gang) prepare(to chan<- prepared) {
-	defer close(to)
-	if dir := string(g.start.CheckpointDir); dir != "" {
-		if err := os.MkdirAll(dir, 0o777); err != nil {
-			to <- prepared{err: fmt.Errorf("make the checkpoint directory: %w", err)}
-			return
-		}
+// prepare makes a rank's log files and pipes and finds its program.
+func (g *gang) prepare(want *wire.RankStart, paths map[string]string) prepared {
+	r, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin)
+	if err != nil {
+		return prepared{err: err}
 	}
-	for _, want := range g.start.Ranks {
-		rank, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin)
-		if err != nil {
-			to <- prepared{err: err}
-			return
-		}
-		for _, s := range []*stream{rank.out, rank.err} {
-			p := &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
-				g.reports.event(job.Event{Time: time.Now(), Kind: job.KindProgress, Rank: rank.number, Host: g.host, Progress: &found})
-			}}
-			s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
-		}
-		to <- prepared{rank: rank, streams: streams}
+	for _, s := range []*stream{r.out, r.err} {
+		p := &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
+			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
+		}}
+		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
 	}
+	p := prepared{rank: r, streams: streams, argv: texts(want.Argv)}
+	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: overlay(g.env, texts(want.Env))}
+	if p.path = paths[p.argv[0]]; p.path == "" {
+		p.path, p.err = lookProgram(p.argv[0], p.attr.Dir, p.attr.Env)
+		paths[p.argv[0]] = p.path
+	}
+	return p
 }
 
 // logStuck is called by pumps that cannot write their log.
@@ -180,14 +178,16 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 // launch starts the ranks in order; the first that cannot be started ends it.
 func (g *gang) launch() {
 	defer close(g.ready)
-	ahead := make(chan prepared, prepareAhead)
-	go g.prepare(ahead) // ends when all of it has been taken, below
-	err := errors.New("the agent is ending")
-	g.children.batch(func(fork starter) { err = g.startAll(fork, ahead) })
-	for p := range ahead { // what is left after a failure
-		if p.rank != nil {
-			p.rank.abandon(p.streams)
-			g.ranks = append(g.ranks, p.rank)
+	var err error
+	if dir := string(g.start.CheckpointDir); dir != "" {
+		if err = os.MkdirAll(dir, 0o777); err != nil {
+			err = fmt.Errorf("make the checkpoint directory: %w", err)
+		}
+	}
+	paths := map[string]string{} // of programs that have been found
+	for batch := range slices.Chunk(g.start.Ranks, launchBatch) {
+		if err == nil {
+			err = g.startBatch(batch, paths)
 		}
 	}
 	if err == nil {
@@ -202,33 +202,39 @@ func (g *gang) launch() {
 	}
 }
 
-// startAll starts ranks as they are prepared, up to the first failure.
-func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
-	paths := map[string]string{} // of programs that have been found
-	workdir := string(g.start.Workdir)
-	for p := range ahead {
-		if p.err != nil {
-			return p.err
+// startBatch starts ranks up to the first failure: it prepares them, forks them
+// in a row, and only then follows what they do.
+func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]string) (err error) {
+	var batch []prepared
+	for _, want := range wants {
+		p := g.prepare(want, paths)
+		if p.rank != nil {
+			batch = append(batch, p)
+			g.ranks = append(g.ranks, p.rank)
 		}
-		r, want := p.rank, g.start.Ranks[g.alive]
-		g.ranks = append(g.ranks, r)
-		env := overlay(g.env, texts(want.Env))
-		argv := texts(want.Argv)
-		path, err := paths[argv[0]], error(nil)
-		if path == "" {
-			path, err = lookProgram(argv[0], workdir, env)
+		if err = p.err; err != nil {
+			break
 		}
-		if err == nil {
-			paths[argv[0]] = path
-			err = r.fork(fork, g.group, path, argv, &syscall.ProcAttr{Dir: workdir, Env: env}, p.streams)
-		}
-		r.pump(p.streams, g.release)
-		if err != nil {
-			// The kernel says the same of a directory that cannot be entered.
-			if dirErr := enterable(workdir); dirErr != nil {
-				return fmt.Errorf("the working directory %q cannot be entered: %w", workdir, dirErr)
+	}
+	forked := g.children.batch(func(fork starter) {
+		for _, p := range batch {
+			if p.err != nil {
+				break
 			}
-			return err
+			if forkErr := p.rank.fork(fork, g.group, p.path, p.argv, &p.attr, p.streams); forkErr != nil {
+				err = forkErr
+				break
+			}
+		}
+	})
+	if !forked {
+		err = errors.New("the agent is ending")
+	}
+	for _, p := range batch {
+		r := p.rank
+		r.pump(p.streams, g.release)
+		if r.child == nil {
+			continue
 		}
 		g.alive++
 		g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
@@ -240,7 +246,13 @@ func (g *gang) startAll(fork starter, ahead <-chan prepared) error {
 			g.exits <- r
 		})
 	}
-	return nil
+	if err != nil {
+		// The kernel says the same of a directory that cannot be entered.
+		if dirErr := enterable(string(g.start.Workdir)); dirErr != nil {
+			return fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)
+		}
+	}
+	return err
 }
 
 // texts turns what has travelled into what the kernel is given.

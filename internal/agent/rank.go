@@ -243,16 +243,6 @@ func describe(start *wire.RankStart, err error) string {
 	return err.Error()
 }
 
-// abandon closes what was made for a rank that is not started after all.
-func (r *rank) abandon(streams []*os.File) {
-	for _, f := range streams {
-		_ = f.Close()
-	}
-	for _, s := range []*stream{r.out, r.err} {
-		s.finish()
-	}
-}
-
 // drain waits, within a limit, until everything that the dead rank had written
 // is in its log: until its streams have ended or, where a child of the rank
 // holds them open, until they have been quiet for a moment.

@@ -155,7 +155,6 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if err != nil {
 		return err
 	}
-	defer s.dismiss()
 	sent := make(chan error, 1)
 	go func() { sent <- reports.send(stream) }()
 	ctx, cancel := context.WithCancel(stream.Context())
@@ -181,6 +180,7 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	}()
 	unreaped := g.run(ctx, stop)
 	close(ended)
+	s.dismiss() // before the last word: the controller may start the next at once
 	reports.done(unreaped)
 	err = <-sent
 	cancel()
