@@ -116,14 +116,16 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	defer g.finish()
 	g.launch()
 	var kill, stray, round <-chan time.Time
-	var deadline time.Time
+	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
 	end := func(grace time.Duration) {
 		if !g.stopping {
 			g.stopping, g.stopped = true, time.Now()
 		}
 		g.signalAll(unix.SIGTERM)
-		kill, stray = time.After(grace), time.After(min(grace, strayGrace))
+		// Who is told again to end gets no more time for it.
+		killAt, strayAt = sooner(killAt, grace), sooner(strayAt, min(grace, strayGrace))
+		kill, stray = time.After(time.Until(killAt)), time.After(time.Until(strayAt))
 	}
 	if g.alive < len(g.start.Ranks) {
 		end(g.grace()) // a rank could not be started: there is no gang
@@ -156,6 +158,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			g.reports.line(line)
 			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
 		case <-stray:
+			strayAt = time.Time{} // strays that come later have their own
 			g.killStrays()
 		case <-kill:
 			g.killing, deadline = true, time.Now().Add(killLimit)
@@ -171,6 +174,15 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			round = time.After(killEvery)
 		}
 	}
+}
+
+// sooner returns the time until which wait lasts from now on, or the earlier one
+// that is set already.
+func sooner(set time.Time, wait time.Duration) time.Time {
+	if at := time.Now().Add(wait); set.IsZero() || at.Before(set) {
+		return at
+	}
+	return set
 }
 
 func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * time.Millisecond }

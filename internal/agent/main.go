@@ -84,8 +84,9 @@ func work() error {
 		// A file system that hangs may hold a survey for ever; the ranks must not
 		// live on for that, nor this process.
 		<-time.After(endLimit)
-		group.kill()
-		os.Exit(1) // the watchdog kills the rest
+		killAll(children, group) // there may be no watchdog to do it
+		group.close()
+		os.Exit(1)
 	}()
 	err = s.serve(ctx, conn)
 	_ = conn.Close()
