@@ -218,6 +218,21 @@ func TestStrays(t *testing.T) {
 	r.vanish(time.Now())
 }
 
+// TestLateRanks cancels ranks that need most of their grace to end: what they
+// have hidden does not get another one after that.
+func TestLateRanks(t *testing.T) {
+	t.Parallel()
+	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", "2s", "-n", "2", "--", "sh", "-c",
+		`trap 'sleep 1.8; exit 0' TERM; `+hide+`: > ready.$RANK; while :; do sleep 0.02; done`)
+	r.files("ready", 2)
+	told := time.Now()
+	r.strike(r.cmd.Process.Pid, unix.SIGTERM)
+	t.Logf("the job was gone after %s", r.vanish(told).Round(time.Millisecond))
+	if code := r.finish(); code != 128+int(unix.SIGTERM) {
+		t.Errorf("exit code %d of a run that was cancelled", code)
+	}
+}
+
 // TestControllerStopped stops the controller for a while, as Ctrl-Z does: the
 // gang goes on meanwhile, and so does everything afterwards.
 func TestControllerStopped(t *testing.T) {
