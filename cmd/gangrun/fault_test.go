@@ -200,8 +200,15 @@ func TestStrays(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	victim := 0
+	r.await("the PID of rank 0 in the journal", func() bool {
+		if ranks := r.status().Now; len(ranks) > 0 {
+			victim = ranks[0].PID
+		}
+		return victim > 0
+	})
 	killed := time.Now()
-	if !r.strike(r.status().Now[0].PID, unix.SIGKILL) {
+	if !r.strike(victim, unix.SIGKILL) {
 		t.Fatal("rank 0 is gone")
 	}
 	r.await("the end of what rank 0 has hidden", func() bool { return stat(hidden) == nil })
