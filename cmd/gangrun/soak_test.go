@@ -198,7 +198,7 @@ func (r *round) victim(g *controlled, name string) (pid, watchdog int) {
 func (r *round) check(g *controlled) {
 	t := g.t
 	list := g.list()
-	if len(list) == 0 && r.killed && time.Since(r.last) > 0 {
+	if len(list) == 0 && r.killed {
 		r.end = "not begun" // it was killed before it had made its run
 		return
 	}
@@ -207,6 +207,13 @@ func (r *round) check(g *controlled) {
 	}
 	run, code := list[0], g.cmd.ProcessState.ExitCode()
 	r.end = string(run.State)
+	left := g.leftovers()
+	if r.killed { // its directory stays until it is cleaned away
+		left = slices.DeleteFunc(left, func(path string) bool { return filepath.Base(path) == run.Run })
+	}
+	if len(left) > 0 {
+		t.Errorf("left behind: %q", left)
+	}
 	switch {
 	case r.killed && code == -1: // the kill came before its end
 		if run.State != job.StateLost && run.ExitCode == nil && run.Controller != nil {
@@ -214,10 +221,6 @@ func (r *round) check(g *controlled) {
 		}
 	case run.ExitCode == nil || *run.ExitCode != code || (run.State == job.StateSucceeded) != (code == 0):
 		t.Errorf("gangrun exited with %s, gangrun ps tells %+v", g.cmd.ProcessState, run)
-	default:
-		if left := g.leftovers(); len(left) > 0 {
-			t.Errorf("left behind: %q", left)
-		}
 	}
 	if run.State == job.StateLost {
 		g.ask("clean", "--dry-run", run.Run)
