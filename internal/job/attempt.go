@@ -28,6 +28,26 @@ type Attempt struct {
 	// Steps is the number of progress events per rank that are reported as they
 	// come; later ones may be thinned out to one a second.
 	Steps int `json:"steps,omitempty"`
+	// MPI is how the ranks find each other. A Launcher takes MPIAuto for what
+	// the program's own libraries say.
+	MPI MPI `json:"mpi,omitempty"`
+	// Apps are the programs of a gang that has several, in rank order; empty when
+	// every rank runs Command.
+	Apps []App `json:"apps,omitempty"`
+	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
+	// 0 is never.
+	InitTimeout Duration `json:"init_timeout,omitempty"`
+}
+
+// App returns the program that a rank runs and its number.
+func (a Attempt) App(rank int) (App, int) {
+	for i, app := range a.Apps {
+		if rank < app.Ranks {
+			return app, i
+		}
+		rank -= app.Ranks
+	}
+	return App{Ranks: len(a.Placement.Ranks), Command: a.Command}, 0
 }
 
 // Trial reports whether the attempt is a preflight trial.
@@ -68,6 +88,8 @@ type Exit struct {
 	// never called MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
 	Text  string `json:"text,omitempty"` // why it could not be started or was lost
+	// Joined is how far the rank had come in finding the others.
+	Joined Joined `json:"joined,omitempty"`
 }
 
 // Good reports whether the rank ended by itself, with code 0 and no fault.
@@ -116,6 +138,9 @@ type Outcome struct {
 	// Lines are the last lines of the ranks that did not end well, and what the
 	// hosts had to say (kernel records), in no particular order.
 	Lines []Line `json:"-"`
+	// Wireup is the last that was seen of how the ranks found each other; nil
+	// where nothing was.
+	Wireup *Wireup `json:"wireup,omitempty"`
 }
 
 // Unreaped is a rank whose end nobody has seen.

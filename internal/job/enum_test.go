@@ -72,6 +72,8 @@ func TestEnumerations(t *testing.T) {
 		"ExitStatus":    enum[job.ExitStatus],
 		"Fault":         enum[job.Fault],
 		"Kind":          enum[job.Kind],
+		"Joined":        enum[job.Joined],
+		"MPI":           enum[job.MPI],
 		"OutputMode":    enum[job.OutputMode],
 		"PreflightMode": enum[job.PreflightMode],
 		"Severity":      enum[job.Severity],

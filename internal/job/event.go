@@ -25,6 +25,7 @@ const (
 	KindNote       Kind = "note"        // Text: what the user should know
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
+	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
 )
 
 // Event is one thing that happened to a run: a line of its journal. Fields
@@ -50,6 +51,7 @@ type Event struct {
 	Progress    *Progress    `json:"progress,omitempty"`
 	Exit        *Exit        `json:"exit,omitempty"`
 	Outcome     *Outcome     `json:"outcome,omitempty"`
+	Wireup      *Wireup      `json:"wireup,omitempty"`
 	Cause       *Cause       `json:"cause,omitempty"`
 	Verdict     *Verdict     `json:"verdict,omitempty"`
 	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"`

@@ -14,6 +14,8 @@ type Survey struct {
 	// Compile asks the host to compile the Python program; one host a gang does
 	// it, since the hashes must be equal anyway.
 	Compile bool `json:"compile,omitempty"`
+	// MPI is what the user asked for.
+	MPI MPI `json:"mpi,omitempty"`
 }
 
 // Facts is what a host says of itself and of a job's needs. Every failure is
@@ -28,6 +30,16 @@ type Facts struct {
 	Script  *ScriptFact    `json:"script,omitempty"`
 	Inputs  []PathFact     `json:"inputs,omitempty"`
 	Check   *DirectoryFact `json:"checkpoint_dir,omitempty"`
+	// OpenMPI is the mpirun that would start the program; nil when MPI is not Open
+	// MPI's.
+	OpenMPI *OpenMPIFact `json:"open_mpi,omitempty"`
+}
+
+// OpenMPIFact is what a host says of its Open MPI.
+type OpenMPIFact struct {
+	Mpirun  string `json:"mpirun,omitempty"`  // path; empty when there is none
+	Daemon  string `json:"daemon,omitempty"`  // path of orted or prted; empty when there is none
+	Version string `json:"version,omitempty"` // as in "4.1.4"; empty when not known
 }
 
 // ErrorKind is the kind of a failed file operation.
@@ -68,6 +80,10 @@ type ProgramFact struct {
 	Format string `json:"format,omitempty"`
 	// Interpreter is the missing interpreter of a script or program, if any.
 	Interpreter string `json:"interpreter,omitempty"`
+	// MPI is that of the MPI library that the program needs, empty when it needs
+	// none; Library is the library's path, or its name where it is not found.
+	MPI     MPI    `json:"mpi,omitempty"`
+	Library string `json:"library,omitempty"`
 }
 
 // ScriptFact is what a host says of the Python script that an interpreter is
@@ -81,6 +97,8 @@ type ScriptFact struct {
 	Syntax   string `json:"syntax,omitempty"`
 	Line     int    `json:"line,omitempty"`
 	Source   string `json:"source,omitempty"` // the offending line
+	// MPI4py says that the script imports mpi4py.
+	MPI4py bool `json:"mpi4py,omitempty"`
 }
 
 // DirectoryFact is what a host says of the checkpoint directory after a

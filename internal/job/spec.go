@@ -44,6 +44,14 @@ type Spec struct {
 	Stdin   Stdin      `json:"stdin"`
 	// ExitCode chooses what the exit code of "gangrun run" tells.
 	ExitCode ExitMode `json:"exit_code"`
+	// MPI is how the ranks find each other.
+	MPI MPI `json:"mpi"`
+	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
+	// 0 is never.
+	InitTimeout Duration `json:"init_timeout"`
+	// Apps are the programs of a gang that has several ("gangrun mpiexec" with
+	// colons): Ranks is their sum, and Command that of the first.
+	Apps []App `json:"apps,omitempty"`
 }
 
 // Trial says how the job is tried on one rank before its gang is started.
@@ -71,6 +79,8 @@ const (
 	DefaultGrace      = Duration(5 * time.Second)
 	DefaultTrialSteps = 2
 	DefaultTrialTime  = Duration(60 * time.Second)
+
+	DefaultInitTimeout = Duration(60 * time.Second)
 )
 
 // Default returns a Spec with every default filled in and no command.
@@ -84,6 +94,9 @@ func Default() Spec {
 		Output:    OutputFirst,
 		Stdin:     StdinRank(0),
 		ExitCode:  ExitRank,
+
+		MPI:         MPIAuto,
+		InitTimeout: DefaultInitTimeout,
 	}
 }
 

@@ -42,8 +42,8 @@ func (s Spec) Validate() error {
 	if s.Trial.Time <= 0 {
 		bad("trial.time is %s, but must be more than 0", s.Trial.Time)
 	}
-	if s.Grace < 0 || s.Timeout < 0 {
-		bad("grace %s and timeout %s must not be negative", s.Grace, s.Timeout)
+	if s.Grace < 0 || s.Timeout < 0 || s.InitTimeout < 0 {
+		bad("grace %s, timeout %s and init-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout)
 	}
 	if !filepath.IsAbs(s.Workdir) {
 		bad("workdir %q is not an absolute path", s.Workdir)
@@ -78,6 +78,7 @@ func (s Spec) Validate() error {
 		check("preflight", s.Preflight, PreflightModes()),
 		check("output", s.Output, OutputModes()),
 		check("exit-code", s.ExitCode, ExitModes()),
+		check("mpi", s.MPI, MPIs()),
 	} {
 		if err != nil {
 			errs = append(errs, err)

@@ -132,6 +132,12 @@ var table = withDefaults([]Field{
 	{Name: "exit-code", Kind: Choice, Value: "WHAT", Flag: true, Key: true, Choices: texts(job.ExitModes()),
 		Usage: "end with the code of the rank that failed first, or with the verdict: 75 when running again may help, 93 when it will not",
 		at:    func(s *job.Spec) any { return &s.ExitCode }},
+	{Name: "mpi", Kind: Choice, Value: "MPI", Flag: true, Key: true, Choices: texts(job.MPIs()),
+		Usage: "let the ranks find each other as this MPI's do: mpich serves MPICH and its family, openmpi starts the job's own mpirun, none sets the environment alone, auto looks at the program's libraries",
+		at:    func(s *job.Spec) any { return &s.MPI }},
+	{Name: "init-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
+		Usage: "tell which ranks have not come as far as MPI_Init after this long; nothing is ended for it, and 0 never tells",
+		at:    func(s *job.Spec) any { return &s.InitTimeout }},
 })
 
 // withDefaults fills in the defaults that a Spec itself tells.

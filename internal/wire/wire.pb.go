@@ -312,6 +312,10 @@ type GangRequest struct {
 	//
 	//	*GangRequest_Start
 	//	*GangRequest_Stop
+	//	*GangRequest_Release
+	//	*GangRequest_Look
+	//	*GangRequest_Spawn
+	//	*GangRequest_Relay
 	Kind          isGangRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -372,6 +376,42 @@ func (x *GangRequest) GetStop() *Stop {
 	return nil
 }
 
+func (x *GangRequest) GetRelease() *Barrier {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Release); ok {
+			return x.Release
+		}
+	}
+	return nil
+}
+
+func (x *GangRequest) GetLook() *Look {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Look); ok {
+			return x.Look
+		}
+	}
+	return nil
+}
+
+func (x *GangRequest) GetSpawn() *Spawn {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Spawn); ok {
+			return x.Spawn
+		}
+	}
+	return nil
+}
+
+func (x *GangRequest) GetRelay() *Relay {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Relay); ok {
+			return x.Relay
+		}
+	}
+	return nil
+}
+
 type isGangRequest_Kind interface {
 	isGangRequest_Kind()
 }
@@ -384,9 +424,33 @@ type GangRequest_Stop struct {
 	Stop *Stop `protobuf:"bytes,2,opt,name=stop,proto3,oneof"`
 }
 
+type GangRequest_Release struct {
+	Release *Barrier `protobuf:"bytes,3,opt,name=release,proto3,oneof"`
+}
+
+type GangRequest_Look struct {
+	Look *Look `protobuf:"bytes,4,opt,name=look,proto3,oneof"`
+}
+
+type GangRequest_Spawn struct {
+	Spawn *Spawn `protobuf:"bytes,5,opt,name=spawn,proto3,oneof"`
+}
+
+type GangRequest_Relay struct {
+	Relay *Relay `protobuf:"bytes,6,opt,name=relay,proto3,oneof"`
+}
+
 func (*GangRequest_Start) isGangRequest_Kind() {}
 
 func (*GangRequest_Stop) isGangRequest_Kind() {}
+
+func (*GangRequest_Release) isGangRequest_Kind() {}
+
+func (*GangRequest_Look) isGangRequest_Kind() {}
+
+func (*GangRequest_Spawn) isGangRequest_Kind() {}
+
+func (*GangRequest_Relay) isGangRequest_Kind() {}
 
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -404,6 +468,18 @@ type Start struct {
 	GraceMs int64 `protobuf:"varint,7,opt,name=grace_ms,json=graceMs,proto3" json:"grace_ms,omitempty"`
 	// checkpoint_dir is made where it is missing.
 	CheckpointDir []byte `protobuf:"bytes,8,opt,name=checkpoint_dir,json=checkpointDir,proto3" json:"checkpoint_dir,omitempty"`
+	// mpi is a job.MPI, never "auto": how the ranks find each other.
+	Mpi string `protobuf:"bytes,9,opt,name=mpi,proto3" json:"mpi,omitempty"`
+	// size is the number of ranks of the whole gang, universe the number of slots
+	// there are, 0 when that is not known.
+	Size     int32 `protobuf:"varint,10,opt,name=size,proto3" json:"size,omitempty"`
+	Universe int32 `protobuf:"varint,11,opt,name=universe,proto3" json:"universe,omitempty"`
+	// mapping is the value of PMI_process_mapping; empty when there is none.
+	Mapping string `protobuf:"bytes,12,opt,name=mapping,proto3" json:"mapping,omitempty"`
+	// alone says that every rank of the gang is on this host.
+	Alone bool `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`
+	// mpirun, when set, makes this host start the job's own mpirun.
+	Mpirun        *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -494,19 +570,415 @@ func (x *Start) GetCheckpointDir() []byte {
 	return nil
 }
 
+func (x *Start) GetMpi() string {
+	if x != nil {
+		return x.Mpi
+	}
+	return ""
+}
+
+func (x *Start) GetSize() int32 {
+	if x != nil {
+		return x.Size
+	}
+	return 0
+}
+
+func (x *Start) GetUniverse() int32 {
+	if x != nil {
+		return x.Universe
+	}
+	return 0
+}
+
+func (x *Start) GetMapping() string {
+	if x != nil {
+		return x.Mapping
+	}
+	return ""
+}
+
+func (x *Start) GetAlone() bool {
+	if x != nil {
+		return x.Alone
+	}
+	return false
+}
+
+func (x *Start) GetMpirun() *Mpirun {
+	if x != nil {
+		return x.Mpirun
+	}
+	return nil
+}
+
+// Mpirun says for whom mpirun is to find its hosts. nodes are what it knows them
+// by, the first being this host; node is the index in nodes of each rank.
+type Mpirun struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nodes         []string               `protobuf:"bytes,1,rep,name=nodes,proto3" json:"nodes,omitempty"`
+	Node          []int32                `protobuf:"varint,2,rep,packed,name=node,proto3" json:"node,omitempty"`
+	Apps          []int32                `protobuf:"varint,3,rep,packed,name=apps,proto3" json:"apps,omitempty"`   // ranks of each program
+	Interface     []byte                 `protobuf:"bytes,4,opt,name=interface,proto3" json:"interface,omitempty"` // network interfaces to use; empty leaves the choice
+	Env           [][]byte               `protobuf:"bytes,5,rep,name=env,proto3" json:"env,omitempty"`             // the user's, over Start.env
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Mpirun) Reset() {
+	*x = Mpirun{}
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Mpirun) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Mpirun) ProtoMessage() {}
+
+func (x *Mpirun) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
+func (*Mpirun) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+}
+
+func (x *Mpirun) GetNodes() []string {
+	if x != nil {
+		return x.Nodes
+	}
+	return nil
+}
+
+func (x *Mpirun) GetNode() []int32 {
+	if x != nil {
+		return x.Node
+	}
+	return nil
+}
+
+func (x *Mpirun) GetApps() []int32 {
+	if x != nil {
+		return x.Apps
+	}
+	return nil
+}
+
+func (x *Mpirun) GetInterface() []byte {
+	if x != nil {
+		return x.Interface
+	}
+	return nil
+}
+
+func (x *Mpirun) GetEnv() [][]byte {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+// Barrier is a host's share of a PMI barrier: what its ranks have put since the
+// last one. From the controller it is what all have put, and lets the ranks go.
+type Barrier struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // as PMI-1.2 names it; empty for all ranks
+	Puts          []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Barrier) Reset() {
+	*x = Barrier{}
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Barrier) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Barrier) ProtoMessage() {}
+
+func (x *Barrier) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
+func (*Barrier) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+}
+
+func (x *Barrier) GetGroup() string {
+	if x != nil {
+		return x.Group
+	}
+	return ""
+}
+
+func (x *Barrier) GetPuts() []*Pair {
+	if x != nil {
+		return x.Puts
+	}
+	return nil
+}
+
+type Pair struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Pair) Reset() {
+	*x = Pair{}
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Pair) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Pair) ProtoMessage() {}
+
+func (x *Pair) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Pair.ProtoReflect.Descriptor instead.
+func (*Pair) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *Pair) GetKey() string {
+	if x != nil {
+		return x.Key
+	}
+	return ""
+}
+
+func (x *Pair) GetValue() string {
+	if x != nil {
+		return x.Value
+	}
+	return ""
+}
+
+// Look asks for a Joined.
+type Look struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Look) Reset() {
+	*x = Look{}
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Look) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Look) ProtoMessage() {}
+
+func (x *Look) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Look.ProtoReflect.Descriptor instead.
+func (*Look) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+}
+
+// Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
+// host that node stands for.
+type Spawn struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Node          string                 `protobuf:"bytes,2,opt,name=node,proto3" json:"node,omitempty"`
+	Command       []byte                 `protobuf:"bytes,3,opt,name=command,proto3" json:"command,omitempty"` // as mpirun's rsh agent is given it
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Spawn) Reset() {
+	*x = Spawn{}
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Spawn) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Spawn) ProtoMessage() {}
+
+func (x *Spawn) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
+func (*Spawn) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Spawn) GetId() int32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Spawn) GetNode() string {
+	if x != nil {
+		return x.Node
+	}
+	return ""
+}
+
+func (x *Spawn) GetCommand() []byte {
+	if x != nil {
+		return x.Command
+	}
+	return nil
+}
+
+// Relay is what goes to or comes from a daemon of a Spawn.
+type Relay struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int32                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Data          []byte                 `protobuf:"bytes,2,opt,name=data,proto3" json:"data,omitempty"`  // to its standard input
+	End           bool                   `protobuf:"varint,3,opt,name=end,proto3" json:"end,omitempty"`   // of its standard input, or its own
+	Code          int32                  `protobuf:"varint,4,opt,name=code,proto3" json:"code,omitempty"` // of its own end: that of a shell
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Relay) Reset() {
+	*x = Relay{}
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Relay) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Relay) ProtoMessage() {}
+
+func (x *Relay) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Relay.ProtoReflect.Descriptor instead.
+func (*Relay) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *Relay) GetId() int32 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Relay) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *Relay) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+func (x *Relay) GetCode() int32 {
+	if x != nil {
+		return x.Code
+	}
+	return 0
+}
+
 type RankStart struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rank          int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
 	Argv          [][]byte               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
 	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over Start.env
 	Stdin         bool                   `protobuf:"varint,4,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	Appnum        int32                  `protobuf:"varint,5,opt,name=appnum,proto3" json:"appnum,omitempty"`
+	Workdir       []byte                 `protobuf:"bytes,6,opt,name=workdir,proto3" json:"workdir,omitempty"` // when not Start.workdir
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -518,7 +990,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -531,7 +1003,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -562,6 +1034,20 @@ func (x *RankStart) GetStdin() bool {
 	return false
 }
 
+func (x *RankStart) GetAppnum() int32 {
+	if x != nil {
+		return x.Appnum
+	}
+	return 0
+}
+
+func (x *RankStart) GetWorkdir() []byte {
+	if x != nil {
+		return x.Workdir
+	}
+	return nil
+}
+
 // Stop ends every process of the share: SIGTERM now, SIGKILL after grace_ms.
 type Stop struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
@@ -572,7 +1058,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -584,7 +1070,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -597,7 +1083,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -612,13 +1098,17 @@ type GangReply struct {
 	Events        [][]byte               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"` // JSON of job.Event
 	Lines         [][]byte               `protobuf:"bytes,2,rep,name=lines,proto3" json:"lines,omitempty"`   // JSON of job.Line; evidence, precedes its exit event
 	Done          *Done                  `protobuf:"bytes,3,opt,name=done,proto3" json:"done,omitempty"`     // the last reply
+	Barriers      []*Barrier             `protobuf:"bytes,4,rep,name=barriers,proto3" json:"barriers,omitempty"`
+	Wireup        []byte                 `protobuf:"bytes,5,opt,name=wireup,proto3" json:"wireup,omitempty"` // JSON of job.Wireup; of this host's ranks
+	Spawns        []*Spawn               `protobuf:"bytes,6,rep,name=spawns,proto3" json:"spawns,omitempty"`
+	Relays        []*Relay               `protobuf:"bytes,7,rep,name=relays,proto3" json:"relays,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -630,7 +1120,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -643,7 +1133,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -667,6 +1157,34 @@ func (x *GangReply) GetDone() *Done {
 	return nil
 }
 
+func (x *GangReply) GetBarriers() []*Barrier {
+	if x != nil {
+		return x.Barriers
+	}
+	return nil
+}
+
+func (x *GangReply) GetWireup() []byte {
+	if x != nil {
+		return x.Wireup
+	}
+	return nil
+}
+
+func (x *GangReply) GetSpawns() []*Spawn {
+	if x != nil {
+		return x.Spawns
+	}
+	return nil
+}
+
+func (x *GangReply) GetRelays() []*Relay {
+	if x != nil {
+		return x.Relays
+	}
+	return nil
+}
+
 type Done struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// unreaped are ranks that could not be killed.
@@ -677,7 +1195,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -689,7 +1207,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -702,7 +1220,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -722,7 +1240,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -734,7 +1252,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -747,7 +1265,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -776,7 +1294,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -788,7 +1306,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -801,7 +1319,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -843,7 +1361,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -855,7 +1373,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -868,7 +1386,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -900,7 +1418,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -912,7 +1430,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -925,7 +1443,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -947,11 +1465,15 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05facts\x18\x01 \x01(\fR\x05facts\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\x05R\x04port\"r\n" +
+	"\x04port\x18\x01 \x01(\x05R\x04port\"\xb5\x02\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
-	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stopB\x06\n" +
-	"\x04kind\"\xea\x01\n" +
+	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
+	"\arelease\x18\x03 \x01(\v2\x18.gangrun.wire.v1.BarrierH\x00R\arelease\x12+\n" +
+	"\x04look\x18\x04 \x01(\v2\x15.gangrun.wire.v1.LookH\x00R\x04look\x12.\n" +
+	"\x05spawn\x18\x05 \x01(\v2\x16.gangrun.wire.v1.SpawnH\x00R\x05spawn\x12.\n" +
+	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relayB\x06\n" +
+	"\x04kind\"\x8d\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -960,18 +1482,53 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05ranks\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.RankStartR\x05ranks\x12\x14\n" +
 	"\x05steps\x18\x06 \x01(\x05R\x05steps\x12\x19\n" +
 	"\bgrace_ms\x18\a \x01(\x03R\agraceMs\x12%\n" +
-	"\x0echeckpoint_dir\x18\b \x01(\fR\rcheckpointDir\"[\n" +
+	"\x0echeckpoint_dir\x18\b \x01(\fR\rcheckpointDir\x12\x10\n" +
+	"\x03mpi\x18\t \x01(\tR\x03mpi\x12\x12\n" +
+	"\x04size\x18\n" +
+	" \x01(\x05R\x04size\x12\x1a\n" +
+	"\buniverse\x18\v \x01(\x05R\buniverse\x12\x18\n" +
+	"\amapping\x18\f \x01(\tR\amapping\x12\x14\n" +
+	"\x05alone\x18\r \x01(\bR\x05alone\x12/\n" +
+	"\x06mpirun\x18\x0e \x01(\v2\x17.gangrun.wire.v1.MpirunR\x06mpirun\"v\n" +
+	"\x06Mpirun\x12\x14\n" +
+	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
+	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
+	"\x04apps\x18\x03 \x03(\x05R\x04apps\x12\x1c\n" +
+	"\tinterface\x18\x04 \x01(\fR\tinterface\x12\x10\n" +
+	"\x03env\x18\x05 \x03(\fR\x03env\"J\n" +
+	"\aBarrier\x12\x14\n" +
+	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
+	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\".\n" +
+	"\x04Pair\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value\"\x06\n" +
+	"\x04Look\"E\n" +
+	"\x05Spawn\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
+	"\x04node\x18\x02 \x01(\tR\x04node\x12\x18\n" +
+	"\acommand\x18\x03 \x01(\fR\acommand\"Q\n" +
+	"\x05Relay\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
+	"\x04data\x18\x02 \x01(\fR\x04data\x12\x10\n" +
+	"\x03end\x18\x03 \x01(\bR\x03end\x12\x12\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\"\x8d\x01\n" +
 	"\tRankStart\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\fR\x04argv\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12\x14\n" +
-	"\x05stdin\x18\x04 \x01(\bR\x05stdin\"!\n" +
+	"\x05stdin\x18\x04 \x01(\bR\x05stdin\x12\x16\n" +
+	"\x06appnum\x18\x05 \x01(\x05R\x06appnum\x12\x18\n" +
+	"\aworkdir\x18\x06 \x01(\fR\aworkdir\"!\n" +
 	"\x04Stop\x12\x19\n" +
-	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"d\n" +
+	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\x92\x02\n" +
 	"\tGangReply\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
-	"\x04done\x18\x03 \x01(\v2\x15.gangrun.wire.v1.DoneR\x04done\"\"\n" +
+	"\x04done\x18\x03 \x01(\v2\x15.gangrun.wire.v1.DoneR\x04done\x124\n" +
+	"\bbarriers\x18\x04 \x03(\v2\x18.gangrun.wire.v1.BarrierR\bbarriers\x12\x16\n" +
+	"\x06wireup\x18\x05 \x01(\fR\x06wireup\x12.\n" +
+	"\x06spawns\x18\x06 \x03(\v2\x16.gangrun.wire.v1.SpawnR\x06spawns\x12.\n" +
+	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\"\"\n" +
 	"\x04Done\x12\x1a\n" +
 	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"9\n" +
 	"\rOutputRequest\x12\x12\n" +
@@ -1007,7 +1564,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 16)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),  // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),    // 1: gangrun.wire.v1.HelloReply
@@ -1017,37 +1574,52 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*PortReply)(nil),     // 5: gangrun.wire.v1.PortReply
 	(*GangRequest)(nil),   // 6: gangrun.wire.v1.GangRequest
 	(*Start)(nil),         // 7: gangrun.wire.v1.Start
-	(*RankStart)(nil),     // 8: gangrun.wire.v1.RankStart
-	(*Stop)(nil),          // 9: gangrun.wire.v1.Stop
-	(*GangReply)(nil),     // 10: gangrun.wire.v1.GangReply
-	(*Done)(nil),          // 11: gangrun.wire.v1.Done
-	(*OutputRequest)(nil), // 12: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),   // 13: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),   // 14: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),     // 15: gangrun.wire.v1.FeedReply
+	(*Mpirun)(nil),        // 8: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),       // 9: gangrun.wire.v1.Barrier
+	(*Pair)(nil),          // 10: gangrun.wire.v1.Pair
+	(*Look)(nil),          // 11: gangrun.wire.v1.Look
+	(*Spawn)(nil),         // 12: gangrun.wire.v1.Spawn
+	(*Relay)(nil),         // 13: gangrun.wire.v1.Relay
+	(*RankStart)(nil),     // 14: gangrun.wire.v1.RankStart
+	(*Stop)(nil),          // 15: gangrun.wire.v1.Stop
+	(*GangReply)(nil),     // 16: gangrun.wire.v1.GangReply
+	(*Done)(nil),          // 17: gangrun.wire.v1.Done
+	(*OutputRequest)(nil), // 18: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),   // 19: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),   // 20: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),     // 21: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	7,  // 0: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	9,  // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	8,  // 2: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	11, // 3: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	0,  // 4: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	2,  // 5: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	4,  // 6: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	6,  // 7: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	12, // 8: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	14, // 9: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 10: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	3,  // 11: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	5,  // 12: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	10, // 13: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	13, // 14: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	15, // 15: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	10, // [10:16] is the sub-list for method output_type
-	4,  // [4:10] is the sub-list for method input_type
-	4,  // [4:4] is the sub-list for extension type_name
-	4,  // [4:4] is the sub-list for extension extendee
-	0,  // [0:4] is the sub-list for field type_name
+	15, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	9,  // 2: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	11, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	12, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	13, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	14, // 6: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	8,  // 7: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	10, // 8: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	17, // 9: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	9,  // 10: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	12, // 11: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	13, // 12: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	0,  // 13: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	2,  // 14: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	4,  // 15: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	6,  // 16: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	18, // 17: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	20, // 18: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 19: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	3,  // 20: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	5,  // 21: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	16, // 22: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	19, // 23: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	21, // 24: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	19, // [19:25] is the sub-list for method output_type
+	13, // [13:19] is the sub-list for method input_type
+	13, // [13:13] is the sub-list for extension type_name
+	13, // [13:13] is the sub-list for extension extendee
+	0,  // [0:13] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -1058,6 +1630,10 @@ func file_internal_wire_wire_proto_init() {
 	file_internal_wire_wire_proto_msgTypes[6].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
+		(*GangRequest_Release)(nil),
+		(*GangRequest_Look)(nil),
+		(*GangRequest_Spawn)(nil),
+		(*GangRequest_Relay)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1065,7 +1641,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   16,
+			NumMessages:   22,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

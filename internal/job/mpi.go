@@ -1,0 +1,49 @@
+package job
+
+// MPI says how the ranks of a gang find each other.
+type MPI string
+
+// The ways in which ranks find each other.
+const (
+	MPIAuto    MPI = "auto"    // by the MPI library that the program uses
+	MPIMPICH   MPI = "mpich"   // MPICH and its family, over PMI-1
+	MPIOpenMPI MPI = "openmpi" // Open MPI, through its own mpirun
+	MPINone    MPI = "none"    // by what the environment says alone
+)
+
+// MPIs lists every MPI that a user may ask for.
+func MPIs() []MPI { return []MPI{MPIAuto, MPIMPICH, MPIOpenMPI, MPINone} }
+
+// App is one program of a gang of several (MPMD). Its number, from 0 in the
+// order of the ranks, is MPI_APPNUM.
+type App struct {
+	Ranks   int               `json:"ranks"` // how many ranks run it
+	Command []string          `json:"command"`
+	Env     map[string]string `json:"-"` // over Attempt.Env
+	Workdir string            `json:"workdir,omitempty"`
+}
+
+// Joined is how far a rank has come in finding the others.
+type Joined string
+
+// What can be seen of a rank.
+const (
+	JoinedUnknown   Joined = ""          // nobody can see it
+	JoinedSilent    Joined = "silent"    // it never spoke to the process manager
+	JoinedInit      Joined = "init"      // it is in MPI_Init, or past it
+	JoinedFinalized Joined = "finalized" // it has called MPI_Finalize
+)
+
+// Wireup is how far the ranks of a gang have found each other. Ranks in none
+// of the lists cannot be seen.
+type Wireup struct {
+	MPI MPI `json:"mpi"`
+	// In are the ranks in MPI_Init or past it, Waiting those of them that wait
+	// for the others there, Silent those that never spoke; in rank order.
+	In      []int `json:"in"`
+	Waiting []int `json:"waiting,omitempty"`
+	Silent  []int `json:"silent,omitempty"`
+	// Library is an MPI library that a rank has mapped, as a path, where it is
+	// not known from the program.
+	Library string `json:"library,omitempty"`
+}
