@@ -64,6 +64,8 @@ var checks = []Check{
 	programCheck,
 	librariesCheck,
 	programSameCheck,
+	mpiCheck,
+	mpiSameCheck,
 	scriptCheck,
 	syntaxCheck,
 	scriptSameCheck,

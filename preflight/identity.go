@@ -23,6 +23,7 @@ func identity(spec job.Spec, facts []job.Facts, sources prints) (key string, ok 
 	// it is named here.
 	spec.Name, spec.Ranks, spec.Retries, spec.Policy, spec.Resume = "", 0, 0, nil, false
 	spec.Grace, spec.Timeout, spec.Output, spec.Stdin, spec.ExitCode, spec.Preflight = 0, 0, "", "", "", ""
+	spec.InitTimeout = 0
 	type host struct {
 		Name, Program, Script string
 		Inputs                map[string]int64

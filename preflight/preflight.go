@@ -89,7 +89,7 @@ func survey(spec job.Spec) job.Survey {
 	}
 	return job.Survey{
 		Command: spec.Command, Workdir: spec.Workdir, Env: env, Inputs: spec.Inputs,
-		CheckpointDir: spec.CheckpointDir, Compile: true,
+		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI,
 	}
 }
 
