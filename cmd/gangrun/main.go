@@ -48,7 +48,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), stopCommand(),
-			reportCommand(), diagnoseCommand(), cleanCommand(), completionCommand(),
+			reportCommand(), diagnoseCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
 		},
 	}
 	a.Action = func(c *cli.Context) error {

@@ -52,13 +52,7 @@ func runJob(spec job.Spec, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	report, err := s.supervise(func(p parts) (supervisor.Report, error) {
-		boss := &supervisor.Supervisor{
-			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{resume: spec.Resume},
-			Diagnose: diagnose.Diagnose, Emit: p.emit,
-		}
-		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
-	})
+	report, err := s.toEnd(s)
 	if err != nil {
 		return err
 	}
@@ -68,6 +62,17 @@ func runJob(spec job.Spec, asJSON bool) error {
 		}
 	}
 	return ended(report)
+}
+
+// toEnd runs the session's job to its end, on the places that placer finds.
+func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
+	return s.supervise(func(p parts) (supervisor.Report, error) {
+		boss := &supervisor.Supervisor{
+			Launcher: s.launcher, Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume},
+			Diagnose: diagnose.Diagnose, Emit: p.emit,
+		}
+		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, s.spec)
+	})
 }
 
 // ended is the exit of a program whose run has ended.

@@ -44,9 +44,31 @@ type session struct {
 	stopProbe context.CancelFunc
 }
 
-// openSession makes the run's home and starts the agents in the background. The
+// terms are how a session meets its user, and what the job file has no word for.
+type terms struct {
+	out   *os.File // takes the ranks' standard output
+	plain bool     // the ranks' bytes are shown as they are
+	terse bool     // nothing is said but why a run has failed
+	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
+	universe int
+}
+
+// streams are where a screen shows what the ranks print.
+func (t terms) streams() (out, err screen.Stream) {
+	if t.plain {
+		return screen.Stream{W: t.out}, screen.Stream{W: os.Stderr}
+	}
+	return screen.FileStream(t.out, os.Getenv), screen.FileStream(os.Stderr, os.Getenv)
+}
+
+// openSession is openSessionOn for a command that tells how the run goes. The
 // ranks' standard output goes to out.
 func openSession(spec job.Spec, out *os.File) (*session, error) {
+	return openSessionOn(spec, terms{out: out})
+}
+
+// openSessionOn makes the run's home and starts the agents in the background.
+func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	dir, err := home.Dir(os.Getenv)
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}
@@ -69,9 +91,9 @@ func openSession(spec job.Spec, out *os.File) (*session, error) {
 		return nil, err
 	}
 	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, probed: make(chan struct{})}
-	s.show = newShow(spec, run, screen.New(screen.Options{
-		Out: screen.FileStream(out, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
-		Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: true,
+	outStream, errStream := terms.streams()
+	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
+		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: !terms.plain,
 	}))
 	options := launcher.Options{
 		Dialer:  local.Dialer{LogDir: filepath.Join(run.Dir, "agents")},
@@ -125,10 +147,19 @@ func (s *session) localHosts() []job.Host {
 		return []job.Host{{Name: name, Address: "127.0.0.1"}}
 	}
 	var hosts []job.Host
-	for i := range s.spec.Loopback {
-		hosts = append(hosts, job.Host{Name: "h" + strconv.Itoa(i+1), Address: "127.0.0.1"})
+	for _, name := range loopbackHosts(s.spec.Loopback) {
+		hosts = append(hosts, job.Host{Name: name, Address: "127.0.0.1"})
 	}
 	return hosts
+}
+
+// loopbackHosts names as many pretended hosts.
+func loopbackHosts(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, "h"+strconv.Itoa(i+1))
+	}
+	return names
 }
 
 // inventory waits for the agents. Slots are a machine's cores; pretended hosts

@@ -17,14 +17,15 @@ import (
 type show struct {
 	spec   job.Spec
 	run    home.Run
+	terse  bool // nothing is said but why the run has failed
 	screen *screen.Screen
 
 	mu     sync.Mutex
 	folder supervisor.Folder
 }
 
-func newShow(spec job.Spec, run home.Run, s *screen.Screen) *show {
-	return &show{spec: spec, run: run, screen: s}
+func newShow(spec job.Spec, run home.Run, terse bool, s *screen.Screen) *show {
+	return &show{spec: spec, run: run, terse: terse, screen: s}
 }
 
 // output shows what a rank printed. Its errors are the screen's: a terminal
@@ -50,6 +51,9 @@ func (s *show) event(e job.Event, say func(string)) {
 
 // lines is what an event is worth on the screen.
 func (s *show) lines(e job.Event) []string {
+	if s.terse && e.Kind != job.KindWireup {
+		return nil
+	}
 	switch e.Kind {
 	case job.KindCreated:
 		return []string{fmt.Sprintf("run %s, logs in %s", s.run.ID, s.run.Dir)}
@@ -178,7 +182,7 @@ func (s *show) refresh(ctx context.Context) {
 			s.mu.Lock()
 			status := s.folder.Status(now)
 			s.mu.Unlock()
-			if !status.State.Final() {
+			if !status.State.Final() && !s.terse {
 				s.screen.Status(s.run.ID + ": " + status.String())
 			}
 			_ = s.screen.Flush(now)
@@ -197,6 +201,10 @@ func (s *show) report() supervisor.Report {
 
 // closing shows the summary and, last of all, what the failed rank said.
 func (s *show) closing(r supervisor.Report) {
+	if s.terse {
+		s.lastWords(r)
+		return
+	}
 	s.screen.Status("")
 	for _, line := range supervisor.Summary(r) {
 		s.screen.Say("%s", line)
@@ -209,5 +217,23 @@ func (s *show) closing(r supervisor.Report) {
 		if line.Source == job.SourceStdout || line.Source == job.SourceStderr {
 			_ = s.screen.Output(line.Rank, line.Host, true, []byte(line.Text+"\n"))
 		}
+	}
+}
+
+// lastWords says why a run has failed, if it has.
+func (s *show) lastWords(r supervisor.Report) {
+	if r.State == job.StateSucceeded {
+		return
+	}
+	text, logs := r.Reason, s.run.Dir
+	if c := r.Cause(); c != nil && c.Text != "" {
+		text = c.Text
+	}
+	if a := r.Last(); a != nil && a.Logs != "" {
+		logs = a.Logs
+	}
+	s.screen.Error(text)
+	if r.ExitCode != nil {
+		s.screen.Say("exit code %d (%s), logs in %s", *r.ExitCode, r.ExitWhy, logs)
 	}
 }
