@@ -49,8 +49,11 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 	if len(r.Devices) > 0 {
 		env = append(env, "CUDA_VISIBLE_DEVICES="+strings.Join(r.Devices, ","))
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
-		env = append(env, name+"="+a.Env[name])
+	app, _ := a.App(r.Rank)
+	for _, set := range []map[string]string{a.Env, app.Env} {
+		for _, name := range slices.Sorted(maps.Keys(set)) {
+			env = append(env, name+"="+set[name])
+		}
 	}
 	return env
 }
@@ -64,8 +67,9 @@ func rankArgs(a job.Attempt, r job.Rank) []string {
 		"{{.CheckpointDir}}", a.CheckpointDir,
 		"{{.ResumeFrom}}", a.ResumeFrom,
 	)
-	args := make([]string, len(a.Command))
-	for i, arg := range a.Command {
+	app, _ := a.App(r.Rank)
+	args := make([]string, len(app.Command))
+	for i, arg := range app.Command {
 		args[i] = expand.Replace(arg)
 	}
 	return args

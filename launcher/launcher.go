@@ -48,6 +48,9 @@ type Options struct {
 	Output func(job.Output)
 	// Stdin is fed to the ranks that the attempt names; nil is none.
 	Stdin *os.File
+	// Universe is the number of slots that MPI programs are told of; 0 is the size
+	// of the gang.
+	Universe int
 	// Cascade reports whether a line is an echo of another rank's failure.
 	Cascade func(text string) bool
 }

@@ -10,14 +10,16 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
 // node is one host's share of the attempt that is running.
 type node struct {
-	agent *remote
-	ranks []job.Rank
-	done  bool // it has reported Done, or is lost
-	gone  bool // it is lost, and its agent is being ended
+	number int // in the placement
+	agent  *remote
+	ranks  []job.Rank
+	done   bool // it has reported Done, or is lost
+	gone   bool // it is lost, and its agent is being ended
 
 	mu     sync.Mutex // guards what follows, and sends on the stream
 	stream wire.Agent_GangClient
@@ -26,23 +28,31 @@ type node struct {
 
 // report is what a node has said, or its loss.
 type report struct {
-	node   *node
-	events []job.Event
-	lines  []job.Line
-	done   *wire.Done
-	err    error // the agent is lost
-	ended  bool  // a lost agent's end has been waited for; err says how that went
+	node     *node
+	events   []job.Event
+	lines    []job.Line
+	done     *wire.Done
+	wireup   *job.Wireup
+	barriers []*wire.Barrier
+	err      error // the agent is lost
+	ended    bool  // a lost agent's end has been waited for; err says how that went
 }
 
 // start sends the node its ranks, and the order to stop that came meanwhile.
-func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous) error {
+func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe int) error {
 	start := &wire.Start{
 		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
 		Env: raw(gangEnv(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
+		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1,
+	}
+	if a.MPI == job.MPIMPICH {
+		start.Mapping = pmi1.Mapping(nodesOf(a))
 	}
 	for _, r := range n.ranks {
+		app, number := a.App(r.Rank)
 		start.Ranks = append(start.Ranks, &wire.RankStart{
 			Rank: int32(r.Rank), Argv: raw(rankArgs(a, r)), Env: raw(rankEnv(a, r)), Stdin: a.Stdin.Feeds(r.Rank),
+			Appnum: int32(number), Workdir: []byte(app.Workdir),
 		})
 	}
 	n.mu.Lock()
@@ -72,6 +82,19 @@ func (n *node) stop(grace time.Duration) {
 	}
 }
 
+// send passes a request on. A node that cannot be asked is lost, which listen
+// tells.
+func (n *node) send(r *wire.GangRequest) {
+	if n.done {
+		return
+	}
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stream != nil {
+		_ = n.stream.Send(r)
+	}
+}
+
 // listen passes on what the node says, up to its last word or the end of ctx.
 func (n *node) listen(ctx context.Context, to chan<- report) {
 	for {
@@ -92,7 +115,14 @@ func (n *node) listen(ctx context.Context, to chan<- report) {
 }
 
 func (n *node) decode(reply *wire.GangReply) (report, error) {
-	r := report{node: n, done: reply.Done}
+	r := report{node: n, done: reply.Done, barriers: reply.Barriers}
+	if len(reply.Wireup) > 0 {
+		r.wireup = &job.Wireup{}
+		if err := json.Unmarshal(reply.Wireup, r.wireup); err != nil {
+			r.err = fmt.Errorf("a wireup that cannot be decoded: %w", err)
+			return r, r.err
+		}
+	}
 	for _, data := range reply.Lines {
 		var line job.Line
 		if err := json.Unmarshal(data, &line); err != nil {

@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -11,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
 // settle is how long the gang is left alone after a rank has failed with
@@ -27,7 +29,8 @@ const lateLimit = 20 * time.Second
 // the attempt's grace; cancelling ctx ends them all the same way. An error
 // means that the gang could not be started at all.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	nodes, at, err := l.gather(ctx, a)
+	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
+	nodes, at, err := l.gather(ctx, &a)
 	if ctx.Err() != nil {
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
@@ -41,12 +44,13 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		emitter: newEmitter(emit),
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
+		wiring:  newWiring(a.MPI, asked, nodes),
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
 		g.listening++
 		listeners.Go(func() {
-			if err := n.start(streams, a, at); err != nil {
+			if err := n.start(streams, a, at, l.opts.Universe); err != nil {
 				g.reports <- report{node: n, err: err}
 				return
 			}
@@ -58,6 +62,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
 	shown := l.show(a, nodes)
 	g.loop(ctx.Done(), l.hurry)
+	g.conclude()
 	unfeed()
 	<-fed
 	hangUp()
@@ -67,9 +72,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	return g.outcome, nil
 }
 
-// gather finds the agents of the attempt's hosts and a port for the ranks to
-// meet on.
-func (l *Launcher) gather(ctx context.Context, a job.Attempt) ([]*node, rendezvous, error) {
+// gather finds the agents of the attempt's hosts, a port for the ranks to meet
+// on, and the MPI that they meet by.
+func (l *Launcher) gather(ctx context.Context, a *job.Attempt) ([]*node, rendezvous, error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
 		return nil, rendezvous{}, fmt.Errorf("attempt %d has no hosts", a.Number)
@@ -81,8 +86,11 @@ func (l *Launcher) gather(ctx context.Context, a job.Attempt) ([]*node, rendezvo
 		if err != nil {
 			return err
 		}
-		nodes[i] = &node{agent: agent, ranks: a.Placement.On(hosts[i].Name)}
+		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
+			if a.MPI, _, err = l.resolve(ctx, *a, agent); err != nil {
+				return err
+			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
 				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, ended(ctx, err))
@@ -102,6 +110,8 @@ type running struct {
 	drop    func(*remote) error
 	emitter *emitter
 	reports chan report
+
+	wiring *wiring
 
 	outcome   job.Outcome
 	seen      map[int]bool // ranks whose exit is in outcome
@@ -123,7 +133,12 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
 		case <-cancelled:
 			cancelled = nil
+			if g.wiring.mpi != job.MPINone {
+				g.look()
+			}
 			g.stop(time.Duration(g.attempt.Grace), "gangrun was told to end the gang")
+		case <-g.wiring.overdue:
+			g.overdue()
 		case <-hurry:
 			hurry = nil
 			g.restop(0, "gangrun was told to end the gang at once")
@@ -148,6 +163,7 @@ func (g *running) take(r report) {
 		return // its last words after it was given up
 	}
 	g.outcome.Lines = append(g.outcome.Lines, r.lines...)
+	g.wire(r)
 	for _, event := range r.events {
 		g.event(event)
 	}
@@ -180,6 +196,9 @@ func (g *running) event(event job.Event) {
 	if event.Kind == job.KindStarted {
 		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
+			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi != job.MPINone {
+				g.wiring.overdue = time.After(limit)
+			}
 		}
 	}
 }
@@ -187,8 +206,16 @@ func (g *running) event(event job.Event) {
 // exit records the end of a rank and, when it is the first failure, ends the
 // others.
 func (g *running) exit(e job.Exit) {
-	g.seen[e.Rank] = true
-	g.outcome.Exits = append(g.outcome.Exits, e)
+	if fault := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); fault != "" {
+		e.Fault = fault
+	}
+	if g.seen[e.Rank] { // more is known of it now
+		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
+		g.outcome.Exits[i] = e
+	} else {
+		g.seen[e.Rank] = true
+		g.outcome.Exits = append(g.outcome.Exits, e)
+	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})
 	if e.Good() || e.Stopped || g.stopping {
 		return
@@ -273,5 +300,82 @@ func (g *running) bury(r report) {
 	}
 	for _, rank := range r.node.ranks {
 		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
+	}
+}
+
+// wire passes on what ranks have to say to each other, and notes who has found
+// the others.
+func (g *running) wire(r report) {
+	for _, b := range r.barriers {
+		puts := make([]pmi1.Pair, len(b.Puts))
+		for i, p := range b.Puts {
+			puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
+		}
+		all, done := g.wiring.hub.Enter(r.node.number, b.Group, puts)
+		if !done {
+			continue
+		}
+		release := &wire.Barrier{Group: b.Group}
+		for _, p := range all {
+			release.Puts = append(release.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
+		}
+		for _, n := range g.nodes {
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: release}})
+		}
+	}
+	if r.wireup == nil {
+		return
+	}
+	g.wiring.see(*r.wireup)
+	if up := g.wiring.wireup(); !g.wiring.told && len(up.In) == len(g.attempt.Placement.Ranks) {
+		g.wiring.told, g.wiring.overdue = true, nil
+		g.tell(up, words(up, len(up.In)))
+	}
+	for _, e := range g.outcome.Exits { // what looked good may be a failure now
+		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
+			g.exit(e)
+		}
+	}
+	if g.wiring.answers > 0 {
+		if g.wiring.answers--; g.wiring.answers == 0 {
+			up := g.wiring.wireup()
+			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, words(up, len(g.attempt.Placement.Ranks))))
+		}
+	}
+}
+
+func (g *running) tell(up *job.Wireup, text string) {
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindWireup, Attempt: g.attempt.Number, Wireup: up, Text: text})
+}
+
+// overdue asks every host which of its ranks have called MPI_Init; wire tells
+// when all have answered.
+func (g *running) overdue() {
+	g.wiring.overdue = nil
+	g.look()
+	g.wiring.answers = len(g.nodes)
+}
+
+func (g *running) look() {
+	for _, n := range g.nodes {
+		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
+	}
+}
+
+// conclude judges the gang as a whole once all of it is gone.
+func (g *running) conclude() {
+	if g.wiring.mpi != job.MPINone || g.wiring.library != "" {
+		g.outcome.Wireup = g.wiring.wireup()
+	}
+	size := len(g.attempt.Placement.Ranks)
+	if len(g.outcome.Exits) != size || g.stopping {
+		return
+	}
+	if fault := g.wiring.singletons(g.outcome.Exits, size); fault != "" {
+		for _, e := range slices.Clone(g.outcome.Exits) {
+			e.Fault = fault
+			g.stopping = true // there is nobody left to end
+			g.exit(e)
+		}
 	}
 }

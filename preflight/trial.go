@@ -139,6 +139,7 @@ func (t *trial) attempt(ranks int) (job.Attempt, error) {
 		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
 		Stdin: job.StdinNone, Show: t.spec.Output, Steps: t.spec.Trial.Steps,
+		MPI: t.spec.MPI, InitTimeout: t.spec.InitTimeout,
 	}
 	if len(t.spec.Trial.Command) > 0 {
 		a.Command = t.spec.Trial.Command

@@ -95,6 +95,9 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 		Grace:         l.spec.Grace,
 		Stdin:         l.spec.Stdin,
 		Show:          l.spec.Output,
+		MPI:           l.spec.MPI,
+		Apps:          l.spec.Apps,
+		InitTimeout:   l.spec.InitTimeout,
 	}, l.watch(number))
 	l.emit(job.Event{Kind: job.KindOutcome, Attempt: number, Outcome: &outcome})
 	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {

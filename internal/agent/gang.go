@@ -5,7 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -41,12 +43,19 @@ type gang struct {
 	reports  *reports
 	bell     bell // output has grown or ended
 
+	wiring   *wiring // nil unless the ranks speak PMI-1
+	joined   int     // ranks that have, when the controller was last told
+	aborting map[int]bool
+
 	ranks   []*rank // complete once ready is closed
 	ready   chan struct{}
 	release chan struct{} // closed: stuck pumps give up
 	stuck   sync.Once
 	broken  chan job.Line // at most one: the logs cannot be written
 
+	begun    time.Time
+	releases chan *wire.Barrier
+	looks    chan struct{}
 	exits    chan *rank
 	waiting  sync.WaitGroup // who sends to exits
 	alive    int            // leaders that have not exited
@@ -62,7 +71,12 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 		ready:   make(chan struct{}),
 		release: make(chan struct{}),
 		broken:  make(chan job.Line, 1),
-		exits:   make(chan *rank, len(start.Ranks)),
+
+		aborting: map[int]bool{},
+		begun:    time.Now(),
+		releases: make(chan *wire.Barrier),
+		looks:    make(chan struct{}),
+		exits:    make(chan *rank, len(start.Ranks)),
 	}
 }
 
@@ -81,7 +95,7 @@ type prepared struct {
 }
 
 // prepare makes a rank's log files and pipes and finds its program.
-func (g *gang) prepare(want *wire.RankStart, paths map[string]string) prepared {
+func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared {
 	r, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin)
 	if err != nil {
 		return prepared{err: err}
@@ -94,11 +108,44 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]string) prepared {
 	}
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv)}
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: overlay(g.env, texts(want.Env))}
-	if p.path = paths[p.argv[0]]; p.path == "" {
-		p.path, p.err = lookProgram(p.argv[0], p.attr.Dir, p.attr.Env)
-		paths[p.argv[0]] = p.path
+	if dir := string(want.Workdir); dir != "" {
+		p.attr.Dir = dir
+	}
+	found, ok := paths[p.argv[0]]
+	if !ok {
+		found.path, p.err = lookProgram(p.argv[0], p.attr.Dir, p.attr.Env)
+		if p.err == nil && g.wiring != nil {
+			mpi, _ := mpiOf(found.path, p.attr.Env)
+			found.direct = mpi == job.MPIMPICH
+		}
+		if p.err == nil && strings.Contains(p.argv[0], "/") == filepath.IsAbs(p.argv[0]) {
+			paths[p.argv[0]] = found // what is relative hangs on the directory
+		}
+	}
+	p.path = found.path
+	if p.err == nil && g.wiring != nil {
+		p.err = g.equip(&p, found.direct)
 	}
 	return p
+}
+
+// program is where a program was found; direct says that it speaks PMI itself.
+type program struct {
+	path   string
+	direct bool
+}
+
+// equip gives a rank its PMI connection.
+func (g *gang) equip(p *prepared, direct bool) error {
+	env, file, err := g.wiring.equip(p.rank.number, len(g.ranks), direct)
+	if err != nil {
+		return err
+	}
+	p.attr.Env = overlay(p.attr.Env, env)
+	if file != nil {
+		p.streams = append(p.streams, file)
+	}
+	return nil
 }
 
 // logStuck is called by pumps that cannot write their log.
@@ -115,7 +162,7 @@ func (g *gang) logStuck(err error) {
 func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []int32) {
 	defer g.finish()
 	g.launch()
-	var kill, stray, round <-chan time.Time
+	var kill, stray, round, abort <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
 	end := func(grace time.Duration) {
@@ -149,6 +196,17 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		case r := <-g.exits:
 			g.exited(r)
 		case <-change:
+		case <-g.changed():
+			if ranks := g.rewired(); len(ranks) > 0 {
+				abort = time.After(abortWait)
+			}
+		case <-abort:
+			abort = nil
+			g.abort()
+		case b := <-g.releases:
+			g.wiring.release(b)
+		case <-g.looks:
+			g.tellWireup()
 		case grace := <-stop:
 			end(grace)
 		case <-gone:
@@ -191,12 +249,15 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 func (g *gang) launch() {
 	defer close(g.ready)
 	var err error
+	if job.MPI(g.start.Mpi) == job.MPIMPICH {
+		g.wiring, err = newWiring(g.start, g.reports)
+	}
 	if dir := string(g.start.CheckpointDir); dir != "" {
 		if err = os.MkdirAll(dir, 0o777); err != nil {
 			err = fmt.Errorf("make the checkpoint directory: %w", err)
 		}
 	}
-	paths := map[string]string{} // of programs that have been found
+	paths := map[string]program{} // that have been found
 	for batch := range slices.Chunk(g.start.Ranks, launchBatch) {
 		if err == nil {
 			err = g.startBatch(batch, paths)
@@ -216,7 +277,7 @@ func (g *gang) launch() {
 
 // startBatch starts ranks up to the first failure: it prepares them, forks them
 // in a row, and only then follows what they do.
-func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]string) (err error) {
+func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (err error) {
 	var batch []prepared
 	for _, want := range wants {
 		p := g.prepare(want, paths)
@@ -254,6 +315,8 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]string) (err
 			<-r.child.exited
 			if r.child.status != 0 {
 				r.drain()
+			} else if g.wiring != nil {
+				g.wiring.settle(r.number)
 			}
 			g.exits <- r
 		})
@@ -280,6 +343,9 @@ func texts(raw [][]byte) []string {
 func (g *gang) exited(r *rank) {
 	g.alive--
 	exit := r.exit(g.host, g.stopping && r.child.when.After(g.stopped))
+	if g.wiring != nil {
+		g.wiring.mark(&exit)
+	}
 	if !exit.Good() {
 		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
 			g.reports.line(g.kernel.lines(g.host)...)
@@ -361,8 +427,54 @@ func (g *gang) finish() {
 		}
 	}
 	g.kernel.close()
+	if g.wiring != nil {
+		g.wiring.close()
+	}
 	if len(g.left()) == 0 {
 		g.waiting.Wait()
+		sweepShared(g.begun)
+	}
+}
+
+// changed is rung when a rank has said something that the controller may want
+// to know.
+func (g *gang) changed() <-chan struct{} {
+	if g.wiring == nil {
+		return nil
+	}
+	return g.wiring.changed
+}
+
+// rewired tells the controller when the first and when the last rank of this
+// host has joined, and returns ranks that have called MPI_Abort since.
+func (g *gang) rewired() (aborting []int) {
+	if up := g.wiring.wireup(); len(up.In) != g.joined && (g.joined == 0 || len(up.Silent) == 0) {
+		g.joined = len(up.In)
+		g.reports.wireup(up)
+	}
+	for _, rank := range g.wiring.aborted() {
+		if !g.aborting[rank] {
+			g.aborting[rank] = true
+			aborting = append(aborting, rank)
+		}
+	}
+	return aborting
+}
+
+func (g *gang) tellWireup() {
+	if g.wiring != nil {
+		g.reports.wireup(g.wiring.wireup())
+	}
+}
+
+// abort asks for the end of the gang where a rank that has called MPI_Abort
+// does not end by itself.
+func (g *gang) abort() {
+	for _, r := range g.ranks {
+		if r.child != nil && !closed(r.child.exited) && g.aborting[r.number] {
+			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
+			return
+		}
 	}
 }
 

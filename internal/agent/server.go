@@ -43,7 +43,7 @@ type server struct {
 func newServer(c *children, group *cgroup) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
-	env := overlay([]string{"PYTHONUNBUFFERED=1"}, os.Environ())
+	env := overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
 	return &server{children: c, group: group, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
 }
 
@@ -169,12 +169,17 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 			if err != nil {
 				return
 			}
-			if r.GetStop() != nil {
-				select {
-				case stop <- time.Duration(r.GetStop().GraceMs) * time.Millisecond:
-				case <-ended:
-					return
-				}
+			var ok bool
+			switch {
+			case r.GetStop() != nil:
+				ok = hand(stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, ended)
+			case r.GetRelease() != nil:
+				ok = hand(g.releases, r.GetRelease(), ended)
+			case r.GetLook() != nil:
+				ok = hand(g.looks, struct{}{}, ended)
+			}
+			if !ok {
+				return
 			}
 		}
 	}()
@@ -185,6 +190,31 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	err = <-sent
 	cancel()
 	return err
+}
+
+// hand gives v to whoever reads c, unless the gang ends first.
+func hand[T any](c chan<- T, v T, ended <-chan struct{}) bool {
+	select {
+	case c <- v:
+		return true
+	case <-ended:
+		return false
+	}
+}
+
+// Library implements wire.AgentServer.
+func (s *server) Library(_ context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
+	env := overlay(s.env, texts(r.Env))
+	argv := texts(r.Argv)
+	if len(argv) == 0 {
+		return nil, status.Error(codes.InvalidArgument, "no program is named")
+	}
+	path, err := lookProgram(argv[0], string(r.Workdir), env)
+	if err != nil {
+		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
+	}
+	mpi, library := mpiOf(path, env)
+	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library)}, nil
 }
 
 func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {

@@ -226,6 +226,118 @@ func (x *SurveyReply) GetFacts() []byte {
 	return nil
 }
 
+type LibraryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Argv          [][]byte               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
+	Workdir       []byte                 `protobuf:"bytes,2,opt,name=workdir,proto3" json:"workdir,omitempty"`
+	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over the agent's own environment
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LibraryRequest) Reset() {
+	*x = LibraryRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LibraryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LibraryRequest) ProtoMessage() {}
+
+func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
+func (*LibraryRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *LibraryRequest) GetArgv() [][]byte {
+	if x != nil {
+		return x.Argv
+	}
+	return nil
+}
+
+func (x *LibraryRequest) GetWorkdir() []byte {
+	if x != nil {
+		return x.Workdir
+	}
+	return nil
+}
+
+func (x *LibraryRequest) GetEnv() [][]byte {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+type LibraryReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Mpi           string                 `protobuf:"bytes,1,opt,name=mpi,proto3" json:"mpi,omitempty"`         // a job.MPI; empty when it uses none
+	Library       []byte                 `protobuf:"bytes,2,opt,name=library,proto3" json:"library,omitempty"` // path
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LibraryReply) Reset() {
+	*x = LibraryReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LibraryReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LibraryReply) ProtoMessage() {}
+
+func (x *LibraryReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
+func (*LibraryReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+}
+
+func (x *LibraryReply) GetMpi() string {
+	if x != nil {
+		return x.Mpi
+	}
+	return ""
+}
+
+func (x *LibraryReply) GetLibrary() []byte {
+	if x != nil {
+		return x.Library
+	}
+	return nil
+}
+
 type PortRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -234,7 +346,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -246,7 +358,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -259,7 +371,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
 }
 
 type PortReply struct {
@@ -271,7 +383,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -283,7 +395,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -296,7 +408,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -323,7 +435,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -335,7 +447,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -348,7 +460,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -486,7 +598,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -498,7 +610,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -511,7 +623,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *Start) GetGang() string {
@@ -627,7 +739,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -639,7 +751,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -652,7 +764,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -702,7 +814,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -714,7 +826,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -727,7 +839,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -754,7 +866,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -766,7 +878,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -779,7 +891,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Pair) GetKey() string {
@@ -805,7 +917,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -817,7 +929,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -830,7 +942,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -846,7 +958,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -858,7 +970,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -871,7 +983,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -908,7 +1020,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -920,7 +1032,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -933,7 +1045,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Relay) GetId() int32 {
@@ -978,7 +1090,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -990,7 +1102,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1003,7 +1115,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -1058,7 +1170,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1070,7 +1182,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1083,7 +1195,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1108,7 +1220,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1120,7 +1232,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1133,7 +1245,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -1195,7 +1307,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1207,7 +1319,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1220,7 +1332,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -1240,7 +1352,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1252,7 +1364,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1265,7 +1377,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -1294,7 +1406,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1306,7 +1418,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1319,7 +1431,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -1361,7 +1473,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1373,7 +1485,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1386,7 +1498,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -1418,7 +1530,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1430,7 +1542,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1443,7 +1555,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -1462,7 +1574,14 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\rSurveyRequest\x12\x16\n" +
 	"\x06survey\x18\x01 \x01(\fR\x06survey\"#\n" +
 	"\vSurveyReply\x12\x14\n" +
-	"\x05facts\x18\x01 \x01(\fR\x05facts\"\r\n" +
+	"\x05facts\x18\x01 \x01(\fR\x05facts\"P\n" +
+	"\x0eLibraryRequest\x12\x12\n" +
+	"\x04argv\x18\x01 \x03(\fR\x04argv\x12\x18\n" +
+	"\aworkdir\x18\x02 \x01(\fR\aworkdir\x12\x10\n" +
+	"\x03env\x18\x03 \x03(\fR\x03env\":\n" +
+	"\fLibraryReply\x12\x10\n" +
+	"\x03mpi\x18\x01 \x01(\tR\x03mpi\x12\x18\n" +
+	"\alibrary\x18\x02 \x01(\fR\alibrary\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
 	"\x04port\x18\x01 \x01(\x05R\x04port\"\xb5\x02\n" +
@@ -1543,11 +1662,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xaa\x03\n" +
+	"\tFeedReply2\xf5\x03\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12F\n" +
 	"\x06Survey\x12\x1e.gangrun.wire.v1.SurveyRequest\x1a\x1c.gangrun.wire.v1.SurveyReply\x12@\n" +
-	"\x04Port\x12\x1c.gangrun.wire.v1.PortRequest\x1a\x1a.gangrun.wire.v1.PortReply\x12D\n" +
+	"\x04Port\x12\x1c.gangrun.wire.v1.PortRequest\x1a\x1a.gangrun.wire.v1.PortReply\x12I\n" +
+	"\aLibrary\x12\x1f.gangrun.wire.v1.LibraryRequest\x1a\x1d.gangrun.wire.v1.LibraryReply\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
 	"\x06Output\x12\x1e.gangrun.wire.v1.OutputRequest\x1a\x1c.gangrun.wire.v1.OutputReply0\x01\x12B\n" +
 	"\x04Feed\x12\x1c.gangrun.wire.v1.FeedRequest\x1a\x1a.gangrun.wire.v1.FeedReply(\x01B*Z(github.com/gangrun/gangrun/internal/wireb\x06proto3"
@@ -1564,59 +1684,63 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 22)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
 var file_internal_wire_wire_proto_goTypes = []any{
-	(*HelloRequest)(nil),  // 0: gangrun.wire.v1.HelloRequest
-	(*HelloReply)(nil),    // 1: gangrun.wire.v1.HelloReply
-	(*SurveyRequest)(nil), // 2: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),   // 3: gangrun.wire.v1.SurveyReply
-	(*PortRequest)(nil),   // 4: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),     // 5: gangrun.wire.v1.PortReply
-	(*GangRequest)(nil),   // 6: gangrun.wire.v1.GangRequest
-	(*Start)(nil),         // 7: gangrun.wire.v1.Start
-	(*Mpirun)(nil),        // 8: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),       // 9: gangrun.wire.v1.Barrier
-	(*Pair)(nil),          // 10: gangrun.wire.v1.Pair
-	(*Look)(nil),          // 11: gangrun.wire.v1.Look
-	(*Spawn)(nil),         // 12: gangrun.wire.v1.Spawn
-	(*Relay)(nil),         // 13: gangrun.wire.v1.Relay
-	(*RankStart)(nil),     // 14: gangrun.wire.v1.RankStart
-	(*Stop)(nil),          // 15: gangrun.wire.v1.Stop
-	(*GangReply)(nil),     // 16: gangrun.wire.v1.GangReply
-	(*Done)(nil),          // 17: gangrun.wire.v1.Done
-	(*OutputRequest)(nil), // 18: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),   // 19: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),   // 20: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),     // 21: gangrun.wire.v1.FeedReply
+	(*HelloRequest)(nil),   // 0: gangrun.wire.v1.HelloRequest
+	(*HelloReply)(nil),     // 1: gangrun.wire.v1.HelloReply
+	(*SurveyRequest)(nil),  // 2: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),    // 3: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil), // 4: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),   // 5: gangrun.wire.v1.LibraryReply
+	(*PortRequest)(nil),    // 6: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),      // 7: gangrun.wire.v1.PortReply
+	(*GangRequest)(nil),    // 8: gangrun.wire.v1.GangRequest
+	(*Start)(nil),          // 9: gangrun.wire.v1.Start
+	(*Mpirun)(nil),         // 10: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),        // 11: gangrun.wire.v1.Barrier
+	(*Pair)(nil),           // 12: gangrun.wire.v1.Pair
+	(*Look)(nil),           // 13: gangrun.wire.v1.Look
+	(*Spawn)(nil),          // 14: gangrun.wire.v1.Spawn
+	(*Relay)(nil),          // 15: gangrun.wire.v1.Relay
+	(*RankStart)(nil),      // 16: gangrun.wire.v1.RankStart
+	(*Stop)(nil),           // 17: gangrun.wire.v1.Stop
+	(*GangReply)(nil),      // 18: gangrun.wire.v1.GangReply
+	(*Done)(nil),           // 19: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),  // 20: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),    // 21: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),    // 22: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),      // 23: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
-	7,  // 0: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	15, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	9,  // 2: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	11, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	12, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	13, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	14, // 6: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	8,  // 7: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	10, // 8: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	17, // 9: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	9,  // 10: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	12, // 11: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	13, // 12: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	9,  // 0: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	17, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	11, // 2: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	13, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	14, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	15, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	16, // 6: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	10, // 7: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	12, // 8: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	19, // 9: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	11, // 10: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	14, // 11: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	15, // 12: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
 	0,  // 13: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
 	2,  // 14: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	4,  // 15: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	6,  // 16: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	18, // 17: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	20, // 18: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 19: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	3,  // 20: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	5,  // 21: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	16, // 22: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	19, // 23: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	21, // 24: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	19, // [19:25] is the sub-list for method output_type
-	13, // [13:19] is the sub-list for method input_type
+	6,  // 15: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	4,  // 16: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	8,  // 17: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	20, // 18: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	22, // 19: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 20: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	3,  // 21: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	7,  // 22: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	5,  // 23: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	18, // 24: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	21, // 25: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	23, // 26: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	20, // [20:27] is the sub-list for method output_type
+	13, // [13:20] is the sub-list for method input_type
 	13, // [13:13] is the sub-list for extension type_name
 	13, // [13:13] is the sub-list for extension extendee
 	0,  // [0:13] is the sub-list for field type_name
@@ -1627,7 +1751,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[6].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[8].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -1641,7 +1765,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   22,
+			NumMessages:   24,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -23,12 +23,13 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Agent_Hello_FullMethodName  = "/gangrun.wire.v1.Agent/Hello"
-	Agent_Survey_FullMethodName = "/gangrun.wire.v1.Agent/Survey"
-	Agent_Port_FullMethodName   = "/gangrun.wire.v1.Agent/Port"
-	Agent_Gang_FullMethodName   = "/gangrun.wire.v1.Agent/Gang"
-	Agent_Output_FullMethodName = "/gangrun.wire.v1.Agent/Output"
-	Agent_Feed_FullMethodName   = "/gangrun.wire.v1.Agent/Feed"
+	Agent_Hello_FullMethodName   = "/gangrun.wire.v1.Agent/Hello"
+	Agent_Survey_FullMethodName  = "/gangrun.wire.v1.Agent/Survey"
+	Agent_Port_FullMethodName    = "/gangrun.wire.v1.Agent/Port"
+	Agent_Library_FullMethodName = "/gangrun.wire.v1.Agent/Library"
+	Agent_Gang_FullMethodName    = "/gangrun.wire.v1.Agent/Gang"
+	Agent_Output_FullMethodName  = "/gangrun.wire.v1.Agent/Output"
+	Agent_Feed_FullMethodName    = "/gangrun.wire.v1.Agent/Feed"
 )
 
 // AgentClient is the client API for Agent service.
@@ -43,6 +44,8 @@ type AgentClient interface {
 	Survey(ctx context.Context, in *SurveyRequest, opts ...grpc.CallOption) (*SurveyReply, error)
 	// Port returns a TCP port that is free on the host.
 	Port(ctx context.Context, in *PortRequest, opts ...grpc.CallOption) (*PortReply, error)
+	// Library says which MPI library a program uses, as far as its files tell.
+	Library(ctx context.Context, in *LibraryRequest, opts ...grpc.CallOption) (*LibraryReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start; the end of the stream
 	// from the controller's side ends the share at once.
@@ -86,6 +89,16 @@ func (c *agentClient) Port(ctx context.Context, in *PortRequest, opts ...grpc.Ca
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(PortReply)
 	err := c.cc.Invoke(ctx, Agent_Port_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) Library(ctx context.Context, in *LibraryRequest, opts ...grpc.CallOption) (*LibraryReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LibraryReply)
+	err := c.cc.Invoke(ctx, Agent_Library_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -149,6 +162,8 @@ type AgentServer interface {
 	Survey(context.Context, *SurveyRequest) (*SurveyReply, error)
 	// Port returns a TCP port that is free on the host.
 	Port(context.Context, *PortRequest) (*PortReply, error)
+	// Library says which MPI library a program uses, as far as its files tell.
+	Library(context.Context, *LibraryRequest) (*LibraryReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start; the end of the stream
 	// from the controller's side ends the share at once.
@@ -176,6 +191,9 @@ func (UnimplementedAgentServer) Survey(context.Context, *SurveyRequest) (*Survey
 }
 func (UnimplementedAgentServer) Port(context.Context, *PortRequest) (*PortReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Port not implemented")
+}
+func (UnimplementedAgentServer) Library(context.Context, *LibraryRequest) (*LibraryReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Library not implemented")
 }
 func (UnimplementedAgentServer) Gang(grpc.BidiStreamingServer[GangRequest, GangReply]) error {
 	return status.Error(codes.Unimplemented, "method Gang not implemented")
@@ -261,6 +279,24 @@ func _Agent_Port_Handler(srv interface{}, ctx context.Context, dec func(interfac
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Library_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LibraryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Library(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Library_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Library(ctx, req.(*LibraryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Gang_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Gang(&grpc.GenericServerStream[GangRequest, GangReply]{ServerStream: stream})
 }
@@ -304,6 +340,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Port",
 			Handler:    _Agent_Port_Handler,
+		},
+		{
+			MethodName: "Library",
+			Handler:    _Agent_Library_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,90 @@
+package agent
+
+import (
+	"encoding/binary"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ownPeer reports whether the other end of a connection over the loopback
+// interface belongs to a process below this one.
+func ownPeer(conn *net.TCPConn) bool {
+	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
+	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok1 || !ok2 {
+		return false
+	}
+	inode := socketInode(there, here)
+	if inode == "" {
+		return false
+	}
+	link := "socket:[" + inode + "]"
+	for _, p := range descendants(os.Getpid()) {
+		dir := "/proc/" + strconv.Itoa(p.pid) + "/fd"
+		fds, err := os.ReadDir(dir)
+		if err != nil {
+			continue
+		}
+		for _, fd := range fds {
+			if target, err := os.Readlink(dir + "/" + fd.Name()); err == nil && target == link {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// socketInode finds the IPv4 socket with these ends in /proc/net/tcp; "" where
+// there is none. See proc_net_tcp(5): addresses are in the host's byte order.
+func socketInode(local, remote *net.TCPAddr) string {
+	data, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return ""
+	}
+	want := [2]string{hexAddress(local), hexAddress(remote)}
+	for line := range strings.Lines(string(data)) {
+		f := strings.Fields(line)
+		if len(f) > 9 && f[1] == want[0] && f[2] == want[1] && f[3] == established {
+			return f[9]
+		}
+	}
+	return ""
+}
+
+// established is TCP_ESTABLISHED in /proc/net/tcp.
+const established = "01"
+
+func hexAddress(a *net.TCPAddr) string {
+	ip := a.IP.To4()
+	if ip == nil {
+		return ""
+	}
+	const digits = "0123456789ABCDEF"
+	hex := func(n uint32, width int) string {
+		out := make([]byte, width)
+		for i := width - 1; i >= 0; i-- {
+			out[i] = digits[n&15]
+			n >>= 4
+		}
+		return string(out)
+	}
+	return hex(binary.NativeEndian.Uint32(ip), 8) + ":" + hex(uint32(a.Port), 4)
+}
+
+// peerPID returns the process at the other end of a unix socket, if it is this
+// user's.
+func peerPID(conn *net.UnixConn) (int, bool) {
+	raw, err := conn.SyscallConn()
+	if err != nil {
+		return 0, false
+	}
+	var cred *unix.Ucred
+	if err2 := raw.Control(func(fd uintptr) { cred, err = unix.GetsockoptUcred(int(fd), unix.SOL_SOCKET, unix.SO_PEERCRED) }); err2 != nil || err != nil {
+		return 0, false
+	}
+	return int(cred.Pid), int(cred.Uid) == os.Getuid()
+}

@@ -1,0 +1,219 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
+)
+
+// wiring lets the ranks of one host find the others over PMI-1.
+type wiring struct {
+	server  *pmi1.Server
+	size    int
+	ranks   []int
+	host    int // ranks here
+	address string
+	changed chan struct{} // a rank's state has changed
+
+	mu     sync.Mutex
+	ids    map[int]int // PMI_ID: rank
+	pids   map[int]int // rank: PID
+	speaks sync.WaitGroup
+}
+
+// abortWait is how long a rank that has called MPI_Abort may take to end by
+// itself, with its own code.
+const abortWait = 2 * time.Second
+
+// exitWait bounds the wait for the last words of a rank that is dead already.
+const exitWait = 50 * time.Millisecond
+
+func newWiring(start *wire.Start, reports *reports) (*wiring, error) {
+	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}, pids: map[int]int{}}
+	appnum := map[int]int{}
+	for _, r := range start.Ranks {
+		w.ranks = append(w.ranks, int(r.Rank))
+		appnum[int(r.Rank)] = int(r.Appnum)
+	}
+	w.server = pmi1.NewServer(pmi1.Config{
+		Name: "gangrun-" + strings.ReplaceAll(start.Gang, "/", "-"), Size: w.size, Universe: int(start.Universe), Ranks: w.ranks,
+		Appnum:  func(rank int) int { return appnum[rank] },
+		Mapping: start.Mapping,
+		Enter: func(group string, puts []pmi1.Pair) {
+			b := &wire.Barrier{Group: group}
+			for _, p := range puts {
+				b.Puts = append(b.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
+			}
+			reports.barrier(b)
+		},
+		Changed: func(int) {
+			select {
+			case w.changed <- struct{}{}:
+			default:
+			}
+		},
+	})
+	return w, nil
+}
+
+// release passes on what the controller says of a barrier.
+func (w *wiring) release(b *wire.Barrier) {
+	puts := make([]pmi1.Pair, len(b.Puts))
+	for i, p := range b.Puts {
+		puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
+	}
+	w.server.Release(b.Group, puts)
+}
+
+// pmiFD is the descriptor of a rank's PMI connection.
+const pmiFD = 3
+
+// equip returns what a rank needs to speak PMI: variables, and where direct a
+// file that must become its descriptor pmiFD. A descriptor is lost by wrappers
+// that close what they do not know, so only a program that speaks MPI itself
+// gets one; others are given a port.
+func (w *wiring) equip(rank, local int, direct bool) (env []string, file *os.File, err error) {
+	env = []string{
+		"PMI_RANK=" + strconv.Itoa(rank), "PMI_SIZE=" + strconv.Itoa(w.size),
+		"MPI_LOCALNRANKS=" + strconv.Itoa(w.host), "MPI_LOCALRANKID=" + strconv.Itoa(local),
+	}
+	if direct {
+		fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+		if err != nil {
+			return nil, nil, os.NewSyscallError("socketpair", err)
+		}
+		if err := unix.SetNonblock(fds[0], true); err != nil {
+			return nil, nil, err
+		}
+		conn := os.NewFile(uintptr(fds[0]), "pmi")
+		w.speaks.Go(func() { w.server.Serve(rank, conn) })
+		return append(env, "PMI_FD="+strconv.Itoa(pmiFD)), os.NewFile(uintptr(fds[1]), "pmi"), nil
+	}
+	if w.address == "" {
+		if w.address, err = w.server.Listen(w.admit); err != nil {
+			return nil, nil, fmt.Errorf("listen for PMI: %w", err)
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := int(rand.Int32())
+	for w.ids[id] != 0 {
+		id = int(rand.Int32())
+	}
+	w.ids[id] = rank
+	return append(env, "PMI_PORT="+w.address, "PMI_ID="+strconv.Itoa(id)), nil, nil
+}
+
+// started says which process a rank is.
+func (w *wiring) started(rank, pid int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.pids[rank] = pid
+}
+
+// admit refuses whoever does not know a rank's number, which nobody but the
+// rank was told, and whose process does not descend from this agent.
+func (w *wiring) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rank, ok = w.ids[id]
+	if !ok || !ownPeer(conn) {
+		return 0, false
+	}
+	return rank, true
+}
+
+// mark adds to the end of a rank what it said over PMI.
+func (w *wiring) mark(e *job.Exit) {
+	state := w.server.State(e.Rank)
+	e.Joined = state.Joined
+	if state.Aborted {
+		e.Aborted = true
+		if e.Status == job.Signalled { // it was ended before it could end itself
+			e.Status, e.Signal, e.Code = job.Exited, 0, state.Code&0xff
+		}
+	}
+}
+
+// settle waits a moment for the last words of a rank that has ended well but
+// for MPI_Finalize: they may not have been read yet.
+func (w *wiring) settle(rank int) {
+	for until := time.Now().Add(exitWait); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {
+			return
+		}
+	}
+}
+
+// aborted returns the ranks that have called MPI_Abort.
+func (w *wiring) aborted() (ranks []int) {
+	for _, r := range w.ranks {
+		if w.server.State(r).Aborted {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// wireup returns what can be seen of the ranks of this host.
+func (w *wiring) wireup() job.Wireup {
+	up := job.Wireup{MPI: job.MPIMPICH, In: []int{}}
+	for _, r := range w.ranks {
+		switch s := w.server.State(r); {
+		case s.Joined == job.JoinedSilent:
+			up.Silent = append(up.Silent, r)
+		default:
+			up.In = append(up.In, r)
+			if s.Waiting {
+				up.Waiting = append(up.Waiting, r)
+			}
+		}
+	}
+	return up
+}
+
+func (w *wiring) close() {
+	w.server.Close()
+	w.speaks.Wait()
+}
+
+// wireup reports how far the ranks have found each other.
+func (r *reports) wireup(up job.Wireup) {
+	data, err := json.Marshal(up)
+	if err != nil {
+		panic("encode a wireup: " + err.Error())
+	}
+	r.add(func(m *wire.GangReply) { m.Wireup = data })
+}
+
+func (r *reports) barrier(b *wire.Barrier) {
+	r.add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
+}
+
+// foreign are the beginnings of variables by which another launcher tells its
+// ranks who they are: a rank must not believe them.
+var foreign = []string{
+	"PMI_", "PMIX_RANK=", "PMIX_NAMESPACE=", "PMIX_SERVER_", "PMIX_ID=", "PMIX_HOSTNAME=", "PMIX_DSTORE_", "PMIX_SECURITY_MODE=", "PMIX_GDS_MODULE=", "PMIX_BFROP_",
+	"OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE=", "OMPI_APP_CTX_", "OMPI_FIRST_RANKS=", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri",
+	"OMPI_MCA_orte_app_num", "OMPI_MCA_orte_precondition", "OMPI_MCA_orte_bound", "OMPI_MCA_orte_jobfam", "PRTE_MCA_ess", "HYDI_", "HYDRA_", "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=",
+}
+
+// native returns the environment without what another launcher left in it.
+func native(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return slices.ContainsFunc(foreign, func(begin string) bool { return strings.HasPrefix(entry, begin) })
+	})
+}

@@ -1,0 +1,211 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
+)
+
+// resolve returns how the ranks of an attempt find each other: what the user
+// said, else what the program's own libraries say.
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, string, error) {
+	switch a.MPI {
+	case "":
+		return job.MPINone, "", nil
+	case job.MPIAuto:
+	default:
+		return a.MPI, "", nil
+	}
+	var found job.MPI
+	var library, whose string
+	for _, command := range commands(a) {
+		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(command), Workdir: []byte(a.Workdir), Env: raw(rankEnv(a, job.Rank{}))})
+		if err != nil {
+			return "", "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
+		}
+		mpi := job.MPI(reply.Mpi)
+		if mpi == "" {
+			continue
+		}
+		if found != "" && mpi != found {
+			return "", "", Mixed{Programs: [2]string{whose, command[0]}, MPIs: [2]job.MPI{found, mpi}}
+		}
+		found, library, whose = mpi, string(reply.Library), command[0]
+	}
+	if found == "" {
+		return job.MPINone, "", nil
+	}
+	return found, library, nil
+}
+
+// Mixed is the error of a gang whose programs are built for different MPIs.
+type Mixed struct {
+	Programs [2]string
+	MPIs     [2]job.MPI
+}
+
+// Error names both programs.
+func (m Mixed) Error() string {
+	return fmt.Sprintf("%q is built for %s and %q for %s: one gang cannot hold both; build them for the same MPI", m.Programs[0], m.MPIs[0], m.Programs[1], m.MPIs[1])
+}
+
+// commands lists the different commands of an attempt's programs.
+func commands(a job.Attempt) [][]string {
+	if len(a.Apps) == 0 {
+		return [][]string{a.Command}
+	}
+	var all [][]string
+	for _, app := range a.Apps {
+		if !slices.ContainsFunc(all, func(c []string) bool { return c[0] == app.Command[0] }) {
+			all = append(all, app.Command)
+		}
+	}
+	return all
+}
+
+// nodesOf returns the number of the host of each rank.
+func nodesOf(a job.Attempt) []int {
+	nodes := make([]int, len(a.Placement.Ranks))
+	for _, r := range a.Placement.Ranks {
+		nodes[r.Rank] = r.Node
+	}
+	return nodes
+}
+
+// wiring is what the controller knows of how the ranks find each other.
+type wiring struct {
+	mpi      job.MPI
+	asked    bool // the user named the MPI
+	hub      *pmi1.Hub
+	joined   map[int]bool
+	waiting  map[int]bool
+	silent   map[int]bool
+	library  string
+	told     bool // that all are in
+	overdue  <-chan time.Time
+	answers  int // hosts that have still to say who is in
+	answered func()
+}
+
+func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
+	w := &wiring{mpi: mpi, asked: asked, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	if mpi == job.MPIMPICH {
+		ranks := make([][]int, len(nodes))
+		for i, n := range nodes {
+			for _, r := range n.ranks {
+				ranks[i] = append(ranks[i], r.Rank)
+			}
+		}
+		w.hub = pmi1.NewHub(ranks)
+	}
+	return w
+}
+
+// see folds what one host says of its ranks.
+func (w *wiring) see(up job.Wireup) {
+	for _, r := range up.In {
+		w.joined[r] = true
+		delete(w.silent, r)
+		delete(w.waiting, r)
+	}
+	for _, r := range up.Waiting {
+		w.waiting[r] = true
+	}
+	for _, r := range up.Silent {
+		w.silent[r] = true
+	}
+	if up.Library != "" {
+		w.library = up.Library
+	}
+}
+
+// wireup returns what is known of all ranks.
+func (w *wiring) wireup() *job.Wireup {
+	list := func(of map[int]bool) []int {
+		ranks := make([]int, 0, len(of))
+		for r := range of {
+			ranks = append(ranks, r)
+		}
+		slices.Sort(ranks)
+		return ranks
+	}
+	return &job.Wireup{MPI: w.mpi, In: list(w.joined), Waiting: list(w.waiting), Silent: list(w.silent), Library: w.library}
+}
+
+// words says who is in and who is not, of a gang of that size.
+func words(up *job.Wireup, size int) string {
+	if len(up.In)+len(up.Silent) == 0 {
+		return "which ranks are in MPI_Init cannot be seen"
+	}
+	text := fmt.Sprintf("%d of %d ranks have called MPI_Init", len(up.In), size)
+	if len(up.Waiting) > 0 && len(up.Waiting) < len(up.In) {
+		text += fmt.Sprintf(", %d of them wait for the others there", len(up.Waiting))
+	}
+	if len(up.Silent) > 0 {
+		text += "; never spoke: " + numbers(up.Silent)
+	}
+	return text
+}
+
+// numbers names ranks, the first few of many.
+func numbers(ranks []int) string {
+	const most = 16
+	var names []string
+	for _, r := range ranks[:min(len(ranks), most)] {
+		names = append(names, fmt.Sprint(r))
+	}
+	if len(ranks) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(ranks)-most))
+	}
+	what := "ranks "
+	if len(ranks) == 1 {
+		what = "rank "
+	}
+	return what + strings.Join(names, ", ")
+}
+
+const (
+	faultFinalize = "it never called MPI_Finalize"
+	faultInit     = "it never called MPI_Init, and the others wait for it there"
+)
+
+// fault says why an exit with code 0 is a failure all the same; "" if it is
+// none as far as is known.
+func (w *wiring) fault(e job.Exit, size int) string {
+	if e.Status != job.Exited || e.Code != 0 || e.Aborted || e.Fault != "" {
+		return ""
+	}
+	switch {
+	case e.Joined == job.JoinedInit && w.mpi == job.MPIMPICH:
+		return faultFinalize
+	case e.Joined == job.JoinedSilent && size > 1 && len(w.joined) > 0:
+		return faultInit
+	}
+	return ""
+}
+
+// singletons says why a gang whose ranks all ended well has failed all the
+// same: none of them found the others.
+func (w *wiring) singletons(exits []job.Exit, size int) string {
+	if size < 2 || len(w.joined) > 0 || w.mpi == job.MPINone && w.library == "" {
+		return ""
+	}
+	for _, e := range exits {
+		if !e.Good() || e.Joined != job.JoinedSilent {
+			return ""
+		}
+	}
+	if w.library != "" {
+		return fmt.Sprintf("every rank was a singleton, rank 0 of 1: it uses %s, and was started with --mpi %s", w.library, w.mpi)
+	}
+	if !w.asked {
+		return "" // it may well be a program that has nothing to do
+	}
+	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
+}
