@@ -48,6 +48,8 @@ func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		return fact
 	}
 	v.format(ctx, path, &fact)
+	fact.MPI, fact.Library = mpiOf(path, v.env)
+	fact.Library = versioned(fact.Library)
 	return fact
 }
 

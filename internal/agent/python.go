@@ -56,13 +56,25 @@ func pythonProgram(args []string) (script, code string) {
 	return "", ""
 }
 
-// compileCode compiles what it reads and prints the error, if any, as JSON. It
-// runs isolated (-I) and imports nothing of the user's.
-const compileCode = `import sys, json
+// importsMPI4py matches a line that imports mpi4py, or a text that looks like it.
+var importsMPI4py = regexp.MustCompile(`(?m)(^|[;:])[ \t]*(from[ \t]+mpi4py\b|import[ \t]+([\w., \t]*,[ \t]*)?mpi4py\b)`)
+
+// compileCode compiles what it reads and prints, as JSON, the error or whether
+// it imports mpi4py at any level. It runs isolated (-I) and imports nothing of the
+// user's.
+const compileCode = `import sys, json, ast
 source = sys.stdin.buffer.read()
+def mpi4py(node):
+    if isinstance(node, ast.Import):
+        names = [alias.name for alias in node.names]
+    elif isinstance(node, ast.ImportFrom) and not node.level:
+        names = [node.module or ""]
+    else:
+        return False
+    return any(name.split(".")[0] == "mpi4py" for name in names)
 try:
     compile(source, sys.argv[1], "exec", dont_inherit=True)
-    print(json.dumps({}))
+    print(json.dumps({"mpi4py": b"mpi4py" in source and any(map(mpi4py, ast.walk(ast.parse(source))))}))
 except SyntaxError as e:
     print(json.dumps({"syntax": type(e).__name__ + ": " + str(e.msg), "line": e.lineno or 0, "source": (e.text or "").strip()}))
 except ValueError as e:
@@ -110,6 +122,7 @@ func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 	}
 	sum := sha256.Sum256(source)
 	fact.SHA256 = hex.EncodeToString(sum[:])
+	fact.MPI4py = importsMPI4py.Match(source) // the compiler knows better
 	if ask.Compile {
 		v.compile(ctx, interpreter, script, source, fact)
 	}
@@ -125,9 +138,13 @@ func (v surveyor) compile(ctx context.Context, interpreter, name string, source 
 		Syntax string `json:"syntax"`
 		Line   int    `json:"line"`
 		Source string `json:"source"`
+		MPI4py bool   `json:"mpi4py"`
 	}
 	if json.Unmarshal(out, &answer) == nil {
 		fact.Compiled = true
+		if answer.Syntax == "" {
+			fact.MPI4py = answer.MPI4py
+		}
 		fact.Syntax, fact.Line, fact.Source = answer.Syntax, answer.Line, answer.Source
 	}
 }

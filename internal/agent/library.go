@@ -1,0 +1,371 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"debug/elf"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Bounds of the search for an MPI library: a program of hundreds of libraries
+// has its MPI near the top.
+const (
+	mostLibraries = 256      // that are opened
+	mostStatic    = 64 << 20 // bytes of a static program that are read
+	mostConfig    = 64       // files of the dynamic loader's configuration
+)
+
+// part is what a library is to MPI.
+type part int
+
+const (
+	partNone    part = iota // nothing
+	partRuntime             // what lies below one MPI's library
+	partBinding             // a language's binding on top of it
+	partDoubt               // the library, and its name may be either family's
+	partLibrary             // the library itself
+)
+
+// mpiLibrary says which MPI family a library's file name or soname stands for,
+// and what it is there. A name in doubt is given the family that it mostly
+// stands for: libmpi.so.12 is the common ABI of MPICH, Intel MPI and MVAPICH, and
+// was Open MPI 1.10's; libmpi_abi is the one that the MPI standard defines.
+func mpiLibrary(name string) (job.MPI, part) {
+	stem, version, _ := strings.Cut(name, ".so")
+	major, _, _ := strings.Cut(strings.TrimPrefix(version, "."), ".")
+	switch stem {
+	case "libopen-pal", "libopen-rte", "libopen_mpi", "liboshmem":
+		return job.MPIOpenMPI, partRuntime
+	case "libmpich":
+		return job.MPIMPICH, partLibrary
+	case "libmpichcxx", "libmpichfort", "libmpichf90", "libmpicxx", "libmpifort":
+		return job.MPIMPICH, partBinding
+	case "libmpi", "libmpi_mt":
+		switch major {
+		case "", "12":
+			return job.MPIMPICH, partDoubt
+		case "4": // Intel MPI 4
+			return job.MPIMPICH, partLibrary
+		}
+		return job.MPIOpenMPI, partLibrary // 0, 1, 20 and 40 so far
+	case "libmpi_abi":
+		return job.MPIMPICH, partDoubt
+	case "libmpi_cxx", "libmpi_f77", "libmpi_f90", "libmpi_mpifh", "libmpi_usempi",
+		"libmpi_usempi_ignore_tkr", "libmpi_usempif08", "libmpi_java":
+		return job.MPIOpenMPI, partBinding
+	}
+	// Cray's are named after the compiler that they are for, as in
+	// libmpi_gnu_91.so.12.
+	if strings.HasPrefix(stem, "libmpi_") && major == "12" {
+		return job.MPIMPICH, partLibrary
+	}
+	return "", partNone
+}
+
+// mpiOf says which MPI an ELF program needs, and the path of its library, not
+// resolved where it is a link, or its name where it is not found; nothing when it
+// needs none. Of a script it looks at the interpreter. It runs nothing: the
+// libraries are looked for as ld.so(8) does, but in the directories of the
+// loader's configuration instead of its cache.
+func mpiOf(path string, env []string) (mpi job.MPI, library string) {
+	if interpreter := scriptInterpreter(path, env); interpreter != "" {
+		path = interpreter
+	}
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		path = real // as the kernel tells the loader, for $ORIGIN
+	}
+	program, err := openObject(path)
+	if err != nil {
+		return "", ""
+	}
+	if program.static {
+		return staticMPI(path), ""
+	}
+	s := librarySearch{program: program, seen: map[string]bool{}}
+	s.environment = program.directories(strings.ReplaceAll(lookup(env, "LD_LIBRARY_PATH"), ";", ":"))
+	return s.run()
+}
+
+// librarySearch goes through the libraries of a program, level by level.
+type librarySearch struct {
+	program     *object
+	environment []string // the directories of LD_LIBRARY_PATH
+	system      []string // those of the loader's configuration, once they are needed
+	seen        map[string]bool
+}
+
+func (s *librarySearch) run() (mpi job.MPI, library string) {
+	var doubt, doubtful = job.MPI(""), "" // the best of what is not the library itself
+	level := []*object{s.program}
+	for len(level) > 0 {
+		// What this level needs itself comes before what that needs in turn.
+		for _, o := range level {
+			for _, name := range o.needed {
+				switch family, p := mpiLibrary(filepath.Base(name)); p {
+				case partLibrary:
+					if found := s.find(o, name); found != nil {
+						return family, found.path
+					}
+					return family, name
+				case partDoubt:
+					found := s.find(o, name)
+					if found == nil {
+						return family, name
+					}
+					if slices.ContainsFunc(found.needed, openMPIRuntime) {
+						family = job.MPIOpenMPI
+					}
+					return family, found.path
+				case partBinding, partRuntime:
+					if doubt == "" {
+						doubt, doubtful = family, name
+						if found := s.find(o, name); found != nil {
+							doubtful = found.path
+						}
+					}
+				}
+			}
+		}
+		var next []*object
+		for _, o := range level {
+			for _, name := range o.needed {
+				if s.seen[name] || systemLibrary(name) || len(s.seen) >= mostLibraries {
+					continue
+				}
+				s.seen[name] = true
+				if found := s.find(o, name); found != nil {
+					found.parent = o
+					next = append(next, found)
+				}
+			}
+		}
+		level = next
+	}
+	return doubt, doubtful
+}
+
+func openMPIRuntime(name string) bool {
+	family, p := mpiLibrary(filepath.Base(name))
+	return p == partRuntime && family == job.MPIOpenMPI
+}
+
+// systemLibrary reports whether a library is one of those that come with the
+// compiler and the C library, which need no MPI.
+func systemLibrary(name string) bool {
+	stem, _, _ := strings.Cut(filepath.Base(name), ".so")
+	switch stem {
+	case "libc", "libm", "libdl", "libpthread", "librt", "libutil", "libresolv", "libmvec", "libgcc_s", "libstdc++",
+		"libgfortran", "libquadmath", "libgomp", "libatomic", "libz", "ld-linux-x86-64", "ld-linux-aarch64", "ld-linux":
+		return true
+	}
+	return strings.HasPrefix(stem, "libc.musl-")
+}
+
+// find opens the library of that name which the loader would load for o; nil
+// when there is none.
+func (s *librarySearch) find(o *object, name string) *object {
+	try := func(path string) *object {
+		found, err := openObject(path)
+		if err != nil || found.class != s.program.class || found.machine != s.program.machine {
+			return nil // the loader goes on, too
+		}
+		return found
+	}
+	if strings.Contains(name, "/") {
+		if !filepath.IsAbs(name) {
+			return nil // below a working directory that the program may change
+		}
+		return try(name)
+	}
+	var dirs []string
+	if o.runpath == nil {
+		for at := o; at != nil; at = at.parent {
+			if at.runpath == nil {
+				dirs = append(dirs, at.rpath...)
+			}
+		}
+	}
+	for _, more := range [][]string{dirs, s.environment, o.runpath} {
+		for _, dir := range more {
+			if found := try(filepath.Join(dir, name)); found != nil {
+				return found
+			}
+		}
+	}
+	if s.system == nil {
+		s.system = append(loaderConfig("/etc/ld.so.conf"), "/lib64", "/usr/lib64", "/lib", "/usr/lib")
+	}
+	for _, dir := range s.system {
+		if found := try(filepath.Join(dir, name)); found != nil {
+			return found
+		}
+	}
+	return nil
+}
+
+// object is a program or library as its dynamic section describes it.
+type object struct {
+	path           string
+	class          elf.Class
+	machine        elf.Machine
+	static         bool // there is no dynamic section that names libraries, nor a loader
+	needed         []string
+	rpath, runpath []string
+	parent         *object // that it is loaded for
+}
+
+func openObject(path string) (*object, error) {
+	file, err := elf.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	o := &object{path: path, class: file.Class, machine: file.Machine}
+	// An error is that of a damaged file, in which the loader finds nothing either.
+	o.needed, _ = file.DynString(elf.DT_NEEDED)
+	if list, _ := file.DynString(elf.DT_RPATH); len(list) > 0 {
+		o.rpath = o.directories(list[0])
+	}
+	if list, _ := file.DynString(elf.DT_RUNPATH); len(list) > 0 {
+		o.runpath = o.directories(list[0])
+	}
+	o.static = len(o.needed) == 0 && !slices.ContainsFunc(file.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP })
+	return o, nil
+}
+
+// directories splits a search path and puts the object's directory in place of
+// $ORIGIN. Other tokens and relative directories are left out: what they stand
+// for is not known here.
+func (o *object) directories(list string) []string {
+	dirs := []string{}
+	origin := filepath.Dir(o.path)
+	for dir := range strings.SplitSeq(list, ":") {
+		dir = strings.NewReplacer("${ORIGIN}", origin, "$ORIGIN", origin).Replace(dir)
+		if filepath.IsAbs(dir) && !strings.Contains(dir, "$") {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// loaderConfig returns the directories that a file of the dynamic loader's
+// configuration names, and those of the files that it includes; see ldconfig(8).
+func loaderConfig(path string) []string {
+	var dirs []string
+	files := []string{path}
+	for i := 0; i < len(files) && i < mostConfig; i++ {
+		data, err := os.ReadFile(files[i])
+		if err != nil {
+			continue
+		}
+		for line := range strings.Lines(string(data)) {
+			line, _, _ = strings.Cut(line, "#")
+			fields := strings.Fields(line)
+			if len(fields) > 1 && fields[0] == "include" {
+				for _, pattern := range fields[1:] {
+					if !filepath.IsAbs(pattern) {
+						pattern = filepath.Join(filepath.Dir(files[i]), pattern)
+					}
+					more, _ := filepath.Glob(pattern) // sorted; none when the pattern is bad
+					files = append(files, more...)
+				}
+			} else if len(fields) == 1 && filepath.IsAbs(fields[0]) {
+				dirs = append(dirs, fields[0])
+			}
+		}
+	}
+	return dirs
+}
+
+// scriptInterpreter returns the program that the #! line of a script names, or
+// the one that env(1) finds there; empty when path is no script.
+func scriptInterpreter(path string, env []string) string {
+	file, err := os.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	head, _ := bufio.NewReader(file).Peek(256) // the kernel's BINPRM_BUF_SIZE
+	if !bytes.HasPrefix(head, []byte("#!")) {
+		return ""
+	}
+	line, _, _ := strings.Cut(string(head[2:]), "\n")
+	fields := strings.Fields(line)
+	if len(fields) == 0 {
+		return ""
+	}
+	if filepath.Base(fields[0]) == "env" && len(fields) > 1 && !strings.HasPrefix(fields[1], "-") {
+		if program, err := lookProgram(fields[1], "/", env); err == nil {
+			return program
+		}
+	}
+	return fields[0]
+}
+
+// staticMarks are what the libraries say of their version.
+var staticMarks = []struct {
+	text []byte
+	mpi  job.MPI
+}{{[]byte("MPICH Version:"), job.MPIMPICH}, {[]byte("Intel(R) MPI Library"), job.MPIMPICH}, {[]byte("Open MPI v"), job.MPIOpenMPI}}
+
+// staticMPI says which MPI's library is part of a static program.
+func staticMPI(path string) job.MPI {
+	file, err := elf.Open(path)
+	if err != nil {
+		return ""
+	}
+	defer file.Close()
+	left := int64(mostStatic)
+	for _, name := range []string{".rodata", ".data"} {
+		if section := file.Section(name); section != nil && section.Type == elf.SHT_PROGBITS {
+			if mpi := markedMPI(io.LimitReader(section.Open(), left)); mpi != "" {
+				return mpi
+			}
+			left -= min(left, int64(section.FileSize))
+		}
+	}
+	return ""
+}
+
+func markedMPI(r io.Reader) job.MPI {
+	const longest = 32 // bytes, at least those of a mark
+	buffer := make([]byte, 256<<10)
+	kept := 0
+	for {
+		n, err := io.ReadFull(r, buffer[kept:])
+		data := buffer[:kept+n]
+		for _, mark := range staticMarks {
+			if bytes.Contains(data, mark.text) {
+				return mark.mpi
+			}
+		}
+		if err != nil {
+			return ""
+		}
+		// A mark may lie across the end.
+		kept = copy(buffer, data[len(data)-longest:])
+	}
+}
+
+// versioned follows links from a library to its file while they stay in its
+// directory: the file's name tells the version, and its directory is still that
+// of the installation.
+func versioned(library string) string {
+	if !filepath.IsAbs(library) {
+		return library
+	}
+	for range 8 {
+		target, err := os.Readlink(library)
+		if err != nil || strings.Contains(target, "/") {
+			break
+		}
+		library = filepath.Join(filepath.Dir(library), target)
+	}
+	return library
+}

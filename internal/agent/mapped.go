@@ -1,0 +1,82 @@
+package agent
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// mostMaps is how much of a process's maps is read: that of some 200,000
+// mappings, three times what the kernel allows by default.
+const mostMaps = 16 << 20 // bytes
+
+// mappedMPI says which MPI library a process has mapped, by path, and whether it
+// can be seen that it has been initialised: Open MPI loads its components
+// then, unless they are part of the library. MPI is empty where nothing is
+// mapped or the process cannot be looked at.
+func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return "", "", false
+	}
+	defer file.Close()
+	return scanMaps(io.LimitReader(file, mostMaps))
+}
+
+// scanMaps finds the MPI library in what proc_pid_maps(5) describes.
+func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
+	lines := bufio.NewReaderSize(r, 16<<10)
+	best, openMPI := partNone, false
+	var last []byte // the path of the line before: a file's mappings stand together
+	for {
+		line, err := lines.ReadSlice('\n')
+		path := mappedPath(line)
+		for err == bufio.ErrBufferFull { // longer than any path
+			path = nil
+			_, err = lines.ReadSlice('\n')
+		}
+		if len(path) > 0 && !bytes.Equal(path, last) {
+			last = append(last[:0], path...)
+			base := path[bytes.LastIndexByte(path, '/')+1:]
+			switch {
+			case bytes.HasPrefix(base, []byte("mca_pml_")):
+				initialised = true
+			case bytes.HasPrefix(base, []byte("libmpi")), bytes.HasPrefix(base, []byte("libopen")), bytes.HasPrefix(base, []byte("liboshmem")):
+				family, p := mpiLibrary(string(base))
+				openMPI = openMPI || p == partRuntime
+				if p > best {
+					best, mpi, library = p, family, string(path)
+				}
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if best == partDoubt && openMPI {
+		mpi = job.MPIOpenMPI
+	}
+	return mpi, library, initialised && mpi == job.MPIOpenMPI
+}
+
+// mappedPath returns the path of a line of maps, which is what follows five
+// fields and blanks; empty when it is of no file.
+func mappedPath(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	for range 5 {
+		at := bytes.IndexByte(line, ' ')
+		if at < 0 {
+			return nil
+		}
+		line = line[at+1:]
+	}
+	line = bytes.TrimSuffix(bytes.TrimLeft(line, " "), []byte(" (deleted)"))
+	if len(line) == 0 || line[0] != '/' {
+		return nil
+	}
+	return line
+}
