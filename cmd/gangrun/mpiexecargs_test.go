@@ -1,0 +1,353 @@
+package main
+
+import (
+	"errors"
+	"io/fs"
+	"maps"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// mpiexecFiles are the host files of the tests.
+var mpiexecFiles = map[string]string{
+	"hydra": "# two of them\nh1:2\n\nh2 binding=user:0\n",
+	"open":  "h1 slots=2 max_slots=4\nh2 slots=1 # the small one\n",
+	"none":  "# nobody\n",
+	"bad":   "h1\nh2:many\n",
+	"slots": "h1 slots=0\n",
+}
+
+func readMpiexecFile(path string) ([]byte, error) {
+	text, ok := mpiexecFiles[path]
+	if !ok {
+		return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+	}
+	return []byte(text), nil
+}
+
+func parseWords(env map[string]string, words ...string) (mpiexecArgs, error) {
+	return parseMpiexec(words, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, readMpiexecFile)
+}
+
+func appOf(ranks int, command ...string) job.App {
+	return job.App{Ranks: ranks, Command: command, Env: map[string]string{}}
+}
+
+func TestParseMpiexec(t *testing.T) {
+	plain := mpiexecArgs{apps: []job.App{appOf(2, "a.out")}, env: map[string]string{}, stdin: "0", mpi: job.MPIAuto}
+	with := func(change func(*mpiexecArgs)) mpiexecArgs {
+		a := plain
+		a.apps, a.env = []job.App{appOf(2, "a.out")}, map[string]string{}
+		change(&a)
+		return a
+	}
+	set := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.env = env } }
+	local := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.apps[0].Env = env } }
+	hosts := func(h ...mpiexecHost) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.hosts = h } }
+	for _, c := range []struct {
+		name  string
+		words string
+		env   map[string]string
+		want  mpiexecArgs
+	}{
+		{"-n", "-n 2 a.out", nil, plain},
+		{"-np", "-np 2 a.out", nil, plain},
+		{"--np", "--np 2 a.out", nil, plain},
+		{"with =", "-n=2 a.out", nil, plain},
+		{"end of options", "-n 2 -- a.out", nil, plain},
+		{"one rank", "a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Ranks = 1 })},
+		{"the program's own options", "-n 2 a.out -n 5 --help -- -l", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"a.out", "-n", "5", "--help", "--", "-l"} })},
+		{"a lone dash is a program", "-n 2 - x", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"-", "x"} })},
+		{"three programs", "-n 2 a.out x : -n 1 -env K V b.out : c.out", nil, with(func(a *mpiexecArgs) {
+			a.apps = []job.App{appOf(2, "a.out", "x"), appOf(1, "b.out"), appOf(1, "c.out")}
+			a.apps[1].Env["K"] = "V"
+		})},
+		{"a word with a colon", "-n 2 a.out x: :y", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"a.out", "x:", ":y"} })},
+		{"-genv", "-genv K V -genv L=W=X -n 2 a.out", nil, with(set(map[string]string{"K": "V", "L": "W=X"}))},
+		{"-genv with a value that has =", "-n 2 -genv K V=W a.out", nil, with(set(map[string]string{"K": "V=W"}))},
+		{"-genv empty", "-n 2 -genv K= a.out", nil, with(set(map[string]string{"K": ""}))},
+		{"--mca", "--mca btl self,tcp -gmca pml ob1 --prtemca a b -n 2 a.out", nil,
+			with(set(map[string]string{"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1", "PRTE_MCA_a": "b"}))},
+		{"-env", "-n 2 -env K V a.out", nil, with(local(map[string]string{"K": "V"}))},
+		{"-x", "-n 2 -x K=V --x L=W a.out", nil, with(local(map[string]string{"K": "V", "L": "W"}))},
+		{"-x without a value", "-n 2 -x K a.out", nil, with(func(a *mpiexecArgs) { a.keep = []string{"K"} })},
+		{"-genvnone", "-n 2 -genvnone a.out", nil, with(func(a *mpiexecArgs) { a.bare = true })},
+		{"-genvlist", "-n 2 -genvlist A,B a.out", nil, with(func(a *mpiexecArgs) { a.bare, a.keep = true, []string{"A", "B"} })},
+		{"-envlist", "-n 2 -envlist A a.out", nil, with(func(a *mpiexecArgs) { a.bare, a.keep = true, []string{"A"} })},
+		{"-genvall", "-n 2 -genvnone -genvall a.out", nil, plain},
+		{"-hosts", "-n 2 -hosts h1,h2:3,[::1]:2,::1,[fe80::1] a.out", nil,
+			with(hosts(mpiexecHost{"h1", 0}, mpiexecHost{"h2", 3}, mpiexecHost{"::1", 2}, mpiexecHost{"::1", 0}, mpiexecHost{"fe80::1", 0}))},
+		{"-host twice", "-n 2 -host h1 -host h2 a.out", nil, with(hosts(mpiexecHost{"h1", 0}, mpiexecHost{"h2", 0}))},
+		{"-H", "-n 2 -H h1 a.out", nil, with(hosts(mpiexecHost{"h1", 0}))},
+		{"-f", "-n 2 -f hydra a.out", nil, with(hosts(mpiexecHost{"h1", 2}, mpiexecHost{"h2", 0}))},
+		{"--hostfile", "-n 2 --hostfile open a.out", nil, with(hosts(mpiexecHost{"h1", 2}, mpiexecHost{"h2", 1}))},
+		{"as many ranks as slots", "-machinefile open a.out", nil, with(func(a *mpiexecArgs) {
+			a.apps[0].Ranks, a.hosts = 3, []mpiexecHost{{"h1", 2}, {"h2", 1}}
+		})},
+		{"as many ranks as -ppn says", "-loopback 2 -ppn 3 a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Ranks, a.loopback, a.perHost = 6, 2, 3 })},
+		{"-ppn", "-n 2 -ppn 3 a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 3 })},
+		{"-pernode", "-n 2 -pernode a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 1 })},
+		{"--map-by ppr", "-n 2 --map-by ppr:4:node:PE=2 a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 4 })},
+		{"--map-by node", "-n 2 --map-by node:OVERSUBSCRIBE a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 1 })},
+		{"--map-by core", "-n 2 --map-by core a.out", nil, with(func(a *mpiexecArgs) { a.ignored = []string{"-map-by core"} })},
+		{"-usize", "-n 2 -usize 8 a.out", nil, with(func(a *mpiexecArgs) { a.universe = 8 })},
+		{"-usize INFINITE", "-n 2 -usize INFINITE a.out", nil, with(func(a *mpiexecArgs) { a.universe = -1 })},
+		{"-usize SYSTEM", "-n 2 -usize SYSTEM -hosts h1:2,h2:3 a.out", nil, with(func(a *mpiexecArgs) {
+			a.universe, a.hosts = 5, []mpiexecHost{{"h1", 2}, {"h2", 3}}
+		})},
+		{"-s", "-n 2 -s all a.out", nil, with(func(a *mpiexecArgs) { a.stdin = job.StdinAll })},
+		{"-s of a rank", "-n 2 --stdin 1 a.out", nil, with(func(a *mpiexecArgs) { a.stdin = "1" })},
+		{"-t", "-n 2 -t 5 a.out", nil, with(func(a *mpiexecArgs) { a.timeout = 5 * time.Second })},
+		{"MPIEXEC_TIMEOUT", "-n 2 a.out", map[string]string{"MPIEXEC_TIMEOUT": "7"}, with(func(a *mpiexecArgs) { a.timeout = 7 * time.Second })},
+		{"MPIEXEC_TIMEOUT without a limit", "-n 2 a.out", map[string]string{"MPIEXEC_TIMEOUT": "-1"}, plain},
+		{"-timeout over MPIEXEC_TIMEOUT", "-n 2 -timeout 0 a.out", map[string]string{"MPIEXEC_TIMEOUT": "7"}, plain},
+		{"--mpi", "-n 2 --mpi openmpi a.out", nil, with(func(a *mpiexecArgs) { a.mpi = job.MPIOpenMPI })},
+		{"-wdir", "-n 2 -wdir d a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Workdir = "d" })},
+		{"-l", "-n 2 -l a.out", nil, with(func(a *mpiexecArgs) { a.prefix = true })},
+		{"-v", "-n 2 -v a.out", nil, with(func(a *mpiexecArgs) { a.verbose = true })},
+		{"what changes nothing", "--oversubscribe --allow-run-as-root --bind-to core -launcher ssh -localonly -n 2 a.out", nil,
+			with(func(a *mpiexecArgs) {
+				a.ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher", "-localonly"}
+			})},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := parseWords(c.env, strings.Fields(c.words)...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if !reflect.DeepEqual(got, c.want) {
+				t.Errorf("%s:\n got %+v\nwant %+v", c.words, got, c.want)
+			}
+		})
+	}
+}
+
+// Help and the version need no program.
+func TestParseMpiexecAsked(t *testing.T) {
+	for _, word := range []string{"-h", "--help", "-help"} {
+		if a, err := parseWords(nil, "-n", "2", word); err != nil || !a.help {
+			t.Errorf("%s: %+v, %v", word, a, err)
+		}
+	}
+	for _, word := range []string{"-V", "--version", "-info"} {
+		if a, err := parseWords(nil, word); err != nil || !a.version {
+			t.Errorf("%s: %+v, %v", word, a, err)
+		}
+	}
+}
+
+func TestParseMpiexecRefuses(t *testing.T) {
+	for words, want := range map[string]string{
+		"":                                 "no program",
+		"-n 2":                             "no program",
+		"-n 2 a.out :":                     "no program",
+		"-n 2 : a.out":                     "no program",
+		"-n":                               "-n needs a value",
+		"-n 0 a.out":                       `-n is "0"`,
+		"-n two a.out":                     `-n is "two"`,
+		"-n 131073 a.out":                  `-n is "131073"`,
+		"-n 131072 a.out : b.out":          "more than 131072 ranks",
+		"-nonsense a.out":                  `no option "-nonsense"`,
+		"--wdri d a.out":                   `no option "--wdri"`,
+		"-l=yes a.out":                     "-l takes no value",
+		"-genv K":                          "-genv needs a value",
+		"-genv =V a.out":                   "no name of a variable",
+		"-x =V a.out":                      "no name of a variable",
+		"-genvlist A,,B a.out":             "no name of a variable",
+		"-hosts h1,,h2 a.out":              "without a name",
+		"-hosts h1:0 a.out":                "without a name",
+		"-hosts h1:200000 a.out":           "too many slots",
+		"-hosts h1 -f hydra a.out":         "both -hosts and -f",
+		"-f nosuch a.out":                  "nosuch",
+		"-f none a.out":                    "names no host",
+		"-f bad a.out":                     "bad:2",
+		"-f slots a.out":                   "slots:1",
+		"-s 2 -n 2 a.out":                  "rank 2",
+		"-s some a.out":                    `"some"`,
+		"-usize MANY a.out":                `-usize is "MANY"`,
+		"-t soon a.out":                    `-t is "soon"`,
+		"--mpi lam a.out":                  `"lam"`,
+		"--map-by ppr:2:socket a.out":      "not supported",
+		"-loopback 0 a.out":                "-loopback",
+		"-wdir= a.out":                     "-wdir is empty",
+		"-disable-auto-cleanup a.out":      "not supported",
+		"-configfile x":                    "not supported",
+		"-outfile-pattern x a.out":         "not supported",
+		"-n 1 -envnone a.out : -n 1 b.out": "one alone",
+	} {
+		_, err := parseWords(nil, strings.Fields(words)...)
+		var f *failure
+		if !errors.As(err, &f) || f.code != exitUsage || f.hint == "" {
+			t.Errorf("%q: %v, want a failure of usage with a hint", words, err)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%q: %v, want something about %q", words, err, want)
+		}
+	}
+	if _, err := parseWords(map[string]string{"MPIEXEC_TIMEOUT": "soon"}, "a.out"); err == nil || !strings.Contains(err.Error(), "MPIEXEC_TIMEOUT") {
+		t.Errorf("MPIEXEC_TIMEOUT=soon: %v", err)
+	}
+}
+
+// Every option is read, ignored or refused: none is two of these.
+func TestMpiexecOptions(t *testing.T) {
+	for name, o := range mpiexecOptions {
+		if o.refuse != "" && (o.set != nil || o.values > 0) {
+			t.Errorf("-%s is refused and read", name)
+		}
+		if strings.HasPrefix(name, "-") || strings.Contains(name, "=") {
+			t.Errorf("%q is no name of an option", name)
+		}
+	}
+}
+
+func TestMpiexecSpec(t *testing.T) {
+	args, err := parseWords(nil, strings.Fields("-genv A 1 -genv B 1 -n 2 -env B 2 -wdir d -t 3 --mpi none a.out x")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec := args.spec("/here")
+	if err := spec.Validate(); err != nil {
+		t.Error(err)
+	}
+	if want := map[string]string{"A": "1", "B": "2"}; !maps.Equal(spec.Env, want) {
+		t.Errorf("environment %v, want %v", spec.Env, want)
+	}
+	if spec.Ranks != 2 || spec.Workdir != "/here/d" || spec.Apps != nil || !slices.Equal(spec.Command, []string{"a.out", "x"}) {
+		t.Errorf("one program: %+v", spec)
+	}
+	if spec.Retries != 0 || spec.Preflight != job.PreflightOff || spec.Output != job.OutputAll || spec.MPI != job.MPINone || time.Duration(spec.Timeout) != 3*time.Second {
+		t.Errorf("%+v", spec)
+	}
+
+	args, err = parseWords(nil, strings.Fields("-genv A 1 -n 2 -wdir d a.out : -n 3 -env A 2 -wdir /e b.out")...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	spec = args.spec("/here")
+	if err := spec.Validate(); err != nil {
+		t.Error(err)
+	}
+	want := []job.App{appOf(2, "a.out"), appOf(3, "b.out")}
+	want[0].Workdir, want[1].Workdir, want[1].Env["A"] = "/here/d", "/e", "2"
+	if spec.Ranks != 5 || !reflect.DeepEqual(spec.Apps, want) || spec.Workdir != "/here" || !maps.Equal(spec.Env, map[string]string{"A": "1"}) {
+		t.Errorf("two programs: %+v", spec)
+	}
+}
+
+func TestMpiexecTurns(t *testing.T) {
+	for _, c := range []struct {
+		words string
+		want  []turn // nil with bad: refused
+		bad   bool
+	}{
+		{"a.out", nil, false},
+		{"-loopback 2 a.out", nil, false},
+		{"-ppn 2 -loopback 2 a.out", []turn{{"h1", 2}, {"h2", 2}}, false},
+		{"-hosts localhost,127.0.0.2:3,::1,node1,node1.example a.out",
+			[]turn{{"node1.example", 1}, {"node1.example", 3}, {"node1.example", 1}, {"node1.example", 1}, {"node1.example", 1}}, false},
+		{"-loopback 3 -hosts h3:2,h1 a.out", []turn{{"h3", 2}, {"h1", 1}}, false},
+		{"-loopback 3 -ppn 4 -hosts h3:2,h1 a.out", []turn{{"h3", 4}, {"h1", 4}}, false},
+		{"-loopback 3 -hosts h4 a.out", nil, true},
+		{"-hosts node2 a.out", nil, true},
+		{"-hosts 10.0.0.1 a.out", nil, true},
+	} {
+		args, err := parseWords(nil, strings.Fields(c.words)...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := args.turns("node1.example")
+		if (err != nil) != c.bad || !slices.Equal(got, c.want) {
+			t.Errorf("%s: %v, %v; want %v", c.words, got, err, c.want)
+		}
+	}
+}
+
+func TestDeal(t *testing.T) {
+	hosts := []job.Host{{Name: "h1"}, {Name: "h2"}, {Name: "h3"}}
+	for _, c := range []struct {
+		name  string
+		ranks int
+		turns []turn
+		on    []string
+		local []int
+		sizes []int
+		used  []string
+	}{
+		{"in blocks", 5, []turn{{"h1", 3}, {"h2", 3}}, []string{"h1", "h1", "h1", "h2", "h2"}, []int{0, 1, 2, 0, 1}, []int{3, 3, 3, 2, 2}, []string{"h1", "h2"}},
+		{"round and round", 5, []turn{{"h1", 1}, {"h2", 2}}, []string{"h1", "h2", "h2", "h1", "h2"}, []int{0, 0, 1, 1, 2}, []int{2, 3, 3, 2, 3}, []string{"h1", "h2"}},
+		{"in the order named", 2, []turn{{"h3", 1}, {"h1", 1}, {"h2", 1}}, []string{"h3", "h1"}, []int{0, 0}, []int{1, 1}, []string{"h3", "h1"}},
+		{"one host by two names", 3, []turn{{"h2", 1}, {"h2", 1}}, []string{"h2", "h2", "h2"}, []int{0, 1, 2}, []int{3, 3, 3}, []string{"h2"}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			p := deal(c.ranks, c.turns, hosts)
+			var used []string
+			for _, h := range p.Hosts {
+				used = append(used, h.Name)
+			}
+			if !slices.Equal(used, c.used) {
+				t.Errorf("hosts %q, want %q", used, c.used)
+			}
+			for i, r := range p.Ranks {
+				if r.Rank != i || r.Host != c.on[i] || r.LocalRank != c.local[i] || r.LocalSize != c.sizes[i] || p.Hosts[r.Node].Name != r.Host {
+					t.Errorf("rank %d: %+v, want local rank %d of %d on %s", i, r, c.local[i], c.sizes[i], c.on[i])
+				}
+			}
+			if len(p.Ranks) != c.ranks {
+				t.Errorf("%d ranks, want %d", len(p.Ranks), c.ranks)
+			}
+		})
+	}
+}
+
+// FuzzParseMpiexec: whatever is typed is either refused as usage or a job that
+// can be placed.
+func FuzzParseMpiexec(f *testing.F) {
+	for _, seed := range []string{
+		"-n 2 a.out", "-n 2 -env K V a.out : -n 3 -ppn 2 b.out x", "-hosts h1,[::1]:2 a.out", "-f hydra -genv K=V a.out", "--mca a b -x K -x L=M a.out",
+		"-usize SYSTEM -s all -t 3 -l a.out", "-genvlist A,B --map-by ppr:2:node a.out", "-loopback 3 -ppn 2 a.out", "-n=2 -- -x", "-machinefile=open a.out : b.out", "-h",
+	} {
+		f.Add(strings.ReplaceAll(seed, " ", "\n"), "h1:2\nh2 slots=3\n", "10")
+	}
+	f.Fuzz(func(t *testing.T, text, file, limit string) {
+		words := strings.Split(text, "\n")
+		before := slices.Clone(words)
+		args, err := parseMpiexec(words, func(string) (string, bool) { return limit, true }, func(string) ([]byte, error) { return []byte(file), nil })
+		if !slices.Equal(words, before) {
+			t.Fatal("the words have been changed")
+		}
+		if err != nil {
+			var f *failure
+			if !errors.As(err, &f) || f.code != exitUsage {
+				t.Fatalf("%q: %v is no failure of usage", words, err)
+			}
+			return
+		}
+		if args.help || args.version {
+			return
+		}
+		spec := args.spec("/here")
+		if spec.Ranks < 1 || spec.Ranks > job.MaxRanks || spec.Timeout < 0 {
+			t.Fatalf("%q: %+v", words, spec)
+		}
+		for i, a := range args.apps {
+			last := i == len(args.apps)-1
+			if a.Ranks < 1 || len(a.Command) == 0 || slices.Contains(a.Command, ":") || last && !slices.Equal(a.Command, words[len(words)-len(a.Command):]) {
+				t.Fatalf("%q: program %d is %+v", words, i, a)
+			}
+		}
+		var hosts []job.Host
+		for _, name := range append(loopbackHosts(args.loopback), "here") {
+			hosts = append(hosts, job.Host{Name: name})
+		}
+		if turns, err := args.turns("here"); err == nil && len(turns) > 0 && spec.Ranks < 1000 {
+			if p := deal(spec.Ranks, turns, hosts); len(p.Ranks) != spec.Ranks {
+				t.Fatalf("%q: %d ranks of %d", words, len(p.Ranks), spec.Ranks)
+			}
+		}
+	})
+}
