@@ -70,7 +70,6 @@ func TestMPIOf(t *testing.T) {
 	write(t, dir+"/mpi.c", "#include <mpi.h>\nint start(void) { return MPI_Init(0, 0); }\n", 0o644)
 	write(t, dir+"/start.c", "int start(void);\nint main(void) { return start(); }\n", 0o644)
 	write(t, dir+"/main.c", "int main(void) { return 0; }\n", 0o644)
-	write(t, dir+"/main.cc", "#include <mpi.h>\nint main() { return MPI::Is_initialized(); }\n", 0o644)
 	write(t, dir+"/empty.c", "int x;\n", 0o644)
 	for name, text := range map[string]string{"mpich": "MPICH Version:\\t4.0.2", "openmpi": "Open MPI v4.1.4, package: x", "none": "MPICH"} {
 		write(t, dir+"/static-"+name+".c", "#include <stdio.h>\nint main(void) { puts(\""+text+"\"); return 0; }\n", 0o644)
@@ -90,7 +89,9 @@ func TestMPIOf(t *testing.T) {
 		build(t, dir, "gcc", append(below, "-o", "runpath-"+mpi, "-Wl,--enable-new-dtags,-rpath,/nowhere:$ORIGIN/lib")...)
 		build(t, dir, "gcc", append(below, "-o", "rpath-"+mpi, "-Wl,--disable-new-dtags,-rpath,${ORIGIN}/lib")...)
 	}
-	build(t, dir, "mpicxx.openmpi", "-o", "cxx-openmpi", "main.cc")
+	// Programs in other languages need a binding, some of them nothing else.
+	build(t, dir, "gcc", "-o", "fortran-mpich", "main.c", "-Wl,--no-as-needed,--allow-shlib-undefined", "-l:libmpichfort.so.12")
+	build(t, dir, "gcc", "-o", "fortran-openmpi", "main.c", "-Wl,--no-as-needed,--allow-shlib-undefined", "-l:libmpi_mpifh.so.40")
 	// Two libraries of the same name: Open MPI 1.10's needs its own runtime.
 	build(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libopen-pal.so.13", "-Wl,-soname,libopen-pal.so.13", "empty.c")
 	build(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libmpi.so.12", "-Wl,-soname,libmpi.so.12,--no-as-needed", "empty.c", "old/libopen-pal.so.13")
@@ -120,7 +121,8 @@ func TestMPIOf(t *testing.T) {
 	}{
 		{program: "mpich", mpi: job.MPIMPICH, library: mpich},
 		{program: "openmpi", mpi: job.MPIOpenMPI, library: openMPI},
-		{program: "cxx-openmpi", mpi: job.MPIOpenMPI, library: openMPI},
+		{program: "fortran-mpich", mpi: job.MPIMPICH, library: mpich},
+		{program: "fortran-openmpi", mpi: job.MPIOpenMPI, library: openMPI},
 		{program: "runpath-mpich", mpi: job.MPIMPICH, library: mpich},
 		{program: "runpath-openmpi", mpi: job.MPIOpenMPI, library: openMPI},
 		{program: "rpath-mpich", mpi: job.MPIMPICH, library: mpich},

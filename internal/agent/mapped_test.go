@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// maps writes lines of maps for files.
-func maps(paths ...string) string {
+// mapsOf writes lines of maps for files.
+func mapsOf(paths ...string) string {
 	text := "55d0-55d1 r-xp 00000000 08:01 12345                      /usr/bin/train\n7ffc-7ffd rw-p 00000000 00:00 0                          [stack]\n7f00-7f01 rw-p 00000000 00:00 0 \n"
 	for _, path := range paths {
 		for _, mode := range []string{"r--p", "r-xp", "rw-p"} {
@@ -31,19 +31,19 @@ func TestScanMaps(t *testing.T) {
 		initialised bool
 	}{
 		{"nothing", "", "", "", false},
-		{"no MPI", maps("/lib/libc.so.6", "/lib/libopenblas.so.0"), "", "", false},
-		{"MPICH", maps("/lib/libc.so.6", "/lib/libmpich.so.12.2.2"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
-		{"MPICH's bindings first", maps("/lib/libmpichfort.so.12.2.2", "/lib/libmpich.so.12.2.2"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
-		{"common ABI", maps("/opt/intel/libmpifort.so.12.0", "/opt/intel/libmpi.so.12.0.0"), job.MPIMPICH, "/opt/intel/libmpi.so.12.0.0", false},
-		{"Open MPI", maps("/lib/libopen-pal.so.40.30.3", "/lib/libmpi.so.40.30.4"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", false},
-		{"Open MPI, initialised", maps("/lib/libmpi_cxx.so.40.30.1", "/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_pml_ob1.so"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", true},
-		{"another component", maps("/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_shmem_mmap.so"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", false},
-		{"Open MPI 1.10", maps("/opt/libmpi.so.12.0.3", "/opt/libopen-rte.so.12.0.3"), job.MPIOpenMPI, "/opt/libmpi.so.12.0.3", false},
-		{"Open MPI's runtime alone", maps("/lib/libopen-rte.so.40.30.3"), job.MPIOpenMPI, "/lib/libopen-rte.so.40.30.3", false},
-		{"replaced file", maps("/lib/libmpich.so.12.2.2 (deleted)"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
-		{"blanks in the path", maps("/my libs/libmpich.so.12"), job.MPIMPICH, "/my libs/libmpich.so.12", false},
-		{"no end of line", strings.TrimSuffix(maps("/lib/libmpich.so.12"), "\n"), job.MPIMPICH, "/lib/libmpich.so.12", false},
-		{"a line of any length", "a b c d e /" + strings.Repeat("x", 100<<10) + "/libmpi.so.40\n" + maps("/lib/libmpich.so.12"), job.MPIMPICH, "/lib/libmpich.so.12", false},
+		{"no MPI", mapsOf("/lib/libc.so.6", "/lib/libopenblas.so.0"), "", "", false},
+		{"MPICH", mapsOf("/lib/libc.so.6", "/lib/libmpich.so.12.2.2"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
+		{"MPICH's bindings first", mapsOf("/lib/libmpichfort.so.12.2.2", "/lib/libmpich.so.12.2.2"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
+		{"common ABI", mapsOf("/opt/intel/libmpifort.so.12.0", "/opt/intel/libmpi.so.12.0.0"), job.MPIMPICH, "/opt/intel/libmpi.so.12.0.0", false},
+		{"Open MPI", mapsOf("/lib/libopen-pal.so.40.30.3", "/lib/libmpi.so.40.30.4"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", false},
+		{"Open MPI, initialised", mapsOf("/lib/libmpi_cxx.so.40.30.1", "/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_pml_ob1.so"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", true},
+		{"another component", mapsOf("/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_shmem_mmap.so"), job.MPIOpenMPI, "/lib/libmpi.so.40.30.4", false},
+		{"Open MPI 1.10", mapsOf("/opt/libmpi.so.12.0.3", "/opt/libopen-rte.so.12.0.3"), job.MPIOpenMPI, "/opt/libmpi.so.12.0.3", false},
+		{"Open MPI's runtime alone", mapsOf("/lib/libopen-rte.so.40.30.3"), job.MPIOpenMPI, "/lib/libopen-rte.so.40.30.3", false},
+		{"replaced file", mapsOf("/lib/libmpich.so.12.2.2 (deleted)"), job.MPIMPICH, "/lib/libmpich.so.12.2.2", false},
+		{"blanks in the path", mapsOf("/my libs/libmpich.so.12"), job.MPIMPICH, "/my libs/libmpich.so.12", false},
+		{"no end of line", strings.TrimSuffix(mapsOf("/lib/libmpich.so.12"), "\n"), job.MPIMPICH, "/lib/libmpich.so.12", false},
+		{"a line of any length", "a b c d e /" + strings.Repeat("x", 100<<10) + "/libmpi.so.40\n" + mapsOf("/lib/libmpich.so.12"), job.MPIMPICH, "/lib/libmpich.so.12", false},
 		{"few fields", "a b c d /lib/libmpi.so.40\n\n     \n", "", "", false},
 		{"no file", "a b c d e libmpi.so.40\n", "", "", false},
 	} {
@@ -57,9 +57,9 @@ func TestScanMaps(t *testing.T) {
 }
 
 func TestScanMapsAllocates(t *testing.T) {
-	text := maps("/lib/libmpich.so.12")
+	text := mapsOf("/lib/libmpich.so.12")
 	for range 5000 {
-		text += maps("/lib/libc.so.6")
+		text += mapsOf("/lib/libc.so.6")
 	}
 	few := testing.AllocsPerRun(3, func() { scanMaps(strings.NewReader(text)) })
 	if few > 20 {
@@ -68,8 +68,8 @@ func TestScanMapsAllocates(t *testing.T) {
 }
 
 func FuzzScanMaps(f *testing.F) {
-	f.Add(maps("/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_pml_ob1.so"))
-	f.Add(maps("/opt/libmpi.so.12", "/opt/libopen-pal.so.13 (deleted)"))
+	f.Add(mapsOf("/lib/libmpi.so.40.30.4", "/lib/openmpi3/mca_pml_ob1.so"))
+	f.Add(mapsOf("/opt/libmpi.so.12", "/opt/libopen-pal.so.13 (deleted)"))
 	f.Add("a b c d e /libmpi")
 	f.Add("     /libmpich.so.\n      /mca_pml_")
 	f.Fuzz(func(t *testing.T, text string) {
