@@ -1,0 +1,278 @@
+package openmpi
+
+import (
+	"errors"
+	"fmt"
+	"net/netip"
+	"path"
+	"slices"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// RankEnv is what a rank needs in its own environment, over what mpirun and the
+// daemon gave it, for its shared memory segments to lie in shm: two pretended
+// hosts on one machine must not share that directory, for their segments have
+// the same names.
+func RankEnv(shm string) []string {
+	if shm == "" {
+		return nil
+	}
+	return []string{"OMPI_MCA_btl_vader_backing_directory=" + shm, "OMPI_MCA_btl_sm_backing_directory=" + shm}
+}
+
+// DaemonEnv is what a daemon on a node, and mpirun on node 0, need in their
+// environment, under what the user set. The node's name sets apart pretended
+// hosts on one machine, which have one host name. Shm is told to the ranks of
+// daemons only: mpirun would tell it to the ranks of all nodes.
+func DaemonEnv(node, tmpdir, shm string) []string {
+	env := []string{"PMIX_HOSTNAME=" + node}
+	if tmpdir != "" {
+		env = append(env, "OMPI_MCA_orte_tmpdir_base="+tmpdir, "PRTE_MCA_prte_tmpdir_base="+tmpdir)
+	}
+	if !loopback(node) {
+		env = append(env, RankEnv(shm)...)
+	}
+	return env
+}
+
+// loopback says whether a node's name means the host that it is used on.
+func loopback(node string) bool {
+	addr, err := netip.ParseAddr(node)
+	return node == "localhost" || err == nil && addr.IsLoopback()
+}
+
+// own are the parameters that each node has its own value of, in DaemonEnv:
+// mpirun's are of its own node.
+var own = []string{
+	"orte_tmpdir_base", "prte_tmpdir_base",
+	"btl_vader_backing_directory", "btl_sm_backing_directory",
+}
+
+// ParseDaemon takes apart what mpirun gives its rsh agent after the host's name,
+// which is meant for a shell: assignments, exports, and one orted or prted. It
+// returns the daemon's argv, without what is another node's, and the variables
+// to set (NAME=VALUE), where $NAME alone stands for a variable's former value:
+// see Expand. Anything else is refused.
+func ParseDaemon(line string) (argv, env []string, err error) {
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(line), "")
+	if err != nil {
+		return nil, nil, fmt.Errorf("mpirun's command for its daemon, %q, is not one of a shell: %w", line, err)
+	}
+	command := daemonCommand{set: map[string]bool{}}
+	if err := command.statements(file.Stmts); err != nil {
+		return nil, nil, fmt.Errorf("mpirun's command for its daemon, %q: %w", line, err)
+	}
+	if command.argv == nil {
+		return nil, nil, fmt.Errorf("mpirun's command for its daemon, %q, starts neither orted nor prted", line)
+	}
+	return withoutOwn(command.argv), command.env, nil
+}
+
+// withoutOwn returns argv without the parameters that each node has its own of.
+func withoutOwn(argv []string) []string {
+	kept := argv[:1:1]
+	for i := 1; i < len(argv); i++ {
+		switch argv[i] {
+		case "-mca", "--mca", "-prtemca", "--prtemca", "-pmixmca", "--pmixmca":
+			if i+2 < len(argv) {
+				if !slices.Contains(own, argv[i+1]) {
+					kept = append(kept, argv[i:i+3]...)
+				}
+				i += 2
+				continue
+			}
+		}
+		kept = append(kept, argv[i])
+	}
+	return kept
+}
+
+// daemonCommand is what has been read of a command.
+type daemonCommand struct {
+	argv []string
+	env  []string
+	set  map[string]bool // the names in env
+}
+
+func (c *daemonCommand) statements(stmts []*syntax.Stmt) error {
+	for _, stmt := range stmts {
+		if stmt.Negated || stmt.Background || stmt.Coprocess || len(stmt.Redirs) > 0 {
+			return fmt.Errorf("a redirection, a negation or a command in the background is not expected")
+		}
+		switch cmd := stmt.Cmd.(type) {
+		case *syntax.CallExpr:
+			if err := c.call(cmd); err != nil {
+				return err
+			}
+		case *syntax.Subshell: // for users of sh and ksh
+			if err := c.statements(cmd.Stmts); err != nil {
+				return err
+			}
+		case *syntax.BinaryCmd:
+			if !profile(stmt) {
+				return errors.New("a condition is not expected, but for the one that reads .profile")
+			}
+		default:
+			return errors.New("only assignments, exports and one daemon are expected")
+		}
+	}
+	return nil
+}
+
+// profile says whether a statement is the one that mpirun puts first for users
+// of sh and ksh.
+func profile(stmt *syntax.Stmt) bool {
+	var text strings.Builder
+	err := syntax.NewPrinter().Print(&text, stmt)
+	return err == nil && strings.TrimSpace(text.String()) == "test ! -r ./.profile || . ./.profile"
+}
+
+func (c *daemonCommand) call(cmd *syntax.CallExpr) error {
+	if c.argv != nil {
+		return errors.New("a second command is not expected after the daemon")
+	}
+	for _, assign := range cmd.Assigns {
+		if assign.Append || assign.Naked || assign.Index != nil || assign.Array != nil || assign.Name == nil {
+			return errors.New("only plain assignments are expected")
+		}
+		text, err := c.word(assign.Value, assign.Name.Value)
+		if err != nil {
+			return err
+		}
+		c.assign(assign.Name.Value, text)
+	}
+	if len(cmd.Args) == 0 {
+		return nil
+	}
+	var argv []string
+	for _, word := range cmd.Args {
+		text, err := c.word(word, "")
+		if err != nil {
+			return err
+		}
+		argv = append(argv, text)
+	}
+	switch path.Base(argv[0]) {
+	case "orted", "prted":
+		c.argv = argv
+		return nil
+	case "export":
+		for _, arg := range argv[1:] {
+			name, text, assigned := strings.Cut(arg, "=")
+			if !syntax.ValidName(name) {
+				return fmt.Errorf("%q cannot be exported", arg)
+			}
+			if assigned {
+				c.assign(name, text)
+			} else if !c.set[name] {
+				return fmt.Errorf("%q is exported but not set", name)
+			}
+		}
+		return nil
+	}
+	return fmt.Errorf("the command %q is not expected: it must be orted or prted", argv[0])
+}
+
+func (c *daemonCommand) assign(name, text string) {
+	c.env = slices.DeleteFunc(c.env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+	c.env = append(c.env, name+"="+text)
+	c.set[name] = true
+}
+
+// word is what a shell makes of a word, where it is sure: text, quotes, and the
+// former value of the variable that is being assigned.
+func (c *daemonCommand) word(word *syntax.Word, assigned string) (string, error) {
+	if word == nil {
+		return "", nil
+	}
+	var text strings.Builder
+	err := c.parts(&text, word.Parts, assigned, false)
+	return text.String(), err
+}
+
+func (c *daemonCommand) parts(text *strings.Builder, parts []syntax.WordPart, assigned string, quoted bool) error {
+	for _, part := range parts {
+		literal := ""
+		switch part := part.(type) {
+		case *syntax.Lit:
+			unescaped, err := unescape(part.Value, quoted)
+			if err != nil {
+				return err
+			}
+			literal = unescaped
+		case *syntax.SglQuoted:
+			literal = part.Value
+		case *syntax.DblQuoted:
+			if err := c.parts(text, part.Parts, assigned, true); err != nil {
+				return err
+			}
+			continue
+		case *syntax.ParamExp:
+			if !formerValue(part, assigned) || c.set[assigned] {
+				return errors.New("only a variable's own former value may be used, and that once")
+			}
+			text.WriteString("$" + assigned)
+			continue
+		default:
+			return errors.New("commands and sums within a word are not expected")
+		}
+		if assigned != "" && strings.Contains(literal, "$") {
+			return fmt.Errorf("a literal $ in the value of %q is not expected", assigned)
+		}
+		if strings.ContainsRune(literal, 0) {
+			return errors.New("a word with a NUL in it is not expected")
+		}
+		text.WriteString(literal)
+	}
+	return nil
+}
+
+// formerValue says whether an expansion is $NAME, ${NAME} or ${NAME:-}.
+func formerValue(part *syntax.ParamExp, name string) bool {
+	if part.Param == nil || name == "" || part.Param.Value != name {
+		return false
+	}
+	var text strings.Builder
+	if err := syntax.NewPrinter().Print(&text, part); err != nil {
+		return false
+	}
+	return slices.Contains([]string{"$" + name, "${" + name + "}", "${" + name + ":-}"}, text.String())
+}
+
+// unescape takes the backslashes out of a literal. A shell would make more of
+// an unquoted pattern or tilde: that is refused.
+func unescape(literal string, quoted bool) (string, error) {
+	var text strings.Builder
+	for i := 0; i < len(literal); i++ {
+		char := literal[i]
+		if char == '\\' && i+1 < len(literal) {
+			next := literal[i+1]
+			switch {
+			case next == '\n':
+				i++
+				continue
+			case !quoted || strings.IndexByte("$`\"\\", next) >= 0:
+				text.WriteByte(next)
+				i++
+				continue
+			}
+		} else if !quoted && strings.IndexByte("*?~{", char) >= 0 {
+			return "", fmt.Errorf("a pattern in %q is not expected", literal)
+		}
+		text.WriteByte(char)
+	}
+	return text.String(), nil
+}
+
+// Expand returns what ParseDaemon says to set, with the former values that base
+// (NAME=VALUE) has in place of $NAME.
+func Expand(env, base []string) []string {
+	expanded := make([]string, 0, len(env))
+	for _, entry := range env {
+		name, text, _ := strings.Cut(entry, "=")
+		expanded = append(expanded, name+"="+strings.ReplaceAll(text, "$"+name, value(base, name)))
+	}
+	return expanded
+}

@@ -1,0 +1,197 @@
+// Package openmpi knows how Open MPI's own mpirun is started, how it starts its
+// daemons, and what it says. It starts nothing.
+package openmpi
+
+import (
+	"debug/elf"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Installation is one Open MPI on a host.
+type Installation struct {
+	Mpirun  string // path of its mpirun
+	Daemon  string // path of its orted or prted; "" where none lies beside mpirun
+	Version string // such as "4.1", as far as the libraries' names tell; "" if they do not
+	Major   int    // 5 for the family of PRRTE, 4 for all before it
+}
+
+// launchers are the names of mpirun, the surest first: the plain one may be
+// another MPI's.
+var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi"}
+
+// Find finds the Open MPI that a program is to be started with: the one beside
+// library, the path of the libmpi.so.40 that the program needs ("" if unknown);
+// else the one that OPAL_PREFIX in env (NAME=VALUE, the last of a name counts)
+// names; else the first in env's PATH. It is false if there is none. It reads
+// files and runs nothing.
+func Find(library string, env []string) (Installation, bool) {
+	for _, dir := range directories(library, env) {
+		for _, name := range launchers {
+			if found, ok := look(dir, name, library); ok {
+				return found, true
+			}
+		}
+	}
+	return Installation{}, false
+}
+
+// directories returns where mpirun may lie, the likeliest first.
+func directories(library string, env []string) []string {
+	var dirs []string
+	add := func(dir string) {
+		if filepath.IsAbs(dir) && !slices.Contains(dirs, filepath.Clean(dir)) {
+			dirs = append(dirs, filepath.Clean(dir))
+		}
+	}
+	if library != "" {
+		for _, path := range []string{library, resolved(library)} {
+			for _, up := range []string{"..", "../..", "../../.."} {
+				add(filepath.Join(filepath.Dir(path), up, "bin"))
+			}
+		}
+	}
+	if prefix := value(env, "OPAL_PREFIX"); prefix != "" {
+		add(filepath.Join(prefix, "bin"))
+	}
+	for _, dir := range filepath.SplitList(value(env, "PATH")) {
+		add(dir)
+	}
+	return dirs
+}
+
+// look says whether the file name of dir is Open MPI's mpirun.
+func look(dir, name, library string) (Installation, bool) {
+	path := filepath.Join(dir, name)
+	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
+		return Installation{}, false
+	}
+	real := resolved(path)
+	major := family(real)
+	if major == 0 {
+		return Installation{}, false
+	}
+	found := Installation{Mpirun: path, Major: major}
+	daemon := "orted"
+	if major >= 5 {
+		daemon = "prted"
+	}
+	for _, beside := range []string{dir, filepath.Dir(real)} {
+		if info, err := os.Stat(filepath.Join(beside, daemon)); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			found.Daemon = filepath.Join(beside, daemon)
+			break
+		}
+	}
+	found.Version = version(library, filepath.Dir(filepath.Dir(real)), major)
+	return found, true
+}
+
+// family returns 4 or 5 for an mpirun of Open MPI, 0 for any other file.
+func family(path string) int {
+	file, err := elf.Open(path)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	needed, err := file.ImportedLibraries()
+	if err != nil {
+		return 0
+	}
+	for _, name := range needed {
+		if strings.HasPrefix(name, "libopen-rte.so") {
+			return 4
+		}
+		if strings.HasPrefix(name, "libprrte.so") {
+			return 5
+		}
+		if soname, ok := strings.CutPrefix(name, "libopen-pal.so."); ok {
+			soname, _, _ = strings.Cut(soname, ".")
+			if number, err := strconv.Atoi(soname); err == nil && number >= 80 {
+				return 5
+			}
+		}
+	}
+	switch filepath.Base(path) { // linked statically
+	case "prterun":
+		return 5
+	case "orterun":
+		return 4
+	}
+	// Open MPI 5's mpirun is a small program that becomes the prterun beside it.
+	// MPICH's is hydra, which has no such neighbour of its own but may share a
+	// bin directory with one.
+	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "prted")); err == nil && !foreign(path, needed) {
+		return 5
+	}
+	return 0
+}
+
+// foreign says whether a launcher is known to be another MPI's.
+func foreign(path string, needed []string) bool {
+	for _, name := range append([]string{resolved(path)}, needed...) {
+		for _, other := range []string{"hydra", "mpich", "libslurm", "mvapich", "intel"} {
+			if strings.Contains(filepath.Base(name), other) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// Numbers of libmpi.so.40.MINOR: Open MPI's VERSION files give the libtool
+// triple C:R:A of libmpi (60:0:20 for 4.0, 70:0:30 for 4.1, 80:0:40 for 5.0),
+// and the file is named C-A, A, R.
+var (
+	libmpi   = regexp.MustCompile(`^libmpi\.so\.40\.(\d+)\.\d+$`)
+	releases = map[string]string{"0": "3.0", "10": "3.1", "20": "4.0", "30": "4.1", "40": "5.0"}
+)
+
+// version is what the name of libmpi tells of Open MPI's version, "" if nothing
+// or if it is not of the family major.
+func version(library, prefix string, major int) string {
+	paths := []string{}
+	if library != "" {
+		paths = append(paths, resolved(library))
+	}
+	for _, dir := range []string{"lib", "lib64", "lib/openmpi/lib", "lib/*-linux-gnu*", "lib/*-linux-gnu*/openmpi/lib"} {
+		found, _ := filepath.Glob(filepath.Join(escaped(prefix), dir, "libmpi.so.40.*"))
+		paths = append(paths, found...)
+	}
+	for _, path := range paths {
+		if match := libmpi.FindStringSubmatch(filepath.Base(path)); match != nil {
+			release := releases[match[1]]
+			if release != "" && (release[0] >= '5') == (major >= 5) {
+				return release
+			}
+		}
+	}
+	return ""
+}
+
+// escaped is a path as filepath.Glob takes it literally.
+func escaped(path string) string {
+	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
+}
+
+// resolved is a path without symbolic links, or the path itself if it leads
+// nowhere.
+func resolved(path string) string {
+	if real, err := filepath.EvalSymlinks(path); err == nil {
+		return real
+	}
+	return path
+}
+
+// value is what the last entry of env says of name.
+func value(env []string, name string) string {
+	for _, entry := range slices.Backward(env) {
+		if text, ok := strings.CutPrefix(entry, name+"="); ok {
+			return text
+		}
+	}
+	return ""
+}

@@ -1,0 +1,153 @@
+package openmpi
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Plan is one gang as mpirun is to start it.
+type Plan struct {
+	Nodes     []string // as mpirun knows the hosts; [0] is this host
+	Node      []int    // of each rank, an index of Nodes
+	Apps      []int    // how many ranks each program has, in their order; nil = one program
+	Cores     int      // of this host; 0 = unknown
+	Interface string   // such as "lo"; "" leaves it to Open MPI
+	Agent     []string // argv of the rsh agent: no white space, ':' or quotes in any
+	Shim      []string // argv that mpirun starts as each rank
+	Tmpdir    string   // directory of mpirun's session directories; "" leaves it to Open MPI
+	Shm       string   // directory of shared memory segments on this host; "" leaves it to Open MPI
+	Hostfile  string   // path of a host file, if one is needed
+}
+
+// Command returns mpirun's argv, the content of the host file ("" = none is
+// needed), and the variables to set over userEnv (NAME=VALUE), in the words of
+// both families. argv[0] has no path, for with one mpirun would turn on
+// --prefix: run Installation.Mpirun under that name.
+//
+// What the user set wins, but for what places and starts ranks. With more than
+// one node, Shm is left out: mpirun's environment reaches the ranks of every
+// node and wins over their daemon's, so that whoever starts a rank must give it
+// RankEnv.
+func (p Plan) Command(in Installation, userEnv []string) (argv []string, hostfile string, env []string) {
+	argv = []string{"mpirun"}
+	sequential := !p.plain()
+	// Open MPI 5 takes a mapping policy's qualifiers on the command line alone
+	// in all its releases.
+	if in.Major >= 5 {
+		policy := "slot"
+		if sequential {
+			policy = "seq"
+		}
+		argv = append(argv, "--map-by", policy+":OVERSUBSCRIBE")
+	}
+	apps := p.Apps
+	if len(apps) == 0 {
+		apps = []int{len(p.Node)}
+	}
+	first := 0
+	for i, ranks := range apps {
+		if i > 0 {
+			argv = append(argv, ":")
+		}
+		argv = append(argv, "-host", p.hosts(p.Node[first:first+ranks], sequential), "-n", strconv.Itoa(ranks))
+		argv = append(argv, p.Shim...)
+		first += ranks
+	}
+	return argv, "", p.environment(sequential, userEnv)
+}
+
+// plain says whether mpirun's own order, which fills each node's slots in the
+// order of the nodes, is the plan's.
+func (p Plan) plain() bool { return len(p.Apps) <= 1 && slices.IsSorted(p.Node) }
+
+// hosts names the nodes of some ranks: one name a rank, or one a node and its
+// slots.
+func (p Plan) hosts(node []int, sequential bool) string {
+	var names []string
+	for i := 0; i < len(node); {
+		end := i + 1
+		for !sequential && end < len(node) && node[end] == node[i] {
+			end++
+		}
+		name := p.Nodes[node[i]]
+		if !sequential {
+			name += ":" + strconv.Itoa(end-i)
+		}
+		names, i = append(names, name), end
+	}
+	return strings.Join(names, ",")
+}
+
+// environment returns what mpirun is told by variables.
+func (p Plan) environment(sequential bool, userEnv []string) []string {
+	rmaps := "round_robin"
+	if sequential {
+		rmaps = "seq"
+	}
+	agent := strings.Join(p.Agent, " ")
+	var env []string
+	set := func(entries ...string) { env = append(env, entries...) }
+	unless := func(entries ...string) { // none of them was set by the user
+		if !slices.ContainsFunc(entries, func(entry string) bool {
+			name, _, _ := strings.Cut(entry, "=")
+			return isSet(userEnv, name)
+		}) {
+			env = append(env, entries...)
+		}
+	}
+	set( // how the daemons are started
+		"OMPI_MCA_plm=rsh", "PRTE_MCA_plm=ssh",
+		"OMPI_MCA_plm_rsh_agent="+agent, "PRTE_MCA_plm_ssh_agent="+agent,
+		"OMPI_MCA_plm_rsh_no_tree_spawn=1", "PRTE_MCA_plm_ssh_no_tree_spawn=1",
+		"OMPI_MCA_plm_rsh_disable_qrsh=1", "PRTE_MCA_plm_ssh_disable_qrsh=1",
+		"OMPI_MCA_plm_rsh_disable_llspawn=1", "PRTE_MCA_plm_ssh_disable_llspawn=1",
+		"OMPI_MCA_orte_leave_session_attached=1", "PRTE_MCA_prte_leave_session_attached=1",
+	)
+	set( // where the ranks go; a batch system's allocation is not asked
+		"OMPI_MCA_ras=^slurm,tm,lsf,gridengine,alps", "PRTE_MCA_ras=^slurm,pbs,tm,lsf,gridengine,flux",
+		"OMPI_MCA_rmaps="+rmaps, "OMPI_MCA_rmaps_base_mapping_policy=slot", "OMPI_MCA_rmaps_base_oversubscribe=1",
+		"OMPI_MCA_orte_default_hostfile=none", "PRTE_MCA_prte_default_hostfile=none",
+		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
+	)
+	// The ranks are ended by others; an hour is longer than any grace period.
+	unless("OMPI_MCA_odls_base_sigkill_timeout=3600", "PRTE_MCA_odls_base_sigkill_timeout=3600")
+	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
+	if p.crowded() {
+		unless("OMPI_MCA_mpi_yield_when_idle=1")
+	}
+	if p.Interface != "" {
+		if !isSet(userEnv, "OMPI_MCA_oob_tcp_if_exclude") && !isSet(userEnv, "PRTE_MCA_oob_tcp_if_exclude") &&
+			!isSet(userEnv, "PRTE_MCA_prte_if_exclude") {
+			unless("OMPI_MCA_oob_tcp_if_include="+p.Interface, "PRTE_MCA_oob_tcp_if_include="+p.Interface,
+				"PRTE_MCA_prte_if_include="+p.Interface)
+		}
+		if !isSet(userEnv, "OMPI_MCA_btl_tcp_if_exclude") {
+			unless("OMPI_MCA_btl_tcp_if_include=" + p.Interface)
+		}
+	}
+	if p.Tmpdir != "" {
+		unless("OMPI_MCA_orte_tmpdir_base="+p.Tmpdir, "PRTE_MCA_prte_tmpdir_base="+p.Tmpdir)
+	}
+	if len(p.Nodes) == 1 && p.Shm != "" {
+		for _, entry := range RankEnv(p.Shm) {
+			unless(entry)
+		}
+	}
+	return env
+}
+
+// crowded says whether some node has more ranks than this host has cores.
+func (p Plan) crowded() bool {
+	ranks := make([]int, len(p.Nodes))
+	for _, node := range p.Node {
+		ranks[node]++
+	}
+	return p.Cores > 0 && slices.Max(append(ranks, 0)) > p.Cores
+}
+
+// isSet says whether env has a name, be it empty.
+func isSet(env []string, name string) bool {
+	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+}
