@@ -100,6 +100,8 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		Hosts:   s.localHosts(),
 		Output:  s.show.output,
 		Cascade: diagnose.Cascade,
+
+		Universe: terms.universe,
 	}
 	if spec.Loopback > 0 {
 		s.tmp = filepath.Join(tmp, run.ID)
