@@ -34,6 +34,8 @@ type report struct {
 	done     *wire.Done
 	wireup   *job.Wireup
 	barriers []*wire.Barrier
+	spawns   []*wire.Spawn
+	relays   []*wire.Relay
 	err      error // the agent is lost
 	ended    bool  // a lost agent's end has been waited for; err says how that went
 }
@@ -47,6 +49,9 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 	}
 	if a.MPI == job.MPIMPICH {
 		start.Mapping = pmi1.Mapping(nodesOf(a))
+	}
+	if a.MPI == job.MPIOpenMPI && n.number == 0 {
+		start.Mpirun = mpirunOf(a, at)
 	}
 	for _, r := range n.ranks {
 		app, number := a.App(r.Rank)
@@ -115,7 +120,7 @@ func (n *node) listen(ctx context.Context, to chan<- report) {
 }
 
 func (n *node) decode(reply *wire.GangReply) (report, error) {
-	r := report{node: n, done: reply.Done, barriers: reply.Barriers}
+	r := report{node: n, done: reply.Done, barriers: reply.Barriers, spawns: reply.Spawns, relays: reply.Relays}
 	if len(reply.Wireup) > 0 {
 		r.wireup = &job.Wireup{}
 		if err := json.Unmarshal(reply.Wireup, r.wireup); err != nil {

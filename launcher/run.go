@@ -323,6 +323,12 @@ func (g *running) wire(r report) {
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: release}})
 		}
 	}
+	for _, s := range r.spawns {
+		g.spawn(r.node, s)
+	}
+	for _, s := range r.relays {
+		g.relay(r.node, s)
+	}
 	if r.wireup == nil {
 		return
 	}
@@ -331,8 +337,11 @@ func (g *running) wire(r report) {
 		g.wiring.told, g.wiring.overdue = true, nil
 		g.tell(up, words(up, len(up.In)))
 	}
-	for _, e := range g.outcome.Exits { // what looked good may be a failure now
-		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
+	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
+		_, aborted := g.wiring.aborts[e.Rank]
+		aborted = aborted && !e.Aborted && !e.Stopped
+		e.Aborted = e.Aborted || aborted
+		if aborted || g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
 			g.exit(e)
 		}
 	}
@@ -378,4 +387,28 @@ func (g *running) conclude() {
 			g.exit(e)
 		}
 	}
+}
+
+// spawn passes on that mpirun wants a daemon on a host.
+func (g *running) spawn(from *node, s *wire.Spawn) {
+	for i, n := range g.nodes {
+		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.daemons[s.Id] == nil {
+			g.wiring.daemons[s.Id] = n
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Spawn{Spawn: s}})
+			return
+		}
+	}
+	from.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: &wire.Relay{Id: s.Id, End: true, Code: 255}}})
+}
+
+// relay passes on what mpirun has for a daemon, or how that ended.
+func (g *running) relay(from *node, r *wire.Relay) {
+	to := g.wiring.daemons[r.Id]
+	if to == nil {
+		return
+	}
+	if from != g.nodes[0] {
+		to = g.nodes[0]
+	}
+	to.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: r}})
 }

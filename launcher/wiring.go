@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -89,12 +90,14 @@ type wiring struct {
 	library  string
 	told     bool // that all are in
 	overdue  <-chan time.Time
-	answers  int // hosts that have still to say who is in
-	answered func()
+	answers  int             // hosts that have still to say who is in
+	daemons  map[int32]*node // Open MPI's, by the id of their Spawn
+	improper []int           // ranks that Open MPI says have not called MPI_Finalize
+	aborts   map[int]int     // and those that it says have called MPI_Abort, with what
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{mpi: mpi, asked: asked, aborts: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -119,6 +122,10 @@ func (w *wiring) see(up job.Wireup) {
 	}
 	for _, r := range up.Silent {
 		w.silent[r] = true
+	}
+	w.improper = append(w.improper, up.Improper...)
+	for _, abort := range up.Aborts {
+		w.aborts[abort.Rank] = abort.Code
 	}
 	if up.Library != "" {
 		w.library = up.Library
@@ -182,7 +189,7 @@ func (w *wiring) fault(e job.Exit, size int) string {
 		return ""
 	}
 	switch {
-	case e.Joined == job.JoinedInit && w.mpi == job.MPIMPICH:
+	case e.Joined == job.JoinedInit && w.mpi == job.MPIMPICH, slices.Contains(w.improper, e.Rank):
 		return faultFinalize
 	case e.Joined == job.JoinedSilent && size > 1 && len(w.joined) > 0:
 		return faultInit
@@ -208,4 +215,36 @@ func (w *wiring) singletons(exits []job.Exit, size int) string {
 		return "" // it may well be a program that has nothing to do
 	}
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
+}
+
+// nodeName is what mpirun knows a host by: this one, or an address that it
+// never uses, since its daemons are started by the agents. A name would be
+// looked up, and of a number it only asks that it is no local one: 198.18.0.0/15
+// is set aside for benchmarks by RFC 2544.
+func nodeName(number int) string {
+	if number == 0 {
+		return "localhost"
+	}
+	return fmt.Sprintf("198.18.%d.%d", number/250, number%250+1)
+}
+
+// mpirunOf is what the first host needs to start mpirun.
+func mpirunOf(a job.Attempt, at rendezvous) *wire.Mpirun {
+	m := &wire.Mpirun{}
+	for i := range a.Placement.Hosts {
+		m.Nodes = append(m.Nodes, nodeName(i))
+	}
+	for _, node := range nodesOf(a) {
+		m.Node = append(m.Node, int32(node))
+	}
+	for _, app := range a.Apps {
+		m.Apps = append(m.Apps, int32(app.Ranks))
+	}
+	if at.address == loopback {
+		m.Interface = []byte("lo")
+	}
+	for _, name := range slices.Sorted(maps.Keys(a.Env)) {
+		m.Env = append(m.Env, []byte(name+"="+a.Env[name]))
+	}
+	return m
 }

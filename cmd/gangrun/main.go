@@ -28,6 +28,12 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
+	if len(args) > 1 && args[1] == "shim" {
+		return agent.Shim()
+	}
+	if len(args) > 1 && args[1] == "rsh" {
+		return agent.Rsh(args[2:])
+	}
 	return tell(app(stdout, stderr).Run(args), stderr)
 }
 

@@ -110,6 +110,28 @@ func (c *children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	return ch, nil
 }
 
+// adopt returns a child for a process that another one started and waits for:
+// who hears from that one how it ended calls settle. If it becomes a child of
+// this process, it is reaped like the others.
+func (c *children) adopt(pid int) *child {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := &child{pid: pid, exited: make(chan struct{})}
+	c.live[pid] = ch
+	return ch
+}
+
+// settle says how an adopted process has ended.
+func (c *children) settle(ch *child, status unix.WaitStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live[ch.pid] == ch {
+		delete(c.live, ch.pid)
+		ch.status, ch.when = status, time.Now()
+		close(ch.exited)
+	}
+}
+
 // setNone is called with the lock held.
 func (c *children) setNone(none bool) {
 	if c.none != none {

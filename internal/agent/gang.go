@@ -43,8 +43,9 @@ type gang struct {
 	reports  *reports
 	bell     bell // output has grown or ended
 
-	wiring   *wiring // nil unless the ranks speak PMI-1
-	joined   int     // ranks that have, when the controller was last told
+	wiring   *wiring  // nil unless the ranks speak PMI-1
+	ompi     *openMPI // nil unless the ranks are started by Open MPI
+	joined   int      // ranks that have, when the controller was last told
 	aborting map[int]bool
 
 	ranks   []*rank // complete once ready is closed
@@ -56,6 +57,8 @@ type gang struct {
 	begun    time.Time
 	releases chan *wire.Barrier
 	looks    chan struct{}
+	spawns   chan *wire.Spawn
+	relays   chan *wire.Relay
 	exits    chan *rank
 	waiting  sync.WaitGroup // who sends to exits
 	alive    int            // leaders that have not exited
@@ -76,6 +79,8 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 		begun:    time.Now(),
 		releases: make(chan *wire.Barrier),
 		looks:    make(chan struct{}),
+		spawns:   make(chan *wire.Spawn),
+		relays:   make(chan *wire.Relay),
 		exits:    make(chan *rank, len(start.Ranks)),
 	}
 }
@@ -162,17 +167,23 @@ func (g *gang) logStuck(err error) {
 func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []int32) {
 	defer g.finish()
 	g.launch()
-	var kill, stray, round, abort <-chan time.Time
+	var kill, stray, round, abort, look <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
 	end := func(grace time.Duration) {
 		if !g.stopping {
 			g.stopping, g.stopped = true, time.Now()
 		}
+		if g.ompi != nil {
+			g.ompi.abandon("another rank could not be started", true)
+		}
 		g.signalAll(unix.SIGTERM)
 		// Who is told again to end gets no more time for it.
 		killAt, strayAt = sooner(killAt, grace), sooner(strayAt, min(grace, strayGrace))
 		kill, stray = time.After(time.Until(killAt)), time.After(time.Until(strayAt))
+	}
+	if g.ompi != nil {
+		look = time.After(lookEvery)
 	}
 	if g.alive < len(g.start.Ranks) {
 		end(g.grace()) // a rank could not be started: there is no gang
@@ -207,6 +218,17 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			g.wiring.release(b)
 		case <-g.looks:
 			g.tellWireup()
+		case f := <-g.acts():
+			f()
+		case s := <-g.spawns:
+			g.ompi.spawn(s)
+		case r := <-g.relays:
+			g.ompi.relay(r)
+		case <-look:
+			look = nil
+			if g.ompi.look() {
+				look = time.After(lookEvery)
+			}
 		case grace := <-stop:
 			end(grace)
 		case <-gone:
@@ -252,12 +274,21 @@ func (g *gang) launch() {
 	if job.MPI(g.start.Mpi) == job.MPIMPICH {
 		g.wiring, err = newWiring(g.start, g.reports)
 	}
+	if job.MPI(g.start.Mpi) == job.MPIOpenMPI {
+		g.ompi, err = newOpenMPI(g)
+	}
 	if dir := string(g.start.CheckpointDir); dir != "" {
 		if err = os.MkdirAll(dir, 0o777); err != nil {
 			err = fmt.Errorf("make the checkpoint directory: %w", err)
 		}
 	}
 	paths := map[string]program{} // that have been found
+	if err == nil && g.ompi != nil {
+		if err = g.ompi.launch(); err == nil {
+			return
+		}
+		g.ompi.giveUp()
+	}
 	for batch := range slices.Chunk(g.start.Ranks, launchBatch) {
 		if err == nil {
 			err = g.startBatch(batch, paths)
@@ -310,16 +341,7 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 			continue
 		}
 		g.alive++
-		g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
-		g.waiting.Go(func() {
-			<-r.child.exited
-			if r.child.status != 0 {
-				r.drain()
-			} else if g.wiring != nil {
-				g.wiring.settle(r.number)
-			}
-			g.exits <- r
-		})
+		g.watch(r)
 	}
 	if err != nil {
 		// The kernel says the same of a directory that cannot be entered.
@@ -328,6 +350,26 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 		}
 	}
 	return err
+}
+
+// watch tells of the start of a rank, and sees to its end.
+func (g *gang) watch(r *rank) {
+	g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
+	g.waiting.Go(func() {
+		<-r.child.exited
+		if r.child.status != 0 {
+			r.drain()
+		} else if g.wiring != nil {
+			g.wiring.settle(r.number)
+		}
+		g.exits <- r
+	})
+}
+
+// wanted is the environment that a rank is to have over the gang's.
+func (g *gang) wanted(number int) [][]byte {
+	i := slices.IndexFunc(g.start.Ranks, func(r *wire.RankStart) bool { return int(r.Rank) == number })
+	return g.start.Ranks[i].Env
 }
 
 // texts turns what has travelled into what the kernel is given.
@@ -343,8 +385,11 @@ func texts(raw [][]byte) []string {
 func (g *gang) exited(r *rank) {
 	g.alive--
 	exit := r.exit(g.host, g.stopping && r.child.when.After(g.stopped))
-	if g.wiring != nil {
+	switch {
+	case g.wiring != nil:
 		g.wiring.mark(&exit)
+	case g.ompi != nil:
+		g.ompi.mark(&exit)
 	}
 	if !exit.Good() {
 		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
@@ -366,6 +411,9 @@ func (g *gang) signalAll(sig unix.Signal) {
 		}
 	}
 	for _, p := range descendants(os.Getpid()) {
+		if g.ompi != nil && g.ompi.own(p.pid) {
+			continue
+		}
 		if pgid, err := unix.Getpgid(p.pid); err == nil && !groups[pgid] {
 			p.send(sig)
 			p.send(unix.SIGCONT)
@@ -382,6 +430,9 @@ func (g *gang) killStrays() {
 		}
 	}
 	for _, p := range descendants(os.Getpid()) { // parents come first
+		if g.ompi != nil && g.ompi.own(p.pid) {
+			continue
+		}
 		if slices.Contains(spared, p.pid) || slices.Contains(spared, p.parent) {
 			spared = append(spared, p.pid)
 		} else {
@@ -430,6 +481,9 @@ func (g *gang) finish() {
 	if g.wiring != nil {
 		g.wiring.close()
 	}
+	if g.ompi != nil {
+		g.ompi.close()
+	}
 	if len(g.left()) == 0 {
 		g.waiting.Wait()
 		sweepShared(g.begun)
@@ -462,9 +516,24 @@ func (g *gang) rewired() (aborting []int) {
 }
 
 func (g *gang) tellWireup() {
-	if g.wiring != nil {
+	switch {
+	case g.wiring != nil:
 		g.reports.wireup(g.wiring.wireup())
+	case g.ompi != nil:
+		g.ompi.look()
+		g.reports.wireup(g.ompi.wireup())
 	}
+}
+
+// lookEvery is the time between two looks for ranks that have joined.
+const lookEvery = 10 * time.Millisecond
+
+// acts is what is to be done for Open MPI's processes.
+func (g *gang) acts() <-chan func() {
+	if g.ompi == nil {
+		return nil
+	}
+	return g.ompi.do
 }
 
 // abort asks for the end of the gang where a rank that has called MPI_Abort

@@ -88,3 +88,74 @@ func peerPID(conn *net.UnixConn) (int, bool) {
 	}
 	return int(cred.Pid), int(cred.Uid) == os.Getuid()
 }
+
+// clients returns the inodes of the sockets that are connected to one of the
+// addresses.
+func clients(addresses []string) map[string]bool {
+	found := map[string]bool{}
+	eachTo(addresses, func(state, inode string) {
+		if state == established {
+			found["socket:["+inode+"]"] = true
+		}
+	})
+	return found
+}
+
+// lingering reports whether a socket was connected to one of the addresses that
+// no process holds any more.
+func lingering(addresses []string) (found bool) {
+	eachTo(addresses, func(state, _ string) { found = found || state != established })
+	return found
+}
+
+// eachTo calls f for each TCP socket of this machine that is or was connected to
+// one of the addresses.
+func eachTo(addresses []string, f func(state, inode string)) {
+	var want []string
+	for _, a := range addresses {
+		if to, err := net.ResolveTCPAddr("tcp4", a); err == nil { // a number: nobody is asked
+			want = append(want, hexAddress(to))
+		}
+	}
+	data, err := os.ReadFile("/proc/net/tcp")
+	if err != nil {
+		return
+	}
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) <= 9 {
+			continue
+		}
+		for _, w := range want {
+			if fields[2] == w {
+				f(fields[3], fields[9])
+			}
+		}
+	}
+}
+
+// holds reports whether a process, or one below it, has one of the sockets.
+func holds(pid int, sockets map[string]bool) bool {
+	has := func(pid int) bool {
+		dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+		fds, err := os.ReadDir(dir)
+		if err != nil {
+			return false
+		}
+		for _, fd := range fds {
+			if target, err := os.Readlink(dir + "/" + fd.Name()); err == nil && sockets[target] {
+				return true
+			}
+		}
+		return false
+	}
+	if has(pid) {
+		return true
+	}
+	for _, p := range descendants(pid) {
+		if has(p.pid) {
+			return true
+		}
+	}
+	return false
+}

@@ -175,6 +175,10 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 				ok = hand(stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, ended)
 			case r.GetRelease() != nil:
 				ok = hand(g.releases, r.GetRelease(), ended)
+			case r.GetSpawn() != nil:
+				ok = hand(g.spawns, r.GetSpawn(), ended)
+			case r.GetRelay() != nil:
+				ok = hand(g.relays, r.GetRelay(), ended)
 			case r.GetLook() != nil:
 				ok = hand(g.looks, struct{}{}, ended)
 			}

@@ -61,7 +61,7 @@ var patterns = []struct {
 	{Abort, regexp.MustCompile(`MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .{1,300}? with errorcode (?P<code>-?\d+)\b`)},
 	{Signal, regexp.MustCompile(`noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<code>\d+)\b`)},
 	{ExitCode, regexp.MustCompile(`The first process to do so was: Process name: \[\S+,(?P<rank>\d+)\] Exit code: (?P<code>-?\d+)\b`)},
-	{NoProgram, regexp.MustCompile(`unable to launch the specified application as it could not (?:access or execute an executable: Executable: .{1,2000}? Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d+)|find an executable: )`)},
+	{NoProgram, regexp.MustCompile(`unable to launch the specified application as it could not (?:access or execute an executable: Executable: .{1,1000}? Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d+)|find an executable: )`)},
 	{Lost, regexp.MustCompile(`(?:ORTE|PRTE) has lost communication with a remote daemon\. HNP daemon : \S+ on node \S+ Remote daemon: \S+ on node (?P<host>\S+)`)},
 	{NoDaemon, regexp.MustCompile(`(?:ORTE|PRTE) was unable to reliably start one or more daemons\.`)},
 	{NoDaemon, regexp.MustCompile(`An (?:ORTE|PRTE) daemon has unexpectedly failed after launch`)},

@@ -1,0 +1,162 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"os/signal"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// Shim is the hidden command "gangrun shim": what Open MPI starts as a rank. It
+// gets from its agent what to run and with which streams, reports its process
+// and how that ended, and ends in the same way. It returns the exit code.
+func Shim() int {
+	// Open MPI's orders to end are not the rank's: gangrun ends it, and gives it
+	// its grace. Handled and not ignored: the rank would inherit that.
+	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
+	code, err := shim()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gangrun: shim:", err)
+		return 70
+	}
+	return code
+}
+
+func shim() (int, error) {
+	rank, err := strconv.Atoi(first(os.Getenv("OMPI_COMM_WORLD_RANK"), os.Getenv("PMIX_RANK")))
+	if err != nil {
+		return 0, fmt.Errorf("no rank in the environment: %w", err)
+	}
+	conn, err := dialFront(greeting{Shim: true, Rank: rank, PMIx: pmixServers(os.Environ())})
+	if err != nil {
+		return 0, err
+	}
+	defer conn.Close()
+	fds, err := receiveFiles(conn, 3)
+	if err != nil {
+		return 0, err
+	}
+	var what order
+	if err := json.NewDecoder(conn).Decode(&what); err != nil {
+		return 0, err
+	}
+	say := json.NewEncoder(conn)
+	files := make([]uintptr, len(fds))
+	for i, fd := range fds {
+		files[i] = uintptr(fd)
+	}
+	env := overlay(os.Environ(), texts(what.Env))
+	env = without(env, frontVar)
+	pid, err := syscall.ForkExec(string(what.Path), texts(what.Argv), &syscall.ProcAttr{
+		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
+	})
+	for _, fd := range fds {
+		_ = unix.Close(fd)
+	}
+	if err != nil {
+		errno, _ := err.(syscall.Errno)
+		return 70, say.Encode(word{Error: err.Error(), Errno: int(errno)})
+	}
+	if err := say.Encode(word{PID: pid}); err != nil {
+		return 0, err
+	}
+	var status unix.WaitStatus
+	for {
+		if _, err = unix.Wait4(pid, &status, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	if err != nil {
+		return 0, os.NewSyscallError("wait4", err)
+	}
+	if err := say.Encode(word{Ended: true, Status: uint32(status)}); err != nil {
+		return 0, err
+	}
+	if status.Signaled() {
+		return 128 + int(status.Signal()), nil
+	}
+	return status.ExitStatus(), nil
+}
+
+// Rsh is the hidden command "gangrun rsh NODE COMMAND...": mpirun's rsh agent.
+// Its daemon is started by the agent of the host that NODE stands for; it stays
+// until that has ended. It returns the exit code.
+func Rsh(args []string) int {
+	for len(args) > 0 && args[0] == "-x" {
+		args = args[1:]
+	}
+	if len(args) < 2 {
+		fmt.Fprintln(os.Stderr, "gangrun: rsh: this command is for gangrun's own use")
+		return 64
+	}
+	conn, err := dialFront(greeting{Node: args[0], Command: []byte(strings.Join(args[1:], " "))})
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "gangrun: rsh:", err)
+		return 70
+	}
+	defer conn.Close()
+	go func() { // ends with the process
+		_, _ = io.Copy(conn, os.Stdin)
+		_ = conn.CloseWrite()
+	}()
+	var end struct{ Code int }
+	if err := json.NewDecoder(conn).Decode(&end); err != nil {
+		return 70 // the agent has gone
+	}
+	return end.Code
+}
+
+// dialFront connects to the agent that this process runs under.
+func dialFront(hello greeting) (*net.UnixConn, error) {
+	name := os.Getenv(frontVar)
+	if name == "" {
+		return nil, fmt.Errorf("%s is not set: this command is for gangrun's own use", frontVar)
+	}
+	conn, err := net.DialUnix("unix", nil, &net.UnixAddr{Name: name, Net: "unix"})
+	if err != nil {
+		return nil, err
+	}
+	return conn, json.NewEncoder(conn).Encode(hello)
+}
+
+// pmixServers returns the TCP addresses of the PMIx server, as its clients'
+// environment tells them: "NAMESPACE.RANK;tcp4://127.0.0.1:42267".
+func pmixServers(env []string) (addresses []string) {
+	for _, entry := range env {
+		if !strings.HasPrefix(entry, "PMIX_SERVER_URI") {
+			continue
+		}
+		if _, address, ok := strings.Cut(entry, ";tcp4://"); ok {
+			address, _, _ = strings.Cut(address, ";")
+			addresses = append(addresses, address)
+		}
+	}
+	return addresses
+}
+
+func first(texts ...string) string {
+	for _, t := range texts {
+		if t != "" {
+			return t
+		}
+	}
+	return ""
+}
+
+// without returns an environment that lacks a variable.
+func without(env []string, name string) []string {
+	var out []string
+	for _, entry := range env {
+		if !strings.HasPrefix(entry, name+"=") {
+			out = append(out, entry)
+		}
+	}
+	return out
+}
