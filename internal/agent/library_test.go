@@ -186,11 +186,38 @@ func TestSurveyMPI(t *testing.T) {
 	for _, mpi := range []string{"mpich", "openmpi"} {
 		build(t, dir, "mpicc."+mpi, "-o", mpi, "mpi.c")
 	}
+	write(t, dir+"/four.py", "from mpi4py import MPI\n", 0o644)
+	write(t, dir+"/none.py", "import os\n", 0o644)
 	v := surveyor{host: "h1", env: os.Environ(), children: newFamily(t)}
-	for mpi, prefix := range map[job.MPI]string{job.MPIMPICH: "libmpich.so.12.", job.MPIOpenMPI: "libmpi.so.40."} {
-		got := v.survey(t.Context(), job.Survey{Command: []string{"./" + string(mpi)}, Workdir: dir, MPI: job.MPIAuto}).Program
-		if got.MPI != mpi || !filepath.IsAbs(got.Library) || !strings.HasPrefix(filepath.Base(got.Library), prefix) {
-			t.Errorf("got %+v, want %q and a path of %s...", got, mpi, prefix)
+	for _, c := range []struct {
+		command  string
+		asked    job.MPI
+		mpi      job.MPI
+		library  string // what its name begins with
+		launcher bool   // the host is to say which mpirun it has
+	}{
+		{"./mpich", job.MPIAuto, job.MPIMPICH, "libmpich.so.12.", false},
+		{"./openmpi", job.MPIAuto, job.MPIOpenMPI, "libmpi.so.40.", true},
+		{"./openmpi", "", job.MPIOpenMPI, "libmpi.so.40.", true},
+		{"./mpich", job.MPIOpenMPI, job.MPIMPICH, "libmpich.so.12.", true},
+		{"/bin/sh", job.MPIAuto, "", "", false},
+		{"/bin/sh", job.MPIOpenMPI, "", "", true},
+		{python + " four.py", job.MPIAuto, "", "", true},
+		{python + " four.py", job.MPIMPICH, "", "", false},
+		{python + " four.py", job.MPINone, "", "", false},
+		{python + " none.py", job.MPIAuto, "", "", false},
+		{python + " none.py", job.MPIOpenMPI, "", "", true},
+	} {
+		got := v.survey(t.Context(), job.Survey{Command: strings.Fields(c.command), Workdir: dir, MPI: c.asked})
+		library := got.Program.Library
+		if got.Program.MPI != c.mpi || filepath.IsAbs(library) != (c.library != "") || c.library != "" && !strings.HasPrefix(filepath.Base(library), c.library) {
+			t.Errorf("%s: got %+v, want %q and a path of %s...", c.command, got.Program, c.mpi, c.library)
+		}
+		switch o := got.OpenMPI; {
+		case (o != nil) != c.launcher:
+			t.Errorf("%s, asked for %q: got %+v of Open MPI, want any: %t", c.command, c.asked, o, c.launcher)
+		case o != nil && (!filepath.IsAbs(o.Mpirun) || !filepath.IsAbs(o.Daemon) || !strings.HasPrefix(o.Version, "4.")):
+			t.Errorf("%s, asked for %q: got %+v of Open MPI", c.command, c.asked, o)
 		}
 	}
 }

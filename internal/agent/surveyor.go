@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
 // surveyor finds out what the static preflight wants to know of this host.
@@ -35,6 +36,7 @@ func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
 	facts.Program = v.program(ctx, ask)
 	if facts.Program.Kind == job.ErrorNone {
 		facts.Script = v.script(ctx, ask, facts.Program.Path)
+		facts.OpenMPI = v.openMPI(ask.MPI, facts.Program, facts.Script)
 	}
 	for _, input := range ask.Inputs {
 		facts.Inputs = append(facts.Inputs, readable(resolve(ask.Workdir, input)))
@@ -44,6 +46,19 @@ func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
 		facts.Check = &fact
 	}
 	return facts
+}
+
+// openMPI says which Open MPI would start the program; nil when the program is
+// not one for Open MPI, as far as is known. Which MPI mpi4py uses is not.
+func (v surveyor) openMPI(asked job.MPI, program job.ProgramFact, script *job.ScriptFact) *job.OpenMPIFact {
+	library, python := "", (asked == job.MPIAuto || asked == "") && program.MPI == "" && script != nil && script.MPI4py
+	if program.MPI == job.MPIOpenMPI {
+		library = program.Library
+	} else if asked != job.MPIOpenMPI && !python {
+		return nil
+	}
+	found, _ := openmpi.Find(library, v.env) // what is not there is empty
+	return &job.OpenMPIFact{Mpirun: found.Mpirun, Daemon: found.Daemon, Version: found.Version}
 }
 
 func resolve(dir, path string) string {
