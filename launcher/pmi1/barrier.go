@@ -1,0 +1,158 @@
+package pmi1
+
+// maxIn bounds the barriers that one rank waits in. A rank of PMI-1.1 waits in
+// one; threads of PMI-1.2 in several, one for each tag.
+const maxIn = 64
+
+// barrier is a group whose ranks of this host have begun to meet.
+type barrier struct {
+	group  group
+	here   []*rank
+	others bool // it has ranks elsewhere
+	// came are the arrivals of each rank, in order. A rank that comes again before
+	// the others have come once is early for the next meeting.
+	came map[*rank][]waiter
+	// Once all are here and others were told, held wait for Release.
+	told bool
+	held []waiter
+}
+
+// waiter is a rank's arrival: where to answer, and how.
+type waiter struct {
+	conn   *conn
+	tag    int
+	tagged bool
+}
+
+// entering is a call of Config.Enter that is due.
+type entering struct {
+	group string
+	puts  []Pair
+}
+
+// arrive notes that a rank has come to a barrier; false means that it may not:
+// it is not of the group, or waits in too many. s.mu is held. It returns the
+// waiters that may go.
+func (s *Server) arrive(r *rank, g group, w waiter) (free []waiter, ok bool) {
+	b := s.barriers[g.name]
+	if b == nil {
+		b = &barrier{group: g, came: map[*rank][]waiter{}}
+		b.here, b.others = s.locals(g)
+	}
+	if r.in == maxIn || !b.has(r) {
+		return nil, false
+	}
+	s.barriers[g.name] = b
+	b.came[r] = append(b.came[r], w)
+	r.in++
+	r.state.Waiting = true
+	return s.meet(b), true
+}
+
+func (b *barrier) has(r *rank) bool {
+	for _, one := range b.here {
+		if one == r {
+			return true
+		}
+	}
+	return false
+}
+
+// meet lets a barrier go on as far as it can, and returns the waiters that may
+// go. s.mu is held.
+func (s *Server) meet(b *barrier) (free []waiter) {
+	for !b.told && len(b.came) == len(b.here) {
+		var all []waiter
+		for _, r := range b.here {
+			all = append(all, b.came[r][0])
+			if b.came[r] = b.came[r][1:]; len(b.came[r]) == 0 {
+				delete(b.came, r)
+			}
+		}
+		if b.others {
+			b.told, b.held = true, all
+			s.entries = append(s.entries, entering{b.group.name, s.store.news(b.group.world)})
+		} else {
+			free = append(free, all...)
+		}
+	}
+	if !b.told && len(b.came) == 0 {
+		delete(s.barriers, b.group.name)
+	}
+	return free
+}
+
+// leave takes back the arrivals of a connection that has ended. Of those that
+// others were told about, only the waiting ends. s.mu is held.
+func (s *Server) leave(r *rank, c *conn) {
+	for name, b := range s.barriers {
+		kept := b.came[r][:0]
+		for _, w := range b.came[r] {
+			if w.conn != c {
+				kept = append(kept, w)
+			}
+		}
+		if len(kept) > 0 {
+			b.came[r] = kept
+		} else {
+			delete(b.came, r)
+		}
+		if !b.told && len(b.came) == 0 {
+			delete(s.barriers, name)
+		}
+	}
+	r.in, r.state.Waiting = 0, false
+}
+
+// Release lets the ranks of a group go with what all hosts' ranks have put. On a
+// host of whose ranks none waits there, it only takes over what was put.
+func (s *Server) Release(name string, puts []Pair) {
+	s.mu.Lock()
+	s.store.merge(puts)
+	var free []waiter
+	g, err := parseGroup(name, s.config.Size)
+	if b := s.barriers[g.name]; err == nil && b != nil && b.told {
+		free, b.told, b.held = b.held, false, nil
+		free = append(free, s.meet(b)...)
+	}
+	changed := s.release(free)
+	s.mu.Unlock()
+	s.changed(changed...)
+	s.tell()
+}
+
+// release answers waiters and returns the ranks that wait no more. s.mu is held.
+func (s *Server) release(free []waiter) (changed []*rank) {
+	for _, w := range free {
+		r := w.conn.rank
+		if r.conn != w.conn {
+			continue // it is gone
+		}
+		w.conn.answerLater(w)
+		if r.in--; r.in == 0 {
+			r.state.Waiting = false
+			changed = append(changed, r)
+		}
+	}
+	return changed
+}
+
+// tell calls Config.Enter for what is due, in order. s.mu is not held.
+func (s *Server) tell() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.telling {
+		return // whoever is at it will come to ours
+	}
+	s.telling = true
+	for len(s.entries) > 0 {
+		next := s.entries[0]
+		s.entries = s.entries[1:]
+		s.mu.Unlock()
+		if s.config.Enter != nil {
+			s.config.Enter(next.group, next.puts)
+		}
+		s.mu.Lock()
+	}
+	s.telling = false
+}

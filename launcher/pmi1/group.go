@@ -1,0 +1,66 @@
+package pmi1
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// group says who meets at a barrier.
+type group struct {
+	name    string // the same for everyone who means the same; "" is all ranks
+	world   bool   // all ranks
+	node    bool   // the ranks of one host
+	members []int  // else, in order, each once
+	tag     int    // given back to the rank, when tagged
+	tagged  bool
+}
+
+// parseGroup reads a group as PMI-1.2 names it: WORLD, NODE or a list of ranks
+// such as 0,2,5, each with a ":TAG" or without. Barriers of one group with
+// different tags are different barriers.
+func parseGroup(text string, size int) (group, error) {
+	who, tag, tagged := strings.Cut(text, ":")
+	g := group{tagged: tagged}
+	suffix := ""
+	if tagged {
+		n, err := strconv.Atoi(tag)
+		if err != nil {
+			return group{}, fmt.Errorf("tag %q of group %q must be a number", tag, text)
+		}
+		if g.tag = n; n != 0 {
+			suffix = ":" + strconv.Itoa(n)
+		}
+	}
+	switch who {
+	case "", "WORLD":
+		g.world = true
+		if suffix != "" {
+			g.name = "WORLD" + suffix
+		}
+		return g, nil
+	case "NODE":
+		g.node, g.name = true, "NODE"+suffix
+		return g, nil
+	}
+	for one := range strings.SplitSeq(who, ",") {
+		rank, err := strconv.Atoi(one)
+		if err != nil || rank < 0 || rank >= size {
+			return group{}, fmt.Errorf("%q of group %q must be a rank from 0 to %d", one, text, size-1)
+		}
+		g.members = append(g.members, rank)
+	}
+	slices.Sort(g.members)
+	g.members = slices.Compact(g.members)
+	var name strings.Builder
+	for i, rank := range g.members {
+		if i > 0 {
+			name.WriteByte(',')
+		}
+		name.WriteString(strconv.Itoa(rank))
+	}
+	name.WriteString(suffix)
+	g.name = name.String()
+	return g, nil
+}

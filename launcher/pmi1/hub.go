@@ -1,0 +1,83 @@
+package pmi1
+
+import "slices"
+
+// Hub merges the barriers of several hosts. It is not safe for concurrent use.
+type Hub struct {
+	host     map[int]int // of each rank
+	hosts    []int       // those that have ranks
+	meetings map[string]*meeting
+}
+
+// meeting is a barrier that some hosts have entered.
+type meeting struct {
+	missing map[int]bool
+	puts    []Pair
+}
+
+// NewHub returns a Hub for hosts whose ranks are given.
+func NewHub(ranksOfHost [][]int) *Hub {
+	h := &Hub{host: map[int]int{}, meetings: map[string]*meeting{}}
+	for host, ranks := range ranksOfHost {
+		for _, rank := range ranks {
+			h.host[rank] = host
+		}
+		if len(ranks) > 0 {
+			h.hosts = append(h.hosts, host)
+		}
+	}
+	return h
+}
+
+// Enter notes that a host has entered; when every host that has a rank of the
+// group has, done is true and all is what all have put. It may then be released
+// on every host, whether it has a rank of the group or not. A group that cannot
+// be read, or that has no rank on the host, changes nothing.
+func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) {
+	m := h.meetings[name]
+	if m == nil {
+		hosts := h.members(name)
+		if !slices.Contains(hosts, host) {
+			return nil, false
+		}
+		m = &meeting{missing: map[int]bool{}}
+		for _, one := range hosts {
+			m.missing[one] = true
+		}
+		h.meetings[name] = m
+	}
+	if !m.missing[host] {
+		return nil, false
+	}
+	delete(m.missing, host)
+	m.puts = append(m.puts, puts...)
+	if len(m.missing) > 0 {
+		return nil, false
+	}
+	delete(h.meetings, name)
+	return m.puts, true
+}
+
+// members returns the hosts that have a rank of a group.
+func (h *Hub) members(name string) []int {
+	size := 0
+	for rank := range h.host {
+		size = max(size, rank+1)
+	}
+	g, err := parseGroup(name, size)
+	if err != nil || g.node {
+		return nil
+	}
+	if g.world {
+		return h.hosts
+	}
+	var hosts []int
+	for _, rank := range g.members {
+		host, known := h.host[rank]
+		if !known {
+			return nil
+		}
+		hosts = append(hosts, host)
+	}
+	return hosts
+}

@@ -1,0 +1,195 @@
+package pmi1
+
+import (
+	"io"
+	"net"
+	"slices"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Config is what a Server is to know of its gang.
+type Config struct {
+	Name string // of the key-value store; at most 256 bytes and no space in it
+	Size int    // how many ranks the gang has
+	// Universe is how many ranks there is room for; 0 is not known.
+	Universe int
+	Ranks    []int // this host's
+	// Appnum returns the number of a rank's program; nil is 0 for all.
+	Appnum func(rank int) int
+	// Mapping is the value of PMI_process_mapping; empty is none.
+	Mapping string
+	// Enter is called, from one goroutine at a time, when every rank of this host
+	// that belongs to the group has entered the barrier, with what they have put
+	// since the last one. Whoever is told calls Release later, or at once. Group ""
+	// is all ranks. Where all ranks of a group are on this host it is not called.
+	Enter func(group string, puts []Pair)
+	// Changed is called after a rank's state has changed; it must not block. Nil
+	// is allowed.
+	Changed func(rank int)
+}
+
+// State is what the server has seen of a rank.
+type State struct {
+	Joined    job.Joined
+	Waiting   bool   // in a barrier
+	Aborted   bool   // it has called MPI_Abort
+	Code      int    // of the abort: any int
+	Message   string // of the abort, where there was one
+	Finalized bool   // Joined is JoinedFinalized
+}
+
+// Server serves the ranks of one host.
+type Server struct {
+	config  Config
+	closing chan struct{}
+	serving sync.WaitGroup
+
+	mu       sync.Mutex
+	closed   bool
+	ranks    map[int]*rank
+	store    *store
+	names    names
+	barriers map[string]*barrier
+	entries  []entering // of barriers, to be told of
+	telling  bool
+	open     map[io.Closer]struct{} // connections and listeners
+}
+
+// rank is one rank of this host.
+type rank struct {
+	number int
+	state  State
+	conn   *conn // the one that it speaks on
+	in     int   // barriers that it waits in
+}
+
+// NewServer returns a Server, which does nothing until ranks speak to it.
+func NewServer(config Config) *Server {
+	s := &Server{
+		config:   config,
+		closing:  make(chan struct{}),
+		ranks:    map[int]*rank{},
+		names:    names{},
+		barriers: map[string]*barrier{},
+		open:     map[io.Closer]struct{}{},
+	}
+	for _, n := range config.Ranks {
+		s.ranks[n] = &rank{number: n, state: State{Joined: job.JoinedSilent}}
+	}
+	s.store = newStore(len(s.ranks) < config.Size)
+	return s
+}
+
+// State returns what has been seen of a rank; the zero State when it is not of
+// this host.
+func (s *Server) State(rank int) State {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if r := s.ranks[rank]; r != nil {
+		return r.state
+	}
+	return State{}
+}
+
+// Close closes every connection and waits until nobody serves one any more. It
+// may not be called from Enter or Changed.
+func (s *Server) Close() {
+	s.mu.Lock()
+	if !s.closed {
+		s.closed = true
+		close(s.closing)
+	}
+	all := make([]io.Closer, 0, len(s.open))
+	for c := range s.open {
+		all = append(all, c)
+	}
+	s.mu.Unlock()
+	for _, c := range all {
+		c.Close()
+	}
+	s.serving.Wait()
+}
+
+// begin notes that a goroutine is about to use something that Close closes. When
+// it may not, because the server is closed, c is closed.
+func (s *Server) begin(c io.Closer) bool {
+	s.mu.Lock()
+	if !s.closed {
+		s.open[c] = struct{}{}
+		s.serving.Add(1)
+		s.mu.Unlock()
+		return true
+	}
+	s.mu.Unlock()
+	c.Close()
+	return false
+}
+
+func (s *Server) end(c io.Closer) {
+	c.Close()
+	s.mu.Lock()
+	delete(s.open, c)
+	s.mu.Unlock()
+	s.serving.Done()
+}
+
+// Serve speaks with one rank over conn until it ends, breaks the rules of the
+// protocol, or Close; then conn is closed. A rank speaks on one connection at a
+// time: a second one waits a little for the first to end, which it does at once
+// after finalize. conn's Close must end a Read and a Write under way.
+func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
+	if !s.begin(conn) {
+		return
+	}
+	defer s.end(conn)
+	s.serve(newConn(s, conn), rank)
+}
+
+// Listen serves PMI_PORT on a free port of 127.0.0.1 until Close and returns its
+// address. admit decides whether the peer that calls itself id may speak and as
+// which rank; it may be called by several goroutines at once.
+func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
+	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		return "", err
+	}
+	address := listener.Addr().String()
+	if !s.begin(listener) {
+		return "", net.ErrClosed
+	}
+	go func() {
+		defer s.end(listener)
+		s.accept(listener, admit)
+	}()
+	return address, nil
+}
+
+// locals returns the ranks of this host that belong to a group, and whether
+// there are others elsewhere.
+func (s *Server) locals(g group) (here []*rank, others bool) {
+	if g.world || g.node {
+		for _, r := range s.ranks {
+			here = append(here, r)
+		}
+		return here, g.world && len(here) < s.config.Size
+	}
+	for _, n := range g.members {
+		if r := s.ranks[n]; r != nil {
+			here = append(here, r)
+		}
+	}
+	return here, len(here) < len(g.members)
+}
+
+// changed tells of changes to ranks' states. s.mu must not be held.
+func (s *Server) changed(ranks ...*rank) {
+	if s.config.Changed == nil {
+		return
+	}
+	slices.SortFunc(ranks, func(a, b *rank) int { return a.number - b.number })
+	for _, r := range ranks {
+		s.config.Changed(r.number)
+	}
+}

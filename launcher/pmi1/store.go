@@ -1,0 +1,149 @@
+package pmi1
+
+// Limits of the protocol, as get_maxes tells them, in bytes.
+const (
+	maxName  = 256
+	maxKey   = 64
+	maxValue = 1024
+)
+
+// The longest values that fit the lines that answer get and lookup_name.
+const (
+	maxAnswer = maxLine - len("cmd=get_result rc=0 value=\n")
+	maxPort   = maxLine - len("cmd=lookup_result info=ok rc=0 port=\n")
+)
+
+// What one rank may keep in the store and in the published names. MPICH puts a
+// few addresses of under 1 KiB a rank; the limits keep a mad rank from filling
+// the agent's memory.
+const (
+	maxEntries = 4096
+	maxBytes   = 1 << 20
+)
+
+// elsewhere owns the entries that came from other hosts.
+const elsewhere = -1
+
+// Pair is one entry of the key-value store.
+type Pair struct{ Key, Value string }
+
+// entry is a value, who put it, and whether other hosts have yet to hear of it.
+type entry struct {
+	value string
+	owner int
+	fresh bool
+}
+
+// usage is what one rank keeps.
+type usage struct{ entries, bytes int }
+
+// store is the key-value store of one host.
+type store struct {
+	entries map[string]entry
+	used    map[int]usage
+	fresh   []string // keys of fresh entries, each once, in the order of their puts
+	shared  bool     // other hosts have ranks too
+}
+
+func newStore(shared bool) *store {
+	return &store{entries: map[string]entry{}, used: map[int]usage{}, shared: shared}
+}
+
+// put sets a value on behalf of a rank; false means that the rank keeps too much.
+func (s *store) put(owner int, key, value string) bool {
+	old, had := s.entries[key]
+	use := s.used[owner]
+	if had && old.owner == owner {
+		use.entries--
+		use.bytes -= len(key) + len(old.value)
+	}
+	use.entries++
+	use.bytes += len(key) + len(value)
+	if use.entries > maxEntries || use.bytes > maxBytes {
+		return false
+	}
+	if had && old.owner != owner {
+		s.disown(old.owner, key, old.value)
+	}
+	s.used[owner] = use
+	s.entries[key] = entry{value, owner, s.shared}
+	if s.shared && !old.fresh {
+		s.fresh = append(s.fresh, key)
+	}
+	return true
+}
+
+// merge takes over what other hosts' ranks have put. What this host has put
+// since, and told nobody yet, is newer.
+func (s *store) merge(puts []Pair) {
+	for _, p := range puts {
+		old, had := s.entries[p.Key]
+		if old.fresh || had && old.value == p.Value {
+			continue
+		}
+		if had {
+			s.disown(old.owner, p.Key, old.value)
+		}
+		s.entries[p.Key] = entry{p.Value, elsewhere, false}
+	}
+}
+
+func (s *store) disown(owner int, key, value string) {
+	if owner == elsewhere {
+		return
+	}
+	use := s.used[owner]
+	use.entries--
+	use.bytes -= len(key) + len(value)
+	s.used[owner] = use
+}
+
+// news returns what other hosts have yet to hear. When all of them will, it is
+// not news any more.
+func (s *store) news(all bool) []Pair {
+	puts := make([]Pair, 0, len(s.fresh))
+	for _, key := range s.fresh {
+		e := s.entries[key]
+		puts = append(puts, Pair{key, e.value})
+		if all {
+			e.fresh = false
+			s.entries[key] = e
+		}
+	}
+	if all {
+		s.fresh = s.fresh[:0]
+	}
+	return puts
+}
+
+// names are the published names of one host's ranks.
+type names map[string]entry
+
+// publish tells of a name; false means that another rank has it, or that the
+// rank has too many.
+func (n names) publish(owner int, service, port string) bool {
+	if old, had := n[service]; had && old.owner != owner {
+		return false
+	}
+	use := usage{1, len(service) + len(port)}
+	for name, e := range n {
+		if e.owner == owner && name != service {
+			use.entries++
+			use.bytes += len(name) + len(e.value)
+		}
+	}
+	if use.entries > maxEntries || use.bytes > maxBytes {
+		return false
+	}
+	n[service] = entry{value: port, owner: owner}
+	return true
+}
+
+// forget drops the names of a rank.
+func (n names) forget(owner int) {
+	for name, e := range n {
+		if e.owner == owner {
+			delete(n, name)
+		}
+	}
+}
