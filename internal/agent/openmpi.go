@@ -233,6 +233,10 @@ func (o *openMPI) told(said []openmpi.Word) {
 
 // mpirunEnded ends the gang when ranks are missing that nobody will start now.
 func (o *openMPI) mpirunEnded() {
+	for id, conn := range o.asking { // nobody asks any more
+		_ = conn.Close()
+		delete(o.asking, id)
+	}
 	if len(o.waiting) == 0 && !o.lacking() {
 		return
 	}
@@ -426,18 +430,18 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 	o.daemons[id], o.feeds[id] = ch, feed
 	o.wg.Go(func() {
 		<-ch.exited
+		code := ch.status.ExitStatus()
+		if ch.status.Signaled() {
+			code = 128 + int(ch.status.Signal())
+		}
 		o.post(func() {
-			code := ch.status.ExitStatus()
-			if ch.status.Signaled() {
-				code = 128 + int(ch.status.Signal())
-			}
 			if o.g.alive > 0 && !o.g.stopping {
 				text := fmt.Sprintf("Open MPI's daemon on %s ended with code %d while its ranks were there: the daemon died", o.g.host, code)
 				o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
 				o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 			}
-			o.g.reports.relay(&wire.Relay{Id: int32(id), End: true, Code: int32(code)})
 		})
+		o.g.reports.relay(&wire.Relay{Id: int32(id), End: true, Code: int32(code)})
 	})
 }
 
