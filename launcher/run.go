@@ -139,6 +139,9 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.stop(time.Duration(g.attempt.Grace), "gangrun was told to end the gang")
 		case <-g.wiring.overdue:
 			g.overdue()
+		case <-g.wiring.judging:
+			g.wiring.judging = nil
+			g.improper()
 		case <-hurry:
 			hurry = nil
 			g.restop(0, "gangrun was told to end the gang at once")
@@ -345,6 +348,9 @@ func (g *running) wire(r report) {
 			g.exit(e)
 		}
 	}
+	if g.wiring.ordered && !g.stopping && g.wiring.judging == nil {
+		g.wiring.judging = time.After(settle) // mpirun may say why
+	}
 	if g.wiring.answers > 0 {
 		if g.wiring.answers--; g.wiring.answers == 0 {
 			up := g.wiring.wireup()
@@ -411,4 +417,20 @@ func (g *running) relay(from *node, r *wire.Relay) {
 		to = g.nodes[0]
 	}
 	to.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: r}})
+}
+
+// improper ends a gang that Open MPI wants to end. Where no rank has failed, it
+// is the last that ended with code 0: it has not called MPI_Finalize.
+func (g *running) improper() {
+	if g.stopping {
+		return
+	}
+	for _, e := range slices.Backward(g.outcome.Exits) {
+		if e.Good() && e.Joined == job.JoinedInit {
+			e.Fault = faultFinalize
+			g.exit(e)
+			return
+		}
+	}
+	g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 }

@@ -90,10 +90,12 @@ type wiring struct {
 	library  string
 	told     bool // that all are in
 	overdue  <-chan time.Time
-	answers  int             // hosts that have still to say who is in
-	daemons  map[int32]*node // Open MPI's, by the id of their Spawn
-	improper []int           // ranks that Open MPI says have not called MPI_Finalize
-	aborts   map[int]int     // and those that it says have called MPI_Abort, with what
+	answers  int              // hosts that have still to say who is in
+	ordered  bool             // Open MPI wants the gang to end
+	judging  <-chan time.Time // until it is asked why
+	daemons  map[int32]*node  // Open MPI's, by the id of their Spawn
+	improper []int            // ranks that Open MPI says have not called MPI_Finalize
+	aborts   map[int]int      // and those that it says have called MPI_Abort, with what
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
@@ -127,6 +129,7 @@ func (w *wiring) see(up job.Wireup) {
 	for _, abort := range up.Aborts {
 		w.aborts[abort.Rank] = abort.Code
 	}
+	w.ordered = w.ordered || up.Ordered
 	if up.Library != "" {
 		w.library = up.Library
 	}

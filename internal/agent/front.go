@@ -48,6 +48,7 @@ type word struct {
 	PID    int    `json:"pid,omitempty"`
 	Error  string `json:"error,omitempty"` // why it could not be started
 	Errno  int    `json:"errno,omitempty"`
+	Told   bool   `json:"told,omitempty"` // Open MPI wants it to end
 	Ended  bool   `json:"ended,omitempty"`
 	Status uint32 `json:"status,omitempty"` // as wait(2) gives it
 }

@@ -196,8 +196,12 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 				return nil
 			}
 			if !swept && !g.killing {
+				wait := min(g.grace(), strayGrace)
+				if g.ompi != nil && g.stopping {
+					wait = min(wait, lastWords) // mpirun has nothing left to do but to talk
+				}
 				swept = true
-				end(min(g.grace(), strayGrace))
+				end(wait)
 			}
 		}
 		if g.alive > 0 {
@@ -524,6 +528,10 @@ func (g *gang) tellWireup() {
 		g.reports.wireup(g.ompi.wireup())
 	}
 }
+
+// lastWords is how long mpirun may go on after the last rank of a gang that is
+// being ended.
+const lastWords = 100 * time.Millisecond
 
 // lookEvery is the time between two looks for ranks that have joined.
 const lookEvery = 10 * time.Millisecond

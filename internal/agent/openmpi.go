@@ -343,6 +343,10 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 	if err == nil {
 		err = words.Decode(&said)
 	}
+	if err == nil && said.Told { // at once: what it is to start comes next
+		said = word{}
+		err = words.Decode(&said)
+	}
 	if err == nil && said.Error != "" {
 		err = syscall.Errno(said.Errno)
 	}
@@ -372,10 +376,18 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 	}) {
 		return
 	}
-	said = word{}
-	if words.Decode(&said) == nil && said.Ended {
-		o.g.children.settle(ch, unix.WaitStatus(said.Status))
-		return
+	for {
+		said = word{}
+		if words.Decode(&said) != nil {
+			break
+		}
+		if said.Told {
+			o.post(o.ordered)
+		}
+		if said.Ended {
+			o.g.children.settle(ch, unix.WaitStatus(said.Status))
+			return
+		}
 	}
 	// The shim was killed. Its rank is this agent's child now, unless it had ended
 	// and nobody will ever know how.
@@ -390,6 +402,14 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 				o.g.children.settle(ch, unix.WaitStatus(unix.SIGKILL))
 			}
 		}
+	}
+}
+
+// ordered tells the controller that Open MPI wants the gang to end.
+func (o *openMPI) ordered() {
+	if !o.words.Ordered && !o.g.stopping {
+		o.words.Ordered = true
+		o.g.reports.wireup(o.wireup())
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"os/signal"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -20,8 +21,9 @@ import (
 func Shim() int {
 	// Open MPI's orders to end are not the rank's: gangrun ends it, and gives it
 	// its grace. Handled and not ignored: the rank would inherit that.
-	signal.Notify(make(chan os.Signal, 1), unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
-	code, err := shim()
+	told := make(chan os.Signal, 1)
+	signal.Notify(told, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
+	code, err := shim(told)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: shim:", err)
 		return 70
@@ -29,7 +31,7 @@ func Shim() int {
 	return code
 }
 
-func shim() (int, error) {
+func shim(told <-chan os.Signal) (int, error) {
 	rank, err := strconv.Atoi(first(os.Getenv("OMPI_COMM_WORLD_RANK"), os.Getenv("PMIX_RANK")))
 	if err != nil {
 		return 0, fmt.Errorf("no rank in the environment: %w", err)
@@ -47,7 +49,14 @@ func shim() (int, error) {
 	if err := json.NewDecoder(conn).Decode(&what); err != nil {
 		return 0, err
 	}
-	say := json.NewEncoder(conn)
+	say := &speaker{to: json.NewEncoder(conn)}
+	go func() { // ends with the process
+		for sig := range told {
+			if sig == unix.SIGTERM {
+				_ = say.Encode(word{Told: true})
+			}
+		}
+	}()
 	files := make([]uintptr, len(fds))
 	for i, fd := range fds {
 		files[i] = uintptr(fd)
@@ -83,6 +92,19 @@ func shim() (int, error) {
 		return 128 + int(status.Signal()), nil
 	}
 	return status.ExitStatus(), nil
+}
+
+// speaker encodes the words of several goroutines, one at a time.
+type speaker struct {
+	mu sync.Mutex
+	to *json.Encoder
+}
+
+// Encode sends one word.
+func (s *speaker) Encode(w word) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.to.Encode(w)
 }
 
 // Rsh is the hidden command "gangrun rsh NODE COMMAND...": mpirun's rsh agent.

@@ -36,7 +36,7 @@ type wiring struct {
 
 // abortWait is how long a rank that has called MPI_Abort may take to end by
 // itself, with its own code.
-const abortWait = 2 * time.Second
+const abortWait = 100 * time.Millisecond
 
 // exitWait bounds the wait for the last words of a rank that is dead already.
 const exitWait = 50 * time.Millisecond
@@ -141,7 +141,8 @@ func (w *wiring) mark(e *job.Exit) {
 	state := w.server.State(e.Rank)
 	e.Joined = state.Joined
 	if state.Aborted {
-		e.Aborted = true
+		// MPICH leaves it to its process manager to end who has called it.
+		e.Aborted, e.Stopped = true, false
 		if e.Status == job.Signalled { // it was ended before it could end itself
 			e.Status, e.Signal, e.Code = job.Exited, 0, state.Code&0xff
 		}

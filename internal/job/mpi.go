@@ -47,6 +47,8 @@ type Wireup struct {
 	// MPI_Abort, where the MPI's own launcher tells that alone.
 	Improper []int   `json:"improper,omitempty"`
 	Aborts   []Abort `json:"aborts,omitempty"`
+	// Ordered says that Open MPI itself wants the gang to end.
+	Ordered bool `json:"ordered,omitempty"`
 	// Library is an MPI library that a rank has mapped, as a path, where it is
 	// not known from the program.
 	Library string `json:"library,omitempty"`

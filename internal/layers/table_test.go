@@ -60,14 +60,14 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "internal/wire")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",
 			"launcher/pmi1", "launcher/openmpi", "launcher/torch")},
 
 	{paths: []string{"internal/wire"}, ours: allBut("supervisor/...", "launcher/...")},
-	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1")},
+	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi")},
 
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},
