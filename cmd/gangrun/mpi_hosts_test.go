@@ -1,0 +1,126 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// said returns what a rank of an attempt has printed.
+func said(t *testing.T, attempt *supervisor.Attempt, rank int) string {
+	t.Helper()
+	data, err := os.ReadFile(filepath.Join(attempt.Logs, job.LogName(rank, "out")))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(data)
+}
+
+// mpiWorld starts a gang and checks what its ranks see of it.
+func mpiWorld(t *testing.T, flavour job.MPI, ranks, hosts int, mode string) {
+	r := startMPI(t, flavour, ranks, hosts, []string{mode})
+	code := r.finish()
+	r.gone()
+	if code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	attempt := r.report().Last()
+	where := make([]string, ranks)
+	names := map[string]bool{}
+	for _, p := range attempt.Placement {
+		where[p.Rank], names[p.Host] = p.Host, true
+	}
+	if len(names) != min(hosts, ranks) {
+		t.Errorf("the ranks are on %d hosts, want %d: %q", len(names), min(hosts, ranks), where)
+	}
+	for rank := range ranks {
+		want := fmt.Sprintf("rank %d of %d", rank, ranks)
+		switch mode {
+		case "allreduce":
+			want += fmt.Sprintf(": sum %d", ranks*(ranks+1)/2)
+		case "splithost":
+			want += ": host of"
+			for other := range ranks {
+				if where[other] == where[rank] {
+					want += " " + strconv.Itoa(other)
+				}
+			}
+		}
+		if got := said(t, attempt, rank); got != want+"\n" {
+			t.Errorf("rank %d said %q, want %q", rank, got, want)
+		}
+	}
+}
+
+// mpiHosts tries gangs of those sizes on one, two and four pretended hosts.
+func mpiHosts(t *testing.T, sizes ...int) {
+	leavesNothingShared(t)
+	for _, flavour := range mpiFlavours {
+		failProgram(t, flavour)
+		for _, ranks := range sizes {
+			for _, hosts := range []int{1, 2, 4} {
+				for _, mode := range []string{"hello", "allreduce", "splithost"} {
+					t.Run(fmt.Sprintf("%s/%d/%d/%s", flavour, ranks, hosts, mode), func(t *testing.T) {
+						t.Parallel()
+						mpiWorld(t, flavour, ranks, hosts, mode)
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestMPIHosts: the ranks of a gang see one world of the right size, compute
+// together, and share memory with those of their own host, and no others.
+func TestMPIHosts(t *testing.T) { mpiHosts(t, 2, 5, 16) }
+
+// TestMPIRing runs the example on two pretended hosts, whose MPI gangrun finds
+// out by itself.
+func TestMPIRing(t *testing.T) {
+	leavesNothingShared(t)
+	for _, flavour := range mpiFlavours {
+		program := mpiProgram(t, "../../examples/ring/ring.c", flavour)
+		t.Run(string(flavour), func(t *testing.T) {
+			t.Parallel()
+			r := newBench(t).start(nil, "--preflight", "off", "--retries", "0", "--loopback", "2", "-n", "4", "--", program, "20", "100000")
+			code := r.finish()
+			r.gone()
+			if code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			attempt := r.report().Last()
+			if attempt.Step != 20 || attempt.Total != 20 {
+				t.Errorf("gangrun has seen step %d of %d, want 20 of 20", attempt.Step, attempt.Total)
+			}
+			for rank := range 4 {
+				first, _, _ := strings.Cut(said(t, attempt, rank), "\n")
+				if words := strings.Fields(first); len(words) != 8 || !slices.Equal(words[:4], []string{"rank", strconv.Itoa(rank), "of", "4"}) || words[6] != "2" {
+					t.Errorf("rank %d said %q, want rank %d of 4 on its host, 2 here", rank, first, rank)
+				}
+			}
+		})
+	}
+}
+
+// TestMPIRingUsage: a program that refuses its arguments ends the gang with its
+// own code.
+func TestMPIRingUsage(t *testing.T) {
+	for _, flavour := range mpiFlavours {
+		program := mpiProgram(t, "../../examples/ring/ring.c", flavour)
+		t.Run(string(flavour), func(t *testing.T) {
+			t.Parallel()
+			r := newBench(t).start(nil, "--preflight", "off", "--retries", "0", "-n", "2", "--", program, "none")
+			if code := r.finish(); code != 2 || !strings.Contains(r.file("stderr"), "usage: ring") {
+				t.Errorf("exit code %d, want 2 and how to use it", code)
+			}
+			r.gone()
+		})
+	}
+}

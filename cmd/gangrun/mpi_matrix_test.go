@@ -1,0 +1,365 @@
+package main_test
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/noskip"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// mpiFlavours are the MPI libraries that the tests build programs for.
+var mpiFlavours = []job.MPI{job.MPIMPICH, job.MPIOpenMPI}
+
+// mpiPrograms build the C programs of the tests, once for each flavour. They
+// lie beside the gangrun that is tested.
+var mpiPrograms = func() map[string]func() (string, error) {
+	programs := map[string]func() (string, error){}
+	for _, source := range []string{"testdata/mpi/fail.c", "../../examples/ring/ring.c"} {
+		for _, flavour := range mpiFlavours {
+			programs[source+string(flavour)] = sync.OnceValues(func() (string, error) {
+				gangrun, err := binary()
+				if err != nil {
+					return "", err
+				}
+				name := strings.TrimSuffix(filepath.Base(source), ".c")
+				path := filepath.Join(filepath.Dir(gangrun), name+"."+string(flavour))
+				compile := exec.Command("mpicc."+string(flavour), "-O1", "-g", "-Wall", "-Wextra", "-Werror", "-o", path, source)
+				if out, err := compile.CombinedOutput(); err != nil {
+					return "", fmt.Errorf("%s: %w\n%s", compile, err, out)
+				}
+				return path, nil
+			})
+		}
+	}
+	return programs
+}()
+
+// mpiProgram returns the path of a program built for a flavour, and skips where
+// that MPI is missing.
+func mpiProgram(t *testing.T, source string, flavour job.MPI) string {
+	t.Helper()
+	path, err := mpiPrograms[source+string(flavour)]()
+	switch {
+	case errors.Is(err, exec.ErrNotFound):
+		noskip.Skip(t, "%v", err)
+	case err != nil:
+		t.Fatal(err)
+	}
+	return path
+}
+
+// failProgram is the program whose ranks misbehave.
+func failProgram(t *testing.T, flavour job.MPI) string {
+	return mpiProgram(t, "testdata/mpi/fail.c", flavour)
+}
+
+// shared returns the entries of /dev/shm that this user owns and that no
+// process has mapped, open or as its working directory.
+func shared(t *testing.T) map[string]bool {
+	t.Helper()
+	const dir = "/dev/shm/"
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	idle := map[string]bool{}
+	for _, e := range entries {
+		var st unix.Stat_t
+		if unix.Lstat(dir+e.Name(), &st) == nil && int(st.Uid) == os.Getuid() {
+			idle[e.Name()] = true
+		}
+	}
+	use := func(path string) {
+		if below, ok := strings.CutPrefix(path, dir); ok {
+			name, _, _ := strings.Cut(below, "/")
+			delete(idle, name)
+		}
+	}
+	maps, _ := filepath.Glob("/proc/[0-9]*/maps")
+	for _, name := range maps {
+		data, _ := os.ReadFile(name) // the process may have ended
+		for line := range strings.Lines(string(data)) {
+			if i := strings.Index(line, dir); i >= 0 {
+				use(strings.TrimSpace(line[i:]))
+			}
+		}
+	}
+	for _, pattern := range []string{"/proc/[0-9]*/fd/*", "/proc/[0-9]*/cwd"} {
+		links, _ := filepath.Glob(pattern)
+		for _, link := range links {
+			if target, err := os.Readlink(link); err == nil {
+				use(target)
+			}
+		}
+	}
+	return idle
+}
+
+// leavesNothingShared fails the test when, after it and all its parts, there
+// is something new in /dev/shm that nobody uses any more.
+func leavesNothingShared(t *testing.T) {
+	t.Helper()
+	before := shared(t)
+	t.Cleanup(func() {
+		first, again := shared(t), shared(t) // what another program makes just now it uses by then
+		for name := range again {
+			if first[name] && !before[name] {
+				t.Errorf("/dev/shm/%s is left", name)
+			}
+		}
+	})
+}
+
+// mpiRow says what becomes of a gang of which a rank misbehaves.
+type mpiRow struct {
+	mode string // of testdata/mpi/fail.c
+	code int    // of gangrun; notZero is any other than 0
+	// category is empty for success; any of the signatures will do.
+	category   job.Category
+	signatures []string
+	blamed     bool    // the cause names the rank
+	flavour    job.MPI // empty for every one
+}
+
+const notZero = -1
+
+// mpiRows are what fail.c can do to a gang. Libraries that print a trace before
+// a signal ends the rank make another signature than those that do not.
+var mpiRows = []mpiRow{
+	{mode: "segv", code: 139, category: job.InvalidMemoryAccess, signatures: []string{"sigsegv", "segfault-trace", "kernel-segfault"}, blamed: true},
+	{mode: "stackoverflow", code: 139, category: job.InvalidMemoryAccess, signatures: []string{"sigsegv", "segfault-trace", "kernel-segfault"}, blamed: true},
+	{mode: "sigkill", code: 137, category: job.Killed, signatures: []string{"sigkill"}, blamed: true},
+	{mode: "abort", code: 134, category: job.CoreDump, signatures: []string{"sigabrt", "cpp-terminate"}, blamed: true},
+	{mode: "fpe", code: 136, category: job.CoreDump, signatures: []string{"sigfpe"}, blamed: true},
+	{mode: "exit3", code: 3, category: job.Unknown, signatures: []string{"exit-code"}, blamed: true},
+	{mode: "exit0-nofinalize", code: 1, category: job.MPIError, signatures: []string{"mpi-no-finalize"}, blamed: true},
+	{mode: "mpiabort7", code: 7, category: job.MPIError, signatures: []string{"mpi-abort"}, blamed: true},
+	{mode: "mpiabort256", code: 255, category: job.MPIError, signatures: []string{"mpi-abort"}, blamed: true},
+	{mode: "exit5-preinit", code: 5, category: job.Unknown, signatures: []string{"exit-code"}, blamed: true},
+	{mode: "exit0-preinit", code: 1, category: job.MPIError, signatures: []string{"zero-exit", "mpi-no-init"}, blamed: true},
+	{mode: "sigstop", code: 124, category: job.TimeLimit, signatures: []string{"time-limit"}},
+	{mode: "hang-preinit", code: 124, category: job.TimeLimit, signatures: []string{"time-limit"}},
+	{mode: "hang-barrier", code: 124, category: job.TimeLimit, signatures: []string{"time-limit"}},
+	{mode: "exit42-postfinalize", code: 42, category: job.Unknown, signatures: []string{"exit-code"}, blamed: true},
+	{mode: "truncate", code: notZero, category: job.MPIError, signatures: []string{"mpi-truncate"}, blamed: true, flavour: job.MPIMPICH},
+	{mode: "truncate", code: 15, category: job.MPIError, signatures: []string{"mpi-truncate"}, blamed: true, flavour: job.MPIOpenMPI},
+	{mode: "fork-child"},
+	{mode: "setsid-child"},
+}
+
+// The gang that rows and signals are tried on, and how long a rank has to end.
+const (
+	mpiRanks = 4
+	mpiGrace = time.Second
+)
+
+// startMPI starts a gang of fail.c.
+func startMPI(t *testing.T, flavour job.MPI, ranks, hosts int, fail []string, options ...string) *controlled {
+	t.Helper()
+	args := append([]string{"--mpi", string(flavour), "--preflight", "off", "--retries", "0", "--grace", mpiGrace.String(),
+		"--loopback", strconv.Itoa(hosts), "-n", strconv.Itoa(ranks)}, options...)
+	return newBench(t).start(nil, append(append(args, "--", failProgram(t, flavour)), fail...)...)
+}
+
+// gone checks that nothing of an ended gangrun is left on this machine but its
+// run in its home.
+func (r *controlled) gone() {
+	r.t.Helper()
+	for range 2 { // one that was being executed the first time
+		if left := r.marked(); len(left[ownMark])+len(left[jobMark]) > 0 {
+			r.t.Errorf("left when gangrun had ended: %v", left)
+			break
+		}
+	}
+	left := r.leftovers()
+	entries, err := os.ReadDir(filepath.Join(r.dir, "tmp"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for _, e := range entries {
+		if e.Name() != fmt.Sprintf("gangrun-%d", os.Getuid()) { // the directory that all of a user's runs share
+			left = append(left, e.Name())
+		}
+	}
+	if len(left) > 0 {
+		r.t.Errorf("left behind: %q", left)
+	}
+	if said := r.file("stderr"); strings.Contains(said, "panic:") || strings.Contains(said, "fatal error:") {
+		r.t.Error("gangrun panicked")
+	}
+}
+
+// report is the report.json of the only run.
+func (b *bench) report() (report supervisor.Report) {
+	b.t.Helper()
+	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/report.json"))
+	if err != nil || len(paths) != 1 {
+		b.t.Fatalf("reports %q, %v, want one", paths, err)
+	}
+	data, err := os.ReadFile(paths[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	decode(b.t, data, &report)
+	return report
+}
+
+// check runs a gang with that bad rank and compares.
+func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
+	var options []string
+	if row.category == job.TimeLimit {
+		options = []string{"--timeout", "3s"}
+	}
+	r := startMPI(t, flavour, mpiRanks, hosts, []string{row.mode, strconv.Itoa(bad)}, options...)
+	code := r.finish()
+	r.gone()
+	if code != row.code && (row.code != notZero || code == 0) {
+		t.Errorf("exit code %d, want %d", code, row.code)
+	}
+	report := r.report()
+	if report.ExitCode == nil || *report.ExitCode != code || len(report.Attempts) != 1 {
+		t.Fatalf("gangrun exited with %d, its report tells %v after %d attempts", code, report.ExitCode, len(report.Attempts))
+	}
+	attempt := report.Attempts[0]
+	if len(attempt.Exits) != mpiRanks || len(attempt.Unreaped) > 0 {
+		t.Errorf("%d ranks ended and %v were not reaped, want %d and none: %v", len(attempt.Exits), attempt.Unreaped, mpiRanks, attempt.Exits)
+	}
+	if row.category == "" {
+		if report.State != job.StateSucceeded || attempt.Cause != nil {
+			t.Errorf("state %s with cause %+v, want success", report.State, attempt.Cause)
+		}
+		return
+	}
+	rank := -1
+	if row.blamed {
+		rank = bad
+	}
+	switch c := attempt.Cause; {
+	case report.State != job.StateFailed || c == nil:
+		t.Errorf("state %s with cause %+v, want a failure", report.State, c)
+	case c.Category != row.category || !slices.Contains(row.signatures, c.Signature) || c.Rank != rank:
+		t.Errorf("cause %s/%s of rank %d (%s), want %s/%s of rank %d", c.Category, c.Signature, c.Rank, c.Text, row.category, strings.Join(row.signatures, "|"), rank)
+	}
+	var first, last time.Time
+	for _, e := range attempt.Exits {
+		if first.IsZero() || e.Time.Before(first) {
+			first = e.Time
+		}
+		if e.Time.After(last) {
+			last = e.Time
+		}
+	}
+	if took := last.Sub(first); took > mpiGrace+goneLimit {
+		t.Errorf("the last rank was gone %s after the first", took)
+	}
+}
+
+// mpiMatrix tries every row with these bad ranks, in gangs on one and on two
+// pretended hosts.
+func mpiMatrix(t *testing.T, bad ...int) {
+	leavesNothingShared(t)
+	for _, flavour := range mpiFlavours {
+		failProgram(t, flavour) // before the first gang's time runs
+		for _, hosts := range []int{1, 2} {
+			for _, rank := range bad {
+				for _, row := range mpiRows {
+					if row.flavour != "" && row.flavour != flavour {
+						continue
+					}
+					t.Run(fmt.Sprintf("%s/%d/%s/%d", flavour, hosts, row.mode, rank), func(t *testing.T) {
+						t.Parallel()
+						row.check(t, flavour, hosts, rank)
+					})
+				}
+			}
+		}
+	}
+}
+
+// TestMPIMatrix has a rank of an MPI gang misbehave in every way: gangrun tells
+// what it was and whose, ends with the right code, and leaves nothing.
+func TestMPIMatrix(t *testing.T) { mpiMatrix(t, 2) }
+
+// mpiSignals ends gangrun by signals while its gang hangs in each of the modes.
+func mpiSignals(t *testing.T, modes ...string) {
+	leavesNothingShared(t)
+	for _, flavour := range mpiFlavours {
+		failProgram(t, flavour)
+		for _, hosts := range []int{1, 2} {
+			for _, mode := range modes {
+				for _, sig := range []unix.Signal{unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGKILL} {
+					t.Run(fmt.Sprintf("%s/%d/%s/%s", flavour, hosts, mode, unix.SignalName(sig)), func(t *testing.T) {
+						t.Parallel()
+						signalled(t, flavour, hosts, mode, sig)
+					})
+				}
+			}
+		}
+	}
+}
+
+// signalled sends gangrun a signal once its gang hangs.
+func signalled(t *testing.T, flavour job.MPI, hosts int, mode string, sig unix.Signal) {
+	r := startMPI(t, flavour, mpiRanks, hosts, []string{mode, "2"})
+	if mode == "hang-barrier" {
+		r.await("every rank in MPI", func() bool {
+			for rank := range mpiRanks {
+				logs, _ := filepath.Glob(filepath.Join(r.dir, "home/runs/*/attempts/1", job.LogName(rank, "out")))
+				if len(logs) != 1 {
+					return false
+				}
+				if log, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(log), " waits\n") {
+					return false
+				}
+			}
+			return true
+		})
+	} else {
+		r.await("the start of every rank", func() bool {
+			started := slices.DeleteFunc(r.events(), func(e job.Event) bool { return e.Kind != job.KindStarted })
+			return len(started) == mpiRanks
+		})
+	}
+	r.tree() // notes the agents, whose cgroups must go
+	struck := time.Now()
+	if !r.strike(r.cmd.Process.Pid, sig) {
+		t.Fatal("gangrun is gone")
+	}
+	r.vanish(struck)
+	if sig == unix.SIGKILL {
+		list := r.list()
+		if len(list) != 1 || list[0].State != job.StateLost {
+			t.Fatalf("gangrun ps tells %+v, want a lost run", list)
+		}
+		if hosts, err := filepath.Glob(filepath.Join(r.dir, "tmp/*/*/*")); err != nil || len(hosts) > 0 {
+			t.Errorf("the agents have left their hosts' temporary directories %q, %v", hosts, err)
+		}
+		r.ask("clean", list[0].Run)
+		r.gone()
+		return
+	}
+	r.gone()
+	if code := r.cmd.ProcessState.ExitCode(); code != 128+int(sig) {
+		t.Errorf("exit code %d, want %d", code, 128+int(sig))
+	}
+	report := r.report()
+	if c := report.Cause(); report.State != job.StateCancelled || c == nil || c.Category != job.Cancelled {
+		t.Errorf("state %s with cause %+v, want a cancelled run", report.State, c)
+	}
+}
+
+// TestMPISignals ends gangrun while its ranks wait in a barrier.
+func TestMPISignals(t *testing.T) { mpiSignals(t, "hang-barrier") }
