@@ -1,5 +1,7 @@
 package pmi1
 
+import "slices"
+
 // maxIn bounds the barriers that one rank waits in. A rank of PMI-1.1 waits in
 // one; threads of PMI-1.2 in several, one for each tag.
 const maxIn = 64
@@ -82,17 +84,13 @@ func (s *Server) meet(b *barrier) (free []waiter) {
 	return free
 }
 
-// leave takes back the arrivals of a connection that has ended. Of those that
-// others were told about, only the waiting ends. s.mu is held.
+// leave takes back the arrivals of a connection that has ended. Others may have
+// been told of some: they stay told, but nobody is answered. s.mu is held.
 func (s *Server) leave(r *rank, c *conn) {
+	ours := func(w waiter) bool { return w.conn == c }
 	for name, b := range s.barriers {
-		kept := b.came[r][:0]
-		for _, w := range b.came[r] {
-			if w.conn != c {
-				kept = append(kept, w)
-			}
-		}
-		if len(kept) > 0 {
+		b.held = slices.DeleteFunc(b.held, ours)
+		if kept := slices.DeleteFunc(b.came[r], ours); len(kept) > 0 {
 			b.came[r] = kept
 		} else {
 			delete(b.came, r)
@@ -125,9 +123,6 @@ func (s *Server) Release(name string, puts []Pair) {
 func (s *Server) release(free []waiter) (changed []*rank) {
 	for _, w := range free {
 		r := w.conn.rank
-		if r.conn != w.conn {
-			continue // it is gone
-		}
 		w.conn.answerLater(w)
 		if r.in--; r.in == 0 {
 			r.state.Waiting = false

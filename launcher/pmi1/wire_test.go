@@ -153,7 +153,7 @@ func TestStates(t *testing.T) {
 	d.init()
 	check(State{Joined: job.JoinedInit})
 	c.send("cmd=barrier_in")
-	// A refusal comes after the barrier was entered.
+	// By its answer the barrier has been entered.
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	check(State{Joined: job.JoinedInit, Waiting: true})
 	d.send("cmd=barrier_in")
@@ -215,6 +215,28 @@ func TestTwoHosts(t *testing.T) {
 		for _, one := range []*client{a, b, c} {
 			one.ask("cmd=finalize", "cmd=finalize_ack rc=0")
 		}
+	}
+}
+
+// TestLateRelease has a rank finalize while it waits, and begin again: the
+// release that comes then is for nobody.
+func TestLateRelease(t *testing.T) {
+	entered := make(chan string, 2)
+	s := newServer(t, Config{Name: "k", Size: 2, Ranks: []int{0}, Enter: func(group string, _ []Pair) { entered <- group }})
+	c := dial(t, s, 0)
+	c.init()
+	c.send("cmd=barrier_in")
+	<-entered
+	c.ask("cmd=finalize", "cmd=finalize_ack rc=0")
+	c.init()
+	s.Release("", []Pair{{"a", "1"}})
+	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=0 value=1")
+	c.send("cmd=barrier_in")
+	<-entered
+	s.Release("", nil)
+	c.want("cmd=barrier_out rc=0")
+	if state := s.State(0); state.Waiting {
+		t.Errorf("after the release the rank is %+v", state)
 	}
 }
 
