@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"math"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,31 +38,42 @@ type Word struct {
 }
 
 // Words finds what mpirun says in what it writes. The zero value is ready. It
-// reads whole lines; of the text that it has made nothing of it keeps a few
-// thousand bytes.
+// reads whole lines, and keeps those that may be the start of a message and what
+// follows them, for a while.
 type Words struct {
-	line []byte // not ended yet
-	text []byte // the lines before it that may belong together, blanks squeezed
+	line  []byte // not ended yet
+	text  []byte // lines that may belong together, blanks squeezed
+	lines int    // in text
 }
 
-// Words may be cut: a longer line loses its rest, and longer text its start.
+// A longer line loses its rest (in bytes). The longest of the messages, as far
+// as they are looked at, has six lines.
 const (
-	maxLine = 2048
-	maxText = 4096
+	maxLine  = 1024
+	maxLines = 8
 )
 
+// starts are what the first line of each pattern's text has in it.
+var starts = [][]byte{
+	[]byte("due to process "), []byte("MPI_ABORT was invoked "), []byte("noticed that process "), []byte("The first process to do so was:"),
+	[]byte("unable to launch the specified application "), []byte(" has lost communication "), []byte(" was unable to reliably start "),
+	[]byte(" daemon has unexpectedly failed "), []byte("The value of the MCA parameter "), []byte("There are not enough slots "),
+	[]byte(" contained a node "), []byte("All nodes which are allocated "), []byte("detected an attempt to run as root"), []byte("_ERROR_LOG: Data unpack "),
+}
+
 // patterns are what is looked for in a text of squeezed blanks. A group is
-// named after the field that it holds.
+// named after the field that it holds. None needs more than maxLines lines, and
+// each has one of starts in its first.
 var patterns = []struct {
 	kind WordKind
 	text *regexp.Regexp
 }{
-	{Improper, regexp.MustCompile(`due to process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exiting improperly`)},
-	{Improper, regexp.MustCompile(`due to process (?:rank )?\[\S+,(?P<rank>\d+)\] (?:with PID (?P<pid>\d+) )?on node (?P<host>\S+) exiting improperly`)},
-	{Abort, regexp.MustCompile(`MPI_ABORT was invoked on rank (?P<rank>\d+) in communicator .{1,300}? with errorcode (?P<code>-?\d+)\b`)},
-	{Signal, regexp.MustCompile(`noticed that process rank (?P<rank>\d+) with PID (?P<pid>\d+) on node (?P<host>\S+) exited on signal (?P<code>\d+)\b`)},
-	{ExitCode, regexp.MustCompile(`The first process to do so was: Process name: \[\S+,(?P<rank>\d+)\] Exit code: (?P<code>-?\d+)\b`)},
-	{NoProgram, regexp.MustCompile(`unable to launch the specified application as it could not (?:access or execute an executable: Executable: .{1,1000}? Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d+)|find an executable: )`)},
+	{Improper, regexp.MustCompile(`due to process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,9}) on node (?P<host>\S+) exiting improperly`)},
+	{Improper, regexp.MustCompile(`due to process (?:rank )?\[\S+,(?P<rank>\d{1,9})\] (?:with PID (?P<pid>\d{1,9}) )?on node (?P<host>\S+) exiting improperly`)},
+	{Abort, regexp.MustCompile(`MPI_ABORT was invoked on rank (?P<rank>\d{1,9}) in communicator .{1,300}? with errorcode (?P<code>-?\d{1,10})\b`)},
+	{Signal, regexp.MustCompile(`noticed that process rank (?P<rank>\d{1,9}) with PID (?P<pid>\d{1,9}) on node (?P<host>\S+) exited on signal (?P<code>\d{1,9})\b`)},
+	{ExitCode, regexp.MustCompile(`The first process to do so was: Process name: \[\S+,(?P<rank>\d{1,9})\] Exit code: (?P<code>-?\d{1,10})\b`)},
+	{NoProgram, regexp.MustCompile(`unable to launch the specified application as it could not (?:access or execute an executable: Executable: .{1,1000}? Node: (?P<host>\S+) while attempting to start process rank (?P<rank>\d{1,9})|find an executable: )`)},
 	{Lost, regexp.MustCompile(`(?:ORTE|PRTE) has lost communication with a remote daemon\. HNP daemon : \S+ on node \S+ Remote daemon: \S+ on node (?P<host>\S+)`)},
 	{NoDaemon, regexp.MustCompile(`(?:ORTE|PRTE) was unable to reliably start one or more daemons\.`)},
 	{NoDaemon, regexp.MustCompile(`An (?:ORTE|PRTE) daemon has unexpectedly failed after launch`)},
@@ -106,11 +118,20 @@ func (w *Words) end() []Word {
 	if len(fields) == 0 {
 		return nil
 	}
+	line := bytes.Join(fields, []byte(" "))
+	if slices.ContainsFunc(starts, func(start []byte) bool { return bytes.Contains(line, start) }) {
+		w.lines = 0
+	} else if w.lines++; w.lines > maxLines {
+		w.text = w.text[:0]
+	}
+	if w.lines > 0 && len(w.text) == 0 {
+		return nil
+	}
 	if len(w.text) > 0 {
 		w.text = append(w.text, ' ')
 	}
-	w.text = append(w.text, bytes.Join(fields, []byte(" "))...)
-	if over := len(w.text) - maxText; over > 0 {
+	w.text = append(w.text, line...)
+	if over := len(w.text) - maxLine*maxLines; over > 0 {
 		w.text = append(w.text[:0], w.text[over:]...)
 	}
 	var words []Word
@@ -134,7 +155,6 @@ func first(text []byte) (word Word, end int) {
 			continue
 		}
 		found := Word{Rank: -1, Kind: pattern.kind}
-		whole := true
 		for i, name := range pattern.text.SubexpNames() {
 			if name == "" || at[2*i] < 0 {
 				continue
@@ -144,20 +164,17 @@ func first(text []byte) (word Word, end int) {
 				found.Host = strings.TrimRight(value, ".,")
 				continue
 			}
-			number, err := strconv.ParseInt(value, 10, 32)
-			whole = whole && err == nil
+			number, _ := strconv.Atoi(value) // the patterns allow ten digits
 			switch name {
 			case "rank":
-				found.Rank = int(number)
+				found.Rank = number
 			case "pid":
-				found.PID = int(number)
+				found.PID = number
 			case "code":
-				found.Code = int(number)
+				found.Code = number
 			}
 		}
-		if whole {
-			word, start, end = found, at[0], at[1]
-		}
+		word, start, end = found, at[0], at[1]
 	}
 	return word, end
 }
