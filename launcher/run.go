@@ -165,7 +165,12 @@ func (g *running) take(r report) {
 	if r.node.gone {
 		return // its last words after it was given up
 	}
-	g.outcome.Lines = append(g.outcome.Lines, r.lines...)
+	for _, line := range r.lines {
+		if line.Rank < 0 {
+			line.Rank = g.wiring.speaker(line.Text)
+		}
+		g.outcome.Lines = append(g.outcome.Lines, line)
+	}
 	g.wire(r)
 	for _, event := range r.events {
 		g.event(event)
@@ -197,6 +202,7 @@ func (g *running) event(event job.Event) {
 	}
 	g.emitter.put(event)
 	if event.Kind == job.KindStarted {
+		g.wiring.pids[event.PID] = event.Rank
 		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
 			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi != job.MPINone {

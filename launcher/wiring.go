@@ -4,7 +4,9 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,13 +95,14 @@ type wiring struct {
 	answers  int              // hosts that have still to say who is in
 	ordered  bool             // Open MPI wants the gang to end
 	judging  <-chan time.Time // until it is asked why
+	pids     map[int]int      // rank of each process
 	daemons  map[int32]*node  // Open MPI's, by the id of their Spawn
 	improper []int            // ranks that Open MPI says have not called MPI_Finalize
 	aborts   map[int]int      // and those that it says have called MPI_Abort, with what
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, aborts: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{mpi: mpi, asked: asked, aborts: map[int]int{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -250,4 +253,20 @@ func mpirunOf(a job.Attempt, at rendezvous) *wire.Mpirun {
 		m.Env = append(m.Env, []byte(name+"="+a.Env[name]))
 	}
 	return m
+}
+
+// spoken is how Open MPI begins what it says in the name of a rank: the host's
+// name and the process.
+var spoken = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
+
+// speaker returns the rank in whose name mpirun said something; -1 if in none.
+func (w *wiring) speaker(text string) int {
+	if m := spoken.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
+		if pid, err := strconv.Atoi(m[1]); err == nil {
+			if rank, ok := w.pids[pid]; ok {
+				return rank
+			}
+		}
+	}
+	return -1
 }

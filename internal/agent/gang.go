@@ -531,7 +531,7 @@ func (g *gang) tellWireup() {
 
 // lastWords is how long mpirun may go on after the last rank of a gang that is
 // being ended.
-const lastWords = 100 * time.Millisecond
+const lastWords = 200 * time.Millisecond
 
 // lookEvery is the time between two looks for ranks that have joined.
 const lookEvery = 10 * time.Millisecond

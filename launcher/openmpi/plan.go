@@ -50,7 +50,7 @@ func (p Plan) Command(in Installation, userEnv []string) (argv []string, hostfil
 		if i > 0 {
 			argv = append(argv, ":")
 		}
-		argv = append(argv, "-host", p.hosts(p.Node[first:first+ranks], sequential), "-n", strconv.Itoa(ranks))
+		argv = append(argv, "--host", p.hosts(p.Node[first:first+ranks], sequential), "-n", strconv.Itoa(ranks))
 		argv = append(argv, p.Shim...)
 		first += ranks
 	}
@@ -111,8 +111,6 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
-	// The ranks are ended by others; an hour is longer than any grace period.
-	unless("OMPI_MCA_odls_base_sigkill_timeout=3600", "PRTE_MCA_odls_base_sigkill_timeout=3600")
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
 	if p.crowded() {
 		unless("OMPI_MCA_mpi_yield_when_idle=1")
