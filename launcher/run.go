@@ -360,6 +360,9 @@ func (g *running) wire(r report) {
 	if g.wiring.answers > 0 {
 		if g.wiring.answers--; g.wiring.answers == 0 {
 			up := g.wiring.wireup()
+			if !g.wiring.asked && len(up.In) == 0 {
+				return // it has nothing to do with MPI
+			}
 			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, words(up, len(g.attempt.Placement.Ranks))))
 		}
 	}
@@ -385,7 +388,7 @@ func (g *running) look() {
 
 // conclude judges the gang as a whole once all of it is gone.
 func (g *running) conclude() {
-	if g.wiring.mpi != job.MPINone || g.wiring.library != "" {
+	if g.wiring.asked || len(g.wiring.joined) > 0 || g.wiring.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
 	}
 	size := len(g.attempt.Placement.Ranks)

@@ -42,7 +42,8 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (j
 		found, library, whose = mpi, string(reply.Library), command[0]
 	}
 	if found == "" {
-		return job.MPINone, "", nil
+		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
+		return job.MPIMPICH, "", nil
 	}
 	return found, library, nil
 }

@@ -207,7 +207,7 @@ func hand[T any](c chan<- T, v T, ended <-chan struct{}) bool {
 }
 
 // Library implements wire.AgentServer.
-func (s *server) Library(_ context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
+func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
 	env := overlay(s.env, texts(r.Env))
 	argv := texts(r.Argv)
 	if len(argv) == 0 {
@@ -218,6 +218,9 @@ func (s *server) Library(_ context.Context, r *wire.LibraryRequest) (*wire.Libra
 		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
 	}
 	mpi, library := mpiOf(path, env)
+	if module := (surveyor{env: env, children: s.children}).mpi4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
+		mpi, library = mpiOf(module, env)
+	}
 	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library)}, nil
 }
 

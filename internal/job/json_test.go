@@ -97,6 +97,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindCheckpoint, Attempt: 1, Checkpoint: &checkpoint},
 		{Time: at, Kind: job.KindCause, Attempt: 1, Cause: &cause},
 		{Time: at, Kind: job.KindVerdict, Attempt: 1, Verdict: &verdict},
+		{Time: at, Kind: job.KindWireup, Attempt: 1, Text: "2 of 3 ranks", Wireup: &job.Wireup{MPI: job.MPIMPICH, In: []int{0, 1}, Waiting: []int{0}, Silent: []int{2}}},
 		{Time: at, Kind: job.KindNote, Text: "the port was taken"},
 		{Time: at, Kind: job.KindEnded, State: job.StateFailed, ExitCode: &code, ExitWhy: "the code of rank 3 on h2", Text: "it failed", Hint: "look at the log"},
 		{Time: at, Kind: job.KindAllStarted, Attempt: 1},

@@ -44,8 +44,8 @@ func TestValidate(t *testing.T) {
 		{"more trial ranks than ranks", func(s *job.Spec) { s.Trial.Ranks = 5 }, "trial.ranks is 5, but must be 0 to ranks (4)"},
 		{"no trial steps", func(s *job.Spec) { s.Trial.Steps = 0 }, "trial.steps is 0, but must be 1 or more"},
 		{"no trial time", func(s *job.Spec) { s.Trial.Time = 0 }, "trial.time is 0s, but must be more than 0"},
-		{"negative grace", func(s *job.Spec) { s.Grace = -1 }, "grace -1ns and timeout 0s must not be negative"},
-		{"negative timeout", func(s *job.Spec) { s.Timeout = -1 }, "grace 5s and timeout -1ns must not be negative"},
+		{"negative grace", func(s *job.Spec) { s.Grace = -1 }, "grace -1ns, timeout 0s and init-timeout 1m0s must not be negative"},
+		{"negative timeout", func(s *job.Spec) { s.Timeout = -1 }, "grace 5s, timeout -1ns and init-timeout 1m0s must not be negative"},
 		{"no workdir", func(s *job.Spec) { s.Workdir = "" }, `workdir "" is not an absolute path`},
 		{"relative workdir", func(s *job.Spec) { s.Workdir = "work" }, `workdir "work" is not an absolute path`},
 		{"relative checkpoint directory", func(s *job.Spec) { s.CheckpointDir = "ckpt" }, `checkpoint-dir "ckpt" is not an absolute path`},
@@ -105,7 +105,7 @@ func TestValidateJoins(t *testing.T) {
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
 		"there is no command", "ranks is -1", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
-		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "exit-code",
+		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "exit-code", "mpi",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}
 	err := s.Validate()

@@ -22,7 +22,7 @@ func TestFindOfThisHost(t *testing.T) {
 		{"beside the library", library[0], nil},
 		{"OPAL_PREFIX", "", []string{"OPAL_PREFIX=/absent", "OPAL_PREFIX=/usr"}},
 		{"PATH", "", []string{"PATH=/absent:relative:/usr/bin"}},
-		{"an absent library", "/absent/libmpi.so.40", []string{"PATH=/usr/bin"}},
+		{"an absent library", "/no/such/place/at/all/libmpi.so.40", []string{"PATH=/usr/bin"}},
 	} {
 		if got, ok := openmpi.Find(test.library, test.env); !ok || got != want {
 			t.Errorf("%s: %+v, %v, want %+v", test.name, got, ok, want)

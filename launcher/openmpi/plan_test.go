@@ -16,11 +16,11 @@ func TestCommandArgv(t *testing.T) {
 		major int
 		want  string
 	}{
-		{"in order", []int{0, 0, 0, 1}, nil, 4, "mpirun -host localhost:3,198.18.0.2:1 -n 4 gangrun shim"},
-		{"one program told", []int{0, 1}, []int{2}, 4, "mpirun -host localhost:1,198.18.0.2:1 -n 2 gangrun shim"},
-		{"mixed", []int{0, 1, 0}, nil, 4, "mpirun -host localhost,198.18.0.2,localhost -n 3 gangrun shim"},
-		{"programs", []int{0, 0, 1}, []int{1, 2}, 4, "mpirun -host localhost -n 1 gangrun shim : -host localhost,198.18.0.2 -n 2 gangrun shim"},
-		{"in order, 5", []int{0, 1}, nil, 5, "mpirun --map-by slot:OVERSUBSCRIBE -host localhost:1,198.18.0.2:1 -n 2 gangrun shim"},
+		{"in order", []int{0, 0, 0, 1}, nil, 4, "mpirun --host localhost:3,198.18.0.2:1 -n 4 gangrun shim"},
+		{"one program told", []int{0, 1}, []int{2}, 4, "mpirun --host localhost:1,198.18.0.2:1 -n 2 gangrun shim"},
+		{"mixed", []int{0, 1, 0}, nil, 4, "mpirun --host localhost,198.18.0.2,localhost -n 3 gangrun shim"},
+		{"programs", []int{0, 0, 1}, []int{1, 2}, 4, "mpirun --host localhost -n 1 gangrun shim : --host localhost,198.18.0.2 -n 2 gangrun shim"},
+		{"in order, 5", []int{0, 1}, nil, 5, "mpirun --map-by slot:OVERSUBSCRIBE --host localhost:1,198.18.0.2:1 -n 2 gangrun shim"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
