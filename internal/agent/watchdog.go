@@ -48,6 +48,7 @@ func watch(args []string) error {
 	}()
 	status := reapUntil(pid)
 	sweep(pid)
+	removeShortLived(pid)
 	if status.Exited() && status.ExitStatus() == 0 {
 		return nil
 	}
