@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 )
 
 // Plan is one gang as mpirun is to start it.
@@ -19,10 +18,6 @@ type Plan struct {
 	Tmpdir    string   // directory of mpirun's session directories; "" leaves it to Open MPI
 	Shm       string   // directory of shared memory segments on this host; "" leaves it to Open MPI
 	Hostfile  string   // path of a host file, if one is needed
-
-	// Grace is how long ranks have to end when they are told to; 0 = 5 s. mpirun
-	// kills no shim before it is over.
-	Grace time.Duration
 }
 
 // Command returns mpirun's argv, the content of the host file ("" = none is
@@ -116,8 +111,6 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
-	timeout := strconv.Itoa(p.killTimeout())
-	set("OMPI_MCA_odls_base_sigkill_timeout="+timeout, "PRTE_MCA_odls_base_sigkill_timeout="+timeout)
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
 	if p.crowded() {
 		unless("OMPI_MCA_mpi_yield_when_idle=1")
@@ -141,19 +134,6 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		}
 	}
 	return env
-}
-
-// killTimeout is what mpirun sleeps, in seconds, between SIGCONT, SIGTERM and
-// SIGKILL to the ranks of its node once one rank has failed: twice that must be
-// longer than Grace. It must be no longer than that either, for mpirun 4.1
-// sleeps them in full, though all ranks have ended, and hears and says nothing
-// the while: neither that a rank ended improperly, nor always that one aborted.
-func (p Plan) killTimeout() int {
-	grace := p.Grace
-	if grace <= 0 {
-		grace = 5 * time.Second
-	}
-	return int(grace/(2*time.Second)) + 1
 }
 
 // crowded says whether some node has more ranks than this host has cores.

@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -80,14 +79,6 @@ func TestCommandEnvironment(t *testing.T) {
 				}
 			}
 		})
-	}
-	for grace, want := range map[time.Duration]string{0: "3", 5 * time.Second: "3", time.Second: "1", 1900 * time.Millisecond: "1", time.Minute: "31"} {
-		plan := one
-		plan.Grace = grace
-		_, _, env := plan.Command(openmpi.Installation{Major: 4}, []string{"OMPI_MCA_odls_base_sigkill_timeout=0"})
-		if want := "OMPI_MCA_odls_base_sigkill_timeout=" + want; !slices.Contains(env, want) {
-			t.Errorf("grace %v: %q lacks %q", grace, env, want)
-		}
 	}
 	_, _, env := one.Command(openmpi.Installation{}, nil)
 	for _, want := range []string{"OMPI_MCA_plm_rsh_agent=/bin/gangrun rsh", "PRTE_MCA_plm_ssh_agent=/bin/gangrun rsh"} {
