@@ -331,7 +331,13 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 		return
 	}
 	r := p.rank
-	what := order{Path: []byte(p.path), Env: o.g.wanted(r.number), Workdir: []byte(p.attr.Dir)}
+	what := order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir)}
+	for _, entry := range openmpi.RankEnv(o.shm) {
+		if name, _, _ := strings.Cut(entry, "="); lookup(o.g.env, name) == "" { // what the user set wins
+			what.Env = append(what.Env, []byte(entry))
+		}
+	}
+	what.Env = append(what.Env, o.g.wanted(r.number)...)
 	for _, arg := range p.argv {
 		what.Argv = append(what.Argv, []byte(arg))
 	}
