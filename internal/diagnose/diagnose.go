@@ -98,7 +98,8 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 }
 
 // choose returns the first suspect that is no echo. One that says little
-// yields to an echo that was there clearly before it.
+// yields to an echo that was there clearly before it; one that a peer's death
+// brings about, to such a death.
 func choose(all []*suspect) *suspect {
 	var root, echo *suspect
 	for _, s := range all {
@@ -115,8 +116,23 @@ func choose(all []*suspect) *suspect {
 		return echo
 	case echo != nil && root.rule.Generic && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
 		return echo
+	case root.rule.Peer && root.rank >= 0:
+		return deathBehind(root, all)
 	}
 	return root
+}
+
+// deathBehind returns the end of another rank that may be behind what a rank
+// suffered, or that itself: which of the two was noted first says little.
+func deathBehind(suffered *suspect, all []*suspect) *suspect {
+	var death *suspect
+	for _, s := range all {
+		own := !s.rule.Cascade && !s.rule.Peer && s.rank != suffered.rank && s.exit != nil && !s.exit.Good() && !s.exit.Stopped
+		if own && (death == nil || before(s, death)) && (s.time.IsZero() || suffered.time.IsZero() || s.exit.Time.Sub(suffered.time) <= clearly) {
+			death = s
+		}
+	}
+	return cmp.Or(death, suffered)
 }
 
 // clearly is how much earlier one event must have been seen than another, on

@@ -196,6 +196,17 @@ func TestRootCause(t *testing.T) {
 		{"a core",
 			four().exit(1, 10, job.Exit{Signal: 11, Core: true}),
 			"sigsegv", 1, "SIGSEGV (signal 11) and left a core"},
+		{"a rank was killed while the others were in MPI_Init",
+			four().exit(2, 10, kill).prints(0, 9.99, "[1795275974.349863] [n1:11111:0]        mm_posix.c:219  UCX  ERROR   open(file_name=/proc/11107/fd/14 flags=0x0) failed: No such file or directory").
+				says(0, 9.995, "Abort(339332623) on node 0 (rank 0 in comm 0): Fatal error in internal_Init: Other MPI error, error stack:\ninternal_Init(59).............: MPI_Init(argc=0x7ffd709e327c, argv=0x7ffd709e3270) failed").
+				exit(0, 10.01, job.Exit{Code: 15, Aborted: true}).exit(1, 10.2, stopped),
+			"sigkill", 2, "killed by SIGKILL"},
+		{"a transport that fails by itself, and a rank that is ended for it",
+			four().prints(0, 10, "[1795275974.349863] [n1:11111:0] ib_mlx5.c:100  UCX  ERROR   mlx5dv_devx_create failed").exit(0, 10.01, job.Exit{Code: 15, Aborted: true}).exit(1, 10.2, stopped),
+			"mpi-transport", 0, ""},
+		{"a transport that failed long before another rank ended",
+			four().prints(0, 10, "[1795275974.349863] [n1:11111:0] ib_mlx5.c:100  UCX  ERROR   mlx5dv_devx_create failed").exit(0, 10.01, job.Exit{Code: 15, Aborted: true}).exit(1, 14, kill),
+			"mpi-transport", 0, ""},
 		{"mpirun's own words, from the agent",
 			four().lines(job.SourceAgent, "h1", -1, "", 3, "There are not enough slots available in the system to satisfy the 4").exit(0, 4, job.Exit{Status: job.Unstarted, Text: "mpirun ended"}),
 			"mpirun-slots", -1, "There are not enough slots available"},

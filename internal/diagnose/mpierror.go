@@ -16,14 +16,14 @@ var mpiError = []Rule{{
 	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll"},
 	Match:   re(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed`),
 }, {
-	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Generic: true,
+	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Generic: true, Peer: true,
 	Meaning: "an MPI call failed, and the error handler ended the program",
 	Hint:    mpiHint,
 	Needles: []string{"fatal error in ", "an error occurred in mpi_"},
 	Match:   re(`[Ff]atal error in (?:internal_|P?MPI_)?(?P<artefact>\w+)|An error occurred in (?P<artefact>MPI_\w+)`),
 	Unless:  re(`(?i)MPIR?_?Init|internal_Init|MPI_Init`),
 }, {
-	Category: job.MPIError, Signature: "mpi-errors-are-fatal", Confidence: 0.85, Generic: true,
+	Category: job.MPIError, Signature: "mpi-errors-are-fatal", Confidence: 0.85, Generic: true, Peer: true,
 	Meaning: "an MPI call failed with an error code",
 	Hint:    mpiHint,
 	Needles: []string{"*** mpi_err_", "mpi_errors_are_fatal"},

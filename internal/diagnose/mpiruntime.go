@@ -14,13 +14,13 @@ var mpiRuntime = []Rule{{
 	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons"},
 	Find:    re(`(?P<artefact>orted|prted): command not found`),
 }, {
-	Category: job.MPIRuntime, Signature: "mpi-init", Confidence: 0.85,
+	Category: job.MPIRuntime, Signature: "mpi-init", Confidence: 0.85, Peer: true,
 	Meaning: "MPI could not start up in a rank",
 	Hint:    "look at the lines after it for the network or library that failed; program and launcher may be of different MPIs",
 	Needles: []string{"fatal error in internal_init", "fatal error in mpi_init", "fatal error in pmpi_init", "mpi_init failed", "an error occurred in mpi_init", "pmi_init failed", "pmix_init failed", "opal_init failed", "orte_init failed",
 		"pmi2_init failed", "mpi_init_thread failed", "unable to reach the pmix server", "pmix server unreachable"},
 }, {
-	Category: job.MPIRuntime, Signature: "mpi-transport", Confidence: 0.8,
+	Category: job.MPIRuntime, Signature: "mpi-transport", Confidence: 0.8, Peer: true,
 	Meaning: "MPI's transport (UCX, libfabric, shared memory) failed",
 	Hint:    "look at the device and host named; UCX_TLS, FI_PROVIDER or OMPI_MCA_btl choose another transport",
 	Needles: []string{"ucx  error", "ucx error", "pml add procs failed", "btl_openib", "ofi call", "mtl_ofi", "unable to create a sm", "no transports are available", "unreachable by"},

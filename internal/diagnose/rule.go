@@ -55,6 +55,9 @@ type Rule struct {
 
 	// Cascade marks what is mostly the echo of another rank's failure.
 	Cascade bool
+	// Peer marks what may be a failure of its own, and yields to another rank that
+	// ended for a reason of its own at about the same time.
+	Peer bool
 	// Weak marks a line that appears in healthy output too: it counts near the
 	// end of a stream only.
 	Weak bool
