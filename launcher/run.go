@@ -141,7 +141,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.overdue()
 		case <-g.wiring.judging:
 			g.wiring.judging = nil
-			g.improper()
+			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 		case <-hurry:
 			hurry = nil
 			g.restop(0, "gangrun was told to end the gang at once")
@@ -347,15 +347,12 @@ func (g *running) wire(r report) {
 		g.tell(up, words(up, len(up.In)))
 	}
 	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
-		_, aborted := g.wiring.aborts[e.Rank]
-		aborted = aborted && !e.Aborted && !e.Stopped
-		e.Aborted = e.Aborted || aborted
-		if aborted || g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
+		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
 			g.exit(e)
 		}
 	}
 	if g.wiring.ordered && !g.stopping && g.wiring.judging == nil {
-		g.wiring.judging = time.After(settle) // mpirun may say why
+		g.wiring.judging = time.After(settle) // a rank may have failed, and that is on its way
 	}
 	if g.wiring.answers > 0 {
 		if g.wiring.answers--; g.wiring.answers == 0 {
@@ -426,20 +423,4 @@ func (g *running) relay(from *node, r *wire.Relay) {
 		to = g.nodes[0]
 	}
 	to.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: r}})
-}
-
-// improper ends a gang that Open MPI wants to end. Where no rank has failed, it
-// is the last that ended with code 0: it has not called MPI_Finalize.
-func (g *running) improper() {
-	if g.stopping {
-		return
-	}
-	for _, e := range slices.Backward(g.outcome.Exits) {
-		if e.Good() && e.Joined == job.JoinedInit {
-			e.Fault = faultFinalize
-			g.exit(e)
-			return
-		}
-	}
-	g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 }

@@ -84,26 +84,24 @@ func nodesOf(a job.Attempt) []int {
 
 // wiring is what the controller knows of how the ranks find each other.
 type wiring struct {
-	mpi      job.MPI
-	asked    bool // the user named the MPI
-	hub      *pmi1.Hub
-	joined   map[int]bool
-	waiting  map[int]bool
-	silent   map[int]bool
-	library  string
-	told     bool // that all are in
-	overdue  <-chan time.Time
-	answers  int              // hosts that have still to say who is in
-	ordered  bool             // Open MPI wants the gang to end
-	judging  <-chan time.Time // until it is asked why
-	pids     map[int]int      // rank of each process
-	daemons  map[int32]*node  // Open MPI's, by the id of their Spawn
-	improper []int            // ranks that Open MPI says have not called MPI_Finalize
-	aborts   map[int]int      // and those that it says have called MPI_Abort, with what
+	mpi     job.MPI
+	asked   bool // the user named the MPI
+	hub     *pmi1.Hub
+	joined  map[int]bool
+	waiting map[int]bool
+	silent  map[int]bool
+	library string
+	told    bool // that all are in
+	overdue <-chan time.Time
+	answers int              // hosts that have still to say who is in
+	ordered bool             // Open MPI wants the gang to end
+	judging <-chan time.Time // until that ends it
+	pids    map[int]int      // rank of each process
+	daemons map[int32]*node  // Open MPI's, by the id of their Spawn
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, aborts: map[int]int{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{mpi: mpi, asked: asked, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -128,10 +126,6 @@ func (w *wiring) see(up job.Wireup) {
 	}
 	for _, r := range up.Silent {
 		w.silent[r] = true
-	}
-	w.improper = append(w.improper, up.Improper...)
-	for _, abort := range up.Aborts {
-		w.aborts[abort.Rank] = abort.Code
 	}
 	w.ordered = w.ordered || up.Ordered
 	if up.Library != "" {
@@ -196,7 +190,7 @@ func (w *wiring) fault(e job.Exit, size int) string {
 		return ""
 	}
 	switch {
-	case e.Joined == job.JoinedInit && w.mpi == job.MPIMPICH, slices.Contains(w.improper, e.Rank):
+	case e.Joined == job.JoinedInit:
 		return faultFinalize
 	case e.Joined == job.JoinedSilent && size > 1 && len(w.joined) > 0:
 		return faultInit

@@ -29,7 +29,7 @@ const frontVar = "GANGRUN_AGENT"
 type greeting struct {
 	Shim bool     `json:"shim,omitempty"`
 	Rank int      `json:"rank,omitempty"`
-	PMIx []string `json:"pmix,omitempty"` // addresses of its server
+	PMIx []string `json:"pmix,omitempty"` // variables that tell of its server
 	// Node and Command are those of a daemon that mpirun wants started.
 	Node    string `json:"node,omitempty"`
 	Command []byte `json:"command,omitempty"`

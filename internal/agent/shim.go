@@ -148,21 +148,6 @@ func dialFront(hello greeting) (*net.UnixConn, error) {
 	return conn, json.NewEncoder(conn).Encode(hello)
 }
 
-// pmixServers returns the TCP addresses of the PMIx server, as its clients'
-// environment tells them: "NAMESPACE.RANK;tcp4://127.0.0.1:42267".
-func pmixServers(env []string) (addresses []string) {
-	for _, entry := range env {
-		if !strings.HasPrefix(entry, "PMIX_SERVER_URI") {
-			continue
-		}
-		if _, address, ok := strings.Cut(entry, ";tcp4://"); ok {
-			address, _, _ = strings.Cut(address, ";")
-			addresses = append(addresses, address)
-		}
-	}
-	return addresses
-}
-
 func first(texts ...string) string {
 	for _, t := range texts {
 		if t != "" {

@@ -26,23 +26,18 @@ type wiring struct {
 	ranks   []int
 	host    int // ranks here
 	address string
-	changed chan struct{} // a rank's state has changed
+	changed chan struct{}
 
 	mu     sync.Mutex
 	ids    map[int]int // PMI_ID: rank
-	pids   map[int]int // rank: PID
 	speaks sync.WaitGroup
 }
-
-// abortWait is how long a rank that has called MPI_Abort may take to end by
-// itself, with its own code.
-const abortWait = 100 * time.Millisecond
 
 // exitWait bounds the wait for the last words of a rank that is dead already.
 const exitWait = 50 * time.Millisecond
 
-func newWiring(start *wire.Start, reports *reports) (*wiring, error) {
-	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}, pids: map[int]int{}}
+func newWiring(start *wire.Start, reports *reports) *wiring {
+	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}}
 	appnum := map[int]int{}
 	for _, r := range start.Ranks {
 		w.ranks = append(w.ranks, int(r.Rank))
@@ -66,7 +61,7 @@ func newWiring(start *wire.Start, reports *reports) (*wiring, error) {
 			}
 		},
 	})
-	return w, nil
+	return w
 }
 
 // release passes on what the controller says of a barrier.
@@ -117,13 +112,6 @@ func (w *wiring) equip(rank, local int, direct bool) (env []string, file *os.Fil
 	return append(env, "PMI_PORT="+w.address, "PMI_ID="+strconv.Itoa(id)), nil, nil
 }
 
-// started says which process a rank is.
-func (w *wiring) started(rank, pid int) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	w.pids[rank] = pid
-}
-
 // admit refuses whoever does not know a rank's number, which nobody but the
 // rank was told, and whose process does not descend from this agent.
 func (w *wiring) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
@@ -136,30 +124,31 @@ func (w *wiring) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
 	return rank, true
 }
 
-// mark adds to the end of a rank what it said over PMI.
+func (w *wiring) change() <-chan struct{} { return w.changed }
+
 func (w *wiring) mark(e *job.Exit) {
 	state := w.server.State(e.Rank)
 	e.Joined = state.Joined
-	if state.Aborted {
-		// MPICH leaves it to its process manager to end who has called it.
-		e.Aborted, e.Stopped = true, false
-		if e.Status == job.Signalled { // it was ended before it could end itself
-			e.Status, e.Signal, e.Code = job.Exited, 0, state.Code&0xff
-		}
+	if state.Aborted { // MPICH leaves it to its process manager to end who has called it
+		markAbort(e, state.Code)
 	}
 }
 
 // settle waits a moment for the last words of a rank that has ended well but
 // for MPI_Finalize: they may not have been read yet.
-func (w *wiring) settle(rank int) {
-	for until := time.Now().Add(exitWait); time.Now().Before(until); time.Sleep(time.Millisecond) {
+func (w *wiring) settle(rank int, release <-chan struct{}) {
+	for until := time.Now().Add(exitWait); time.Now().Before(until); {
 		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-release:
 			return
 		}
 	}
 }
 
-// aborted returns the ranks that have called MPI_Abort.
 func (w *wiring) aborted() (ranks []int) {
 	for _, r := range w.ranks {
 		if w.server.State(r).Aborted {
@@ -169,7 +158,6 @@ func (w *wiring) aborted() (ranks []int) {
 	return ranks
 }
 
-// wireup returns what can be seen of the ranks of this host.
 func (w *wiring) wireup() job.Wireup {
 	up := job.Wireup{MPI: job.MPIMPICH, In: []int{}}
 	for _, r := range w.ranks {

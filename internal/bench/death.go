@@ -1,24 +1,27 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"syscall"
 	"time"
 )
 
 // death measures from the SIGKILL of one rank to the end of all others: ranks
 // that end of SIGTERM, so that what is measured is gangrun's share.
-func death(gangrun string, runs int) error {
+func death(ctx context.Context, gangrun string, runs int) error {
 	fmt.Printf("one rank of N killed (-9) until every rank is reaped, median and middle half of %d runs\n", runs)
 	for _, n := range []int{2, 8, 32} {
 		var took sample
 		for range runs {
-			d, err := oneDeath(gangrun, n)
+			d, err := oneDeath(ctx, gangrun, n, nil,
+				"sh", "-c", `echo $$ > pid.$RANK && mv pid.$RANK rank.$RANK; exec sleep 600`)
 			if err != nil {
 				return err
 			}
@@ -29,14 +32,17 @@ func death(gangrun string, runs int) error {
 	return nil
 }
 
-func oneDeath(gangrun string, n int) (time.Duration, error) {
+// oneDeath kills a rank, never rank 0, of a gang whose every rank R says that it
+// is up by a file rank.R with its PID, in the directory where it is started.
+func oneDeath(ctx context.Context, gangrun string, n int, flags []string, command ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
 		return 0, err
 	}
 	defer os.RemoveAll(dir)
-	cmd := exec.Command(gangrun, "run", "-o", "json", "--preflight", "off", "--retries", "0", "--workdir", dir, "-n", fmt.Sprint(n),
-		"--", "sh", "-c", `echo $$ > pid.$RANK && mv pid.$RANK rank.$RANK; exec sleep 600`)
+	cmd, done := limited(ctx, slices.Concat([]string{gangrun, "run", "-o", "json", "--preflight", "off", "--retries", "0",
+		"--workdir", dir, "-n", fmt.Sprint(n)}, flags, []string{"--"}, command)...)
+	defer done()
 	var report struct {
 		Attempts []struct {
 			Exits []struct {
@@ -51,20 +57,23 @@ func oneDeath(gangrun string, n int) (time.Duration, error) {
 	if err := cmd.Start(); err != nil {
 		return 0, err
 	}
-	pid, err := waitRanks(dir, n)
+	pid, err := waitRanks(ctx, dir, n)
 	if err != nil {
 		return 0, errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 	}
 	killed := time.Now()
 	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
-		return 0, err
+		return 0, errors.Join(err, cmd.Process.Signal(syscall.SIGTERM), cmd.Wait())
 	}
 	if err := json.NewDecoder(out).Decode(&report); err != nil {
-		return 0, err
+		return 0, errors.Join(err, cmd.Wait())
 	}
 	var code *exec.ExitError
 	if err := cmd.Wait(); !errors.As(err, &code) || code.ExitCode() != 128+9 {
 		return 0, fmt.Errorf("%v: %v, want code 137", cmd.Args, err)
+	}
+	if len(report.Attempts) != 1 || len(report.Attempts[0].Exits) != n {
+		return 0, fmt.Errorf("%v: the report is not of one attempt in which %d ranks ended", cmd.Args, n)
 	}
 	last := killed
 	for _, e := range report.Attempts[0].Exits {
@@ -76,8 +85,10 @@ func oneDeath(gangrun string, n int) (time.Duration, error) {
 }
 
 // waitRanks waits until every rank is up, and returns the PID of one.
-func waitRanks(dir string, n int) (pid int, err error) {
-	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+func waitRanks(ctx context.Context, dir string, n int) (pid int, err error) {
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline) && ctx.Err() == nil; <-tick.C {
 		up, err := filepath.Glob(filepath.Join(dir, "rank.*"))
 		if err != nil {
 			return 0, err
@@ -91,5 +102,5 @@ func waitRanks(dir string, n int) (pid int, err error) {
 			return pid, err
 		}
 	}
-	return 0, errors.New("the ranks did not come up within a minute")
+	return 0, fmt.Errorf("the ranks did not come up within %v", limit)
 }

@@ -4,12 +4,15 @@
 package main
 
 import (
+	"context"
 	"flag"
 	"fmt"
 	"os"
+	"os/signal"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -21,14 +24,35 @@ func main() {
 	gangrun := flag.String("gangrun", "bin/gangrun", "the `binary` to measure")
 	runs := flag.Int("runs", 15, "how many alternating runs")
 	megabytes := flag.Int("mb", 2000, "how much output the output benchmark writes, in MB")
+	only := flag.String("only", strings.Join(parts, ","), "which `parts` to run")
+	mpis := flag.String("mpi", "mpich,openmpi", "the `MPIs` of the MPI benchmarks")
+	ranks := flag.String("ranks", "2,8,32", "the `numbers` of ranks of the MPI benchmarks")
+	hosts := flag.String("hosts", "1,2,4", "the `numbers` of hosts of the MPI benchmarks")
 	flag.Parse()
-	if err := bench(*gangrun, *runs, *megabytes); err != nil {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	g, err := parseGangs(*mpis, *ranks, *hosts)
+	if err == nil {
+		err = bench(ctx, *gangrun, *runs, *megabytes, strings.Split(*only, ","), g)
+	}
+	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
 }
 
-func bench(gangrun string, runs, megabytes int) error {
+// parts are the benchmarks, in their order.
+var parts = []string{"launch", "mpi", "death", "mpi-death", "output"}
+
+func bench(ctx context.Context, gangrun string, runs, megabytes int, only []string, g gangs) error {
+	for _, part := range only {
+		if !slices.Contains(parts, part) {
+			return fmt.Errorf("there is no part %q: take some of %s", part, strings.Join(parts, ","))
+		}
+	}
+	if runs < 1 {
+		return fmt.Errorf("-runs is %d: at least 1 is needed", runs)
+	}
 	gangrun, err := filepath.Abs(gangrun)
 	if err != nil {
 		return err
@@ -41,16 +65,22 @@ func bench(gangrun string, runs, megabytes int) error {
 	if err := os.Setenv("GANGRUN_HOME", home); err != nil {
 		return err
 	}
-	for _, f := range []func() error{
-		func() error { return launch(gangrun, runs) },
-		func() error { return death(gangrun, runs) },
-		func() error { return output(gangrun, megabytes) },
-	} {
-		if err := f(); err != nil {
+	run := map[string]func() error{
+		"launch":    func() error { return launch(gangrun, runs) },
+		"mpi":       func() error { return mpiJobs(ctx, gangrun, runs, g) },
+		"death":     func() error { return death(ctx, gangrun, runs) },
+		"mpi-death": func() error { return mpiDeath(ctx, gangrun, runs, g) },
+		"output":    func() error { return output(gangrun, megabytes) },
+	}
+	for _, part := range parts {
+		if !slices.Contains(only, part) {
+			continue
+		}
+		if err := run[part](); err != nil {
 			return err
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
 // floor starts n times true and waits for all: the least that any launcher

@@ -43,19 +43,9 @@ type Wireup struct {
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`
-	// Improper are ranks that ended without MPI_Finalize, Aborts those that called
-	// MPI_Abort, where the MPI's own launcher tells that alone.
-	Improper []int   `json:"improper,omitempty"`
-	Aborts   []Abort `json:"aborts,omitempty"`
 	// Ordered says that Open MPI itself wants the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
 	// Library is an MPI library that a rank has mapped, as a path, where it is
 	// not known from the program.
 	Library string `json:"library,omitempty"`
-}
-
-// Abort is a call of MPI_Abort.
-type Abort struct {
-	Rank int `json:"rank"`
-	Code int `json:"code"` // as it was given; a process's own is that modulo 256
 }

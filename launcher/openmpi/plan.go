@@ -17,19 +17,17 @@ type Plan struct {
 	Shim      []string // argv that mpirun starts as each rank
 	Tmpdir    string   // directory of mpirun's session directories; "" leaves it to Open MPI
 	Shm       string   // directory of shared memory segments on this host; "" leaves it to Open MPI
-	Hostfile  string   // path of a host file, if one is needed
 }
 
-// Command returns mpirun's argv, the content of the host file ("" = none is
-// needed), and the variables to set over userEnv (NAME=VALUE), in the words of
-// both families. argv[0] has no path, for with one mpirun would turn on
+// Command returns mpirun's argv and the variables to set over userEnv
+// (NAME=VALUE), in the words of both families. argv[0] has no path, for with one mpirun would turn on
 // --prefix: run Installation.Mpirun under that name.
 //
 // What the user set wins, but for what places and starts ranks. With more than
 // one node, Shm is left out: mpirun's environment reaches the ranks of every
 // node and wins over their daemon's, so that whoever starts a rank must give it
 // RankEnv.
-func (p Plan) Command(in Installation, userEnv []string) (argv []string, hostfile string, env []string) {
+func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
 	sequential := !p.plain()
 	// Open MPI 5 takes a mapping policy's qualifiers on the command line alone
@@ -54,7 +52,7 @@ func (p Plan) Command(in Installation, userEnv []string) (argv []string, hostfil
 		argv = append(argv, p.Shim...)
 		first += ranks
 	}
-	return argv, "", p.environment(sequential, userEnv)
+	return argv, p.environment(sequential, userEnv)
 }
 
 // plain says whether mpirun's own order, which fills each node's slots in the

@@ -25,7 +25,7 @@ func TestCommandArgv(t *testing.T) {
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
 			plan := openmpi.Plan{Nodes: []string{"localhost", "198.18.0.2"}, Node: test.node, Apps: test.apps, Shim: []string{"gangrun", "shim"}}
-			argv, _, _ := plan.Command(openmpi.Installation{Major: test.major}, nil)
+			argv, _ := plan.Command(openmpi.Installation{Major: test.major}, nil)
 			if got := strings.Join(argv, " "); got != test.want {
 				t.Errorf("%s\nwant %s", got, test.want)
 			}
@@ -64,10 +64,7 @@ func TestCommandEnvironment(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			_, hostfile, env := test.plan.Command(openmpi.Installation{Major: 4}, strings.Fields(test.user))
-			if hostfile != "" {
-				t.Errorf("host file %q", hostfile)
-			}
+			_, env := test.plan.Command(openmpi.Installation{Major: 4}, strings.Fields(test.user))
 			for _, want := range strings.Fields(test.has) {
 				if !slices.Contains(env, want) {
 					t.Errorf("%q lacks %q", env, want)
@@ -80,7 +77,7 @@ func TestCommandEnvironment(t *testing.T) {
 			}
 		})
 	}
-	_, _, env := one.Command(openmpi.Installation{}, nil)
+	_, env := one.Command(openmpi.Installation{}, nil)
 	for _, want := range []string{"OMPI_MCA_plm_rsh_agent=/bin/gangrun rsh", "PRTE_MCA_plm_ssh_agent=/bin/gangrun rsh"} {
 		if !slices.Contains(env, want) {
 			t.Errorf("%q lacks %q", env, want)

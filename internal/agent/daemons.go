@@ -1,0 +1,94 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/openmpi"
+)
+
+// spawn starts a daemon for mpirun, which runs on another host.
+func (o *openMPI) spawn(s *wire.Spawn) {
+	id := int(s.Id)
+	fail := func(err error) {
+		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: "start Open MPI's daemon: " + err.Error()})
+		o.g.reports.relay(&wire.Relay{Id: s.Id, End: true, Code: 127})
+	}
+	argv, set, err := openmpi.ParseDaemon(string(s.Command))
+	if err != nil {
+		fail(err)
+		return
+	}
+	env := overlay(o.g.env, set, openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
+	path, err := lookProgram(argv[0], string(o.g.start.Workdir), env)
+	if err != nil {
+		if in, ok := openmpi.Find("", env); ok && in.Daemon != "" && filepath.Base(in.Daemon) == filepath.Base(argv[0]) {
+			path, err = in.Daemon, nil
+		}
+	}
+	if err != nil {
+		fail(err)
+		return
+	}
+	stdin, feed, err := os.Pipe()
+	if err != nil {
+		fail(err)
+		return
+	}
+	ch, err := o.runtime("daemon-"+o.g.host, path, argv, env, stdin, false)
+	if err != nil {
+		_ = feed.Close()
+		fail(err)
+		return
+	}
+	o.daemons[id], o.feeds[id] = ch, feed
+	o.wg.Go(func() {
+		<-ch.exited
+		code := ch.status.ExitStatus()
+		if ch.status.Signaled() {
+			code = 128 + int(ch.status.Signal())
+		}
+		o.post(func() {
+			if o.g.alive > 0 && !o.g.stopping {
+				text := fmt.Sprintf("Open MPI's daemon on %s ended with code %d while its ranks were there: the daemon died", o.g.host, code)
+				o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
+				o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
+			}
+		})
+		o.g.reports.relay(&wire.Relay{Id: int32(id), End: true, Code: int32(code)})
+	})
+}
+
+// relay passes on what goes to a daemon of this host, or comes from one of
+// another.
+func (o *openMPI) relay(r *wire.Relay) {
+	id := int(r.Id)
+	if feed := o.feeds[id]; feed != nil {
+		if len(r.Data) > 0 {
+			_ = feed.SetWriteDeadline(time.Now().Add(time.Second))
+			_, _ = feed.Write(r.Data) // a key of some bytes; a daemon that does not read it says so itself
+		}
+		if r.End {
+			_ = feed.Close()
+			delete(o.feeds, id)
+		}
+		return
+	}
+	if conn := o.asking[id]; conn != nil && r.End {
+		_ = json.NewEncoder(conn).Encode(struct{ Code int }{int(r.Code)})
+		delete(o.asking, id)
+	}
+}
+
+func (r *reports) spawn(s *wire.Spawn) {
+	r.add(func(m *wire.GangReply) { m.Spawns = append(m.Spawns, s) })
+}
+
+func (r *reports) relay(s *wire.Relay) {
+	r.add(func(m *wire.GangReply) { m.Relays = append(m.Relays, s) })
+}

@@ -1,0 +1,119 @@
+package agent
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of ending a gang.
+const (
+	// strayGrace bounds the grace of processes whose rank is dead or whose
+	// controller is gone.
+	strayGrace = 2 * time.Second
+	// killEvery is the time between two rounds of SIGKILL.
+	killEvery = 20 * time.Millisecond
+	// killLimit is when a process that does not die of SIGKILL (it hangs in the
+	// kernel) is given up and reported as unreaped.
+	killLimit = 10 * time.Second
+	// drainLimit bounds the wait for what a dead rank had written.
+	drainLimit = 500 * time.Millisecond
+)
+
+// sooner returns the time until which wait lasts from now on, or the earlier one
+// that is set already.
+func sooner(set time.Time, wait time.Duration) time.Time {
+	if at := time.Now().Add(wait); set.IsZero() || at.Before(set) {
+		return at
+	}
+	return set
+}
+
+// signalAll reaches every process of the gang: the ranks' process groups at
+// once, then whatever has left them. SIGCONT lets stopped ones act on it.
+func (g *gang) signalAll(sig unix.Signal) {
+	groups := map[int]bool{}
+	for _, r := range g.ranks {
+		if r.child != nil && g.children.signal(r.child, sig) {
+			g.children.signal(r.child, unix.SIGCONT)
+			groups[r.child.pid] = true
+		}
+	}
+	for _, p := range descendants(os.Getpid()) {
+		if g.ompi != nil && g.ompi.own(p.pid) {
+			continue
+		}
+		if pgid, err := unix.Getpgid(p.pid); err == nil && !groups[pgid] {
+			p.send(sig)
+			p.send(unix.SIGCONT)
+		}
+	}
+}
+
+// killStrays kills what does not descend from a living leader.
+func (g *gang) killStrays() {
+	var spared []int
+	for _, r := range g.ranks {
+		if r.child != nil && !closed(r.child.exited) {
+			spared = append(spared, r.child.pid)
+		}
+	}
+	for _, p := range descendants(os.Getpid()) { // parents come first
+		if g.ompi != nil && g.ompi.own(p.pid) {
+			continue
+		}
+		if slices.Contains(spared, p.pid) || slices.Contains(spared, p.parent) {
+			spared = append(spared, p.pid)
+		} else {
+			p.send(unix.SIGKILL)
+		}
+	}
+}
+
+// left names the ranks that outlived SIGKILL.
+func (g *gang) left() (ranks []int32) {
+	for _, r := range g.ranks {
+		if r.child != nil && !closed(r.child.exited) {
+			ranks = append(ranks, int32(r.number))
+		}
+	}
+	return ranks
+}
+
+// finish waits for the last bytes to reach the logs and closes everything.
+func (g *gang) finish() {
+	pumped := make(chan struct{})
+	go func() {
+		defer close(pumped)
+		for _, r := range g.ranks {
+			r.pumps.Wait()
+		}
+	}()
+	select {
+	case <-pumped:
+	case <-time.After(strayGrace): // a full disk, or a process that cannot be killed holds the pipe
+		close(g.release)
+		for _, r := range g.ranks {
+			_ = r.out.pipe.Close()
+			_ = r.err.pipe.Close()
+		}
+		<-pumped
+	}
+	for _, r := range g.ranks {
+		_ = r.out.log.Close()
+		_ = r.err.log.Close()
+		if r.stdin != nil {
+			_ = r.stdin.Close()
+		}
+	}
+	g.kernel.close()
+	if g.meeting != nil {
+		g.meeting.close()
+	}
+	if len(g.left()) == 0 {
+		g.waiting.Wait()
+		sweepShared(g.begun)
+	}
+}

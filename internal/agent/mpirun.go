@@ -1,0 +1,131 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/openmpi"
+)
+
+// startMpirun starts mpirun with a shim for each rank of the gang.
+func (o *openMPI) startMpirun(m *wire.Mpirun) error {
+	g := o.g
+	env := overlay(g.env, texts(m.Env))
+	in, ok := openmpi.Find(o.library, env)
+	if !ok || in.Mpirun == "" {
+		return fmt.Errorf("mpirun of Open MPI is not on PATH nor beside %q: %w", o.library, os.ErrNotExist)
+	}
+	cores, _ := machine()
+	// The binary by a name that holds no blank, exists as long as this process,
+	// and stays the same when the file is replaced.
+	self := fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	plan := openmpi.Plan{
+		Nodes: m.Nodes, Cores: cores, Interface: string(m.Interface), Agent: []string{self, "rsh"}, Shim: []string{self, "shim"},
+		Tmpdir: o.tmpdir, Shm: o.shm,
+	}
+	for _, n := range m.Node {
+		plan.Node = append(plan.Node, int(n))
+	}
+	for _, n := range m.Apps {
+		plan.Apps = append(plan.Apps, int(n))
+	}
+	argv, set := plan.Command(in, env)
+	env = overlay(env, set, openmpi.DaemonEnv(m.Nodes[0], o.tmpdir, o.shm), []string{o.front.env()})
+	var err error
+	o.mpirun, err = o.runtime("mpirun", in.Mpirun, argv, env, nil, true)
+	if err != nil {
+		return fmt.Errorf("start mpirun: %w", err)
+	}
+	o.wg.Go(func() {
+		<-o.mpirun.exited
+		o.post(o.mpirunEnded)
+	})
+	return nil
+}
+
+// runtime starts mpirun or a daemon. What it says goes to a log file; with hear
+// it is listened to.
+func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File, hear bool) (*child, error) {
+	log, err := os.OpenFile(filepath.Join(string(o.g.start.LogDir), name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, log.Close())
+	}
+	if stdin == nil {
+		if stdin, err = devNull(); err != nil {
+			return nil, errors.Join(err, log.Close(), r.Close(), w.Close())
+		}
+	}
+	ch, err := o.g.children.start(path, argv, &syscall.ProcAttr{
+		Dir: string(o.g.start.Workdir), Env: env, Files: []uintptr{stdin.Fd(), w.Fd(), w.Fd()},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	_, _ = stdin.Close(), w.Close()
+	if err != nil {
+		return nil, errors.Join(err, log.Close(), r.Close())
+	}
+	o.wg.Go(func() {
+		// Ends with the last process that holds the pipe: all are killed before
+		// the gang's end.
+		defer r.Close()
+		defer log.Close()
+		buffer := make([]byte, 8<<10)
+		number := 0
+		var rest string
+		for {
+			n, err := r.Read(buffer)
+			_, _ = log.Write(buffer[:n]) // a full disk must not hold up mpirun
+			if hear && n > 0 {
+				lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
+				rest = lines[len(lines)-1]
+				for _, line := range lines[:len(lines)-1] {
+					number++
+					o.g.reports.line(o.line(log.Name(), number, line))
+				}
+			}
+			if err != nil {
+				return
+			}
+		}
+	})
+	return ch, nil
+}
+
+// line is what mpirun said, as evidence.
+func (o *openMPI) line(file string, number int, text string) job.Line {
+	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: time.Now(), Text: clean([]byte(text))}
+}
+
+// mpirunEnded ends the gang when ranks are missing that nobody will start now.
+func (o *openMPI) mpirunEnded() {
+	for id, conn := range o.asking { // nobody asks any more
+		_ = conn.Close()
+		delete(o.asking, id)
+	}
+	if len(o.waiting) == 0 && !o.lacking() {
+		return
+	}
+	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s", o.mpirun.status.ExitStatus(), filepath.Join(string(o.g.start.LogDir), "mpirun.log"))
+	if o.mpirun.status.Signaled() {
+		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.status.Signal())))
+	}
+	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
+	if !o.abandon(o.missing(), text, false) {
+		o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
+	}
+}
+
+// lacking reports whether the other hosts' daemons were never all started.
+func (o *openMPI) lacking() bool {
+	return o.g.start.Mpirun != nil && o.asked < len(o.g.start.Mpirun.Nodes)-1
+}

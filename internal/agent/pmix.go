@@ -1,0 +1,194 @@
+package agent
+
+import (
+	"fmt"
+	"net"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/launcher/openmpi"
+)
+
+// pmix stands between the ranks of a host and their PMIx server, which is Open
+// MPI's daemon: it passes on every byte, and so knows who is in MPI_Init, who has
+// called MPI_Abort with what code, and who left without MPI_Finalize.
+type pmix struct {
+	changed chan struct{}
+	say     func(rank int, text string) // a rank wants something printed
+
+	wg    sync.WaitGroup
+	mu    sync.Mutex
+	ranks map[int]*openmpi.PMIx // nil until the rank has connected
+	open  map[interface{ Close() error }]bool
+	ended bool
+}
+
+func newPMIx(say func(rank int, text string)) *pmix {
+	return &pmix{changed: make(chan struct{}, 1), say: say, ranks: map[int]*openmpi.PMIx{}, open: map[interface{ Close() error }]bool{}}
+}
+
+// tcp4 stands in a variable before the address of a PMIx server, as in
+// PMIX_SERVER_URI41=3747282944.0;tcp4://127.0.0.1:42267.
+const tcp4 = ";tcp4://"
+
+// stand returns the variables that tell a rank of its server, changed so that it
+// speaks to this process.
+func (x *pmix) stand(rank int, env []string) ([]string, error) {
+	own := map[string]string{} // by the server's address
+	var out []string
+	for _, entry := range env {
+		before, address, ok := strings.Cut(entry, tcp4)
+		if !ok {
+			continue
+		}
+		address, after, _ := strings.Cut(address, ";")
+		if after != "" {
+			after = ";" + after
+		}
+		if own[address] == "" {
+			l, err := net.Listen("tcp4", "127.0.0.1:0")
+			if err != nil {
+				return nil, fmt.Errorf("listen for PMIx: %w", err)
+			}
+			x.keep(l)
+			own[address] = l.Addr().String()
+			x.wg.Go(func() { x.accept(rank, l, address) })
+		}
+		out = append(out, before+tcp4+own[address]+after)
+	}
+	if len(own) > 0 {
+		x.mu.Lock()
+		defer x.mu.Unlock()
+		x.ranks[rank] = nil
+	}
+	return out, nil
+}
+
+// keep remembers what close has to close; false when that has been called.
+func (x *pmix) keep(c interface{ Close() error }) bool {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.ended {
+		_ = c.Close()
+		return false
+	}
+	x.open[c] = true
+	return true
+}
+
+func (x *pmix) drop(c interface{ Close() error }) {
+	_ = c.Close()
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.open, c)
+}
+
+func (x *pmix) accept(rank int, l net.Listener, address string) {
+	defer x.drop(l)
+	for {
+		conn, err := l.Accept()
+		if err != nil {
+			return // closed
+		}
+		if !ownUser(conn.(*net.TCPConn)) || !x.keep(conn) {
+			_ = conn.Close()
+			continue
+		}
+		x.wg.Go(func() {
+			defer x.drop(conn)
+			server, err := net.Dial("tcp4", address)
+			if err != nil || !x.keep(server) {
+				return
+			}
+			defer x.drop(server)
+			x.pass(rank, conn.(*net.TCPConn), server.(*net.TCPConn))
+		})
+	}
+}
+
+// pass passes on what both say until both have hung up, or one cannot be
+// written to.
+func (x *pmix) pass(rank int, client, server *net.TCPConn) {
+	state := &openmpi.PMIx{}
+	x.mu.Lock()
+	x.ranks[rank] = state
+	x.mu.Unlock()
+	x.ring()
+	forward := func(from, to *net.TCPConn, read func([]byte)) {
+		buffer := make([]byte, 32<<10)
+		for {
+			n, err := from.Read(buffer)
+			if n > 0 {
+				read(buffer[:n])
+				if _, err := to.Write(buffer[:n]); err != nil {
+					break
+				}
+			}
+			if err != nil {
+				break
+			}
+		}
+		_ = to.CloseWrite()
+	}
+	var back sync.WaitGroup
+	back.Go(func() {
+		forward(server, client, func(data []byte) {
+			x.mu.Lock()
+			defer x.mu.Unlock()
+			state.Server(data)
+		})
+		_ = client.CloseRead() // the server has gone: so has who waits for it
+	})
+	forward(client, server, func(data []byte) {
+		x.mu.Lock()
+		before := state.State()
+		texts := state.Client(data)
+		after := state.State()
+		x.mu.Unlock()
+		for _, text := range texts {
+			x.say(rank, text)
+		}
+		if after.Aborted != before.Aborted {
+			x.ring()
+		}
+	})
+	back.Wait()
+}
+
+func (x *pmix) ring() {
+	select {
+	case x.changed <- struct{}{}:
+	default:
+	}
+}
+
+// state returns how far a rank has come; in says that it has connected, and
+// seen that this could be seen.
+func (x *pmix) state(rank int) (state openmpi.PMIxState, in, seen bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	s, seen := x.ranks[rank]
+	if s == nil {
+		return openmpi.PMIxState{}, false, seen
+	}
+	return s.State(), true, true
+}
+
+// close ends every connection.
+func (x *pmix) close() {
+	x.mu.Lock()
+	x.ended = true
+	for c := range x.open {
+		_ = c.Close()
+	}
+	x.mu.Unlock()
+	x.wg.Wait()
+}
+
+// pmixServers returns the variables that tell a PMIx client of its server.
+func pmixServers(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		return !strings.HasPrefix(entry, "PMIX_SERVER_URI") || !strings.Contains(entry, tcp4)
+	})
+}

@@ -1,0 +1,176 @@
+package agent
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/openmpi"
+)
+
+// hear serves a shim or an rsh agent.
+func (o *openMPI) hear(conn *net.UnixConn, pid int, hello greeting, words *json.Decoder) {
+	o.post(func() { o.pids[pid] = true })
+	if hello.Shim {
+		o.shim(conn, hello, words)
+		return
+	}
+	o.rsh(conn, hello, words)
+}
+
+// rsh serves an rsh agent: the controller has the daemon started that it asks
+// for.
+func (o *openMPI) rsh(conn *net.UnixConn, hello greeting, words *json.Decoder) {
+	id := 0
+	if !o.post(func() {
+		o.asked++
+		id = o.asked
+		o.asking[id] = conn
+		o.g.reports.spawn(&wire.Spawn{Id: int32(id), Node: hello.Node, Command: hello.Command})
+	}) {
+		return
+	}
+	input := io.MultiReader(words.Buffered(), conn)
+	for buffer := make([]byte, 4<<10); ; {
+		n, err := input.Read(buffer)
+		if n > 0 {
+			o.g.reports.relay(&wire.Relay{Id: int32(id), Data: slices.Clone(buffer[:n])})
+		}
+		if err != nil {
+			break
+		}
+	}
+	o.g.reports.relay(&wire.Relay{Id: int32(id), End: true})
+	// mpirun's daemons see the end of their agent as their own: it stays until
+	// the daemon has ended, which relay tells it.
+	<-o.ended
+}
+
+// shim gives a rank to its shim and stays with it.
+func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) {
+	var p prepared
+	found := false
+	if !o.post(func() {
+		p, found = o.waiting[hello.Rank]
+		delete(o.waiting, hello.Rank)
+	}) || !found {
+		return
+	}
+	r := p.rank
+	what := order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir)}
+	for _, entry := range openmpi.RankEnv(o.shm) {
+		if name, _, _ := strings.Cut(entry, "="); lookup(o.g.env, name) == "" { // what the user set wins
+			what.Env = append(what.Env, []byte(entry))
+		}
+	}
+	what.Env = append(what.Env, o.g.wanted(r.number)...)
+	for _, arg := range p.argv {
+		what.Argv = append(what.Argv, []byte(arg))
+	}
+	server, err := o.pmix.stand(r.number, hello.PMIx)
+	for _, entry := range server {
+		what.Env = append(what.Env, []byte(entry))
+	}
+	var said word
+	if err == nil {
+		err = sendFiles(conn, p.streams[:3])
+	}
+	if err == nil {
+		err = json.NewEncoder(conn).Encode(what)
+	}
+	if err == nil {
+		err = words.Decode(&said)
+	}
+	if err == nil && said.Told { // at once: what it is to start comes next
+		said = word{}
+		err = words.Decode(&said)
+	}
+	if err == nil && said.Error != "" {
+		err = syscall.Errno(said.Errno)
+	}
+	if err != nil {
+		why := describe(&wire.RankStart{Argv: [][]byte{[]byte(p.argv[0])}}, fmt.Errorf("start %q: %w", p.path, err))
+		o.post(func() { o.abandon([]prepared{p}, why, false) })
+		return
+	}
+	var ch *child
+	if !o.post(func() {
+		ch = o.g.children.adopt(said.PID)
+		r.child = ch
+		r.pump(p.streams, o.g.release)
+		o.g.watch(r)
+		if o.g.killing {
+			_ = unix.Kill(said.PID, unix.SIGKILL)
+		} else if o.g.stopping {
+			o.g.children.signal(ch, unix.SIGTERM)
+		}
+	}) {
+		return
+	}
+	for {
+		said = word{}
+		if words.Decode(&said) != nil {
+			break
+		}
+		if said.Told {
+			o.post(o.order)
+		}
+		if said.Ended {
+			o.g.children.settle(ch, unix.WaitStatus(said.Status))
+			return
+		}
+	}
+	// The shim was killed. Its rank is this agent's child now, unless it had ended
+	// and nobody will ever know how.
+	for {
+		select {
+		case <-ch.exited:
+			return
+		case <-o.ended:
+			return
+		case <-time.After(killEvery):
+			if _, ok := readProcess(said.PID); !ok && ch.pid > 0 && unix.Kill(ch.pid, 0) == unix.ESRCH {
+				o.g.children.settle(ch, unix.WaitStatus(unix.SIGKILL))
+			}
+		}
+	}
+}
+
+// order tells the controller that Open MPI wants the gang to end.
+func (o *openMPI) order() {
+	if !o.ordered && !o.g.stopping {
+		o.ordered = true
+		o.g.reports.wireup(o.wireup())
+	}
+}
+
+// missing lists the ranks whose shims have not come.
+func (o *openMPI) missing() (all []prepared) {
+	for _, n := range slices.Sorted(maps.Keys(o.waiting)) {
+		all = append(all, o.waiting[n])
+	}
+	clear(o.waiting)
+	return all
+}
+
+// abandon gives up ranks that will not be started, and reports whether there
+// were any. The first of them is why the gang ends, unless it is being stopped.
+func (o *openMPI) abandon(all []prepared, why string, stopped bool) bool {
+	for i, p := range all {
+		p.rank.pump(p.streams, o.g.release)
+		o.g.alive--
+		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Time: time.Now(), Stopped: stopped || i > 0, Text: why}
+		o.g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+	}
+	return len(all) > 0
+}
