@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -31,6 +32,10 @@ const lateLimit = 20 * time.Second
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes, at, err := l.gather(ctx, &a)
+	var both mixed
+	if errors.As(err, &both) && ctx.Err() == nil {
+		return both.outcome(a, emit), nil
+	}
 	if ctx.Err() != nil {
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
@@ -88,7 +93,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) ([]*node, rendezv
 		}
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
-			if a.MPI, _, err = l.resolve(ctx, *a, agent); err != nil {
+			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
 				return err
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
@@ -346,6 +351,7 @@ func (g *running) wire(r report) {
 		g.wiring.told, g.wiring.overdue = true, nil
 		g.tell(up, words(up, len(up.In)))
 	}
+	g.singletons()
 	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
 		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
 			g.exit(e)
@@ -362,6 +368,22 @@ func (g *running) wire(r report) {
 			}
 			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, words(up, len(g.attempt.Placement.Ranks))))
 		}
+	}
+}
+
+// singletons ends a gang whose ranks would each run the whole job alone, without
+// knowing of each other.
+func (g *running) singletons() {
+	size := len(g.attempt.Placement.Ranks)
+	text := g.wiring.alone(size)
+	if text == "" || g.wiring.cried {
+		return
+	}
+	g.wiring.cried = true
+	g.tell(g.wiring.wireup(), text)
+	if size > 1 && g.wiring.mpi != job.MPINone {
+		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text})
+		g.stop(time.Duration(g.attempt.Grace), text)
 	}
 }
 

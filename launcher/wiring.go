@@ -17,46 +17,57 @@ import (
 
 // resolve returns how the ranks of an attempt find each other: what the user
 // said, else what the program's own libraries say.
-func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, string, error) {
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, error) {
 	switch a.MPI {
 	case "":
-		return job.MPINone, "", nil
+		return job.MPINone, nil
 	case job.MPIAuto:
 	default:
-		return a.MPI, "", nil
+		return a.MPI, nil
 	}
 	var found job.MPI
-	var library, whose string
+	var whose string
 	for _, command := range commands(a) {
 		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(command), Workdir: []byte(a.Workdir), Env: raw(rankEnv(a, job.Rank{}))})
 		if err != nil {
-			return "", "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
+			return "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
 		}
 		mpi := job.MPI(reply.Mpi)
 		if mpi == "" {
 			continue
 		}
 		if found != "" && mpi != found {
-			return "", "", Mixed{Programs: [2]string{whose, command[0]}, MPIs: [2]job.MPI{found, mpi}}
+			return "", mixed{programs: [2]string{whose, command[0]}, mpis: [2]job.MPI{found, mpi}}
 		}
-		found, library, whose = mpi, string(reply.Library), command[0]
+		found, whose = mpi, command[0]
 	}
 	if found == "" {
 		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
-		return job.MPIMPICH, "", nil
+		return job.MPIMPICH, nil
 	}
-	return found, library, nil
+	return found, nil
 }
 
-// Mixed is the error of a gang whose programs are built for different MPIs.
-type Mixed struct {
-	Programs [2]string
-	MPIs     [2]job.MPI
+// mixed is the error of a gang whose programs are built for different MPIs.
+type mixed struct {
+	programs [2]string
+	mpis     [2]job.MPI
 }
 
 // Error names both programs.
-func (m Mixed) Error() string {
-	return fmt.Sprintf("%q is built for %s and %q for %s: one gang cannot hold both; build them for the same MPI", m.Programs[0], m.MPIs[0], m.Programs[1], m.MPIs[1])
+func (m mixed) Error() string {
+	return fmt.Sprintf("%q is built for %s and %q for %s: one gang cannot hold both", m.programs[0], m.mpis[0], m.programs[1], m.mpis[1])
+}
+
+// outcome is that of a gang none of whose ranks was started.
+func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
+	var o job.Outcome
+	for i, r := range a.Placement.Ranks {
+		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: i > 0, Text: m.Error()}
+		o.Exits = append(o.Exits, e)
+		emit(job.Event{Time: e.Time, Kind: job.KindExit, Attempt: a.Number, Exit: &e})
+	}
+	return o
 }
 
 // commands lists the different commands of an attempt's programs.
@@ -92,6 +103,7 @@ type wiring struct {
 	silent  map[int]bool
 	library string
 	told    bool // that all are in
+	cried   bool // that they are singletons
 	overdue <-chan time.Time
 	answers int              // hosts that have still to say who is in
 	ordered bool             // Open MPI wants the gang to end
@@ -178,6 +190,23 @@ func numbers(ranks []int) string {
 	return what + strings.Join(names, ", ")
 }
 
+// alone says that ranks were started in another way than their MPI library
+// expects; "" where they were not, or nobody asked for anything.
+func (w *wiring) alone(size int) string {
+	if w.library == "" || len(w.joined) > 0 {
+		return ""
+	}
+	how := "--mpi " + string(w.mpi)
+	if !w.asked && w.mpi != job.MPINone {
+		how = "PMI-1, as MPICH's are, since the program itself does not tell its MPI"
+	}
+	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.library, how)
+	if size > 1 {
+		text = "silent singletons: " + text + "; each rank believed to be rank 0 of 1"
+	}
+	return text
+}
+
 const (
 	faultFinalize = "it never called MPI_Finalize"
 	faultInit     = "it never called MPI_Init, and the others wait for it there"
@@ -201,19 +230,13 @@ func (w *wiring) fault(e job.Exit, size int) string {
 // singletons says why a gang whose ranks all ended well has failed all the
 // same: none of them found the others.
 func (w *wiring) singletons(exits []job.Exit, size int) string {
-	if size < 2 || len(w.joined) > 0 || w.mpi == job.MPINone && w.library == "" {
-		return ""
+	if size < 2 || len(w.joined) > 0 || !w.asked {
+		return "" // a program that has nothing to do with MPI
 	}
 	for _, e := range exits {
 		if !e.Good() || e.Joined != job.JoinedSilent {
 			return ""
 		}
-	}
-	if w.library != "" {
-		return fmt.Sprintf("every rank was a singleton, rank 0 of 1: it uses %s, and was started with --mpi %s", w.library, w.mpi)
-	}
-	if !w.asked {
-		return "" // it may well be a program that has nothing to do
 	}
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }

@@ -19,6 +19,7 @@ type trial struct {
 	spec     job.Spec
 	emit     func(job.Event)
 	attempts int
+	alone    bool // it used Open MPI, and was not started with it
 }
 
 // judgement is what one step of the trial shows.
@@ -65,7 +66,7 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 			Values: about(t.spec.CheckpointDir, "files", names(changed)),
 		}, 0))
 	}
-	if shown && known && len(findings) == 0 {
+	if shown && known && len(findings) == 0 && !t.alone { // the gang must hear of that again
 		if err := t.p.Memory.Remember(key, t.p.now()); err != nil {
 			t.say("passed, but cannot be remembered: %v", err)
 		}
@@ -118,6 +119,9 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 		}
 		if err != nil {
 			return s, fmt.Errorf("cannot run the trial: %w", err)
+		}
+		if up := res.outcome.Wireup; t.spec.MPI == job.MPIAuto && up != nil && up.Library != "" {
+			t.alone, t.spec.MPI = true, job.MPIOpenMPI // for the steps that follow; the gang is told by the event
 		}
 		s = t.judge(a, res)
 		t.tell(s)
@@ -273,7 +277,7 @@ func (t *trial) say(format string, args ...any) {
 
 // forward lets through what the journal keeps of a trial's ranks.
 func (t *trial) forward(e job.Event) {
-	if e.Kind == job.KindStarted || e.Kind == job.KindExit {
+	if e.Kind == job.KindStarted || e.Kind == job.KindExit || e.Kind == job.KindWireup {
 		e.Attempt = 0
 		t.emit(e)
 	}

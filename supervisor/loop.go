@@ -86,11 +86,15 @@ func (l *loop) run(ctx context.Context) *end {
 func (l *loop) preflight(ctx context.Context) *end {
 	l.state(job.StatePreflight, "")
 	var told []job.Finding
+	openMPI := false // the trial was seen to use it
 	findings, err := l.Checker.Check(ctx, l.spec, func(e job.Event) {
 		e.Attempt = 0
 		l.emit(e)
 		if e.Kind == job.KindFinding && e.Finding != nil {
 			told = append(told, *e.Finding)
+		}
+		if e.Kind == job.KindWireup && e.Wireup.Library != "" && l.spec.MPI == job.MPIAuto {
+			openMPI = true
 		}
 	})
 	for _, f := range findings {
@@ -108,6 +112,9 @@ func (l *loop) preflight(ctx context.Context) *end {
 	}
 	f := firstError(findings)
 	if f == nil {
+		if openMPI {
+			l.spec.MPI = job.MPIOpenMPI
+		}
 		return nil
 	}
 	e := &end{ending: Ending{State: job.StatePreflightFailed, Finding: f}, text: f.Text, hint: f.Hint}

@@ -76,6 +76,9 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 		if p.Actions[what] == job.RetryNever && what.Action() != job.RetryNever {
 			return stop("the job's policy never retries %s", what)
 		}
+		if what.Action() != job.RetryNever {
+			return stop("%s (%s) is never cured by a retry", what, last.Cause.Signature)
+		}
 		return stop("%s is never cured by a retry", what)
 	}
 	row := p.row(earlier, last)

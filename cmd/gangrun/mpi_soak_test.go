@@ -2,7 +2,10 @@
 
 package main_test
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // TestSoakMPIMatrix has every rank misbehave that has another place in a gang.
 func TestSoakMPIMatrix(t *testing.T) { mpiMatrix(t, 0, 2, 3) }
@@ -12,3 +15,12 @@ func TestSoakMPISignals(t *testing.T) { mpiSignals(t, "hang-preinit", "hang-barr
 
 // TestSoakMPIHosts starts gangs of many ranks.
 func TestSoakMPIHosts(t *testing.T) { mpiHosts(t, 2, 5, 16, 64) }
+
+// TestSoakMPILeaks runs COUNT gangs of each flavour in a row, most of them good.
+func TestSoakMPILeaks(t *testing.T) {
+	good := slices.Repeat(mpiGangs[:1], len(mpiGangs))
+	mpiLeaks(t, slices.Concat(mpiGangs, good), int(number(t, "COUNT", 1000)))
+}
+
+// TestSoakMPIRuns has gangrun run COUNT gangs of each flavour in a row.
+func TestSoakMPIRuns(t *testing.T) { mpiRuns(t, int(number(t, "COUNT", 100))) }

@@ -30,6 +30,7 @@ type gang struct {
 	ompi     *openMPI // nil unless the ranks are started by Open MPI
 	joined   int      // ranks that have, when the controller was last told
 	aborting map[int]bool
+	library  string // Open MPI's, that a singleton has initialised
 
 	ranks   []*rank // complete once ready is closed
 	ready   chan struct{}
@@ -82,9 +83,13 @@ func (g *gang) logStuck(err error) {
 func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []int32) {
 	defer g.finish()
 	g.launch()
-	var kill, stray, round, abort <-chan time.Time
+	var kill, stray, round, abort, look <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
+	interval := firstLook
+	if g.ompi == nil {
+		look = time.After(interval)
+	}
 	end := func(grace time.Duration) {
 		if !g.stopping {
 			g.stopping, g.stopped = true, time.Now()
@@ -132,13 +137,20 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		case b := <-g.releases:
 			g.wiring.release(b)
 		case <-g.looks:
-			g.tellWireup()
+			g.reports.wireup(g.wireup())
 		case f := <-g.acts():
 			f()
 		case s := <-g.spawns:
 			g.ompi.spawn(s)
 		case r := <-g.relays:
 			g.ompi.relay(r)
+		case <-look:
+			look = nil
+			if g.library = g.singleton(); g.library != "" {
+				g.reports.wireup(g.wireup())
+			} else if interval *= 2; interval < lastLook {
+				look = time.After(interval)
+			}
 		case grace := <-stop:
 			end(grace)
 		case <-gone:

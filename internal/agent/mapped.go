@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -25,6 +27,38 @@ func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	}
 	defer file.Close()
 	return scanMaps(io.LimitReader(file, mostMaps))
+}
+
+// How often a rank that has not met the others is looked at: soon, for those that
+// last a moment only, and ever more rarely, for an import of a minute.
+const (
+	firstLook = 50 * time.Millisecond
+	lastLook  = 2 * time.Minute // after which the intervals no longer grow, and end
+)
+
+// singleton looks at the first living rank that has not met the others, and what
+// it has started: it returns the Open MPI that has been initialised there.
+func (g *gang) singleton() (library string) {
+	silent := func(int) bool { return true }
+	if g.meeting != nil {
+		up := g.meeting.wireup()
+		silent = func(rank int) bool { return slices.Contains(up.Silent, rank) }
+	}
+	for _, r := range g.ranks {
+		if r.child == nil || closed(r.child.exited) || !silent(r.number) {
+			continue
+		}
+		if mpi, library, initialised := mappedMPI(r.child.pid); initialised && mpi == job.MPIOpenMPI {
+			return library
+		}
+		for _, p := range descendants(r.child.pid) {
+			if mpi, library, initialised := mappedMPI(p.pid); initialised && mpi == job.MPIOpenMPI {
+				return library
+			}
+		}
+		return ""
+	}
+	return ""
 }
 
 // scanMaps finds the MPI library in what proc_pid_maps(5) describes.

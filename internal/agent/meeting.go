@@ -47,7 +47,7 @@ func (g *gang) changed() <-chan struct{} {
 // rewired tells the controller when the first and when the last rank of this
 // host has joined, and reports whether a rank has called MPI_Abort since.
 func (g *gang) rewired() (aborting bool) {
-	if up := g.meeting.wireup(); len(up.In) != g.joined && (g.joined == 0 || len(up.Silent) == 0) {
+	if up := g.wireup(); len(up.In) != g.joined && (g.joined == 0 || len(up.Silent) == 0) {
 		g.joined = len(up.In)
 		g.reports.wireup(up)
 	}
@@ -58,10 +58,14 @@ func (g *gang) rewired() (aborting bool) {
 	return aborting
 }
 
-func (g *gang) tellWireup() {
+// wireup returns how far the ranks of this host have come.
+func (g *gang) wireup() job.Wireup {
+	up := job.Wireup{MPI: job.MPINone, In: []int{}}
 	if g.meeting != nil {
-		g.reports.wireup(g.meeting.wireup())
+		up = g.meeting.wireup()
 	}
+	up.Library = g.library
+	return up
 }
 
 // abort asks for the end of the gang where a rank that has called MPI_Abort

@@ -36,7 +36,7 @@ var flavours = []flavour{
 		name: "openmpi", compiler: "mpicc.openmpi", rival: "mpirun", command: mpirun,
 		aim: "at most 1.1",
 		note: "mpirun is told what gangrun tells the mpirun it starts: no binding, interface lo, and to yield\n" +
-			"    when there are more ranks than cores (gangrun: more on one host)",
+			"  when there are more ranks than cores (gangrun: more on one host)",
 	},
 }
 
@@ -125,8 +125,9 @@ func mpiJobs(ctx context.Context, gangrun string, runs int, g gangs) error {
 	return g.each(ctx, func(mpi flavour, program string, fake *fakeHosts) error {
 		fmt.Printf("whole job of MPI_Init, MPI_Barrier, MPI_Finalize, %s: median and middle half of %d alternating runs;\n", mpi.name, runs)
 		fmt.Printf("  ratio of the medians, gangrun to %s, and 90 %% of it by bootstrap; aim: %s\n", mpi.rival, mpi.aim)
+		fmt.Printf("  %s\n", footing())
 		if mpi.note != "" {
-			fmt.Printf("    %s\n", mpi.note)
+			fmt.Printf("  %s\n", mpi.note)
 		}
 		for _, n := range g.ranks {
 			for _, hosts := range g.hosts {

@@ -194,7 +194,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
 		Hint:       expand(s.rule.Hint, shortened(names)),
-		Retry:      s.rule.Category.Action(),
+		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   short(names["artefact"], 500),
 		Evidence:   s.evidence(),
 	}

@@ -45,11 +45,17 @@ var mpiError = []Rule{{
 	Text: "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
 	Needles: []string{"mpi_finalize"},
 }, {
-	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1,
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1, Retry: job.RetryNever,
 	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
 	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
 	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
 	Needles: []string{"singleton", "rank 0 of 1", "of its own", "never spoke"},
+}, {
+	Category: job.MPIError, Signature: "mpi-mixed", Confidence: 1, Retry: job.RetryNever,
+	Meaning: "the programs of one gang are built for different MPIs",
+	Hint:    "build all of them for the same MPI",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"one gang cannot hold both"},
 }, {
 	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9,
 	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
@@ -57,7 +63,7 @@ var mpiError = []Rule{{
 	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
 	Needles: []string{"left the others", "others"},
 }, {
-	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95,
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95, Retry: job.RetryNever,
 	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
 	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
 }}

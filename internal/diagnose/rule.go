@@ -31,6 +31,8 @@ type Rule struct {
 	// Text replaces what is said of the sign: the exception with its place, the
 	// line, the end.
 	Text string
+	// Retry is what the Cause calls for where that is not what its category does.
+	Retry job.Action
 	// Confidence is that of Cause.
 	Confidence float64
 

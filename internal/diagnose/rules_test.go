@@ -325,6 +325,7 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"sigsegv":         {job.Exit{Status: job.Signalled, Signal: 11, Core: true}, job.Exit{Status: job.Signalled, Signal: 7}},
 	"mpi-no-finalize": {job.Exit{Status: job.Exited, Fault: "it never called MPI_Finalize"}, job.Exit{Status: job.Exited}},
 	"mpi-singleton":   {job.Exit{Status: job.Exited, Fault: "it ran as rank 0 of 1: a silent singleton"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
+	"mpi-mixed":       {job.Exit{Status: job.Unstarted, Text: `"a" is built for mpich and "b" for openmpi: one gang cannot hold both`}, job.Exit{Status: job.Unstarted, Text: "one gang"}},
 	"zero-exit":       {job.Exit{Status: job.Exited, Fault: "it left the others behind"}, job.Exit{Status: job.Exited, Code: 1}},
 	"mpi-abort":       {job.Exit{Status: job.Exited, Code: 7, Aborted: true}, job.Exit{Status: job.Exited, Code: 7}},
 	"sigbus":          {job.Exit{Status: job.Signalled, Signal: 7}, job.Exit{Status: job.Signalled, Signal: 11}},
@@ -414,7 +415,7 @@ func sane(t *testing.T, c job.Cause) {
 		}
 		return
 	}
-	if !slices.Contains(job.Categories(), c.Category) || c.Retry != c.Category.Action() || c.Signature == "" {
+	if !slices.Contains(job.Categories(), c.Category) || c.Retry != c.Category.Action() && c.Retry != job.RetryNever || c.Signature == "" {
 		t.Errorf("category %q, signature %q, retry %q", c.Category, c.Signature, c.Retry)
 	}
 	if c.Text == "" || c.Hint == "" || strings.ContainsAny(c.Text+c.Hint, "\n\x1b") || unfilled.MatchString(c.Text+c.Hint) || strings.HasSuffix(strings.TrimSpace(c.Text), ":") {

@@ -45,7 +45,7 @@ type Wireup struct {
 	Silent  []int `json:"silent,omitempty"`
 	// Ordered says that Open MPI itself wants the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
-	// Library is an MPI library that a rank has mapped, as a path, where it is
-	// not known from the program.
+	// Library is the Open MPI, as a path, that a rank has initialised though it was
+	// not started by Open MPI: it believes to be rank 0 of 1.
 	Library string `json:"library,omitempty"`
 }

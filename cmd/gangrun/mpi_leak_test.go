@@ -1,0 +1,497 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"runtime/pprof"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/local"
+)
+
+// tellEnv names the directory in which agents tell what they hold, at SIGUSR2.
+const tellEnv = "GANGRUN_TEST_TELL"
+
+// init makes the test's own binary serve as the agents that a launcher of this
+// process starts, and as what those have mpirun start. Unlike gangrun's own,
+// these agents and their watchdogs can be asked what they hold.
+func init() {
+	dir := os.Getenv(tellEnv)
+	if dir == "" || len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case "agent":
+		asked := make(chan os.Signal, 1)
+		signal.Notify(asked, unix.SIGUSR2)
+		go func() { // ends with the process
+			for range asked {
+				if err := tell(dir); err != nil {
+					fmt.Fprintln(os.Stderr, err)
+				}
+			}
+		}()
+		os.Exit(agent.Main(os.Args[2:]))
+	case "shim":
+		os.Exit(agent.Shim())
+	case "rsh":
+		os.Exit(agent.Rsh(os.Args[2:]))
+	}
+}
+
+// held is what a process holds that may leak.
+type held struct {
+	Goroutines int
+	Stacks     string // of the goroutines, for people
+	Heap       int64  // bytes in use
+	Resident   int64  // bytes that the kernel counts, when all that is free has been given back
+
+	descriptors map[string]int // by what they are
+}
+
+// sum is the number of descriptors.
+func sum(descriptors map[string]int) (n int) {
+	for _, some := range descriptors {
+		n += some
+	}
+	return n
+}
+
+// holding is what this process holds, but for its descriptors.
+func holding() (h held) {
+	runtime.GC() // what pools keep goes with the second collection
+	debug.FreeOSMemory()
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	var stacks bytes.Buffer
+	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
+	h = held{Goroutines: runtime.NumGoroutine(), Stacks: stacks.String(), Heap: int64(memory.HeapAlloc)}
+	sizes, _ := os.ReadFile("/proc/self/statm")
+	if fields := strings.Fields(string(sizes)); len(fields) > 1 {
+		pages, _ := strconv.ParseInt(fields[1], 10, 64)
+		h.Resident = pages * int64(os.Getpagesize())
+	}
+	return h
+}
+
+// tell writes what this process holds to a file named after its PID.
+func tell(dir string) error {
+	data, err := json.Marshal(holding())
+	if err != nil {
+		return err
+	}
+	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
+	return errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path))
+}
+
+// mpiGang is a gang and how it ends.
+type mpiGang struct {
+	args   []string
+	cancel bool // it is told to end once all ranks have been started
+	// rank is one that ends as wanted; the others are ended, or end well where
+	// that is good.
+	rank int
+	want job.Exit
+}
+
+// mpiGangs end in every way that has its own path to the end of what was made
+// for them, the first of them well.
+var mpiGangs = []mpiGang{
+	{args: []string{"hello"}, want: job.Exit{Status: job.Exited}},
+	{args: []string{"sigkill", "3"}, rank: 3, want: job.Exit{Status: job.Signalled, Signal: 9}},
+	{args: []string{"splithost"}, want: job.Exit{Status: job.Exited}},
+	{args: []string{"mpiabort7", "1"}, rank: 1, want: job.Exit{Status: job.Exited, Code: 7}},
+	{args: []string{"setsid-child", "2"}, want: job.Exit{Status: job.Exited}},
+	{args: []string{"exit5-preinit", "2"}, rank: 2, want: job.Exit{Status: job.Exited, Code: 5}},
+	{args: []string{"hang-barrier", "0"}, cancel: true, want: job.Exit{Status: job.Signalled, Signal: 15}},
+	{args: nil, want: job.Exit{Status: job.Unstarted, Code: 127}}, // no such program
+}
+
+// sharesNothing fails the test when, after it, there is something new in
+// /dev/shm that nobody uses and that stays: what gangs of other tests have just
+// made or not yet removed does not.
+func sharesNothing(t *testing.T) {
+	t.Helper()
+	before := shared(t)
+	t.Cleanup(func() {
+		tick := time.NewTicker(50 * time.Millisecond)
+		defer tick.Stop()
+		left := shared(t)
+		for deadline := time.Now().Add(patience); ; <-tick.C {
+			now := shared(t)
+			maps.DeleteFunc(left, func(name string, _ bool) bool { return before[name] || !now[name] })
+			if len(left) == 0 {
+				return
+			}
+			if time.Now().After(deadline) {
+				t.Errorf("left in /dev/shm: %q", slices.Collect(maps.Keys(left)))
+				return
+			}
+		}
+	})
+}
+
+// leakGrace is how long the ranks of these gangs have to end. The libraries let
+// SIGTERM do so at once.
+const leakGrace = 200 * time.Millisecond
+
+// longLived is a launcher with its agents that runs one gang after another.
+type longLived struct {
+	*bench
+	flavour  job.MPI
+	program  string
+	launcher *launcher.Launcher
+	hosts    []job.Host
+	tell     string // the directory for tellEnv
+}
+
+// newLongLived makes a launcher that has no agents yet, and ends it after the
+// test.
+func newLongLived(t *testing.T, flavour job.MPI) *longLived {
+	l := &longLived{bench: newBench(t), flavour: flavour, program: failProgram(t, flavour), tell: t.TempDir()}
+	t.Setenv(ownMark, l.mark)
+	t.Setenv(tellEnv, l.tell)
+	t.Setenv("TMPDIR", l.tmp())
+	for _, name := range []string{"h1", "h2"} {
+		l.hosts = append(l.hosts, job.Host{Name: name, Address: "127.0.0.1"})
+	}
+	l.launcher = launcher.New(launcher.Options{
+		Dialer: local.Dialer{LogDir: filepath.Join(l.dir, "agents")}, Hosts: l.hosts,
+		Tmpdir: func(host string) string { return filepath.Join(l.tmp(), "gangrun-"+host) },
+		Output: func(job.Output) {},
+	})
+	t.Cleanup(func() {
+		if err := l.launcher.Close(); err != nil {
+			t.Errorf("close the launcher: %v", err)
+		}
+		l.nothing(nil)
+		for _, host := range l.hosts {
+			if said := l.file("agents/" + host.Name + ".log"); said != "" {
+				t.Errorf("the agent of %s said:\n%s", host.Name, said)
+			}
+		}
+	})
+	return l
+}
+
+func (l *longLived) tmp() string { return filepath.Join(l.dir, "tmp") }
+
+// run runs a gang, with that number, and checks how it ends.
+func (l *longLived) run(number int, gang mpiGang) {
+	l.t.Helper()
+	logs := filepath.Join(l.dir, "logs")
+	if err := os.Mkdir(logs, 0o700); err != nil {
+		l.t.Fatal(err)
+	}
+	command := append([]string{l.program}, gang.args...)
+	if gang.args == nil {
+		command[0] += ".missing"
+	}
+	placement := job.Placement{Hosts: l.hosts}
+	for rank := range mpiRanks {
+		half := mpiRanks / len(l.hosts)
+		placement.Ranks = append(placement.Ranks, job.Rank{Rank: rank, Host: l.hosts[rank/half].Name, LocalRank: rank % half, LocalSize: half, Node: rank / half})
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	var stops []string // why the ranks were ended
+	outcome, err := l.launcher.Run(ctx, job.Attempt{
+		Run: "leak", Number: number + 1, Command: command, Workdir: l.dir, Placement: placement, LogDir: logs,
+		Grace: job.Duration(leakGrace), Stdin: job.StdinNone, Show: job.OutputAll, Steps: 3, MPI: l.flavour,
+	}, func(e job.Event) {
+		if e.Kind == job.KindStop {
+			stops = append(stops, e.Text)
+		}
+		if gang.cancel && e.Kind == job.KindAllStarted {
+			cancel()
+		}
+	})
+	if err != nil {
+		l.t.Fatalf("gang %d, %q: %v", number, command, err)
+	}
+	exit := slices.IndexFunc(outcome.Exits, func(e job.Exit) bool { return e.Rank == gang.rank })
+	if len(outcome.Exits) != mpiRanks || len(outcome.Unreaped) > 0 || outcome.Good(mpiRanks) != gang.want.Good() {
+		l.t.Fatalf("gang %d, %q, ended with %+v after %q", number, command, outcome, stops)
+	}
+	if e := outcome.Exits[exit]; e.Status != gang.want.Status || e.Code != gang.want.Code || e.Signal != gang.want.Signal {
+		l.t.Fatalf("gang %d, %q: %s, want %+v", number, command, e, gang.want)
+	}
+	if err := os.RemoveAll(logs); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// nothing fails the test unless the processes with this test's mark are the
+// ones that are expected, and their temporary directory holds nothing but an
+// empty one for each host that has an agent.
+func (l *longLived) nothing(expected map[string]int) {
+	l.t.Helper()
+	left := l.marked()[ownMark]
+	for name, pid := range expected {
+		if _, ok := left[pid]; !ok && pid != os.Getpid() {
+			l.t.Errorf("the %s is gone", name)
+		}
+		delete(left, pid)
+	}
+	if len(left) > 0 {
+		l.t.Errorf("processes are left: %q", slices.Collect(maps.Values(left)))
+	}
+	var entries []string
+	if err := filepath.WalkDir(l.tmp(), func(path string, _ fs.DirEntry, err error) error {
+		if name := strings.TrimPrefix(path, l.tmp()+"/gangrun-"); err == nil && path != l.tmp() && expected["agent of "+name] == 0 {
+			entries = append(entries, path)
+		}
+		return err
+	}); err != nil || len(entries) > 0 {
+		l.t.Errorf("left in TMPDIR: %q, %v", entries, err)
+	}
+	if l.t.Failed() {
+		l.t.FailNow()
+	}
+}
+
+// find returns the PIDs of this process, of its watchdogs and of their agents.
+func (l *longLived) find() map[string]int {
+	found := map[string]int{"controller": os.Getpid()}
+	for _, watchdog := range children(os.Getpid()) {
+		args := arguments(watchdog)
+		if len(args) < 3 || args[1] != "agent" {
+			continue
+		}
+		found["watchdog of "+args[2]] = watchdog
+		for _, worker := range children(watchdog) {
+			found["agent of "+args[2]] = worker
+		}
+	}
+	if len(found) != 1+2*len(l.hosts) {
+		l.t.Fatalf("found %v, want this process, and a watchdog and an agent for each of %d hosts", found, len(l.hosts))
+	}
+	return found
+}
+
+// arguments returns the command line of a process.
+func arguments(pid int) []string {
+	line, _ := os.ReadFile(proc(pid, "cmdline"))
+	return strings.Split(string(line), "\x00")
+}
+
+// census asks the processes what they hold.
+func (l *longLived) census(pids map[string]int) map[string]held {
+	l.t.Helper()
+	all := map[string]held{}
+	for name, pid := range pids {
+		descriptors := l.descriptors(name, pid)
+		h := holding()
+		if pid != os.Getpid() {
+			h = l.hear(name, pid)
+		}
+		h.descriptors = descriptors
+		all[name] = h
+	}
+	return all
+}
+
+// descriptors returns the descriptors of a process.
+func (l *longLived) descriptors(name string, pid int) map[string]int {
+	l.t.Helper()
+	links, err := filepath.Glob(proc(pid, "fd/*"))
+	if err != nil || len(links) == 0 {
+		l.t.Fatalf("the %s has no descriptors: %v", name, err)
+	}
+	found := map[string]int{}
+	for _, link := range links {
+		if target, err := os.Readlink(link); err == nil { // the one for reading the directory is closed
+			what, _, _ := strings.Cut(target, ":[") // pipes and sockets have numbers
+			found[what]++
+		}
+	}
+	return found
+}
+
+// hear asks an agent or a watchdog what it holds.
+func (l *longLived) hear(name string, pid int) (h held) {
+	l.t.Helper()
+	path := filepath.Join(l.tell, strconv.Itoa(pid))
+	if err := unix.Kill(pid, unix.SIGUSR2); err != nil {
+		l.t.Fatalf("ask the %s: %v", name, err)
+	}
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(patience); ; <-tick.C {
+		data, err := os.ReadFile(path)
+		if err == nil {
+			decode(l.t, data, &h)
+			if err := os.Remove(path); err != nil {
+				l.t.Fatal(err)
+			}
+			return h
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("the %s does not tell what it holds: %v", name, err)
+		}
+	}
+}
+
+// rest is a census of processes that have come to rest: what a gang needed may
+// go a moment after its end.
+func (l *longLived) rest(pids map[string]int) map[string]held {
+	l.t.Helper()
+	same := func(a, b held) bool {
+		return a.Goroutines == b.Goroutines && maps.Equal(a.descriptors, b.descriptors)
+	}
+	now := l.census(pids)
+	for deadline, calm := time.Now().Add(patience), 0; calm < 3; calm++ {
+		before := now
+		if now = l.census(pids); !maps.EqualFunc(before, now, same) {
+			calm = 0
+		}
+		if time.Now().After(deadline) {
+			l.t.Fatalf("the agents have not come to rest within %s", patience)
+		}
+	}
+	return now
+}
+
+// restAs is a census of processes that hold no more descriptors and goroutines
+// than before, or do so for good. The descriptors are those from before it: the
+// collection that comes with it closes files that have been forgotten.
+func (l *longLived) restAs(before map[string]held, pids map[string]int) map[string]held {
+	l.t.Helper()
+	open := map[string]map[string]int{}
+	l.least(func() (more bool) {
+		for name, b := range before {
+			open[name] = l.descriptors(name, pids[name])
+			more = more || sum(open[name]) > sum(b.descriptors)
+		}
+		return more
+	})
+	var now map[string]held
+	l.least(func() (more bool) {
+		now = l.rest(pids)
+		for name, b := range before {
+			more = more || now[name].Goroutines > b.Goroutines
+		}
+		return more
+	})
+	for name, h := range now {
+		h.descriptors = open[name]
+		now[name] = h
+	}
+	return now
+}
+
+// least waits until there is no more of something, within exitLimit.
+func (l *longLived) least(more func() bool) {
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(exitLimit); more() && time.Now().Before(deadline); {
+		<-tick.C
+	}
+}
+
+// What a process may need more for each gang and for good, in bytes of heap,
+// is less than the smallest thing that could be kept of one: its environment
+// alone has more. What it may need more once is the noise of both figures:
+// the runtime's own tables grow, and memory is given back in whole pages.
+const (
+	heapEach, heapOnce         = 1 << 10, 64 << 10
+	residentEach, residentOnce = 4 << 10, 8 << 20
+)
+
+// grown fails the test where a process holds more than before those gangs.
+func (l *longLived) grown(gangs int, before, now map[string]held) {
+	for name, b := range before {
+		n := now[name]
+		l.t.Logf("%s: %d descriptors, %d goroutines, heap %d KiB (%+d), resident %d KiB (%+d)", name, sum(n.descriptors), n.Goroutines,
+			n.Heap>>10, (n.Heap-b.Heap)>>10, n.Resident>>10, (n.Resident-b.Resident)>>10)
+		if sum(n.descriptors) > sum(b.descriptors) {
+			l.t.Errorf("the %s has leaked descriptors: %v after %d more gangs, %v before", name, n.descriptors, gangs, b.descriptors)
+		}
+		if n.Goroutines > b.Goroutines {
+			l.t.Errorf("the %s has leaked goroutines: %d after %d more gangs, %d before:\n%s", name, n.Goroutines, gangs, b.Goroutines, n.Stacks)
+		}
+		if more := n.Heap - b.Heap; more > int64(heapOnce+gangs*heapEach) {
+			l.t.Errorf("the %s has leaked memory: %d bytes of heap more after %d more gangs", name, more, gangs)
+		}
+		if more := n.Resident - b.Resident; more > int64(residentOnce+gangs*residentEach) {
+			l.t.Errorf("the %s has leaked memory: %d bytes more are resident after %d more gangs", name, more, gangs)
+		}
+	}
+}
+
+// mpiLeaks has one launcher and its agents run these gangs again and again, in a
+// row, until there have been so many. When each has been there once, all that
+// may be kept is there.
+func mpiLeaks(t *testing.T, gangs []mpiGang, count int) {
+	for _, flavour := range mpiFlavours {
+		t.Run(string(flavour), func(t *testing.T) {
+			sharesNothing(t)
+			l := newLongLived(t, flavour)
+			var served map[string]int
+			var before map[string]held
+			for n := range count {
+				if l.run(n, gangs[n%len(gangs)]); n == 0 {
+					served = l.find()
+				}
+				l.nothing(served)
+				if n == len(gangs)-1 {
+					before = l.rest(served)
+					for name, h := range before { // they would count as this process's
+						h.Stacks = ""
+						before[name] = h
+					}
+				}
+			}
+			if before == nil {
+				t.Fatalf("%d gangs are too few: %d are for warming up", count, len(gangs))
+			}
+			l.grown(count-len(gangs), before, l.restAs(before, served))
+		})
+	}
+}
+
+// TestMPILeaks: however many gangs a launcher and its agents have run, they
+// hold no more than after the first of each kind, and nothing is left of any.
+func TestMPILeaks(t *testing.T) { mpiLeaks(t, mpiGangs, 2*len(mpiGangs)) }
+
+// mpiRuns has gangrun itself run gangs in a row, good ones and others.
+func mpiRuns(t *testing.T, count int) {
+	rows := []mpiRow{{mode: "hello"}}
+	for _, row := range mpiRows {
+		if slices.Contains([]string{"sigkill", "mpiabort7", "exit5-preinit", "setsid-child"}, row.mode) {
+			rows = append(rows, row)
+		}
+	}
+	for _, flavour := range mpiFlavours {
+		failProgram(t, flavour)
+		for n := range count {
+			row := rows[n%len(rows)]
+			t.Run(fmt.Sprintf("%s/%d/%s", flavour, n, row.mode), func(t *testing.T) {
+				sharesNothing(t)
+				row.check(t, flavour, 2, 2)
+			})
+		}
+	}
+}
+
+// TestMPIRuns: gangrun leaves nothing of one run to the next.
+func TestMPIRuns(t *testing.T) { mpiRuns(t, 3) }

@@ -1,0 +1,41 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+)
+
+// footing says on what terms the contenders meet: how busy the machine is, and
+// whether the kernel shares its time out among sessions.
+func footing() string {
+	read := func(path string) string {
+		data, _ := os.ReadFile(path) // a kernel without it has no such thing
+		return string(data)
+	}
+	load, _, _ := strings.Cut(read("/proc/loadavg"), " ")
+	text := fmt.Sprintf("this machine: %d cores, load %s", runtime.NumCPU(), load)
+	if autogroups(read("/proc/sys/kernel/sched_autogroup_enabled"), read("/proc/self/cgroup")) {
+		text += "; each session gets the same share of its time (autogroups): hydra's ranks have a session each, and\n" +
+			"  beside other work get more than gangrun's, which share one; in a cpu cgroup, or on a quiet machine, it is the same"
+	}
+	return text
+}
+
+// autogroups says whether a process with that /proc/self/cgroup is scheduled by
+// session: the kernel does so, if enabled, for those in no cpu cgroup.
+func autogroups(enabled, cgroup string) bool {
+	path, found := "/", false
+	for line := range strings.Lines(cgroup) {
+		fields := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(fields) < 3 {
+			continue
+		}
+		if v1 := slices.Contains(strings.Split(fields[1], ","), "cpu"); v1 || !found && fields[0] == "0" {
+			path, found = fields[2], v1
+		}
+	}
+	return strings.TrimSpace(enabled) == "1" && path == "/"
+}
