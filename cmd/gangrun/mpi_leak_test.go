@@ -235,8 +235,8 @@ func (l *longLived) run(number int, gang mpiGang) {
 	if len(outcome.Exits) != mpiRanks || len(outcome.Unreaped) > 0 || outcome.Good(mpiRanks) != gang.want.Good() {
 		l.t.Fatalf("gang %d, %q, ended with %+v after %q", number, command, outcome, stops)
 	}
-	if e := outcome.Exits[exit]; e.Status != gang.want.Status || e.Code != gang.want.Code || e.Signal != gang.want.Signal {
-		l.t.Fatalf("gang %d, %q: %s, want %+v", number, command, e, gang.want)
+	if e, want := outcome.Exits[exit], gang.want; e.Status != want.Status || e.Code != want.Code || e.Signal != want.Signal {
+		l.t.Fatalf("gang %d, %q: %s, want it %s with code %d, signal %d", number, command, e, want.Status, want.Code, want.Signal)
 	}
 	if err := os.RemoveAll(logs); err != nil {
 		l.t.Fatal(err)
