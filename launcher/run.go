@@ -349,7 +349,7 @@ func (g *running) wire(r report) {
 	g.wiring.see(*r.wireup)
 	if up := g.wiring.wireup(); !g.wiring.told && len(up.In) == len(g.attempt.Placement.Ranks) {
 		g.wiring.told, g.wiring.overdue = true, nil
-		g.tell(up, words(up, len(up.In)))
+		g.tell(up, up.Words(len(up.In)))
 	}
 	g.singletons()
 	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
@@ -366,7 +366,7 @@ func (g *running) wire(r report) {
 			if !g.wiring.asked && len(up.In) == 0 {
 				return // it has nothing to do with MPI
 			}
-			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, words(up, len(g.attempt.Placement.Ranks))))
+			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
 		}
 	}
 }

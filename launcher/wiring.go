@@ -7,7 +7,6 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -156,38 +155,6 @@ func (w *wiring) wireup() *job.Wireup {
 		return ranks
 	}
 	return &job.Wireup{MPI: w.mpi, In: list(w.joined), Waiting: list(w.waiting), Silent: list(w.silent), Library: w.library}
-}
-
-// words says who is in and who is not, of a gang of that size.
-func words(up *job.Wireup, size int) string {
-	if len(up.In)+len(up.Silent) == 0 {
-		return "which ranks are in MPI_Init cannot be seen"
-	}
-	text := fmt.Sprintf("%d of %d ranks have called MPI_Init", len(up.In), size)
-	if len(up.Waiting) > 0 && len(up.Waiting) < len(up.In) {
-		text += fmt.Sprintf(", %d of them wait for the others there", len(up.Waiting))
-	}
-	if len(up.Silent) > 0 {
-		text += "; never spoke: " + numbers(up.Silent)
-	}
-	return text
-}
-
-// numbers names ranks, the first few of many.
-func numbers(ranks []int) string {
-	const most = 16
-	var names []string
-	for _, r := range ranks[:min(len(ranks), most)] {
-		names = append(names, fmt.Sprint(r))
-	}
-	if len(ranks) > most {
-		names = append(names, fmt.Sprintf("and %d more", len(ranks)-most))
-	}
-	what := "ranks "
-	if len(ranks) == 1 {
-		what = "rank "
-	}
-	return what + strings.Join(names, ", ")
 }
 
 // alone says that ranks were started in another way than their MPI library

@@ -121,6 +121,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 			return s, fmt.Errorf("cannot run the trial: %w", err)
 		}
 		if up := res.outcome.Wireup; t.spec.MPI == job.MPIAuto && up != nil && up.Library != "" {
+			t.say("it uses Open MPI (%s), which the gang is started with, then", up.Library)
 			t.alone, t.spec.MPI = true, job.MPIOpenMPI // for the steps that follow; the gang is told by the event
 		}
 		s = t.judge(a, res)

@@ -51,7 +51,7 @@ func (s *show) event(e job.Event, say func(string)) {
 
 // lines is what an event is worth on the screen.
 func (s *show) lines(e job.Event) []string {
-	if s.terse && e.Kind != job.KindWireup {
+	if s.terse && !missing(e) {
 		return nil
 	}
 	switch e.Kind {
@@ -71,6 +71,10 @@ func (s *show) lines(e job.Event) []string {
 				return []string{"note: " + last}
 			}
 		}
+	case job.KindWireup:
+		if missing(e) {
+			return []string{"note: " + e.Text}
+		}
 	case job.KindAttempt:
 		switch {
 		case e.ResumeFrom != "":
@@ -88,6 +92,12 @@ func (s *show) lines(e job.Event) []string {
 		}
 	}
 	return nil
+}
+
+// missing reports whether an event tells of a gang whose ranks have not all
+// found each other.
+func missing(e job.Event) bool {
+	return e.Kind == job.KindWireup && e.Attempt > 0 && len(e.Wireup.Silent) > 0 && e.Wireup.Library == ""
 }
 
 func (s *show) cause() string {

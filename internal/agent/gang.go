@@ -86,9 +86,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	var kill, stray, round, abort, look <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
-	interval := firstLook
 	if g.ompi == nil {
-		look = time.After(interval)
+		look = nextLook(0)
 	}
 	end := func(grace time.Duration) {
 		if !g.stopping {
@@ -148,8 +147,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			look = nil
 			if g.library = g.singleton(); g.library != "" {
 				g.reports.wireup(g.wireup())
-			} else if interval *= 2; interval < lastLook {
-				look = time.After(interval)
+			} else {
+				look = nextLook(time.Since(g.begun))
 			}
 		case grace := <-stop:
 			end(grace)

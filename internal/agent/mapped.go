@@ -6,7 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -29,12 +32,24 @@ func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	return scanMaps(io.LimitReader(file, mostMaps))
 }
 
-// How often a rank that has not met the others is looked at: soon, for those that
-// last a moment only, and ever more rarely, for an import of a minute.
+// When a rank that has not met the others is looked at: often at first, for what
+// lasts a moment only, then ever more rarely, for an import of a minute.
 const (
-	firstLook = 50 * time.Millisecond
-	lastLook  = 2 * time.Minute // after which the intervals no longer grow, and end
+	lookEvery = 25 * time.Millisecond
+	lookOften = 3 * time.Second
+	lookLast  = time.Minute
 )
+
+// nextLook returns when to look again at ranks that were started that long ago.
+func nextLook(age time.Duration) <-chan time.Time {
+	switch {
+	case age < lookOften:
+		return time.After(lookEvery)
+	case age < lookLast:
+		return time.After(age / 4)
+	}
+	return nil
+}
 
 // singleton looks at the first living rank that has not met the others, and what
 // it has started: it returns the Open MPI that has been initialised there.
@@ -51,14 +66,35 @@ func (g *gang) singleton() (library string) {
 		if mpi, library, initialised := mappedMPI(r.child.pid); initialised && mpi == job.MPIOpenMPI {
 			return library
 		}
-		for _, p := range descendants(r.child.pid) {
-			if mpi, library, initialised := mappedMPI(p.pid); initialised && mpi == job.MPIOpenMPI {
+		for _, pid := range offspring(r.child.pid) {
+			if mpi, library, initialised := mappedMPI(pid); initialised && mpi == job.MPIOpenMPI {
 				return library
 			}
 		}
 		return ""
 	}
 	return ""
+}
+
+// mostOffspring bounds how many processes below a rank are looked at.
+const mostOffspring = 64
+
+// offspring returns processes below another, as the kernel lists them: where it
+// is built without that, none.
+func offspring(pid int) []int {
+	pids := []int{pid}
+	for i := 0; i < len(pids) && len(pids) <= mostOffspring; i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
+		for _, list := range lists {
+			data, _ := os.ReadFile(list)
+			for _, field := range strings.Fields(string(data)) {
+				if child, err := strconv.Atoi(field); err == nil {
+					pids = append(pids, child)
+				}
+			}
+		}
+	}
+	return pids[1:]
 }
 
 // scanMaps finds the MPI library in what proc_pid_maps(5) describes.

@@ -21,6 +21,9 @@ func Diagnose(e job.Evidence) job.Cause {
 		e.Lines = e.Outcome.Lines
 	}
 	if rule, ok := endings[e.Ended]; ok {
+		if up := e.Outcome.Wireup; up != nil && len(up.In) < e.Ranks && len(up.In)+len(up.Silent) > 0 {
+			rule.Text += "; " + up.Words(e.Ranks)
+		}
 		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: []job.Line{}}
 	}
 	members, records := sortOut(e)

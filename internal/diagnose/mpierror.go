@@ -47,7 +47,7 @@ var mpiError = []Rule{{
 }, {
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1, Retry: job.RetryNever,
 	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
-	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
+	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
 	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
 	Needles: []string{"singleton", "rank 0 of 1", "of its own", "never spoke"},
 }, {
@@ -64,6 +64,6 @@ var mpiError = []Rule{{
 	Needles: []string{"left the others", "others"},
 }, {
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95, Retry: job.RetryNever,
-	Hint:    "name the flavour with --mpi, or build the program for the MPI that starts it",
+	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
 	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
 }}

@@ -1,5 +1,10 @@
 package job
 
+import (
+	"fmt"
+	"strings"
+)
+
 // MPI says how the ranks of a gang find each other.
 type MPI string
 
@@ -48,4 +53,40 @@ type Wireup struct {
 	// Library is the Open MPI, as a path, that a rank has initialised though it was
 	// not started by Open MPI: it believes to be rank 0 of 1.
 	Library string `json:"library,omitempty"`
+}
+
+// Words says who is in and who is not, of a gang of that size, as in "3 of 4
+// ranks have called MPI_Init and wait there for the others; never spoke: rank 2".
+func (up *Wireup) Words(size int) string {
+	if len(up.In)+len(up.Silent) == 0 {
+		return "which ranks are in MPI_Init cannot be seen"
+	}
+	text := fmt.Sprintf("%d of %d ranks have called MPI_Init", len(up.In), size)
+	switch n := len(up.Waiting); {
+	case n > 0 && n == len(up.In) && n < size:
+		text += " and wait there for the others"
+	case n > 0 && n < len(up.In):
+		text += fmt.Sprintf(", %d of them wait for the others there", n)
+	}
+	if len(up.Silent) > 0 {
+		text += "; never spoke: " + numbers(up.Silent)
+	}
+	return text
+}
+
+// numbers names ranks, the first few of many.
+func numbers(ranks []int) string {
+	const most = 16
+	var names []string
+	for _, r := range ranks[:min(len(ranks), most)] {
+		names = append(names, fmt.Sprint(r))
+	}
+	if len(ranks) > most {
+		names = append(names, fmt.Sprintf("and %d more", len(ranks)-most))
+	}
+	what := "ranks "
+	if len(ranks) == 1 {
+		what = "rank "
+	}
+	return what + strings.Join(names, ", ")
 }

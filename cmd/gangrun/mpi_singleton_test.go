@@ -1,0 +1,84 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// wrapped writes a shell script, in which fail is an Open MPI program: gangrun
+// cannot tell that from outside. It returns the script's path.
+func wrapped(t *testing.T, script string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "wrapper")
+	text := "#!/bin/sh\nfail() { \"" + failProgram(t, job.MPIOpenMPI) + "\" \"$@\"; }\n" + script + "\n"
+	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// unsession removes what Open MPI leaves in TMPDIR of a process that is killed,
+// which is the program's and no business of a launcher that it does not know.
+func unsession(t *testing.T, r *controlled) {
+	t.Helper()
+	sessions, err := filepath.Glob(filepath.Join(r.dir, "tmp", "ompi.*"))
+	if err != nil || len(sessions) == 0 {
+		t.Errorf("session directories %q, %v, want those of the singletons", sessions, err)
+	}
+	for _, dir := range sessions {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// TestMPISingletons: ranks that each believe to be alone are seen while they
+// run, and the gang is ended, for each would do the whole work.
+func TestMPISingletons(t *testing.T) {
+	leavesNothingShared(t)
+	for _, flavour := range []string{"auto", "mpich"} {
+		t.Run(flavour, func(t *testing.T) {
+			r := newBench(t).start(nil, "--mpi", flavour, "--preflight", "off", "--grace", "1s", "-n", "2", "--", wrapped(t, "fail sigstop 0"))
+			code := r.finish()
+			unsession(t, r)
+			r.gone()
+			report := r.report()
+			if code != 1 || len(report.Attempts) != 1 {
+				t.Errorf("exit code %d after %d attempts, want 1 after one", code, len(report.Attempts))
+			}
+			if c := report.Cause(); c == nil || c.Category != job.MPIError || c.Signature != "mpi-singleton" ||
+				!strings.Contains(c.Text, "libmpi.so.40") || !strings.Contains(c.Hint, "--mpi") {
+				t.Errorf("cause %+v, want the library and what to type", c)
+			}
+		})
+	}
+}
+
+// TestMPITrialTells: what the trial's rank is seen to use is what the gang is
+// started with.
+func TestMPITrialTells(t *testing.T) {
+	leavesNothingShared(t)
+	b := newBench(t)
+	// The trial's rank stays until the trial's time is up.
+	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then fail sigstop 0; else fail hello; fi`)
+	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {time: 2s}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	r := b.start(nil, "job.yaml")
+	code := r.finish()
+	unsession(t, r)
+	r.gone()
+	if code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	attempt := r.report().Last()
+	for rank, want := range []string{"rank 0 of 2\n", "rank 1 of 2\n"} {
+		if got := said(t, attempt, rank); got != want {
+			t.Errorf("rank %d said %q, want %q", rank, got, want)
+		}
+	}
+}
