@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 )
 
 // cgroup is a control group of the ranks of one host, where the system lets
@@ -14,6 +15,12 @@ import (
 type cgroup struct {
 	path string
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
+
+	mu sync.Mutex
+	// killed says that the kernel may kill whatever is forked into the group from
+	// now on: newer ones compare how often the group was killed with how often the
+	// forking process's own was.
+	killed bool
 }
 
 // newCgroup makes a cgroup for the agent with that PID below this process's own
@@ -44,7 +51,7 @@ func openCgroup(pid int) *cgroup {
 	if err != nil {
 		return nil
 	}
-	return &cgroup{path, dir}
+	return &cgroup{path: path, dir: dir}
 }
 
 // cgroupPath returns where the cgroup of the agent with that PID is or would
@@ -94,12 +101,34 @@ func (c *cgroup) fd() (int, bool) {
 	if c == nil {
 		return -1, false
 	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.killed && !c.renew() {
+		return -1, false
+	}
 	return int(c.dir.Fd()), true
+}
+
+// renew makes the group, which must be empty, anew.
+func (c *cgroup) renew() bool {
+	if os.Remove(c.path) != nil || os.Mkdir(c.path, 0o755) != nil {
+		return false
+	}
+	dir, err := os.Open(c.path)
+	if err != nil {
+		return false
+	}
+	_ = c.dir.Close()
+	c.dir, c.killed = dir, false
+	return true
 }
 
 // kill kills every process in the group.
 func (c *cgroup) kill() {
 	if c != nil {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		c.killed = true
 		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the scan follows anyway
 	}
 }

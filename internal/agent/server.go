@@ -37,6 +37,7 @@ type server struct {
 	env    []string         // the agent's own, with TMPDIR of a pretended host
 	busy   bool             // a gang is running
 	gangs  map[string]*gang // by RUN/ATTEMPT
+	last   string           // the newest of gangs
 	grew   bell             // gangs has a new entry
 }
 
@@ -232,6 +233,12 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 	}
 	s.busy = true
 	g := newGang(s.host, start, overlay(s.env, texts(start.Env)), s.children, s.group, reports)
+	for name := range s.gangs { // who follows an older one has found it
+		if name != s.last {
+			delete(s.gangs, name)
+		}
+	}
+	s.last = start.Gang
 	s.gangs[start.Gang] = g
 	s.grew.ring()
 	return g, nil
