@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/agent"
+	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents
 )
 
 // version is set by the linker ("make build").
@@ -22,17 +23,11 @@ func main() {
 	os.Exit(run(os.Args, os.Stdout, os.Stderr))
 }
 
-// run is the whole program but for its exit. The agent is found before anything
-// else is set up: a gang waits for it.
+// run is the whole program but for its exit and for what package early has done.
+// The agent is found before anything else is set up: a gang waits for it.
 func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
-	}
-	if len(args) > 1 && args[1] == "shim" {
-		return agent.Shim()
-	}
-	if len(args) > 1 && args[1] == "rsh" {
-		return agent.Rsh(args[2:])
 	}
 	return tell(app(stdout, stderr).Run(args), stderr)
 }

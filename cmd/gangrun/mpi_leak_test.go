@@ -24,6 +24,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/local"
 )
@@ -52,9 +53,9 @@ func init() {
 		}()
 		os.Exit(agent.Main(os.Args[2:]))
 	case "shim":
-		os.Exit(agent.Shim())
+		os.Exit(shim.Main())
 	case "rsh":
-		os.Exit(agent.Rsh(os.Args[2:]))
+		os.Exit(shim.Rsh(os.Args[2:]))
 	}
 }
 

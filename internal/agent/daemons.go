@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/openmpi"
@@ -24,7 +25,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		fail(err)
 		return
 	}
-	env := overlay(o.g.env, set, openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
+	env := environ.Overlay(o.g.env, set, openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
 	path, err := lookProgram(argv[0], string(o.g.start.Workdir), env)
 	if err != nil {
 		if in, ok := openmpi.Find("", env); ok && in.Daemon != "" && filepath.Base(in.Daemon) == filepath.Base(argv[0]) {

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -41,7 +42,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
 	}
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv)}
-	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: overlay(g.env, texts(want.Env))}
+	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}
 	if dir := string(want.Workdir); dir != "" {
 		p.attr.Dir = dir
 	}
@@ -75,7 +76,7 @@ func (g *gang) equip(p *prepared, direct bool) error {
 	if err != nil {
 		return err
 	}
-	p.attr.Env = overlay(p.attr.Env, env)
+	p.attr.Env = environ.Overlay(p.attr.Env, env)
 	if file != nil {
 		p.streams = append(p.streams, file)
 	}

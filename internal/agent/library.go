@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -88,7 +89,7 @@ func mpiOf(path string, env []string) (mpi job.MPI, library string) {
 		return staticMPI(path), ""
 	}
 	s := librarySearch{program: program, seen: map[string]bool{}}
-	s.environment = program.directories(strings.ReplaceAll(lookup(env, "LD_LIBRARY_PATH"), ";", ":"))
+	s.environment = program.directories(strings.ReplaceAll(environ.Lookup(env, "LD_LIBRARY_PATH"), ";", ":"))
 	return s.run()
 }
 

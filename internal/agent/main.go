@@ -11,17 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
-)
 
-// Descriptors that an agent finds open.
-const (
-	// ConnFD is the controller's connection, in the watchdog and in the agent.
-	ConnFD = 3
-	// LifelineFD is a pipe that both hold open and nobody uses: the controller
-	// sees its end when both are gone.
-	LifelineFD = 4
-	// aliveFD is, in the agent, a pipe that ends when the watchdog does.
-	aliveFD = 5
+	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
 // KillSignal makes a watchdog kill its agent, and then all that is left of it.
@@ -31,18 +22,14 @@ const KillSignal = unix.SIGUSR1
 // its ranks may take, and short enough that nothing is left after 3 s.
 const endLimit = strayGrace + 500*time.Millisecond
 
-// workerWord follows the host's name among the arguments of the process that
-// the watchdog starts.
-const workerWord = "worker"
-
 // Main is the hidden command "gangrun agent HOST", a process of its own: the
-// watchdog first, and under it the agent, which serves on ConnFD. The host's
+// watchdog first, and under it the agent, which serves on watchdog.ConnFD. The host's
 // name is there for people who look at ps. It returns the exit code.
 func Main(args []string) int {
-	// Nothing that whoever started gangrun has left open is for the ranks.
-	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	var err error
-	if len(args) == 2 && args[1] == workerWord {
+	if len(args) == 2 && args[1] == watchdog.Worker {
+		// Nothing that whoever started gangrun has left open is for the ranks.
+		_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 		err = work()
 	} else {
 		err = watch(args)
@@ -57,13 +44,13 @@ func Main(args []string) int {
 // work serves the controller until it goes, or until the watchdog dies or a
 // signal comes; in each case every process below it is gone when it returns.
 func work() error {
-	unix.CloseOnExec(ConnFD)
-	unix.CloseOnExec(LifelineFD)
-	unix.CloseOnExec(aliveFD)
-	file := os.NewFile(ConnFD, "controller")
+	unix.CloseOnExec(watchdog.ConnFD)
+	unix.CloseOnExec(watchdog.LifelineFD)
+	unix.CloseOnExec(watchdog.AliveFD)
+	file := os.NewFile(watchdog.ConnFD, "controller")
 	conn, err := net.FileConn(file)
 	if err != nil {
-		return errors.Join(fmt.Errorf("descriptor %d is no connection: %w", ConnFD, err), errors.New("this command is for gangrun's own use"))
+		return errors.Join(fmt.Errorf("descriptor %d is no connection: %w", watchdog.ConnFD, err), errors.New("this command is for gangrun's own use"))
 	}
 	_ = file.Close()
 	children, err := newChildren()
@@ -74,7 +61,7 @@ func work() error {
 	defer cancel()
 	go func() {
 		// Ends with the process: a read of a pipe that nobody writes to.
-		_, _ = os.NewFile(aliveFD, "watchdog").Read(make([]byte, 1))
+		_, _ = os.NewFile(watchdog.AliveFD, "watchdog").Read(make([]byte, 1))
 		cancel()
 	}()
 	group := newCgroup(os.Getpid())

@@ -9,6 +9,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/openmpi"
@@ -17,7 +18,7 @@ import (
 // startMpirun starts mpirun with a shim for each rank of the gang.
 func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 	g := o.g
-	env := overlay(g.env, texts(m.Env))
+	env := environ.Overlay(g.env, texts(m.Env))
 	in, ok := openmpi.Find(o.library, env)
 	if !ok || in.Mpirun == "" {
 		return fmt.Errorf("mpirun of Open MPI is not on PATH nor beside %q: %w", o.library, os.ErrNotExist)
@@ -37,7 +38,7 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 		plan.Apps = append(plan.Apps, int(n))
 	}
 	argv, set := plan.Command(in, env)
-	env = overlay(env, set, openmpi.DaemonEnv(m.Nodes[0], o.tmpdir, o.shm), []string{o.front.env()})
+	env = environ.Overlay(env, set, openmpi.DaemonEnv(m.Nodes[0], o.tmpdir, o.shm), []string{o.front.env()})
 	var err error
 	o.mpirun, err = o.runtime("mpirun", in.Mpirun, argv, env, nil, true)
 	if err != nil {

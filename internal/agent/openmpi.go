@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"fmt"
 	"net"
 	"os"
@@ -11,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -44,7 +46,7 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	}
 	o.pmix = newPMIx(o.said)
 	var err error
-	if o.tmpdir, err = os.MkdirTemp(first(lookup(g.env, "TMPDIR"), os.TempDir()), shortLived(os.Getpid())+"*"); err != nil {
+	if o.tmpdir, err = os.MkdirTemp(cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir()), shortLived(os.Getpid())+"*"); err != nil {
 		return o, err
 	}
 	if o.shm, err = os.MkdirTemp(sharedDir, shortLived(os.Getpid())+"*"); err != nil {

@@ -3,10 +3,10 @@ package agent
 import (
 	"fmt"
 	"net"
-	"slices"
 	"strings"
 	"sync"
 
+	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
@@ -28,17 +28,13 @@ func newPMIx(say func(rank int, text string)) *pmix {
 	return &pmix{changed: make(chan struct{}, 1), say: say, ranks: map[int]*openmpi.PMIx{}, open: map[interface{ Close() error }]bool{}}
 }
 
-// tcp4 stands in a variable before the address of a PMIx server, as in
-// PMIX_SERVER_URI41=3747282944.0;tcp4://127.0.0.1:42267.
-const tcp4 = ";tcp4://"
-
 // stand returns the variables that tell a rank of its server, changed so that it
 // speaks to this process.
 func (x *pmix) stand(rank int, env []string) ([]string, error) {
 	own := map[string]string{} // by the server's address
 	var out []string
 	for _, entry := range env {
-		before, address, ok := strings.Cut(entry, tcp4)
+		before, address, ok := strings.Cut(entry, shim.TCP4)
 		if !ok {
 			continue
 		}
@@ -55,7 +51,7 @@ func (x *pmix) stand(rank int, env []string) ([]string, error) {
 			own[address] = l.Addr().String()
 			x.wg.Go(func() { x.accept(rank, l, address) })
 		}
-		out = append(out, before+tcp4+own[address]+after)
+		out = append(out, before+shim.TCP4+own[address]+after)
 	}
 	if len(own) > 0 {
 		x.mu.Lock()
@@ -184,11 +180,4 @@ func (x *pmix) close() {
 	}
 	x.mu.Unlock()
 	x.wg.Wait()
-}
-
-// pmixServers returns the variables that tell a PMIx client of its server.
-func pmixServers(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return !strings.HasPrefix(entry, "PMIX_SERVER_URI") || !strings.Contains(entry, tcp4)
-	})
 }

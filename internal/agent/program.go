@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -127,7 +128,7 @@ func (v surveyor) missing(ctx context.Context, loader, path string) []string {
 	case strings.HasPrefix(name, "ld-musl-"):
 		argv = []string{loader, "--list", path}
 	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld64.so."):
-		env = overlay(env, []string{"LD_TRACE_LOADED_OBJECTS=1"})
+		env = environ.Overlay(env, []string{"LD_TRACE_LOADED_OBJECTS=1"})
 	default:
 		return nil
 	}

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -141,7 +142,7 @@ func lookProgram(name, dir string, env []string) (string, error) {
 		return path, executable(path)
 	}
 	denied := ""
-	for _, d := range filepath.SplitList(lookup(env, "PATH")) {
+	for _, d := range filepath.SplitList(environ.Lookup(env, "PATH")) {
 		if !filepath.IsAbs(d) {
 			d = filepath.Join(dir, d)
 		}
@@ -174,37 +175,6 @@ func executable(path string) error {
 		return &fs.PathError{Op: "execute", Path: path, Err: err}
 	}
 	return nil
-}
-
-// lookup returns the value of a variable in an environment; the last wins.
-func lookup(env []string, name string) string {
-	for i := len(env) - 1; i >= 0; i-- {
-		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
-			return value
-		}
-	}
-	return ""
-}
-
-// overlay returns base with the variables of each layer set over it.
-func overlay(base []string, layers ...[]string) []string {
-	at := make(map[string]int, len(base))
-	out := make([]string, 0, len(base))
-	for _, layer := range append([][]string{base}, layers...) {
-		for _, entry := range layer {
-			name, _, ok := strings.Cut(entry, "=")
-			if !ok || name == "" {
-				continue
-			}
-			if i, ok := at[name]; ok {
-				out[i] = entry
-			} else {
-				at[name] = len(out)
-				out = append(out, entry)
-			}
-		}
-	}
-	return out
 }
 
 // exit turns what the kernel said into an Exit.

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -44,7 +45,7 @@ type server struct {
 func newServer(c *children, group *cgroup) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
-	env := overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
+	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
 	return &server{children: c, group: group, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
 }
 
@@ -100,7 +101,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 			return nil, status.Error(codes.FailedPrecondition, err.Error())
 		}
 		s.tmpdir = r.Tmpdir
-		s.env = overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
+		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
 	}
 	cores, memory := machine()
 	return &wire.HelloReply{Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory}, nil
@@ -122,7 +123,7 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	s.mu.Lock()
-	look := surveyor{host: s.host, env: overlay(s.env, ask.Env), children: s.children}
+	look := surveyor{host: s.host, env: environ.Overlay(s.env, ask.Env), children: s.children}
 	s.mu.Unlock()
 	facts, err := json.Marshal(look.survey(ctx, ask))
 	if err != nil {
@@ -209,7 +210,7 @@ func hand[T any](c chan<- T, v T, ended <-chan struct{}) bool {
 
 // Library implements wire.AgentServer.
 func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
-	env := overlay(s.env, texts(r.Env))
+	env := environ.Overlay(s.env, texts(r.Env))
 	argv := texts(r.Argv)
 	if len(argv) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no program is named")
@@ -232,7 +233,7 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
 	s.busy = true
-	g := newGang(s.host, start, overlay(s.env, texts(start.Env)), s.children, s.group, reports)
+	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, reports)
 	for name := range s.gangs { // who follows an older one has found it
 		if name != s.last {
 			delete(s.gangs, name)

@@ -13,13 +13,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
 // hear serves a shim or an rsh agent.
-func (o *openMPI) hear(conn *net.UnixConn, pid int, hello greeting, words *json.Decoder) {
+func (o *openMPI) hear(conn *net.UnixConn, pid int, hello shim.Greeting, words *json.Decoder) {
 	o.post(func() { o.pids[pid] = true })
 	if hello.Shim {
 		o.shim(conn, hello, words)
@@ -30,7 +32,7 @@ func (o *openMPI) hear(conn *net.UnixConn, pid int, hello greeting, words *json.
 
 // rsh serves an rsh agent: the controller has the daemon started that it asks
 // for.
-func (o *openMPI) rsh(conn *net.UnixConn, hello greeting, words *json.Decoder) {
+func (o *openMPI) rsh(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder) {
 	id := 0
 	if !o.post(func() {
 		o.asked++
@@ -57,7 +59,7 @@ func (o *openMPI) rsh(conn *net.UnixConn, hello greeting, words *json.Decoder) {
 }
 
 // shim gives a rank to its shim and stays with it.
-func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) {
+func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder) {
 	var p prepared
 	found := false
 	if !o.post(func() {
@@ -67,9 +69,9 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 		return
 	}
 	r := p.rank
-	what := order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir)}
+	what := shim.Order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir)}
 	for _, entry := range openmpi.RankEnv(o.shm) {
-		if name, _, _ := strings.Cut(entry, "="); lookup(o.g.env, name) == "" { // what the user set wins
+		if name, _, _ := strings.Cut(entry, "="); environ.Lookup(o.g.env, name) == "" { // what the user set wins
 			what.Env = append(what.Env, []byte(entry))
 		}
 	}
@@ -81,7 +83,7 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 	for _, entry := range server {
 		what.Env = append(what.Env, []byte(entry))
 	}
-	var said word
+	var said shim.Word
 	if err == nil {
 		err = sendFiles(conn, p.streams[:3])
 	}
@@ -92,7 +94,7 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 		err = words.Decode(&said)
 	}
 	if err == nil && said.Told { // at once: what it is to start comes next
-		said = word{}
+		said = shim.Word{}
 		err = words.Decode(&said)
 	}
 	if err == nil && said.Error != "" {
@@ -118,7 +120,7 @@ func (o *openMPI) shim(conn *net.UnixConn, hello greeting, words *json.Decoder) 
 		return
 	}
 	for {
-		said = word{}
+		said = shim.Word{}
 		if words.Decode(&said) != nil {
 			break
 		}

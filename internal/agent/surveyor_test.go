@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -96,7 +97,7 @@ func TestSurveyProgram(t *testing.T) {
 	}
 	c := newFamily(t)
 	survey := func(command string, env ...string) job.ProgramFact {
-		v := surveyor{host: "h1", env: overlay(os.Environ(), []string{"LD_LIBRARY_PATH="}, env), children: c}
+		v := surveyor{host: "h1", env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH="}, env), children: c}
 		return v.program(t.Context(), job.Survey{Command: []string{command}, Workdir: dir})
 	}
 	for _, c := range []struct {

@@ -8,35 +8,22 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// watch is the watchdog: it starts the agent and waits for it. When the agent
+// watch is the watchdog: it starts the agent, unless that is done, and waits for
+// it. When the agent
 // has ended, whatever is left of its processes is a child of the watchdog, the
 // next subreaper above, and is killed.
 func watch(args []string) error {
-	if len(args) != 1 {
-		return fmt.Errorf("want the name of a host, got %q", args)
-	}
-	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("become a subreaper: %w", err)
-	}
-	alive, ours, err := os.Pipe()
+	dog, err := watchdog.Start(args)
 	if err != nil {
 		return err
 	}
-	defer ours.Close() // open as long as this process lives
+	pid := dog.Agent
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", args[0], workerWord}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd()},
-	})
-	if err != nil {
-		return fmt.Errorf("start the agent: %w", err)
-	}
-	_ = alive.Close()
-	// The connection is the agent's: when it dies, the controller must see it.
-	_ = unix.Close(ConnFD)
 	go func() {
 		// Ends with the process. The agent ends its ranks in order.
 		for s := range signals {

@@ -46,6 +46,9 @@ var rooms = []room{
 	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile")},
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
+	{paths: []string{"internal/environ", "internal/watchdog"}, ours: only()},
+	{paths: []string{"internal/shim"}, ours: only("internal/environ")},
+	{paths: []string{"internal/early"}, ours: only("internal/shim", "internal/watchdog")},
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},

@@ -1,0 +1,27 @@
+// Package early starts what gangrun's hidden commands are for before the rest of
+// the program is set up: a gang waits for its agents, and a shim is started for
+// every rank. It is initialised before the packages that need much for that,
+// since it needs little, and packages are initialised as soon as all that they
+// import is, in the order of their paths.
+package early
+
+import (
+	"os"
+
+	"github.com/gangrun/gangrun/internal/shim"
+	"github.com/gangrun/gangrun/internal/watchdog"
+)
+
+func init() {
+	if len(os.Args) < 2 {
+		return
+	}
+	switch os.Args[1] {
+	case "shim":
+		os.Exit(shim.Main())
+	case "rsh":
+		os.Exit(shim.Rsh(os.Args[2:]))
+	case "agent":
+		watchdog.Start(os.Args[2:])
+	}
+}

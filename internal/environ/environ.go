@@ -1,0 +1,47 @@
+// Package environ works on environments as the kernel takes them: lists of
+// NAME=VALUE.
+package environ
+
+import "strings"
+
+// Lookup returns the value of a variable in an environment; the last wins.
+func Lookup(env []string, name string) string {
+	for i := len(env) - 1; i >= 0; i-- {
+		if value, ok := strings.CutPrefix(env[i], name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// Overlay returns base with the variables of each layer set over it.
+func Overlay(base []string, layers ...[]string) []string {
+	at := make(map[string]int, len(base))
+	out := make([]string, 0, len(base))
+	for _, layer := range append([][]string{base}, layers...) {
+		for _, entry := range layer {
+			name, _, ok := strings.Cut(entry, "=")
+			if !ok || name == "" {
+				continue
+			}
+			if i, ok := at[name]; ok {
+				out[i] = entry
+			} else {
+				at[name] = len(out)
+				out = append(out, entry)
+			}
+		}
+	}
+	return out
+}
+
+// Without returns an environment that lacks a variable.
+func Without(env []string, name string) []string {
+	var out []string
+	for _, entry := range env {
+		if !strings.HasPrefix(entry, name+"=") {
+			out = append(out, entry)
+		}
+	}
+	return out
+}

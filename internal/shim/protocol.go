@@ -1,0 +1,57 @@
+package shim
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+)
+
+// Variable names the socket in the environment.
+const Variable = "GANGRUN_AGENT"
+
+// Greeting is the first word of a shim or rsh agent.
+type Greeting struct {
+	Shim bool     `json:"shim,omitempty"`
+	Rank int      `json:"rank,omitempty"`
+	PMIx []string `json:"pmix,omitempty"` // variables that tell of its server
+	// Node and Command are those of a daemon that mpirun wants started.
+	Node    string `json:"node,omitempty"`
+	Command []byte `json:"command,omitempty"`
+}
+
+// Order tells a shim what to start. Three descriptors come with it.
+type Order struct {
+	Path    []byte   `json:"path"`
+	Argv    [][]byte `json:"argv"`
+	Env     [][]byte `json:"env"` // over its own
+	Workdir []byte   `json:"workdir"`
+}
+
+// Word is what a shim says of its rank: a PID first, a status last.
+type Word struct {
+	PID    int    `json:"pid,omitempty"`
+	Error  string `json:"error,omitempty"` // why it could not be started
+	Errno  int    `json:"errno,omitempty"`
+	Told   bool   `json:"told,omitempty"` // Open MPI wants it to end
+	Ended  bool   `json:"ended,omitempty"`
+	Status uint32 `json:"status,omitempty"` // as wait(2) gives it
+}
+
+// receive receives n files that came with one byte, close-on-exec.
+func receive(conn *os.File, n int) ([]int, error) {
+	oob := make([]byte, unix.CmsgSpace(4*n))
+	_, got, _, _, err := unix.Recvmsg(int(conn.Fd()), make([]byte, 1), oob, unix.MSG_CMSG_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("recvmsg", err)
+	}
+	messages, err := unix.ParseSocketControlMessage(oob[:got])
+	if err != nil || len(messages) != 1 {
+		return nil, errors.Join(errors.New("no descriptors came"), err)
+	}
+	fds, err := unix.ParseUnixRights(&messages[0])
+	if err != nil || len(fds) != n {
+		return nil, errors.Join(errors.New("not all descriptors came"), err)
+	}
+	return fds, nil
+}
