@@ -112,7 +112,7 @@ and is the cause only when nothing else can be.
 // a meaning, in the order in which the files list them.
 func signatures(c job.Category) []Rule {
 	var list []Rule
-	for _, r := range written {
+	for _, r := range written() {
 		if r.Category == c && r.Meaning != "" {
 			list = append(list, *r)
 		}

@@ -58,16 +58,16 @@ func (m *member) end() *suspect {
 // ruleOf returns the rule for an exit status with that explanation.
 func ruleOf(status job.ExitStatus, why string) *Rule {
 	why = strings.ToLower(why)
-	i := slices.IndexFunc(rules, func(r *Rule) bool {
+	i := slices.IndexFunc(rules(), func(r *Rule) bool {
 		return slices.Contains(r.Statuses, status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(why, n) }))
 	})
-	return rules[i]
+	return rules()[i]
 }
 
 // endRule returns the rule for a process that ended by a signal, or with a
 // code when signal is 0.
 func endRule(signal, code int) *Rule {
-	for _, r := range rules {
+	for _, r := range rules() {
 		if signal > 0 && slices.Contains(r.Signals, signal) || signal == 0 && slices.Contains(r.Codes, code) {
 			return r
 		}
@@ -80,6 +80,6 @@ func endRule(signal, code int) *Rule {
 
 // named returns the first rule with a signature.
 func named(signature string) *Rule {
-	i := slices.IndexFunc(rules, func(r *Rule) bool { return r.Signature == signature })
-	return rules[i]
+	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })
+	return rules()[i]
 }

@@ -132,7 +132,7 @@ func (k *keeper) lines() []job.Line {
 
 // telling reports whether a line may be a sign, or the beginning of one.
 func telling(text string) bool {
-	return len(needles.find(text, nil)) > 0 || len(reporters.find(text, nil)) > 0 || len(beginnings.find(text, nil)) > 0 || errorLine(text)
+	return len(needles().find(text, nil)) > 0 || len(reporters.find(text, nil)) > 0 || len(beginnings.find(text, nil)) > 0 || errorLine(text)
 }
 
 // beginnings are the words with which exceptions announce themselves.

@@ -8,6 +8,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -67,8 +68,9 @@ type Rule struct {
 	Generic bool
 }
 
-// written holds every rule in the order of the files.
-var written = func() []*Rule {
+// written holds every rule in the order of the files. It and what is made of it
+// come about when they are first asked for, as patterns do.
+var written = sync.OnceValue(func() []*Rule {
 	var all []*Rule
 	for _, list := range [][]Rule{
 		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
@@ -81,19 +83,19 @@ var written = func() []*Rule {
 		}
 	}
 	return all
-}()
+})
 
 // rules holds every rule, the most specific first.
-var rules = func() []*Rule {
-	all := slices.Clone(written)
+var rules = sync.OnceValue(func() []*Rule {
+	all := slices.Clone(written())
 	slices.SortStableFunc(all, func(a, b *Rule) int { return cmp.Compare(a.vagueness(), b.vagueness()) })
 	return all
-}()
+})
 
 // Rules lists every rule, the most specific first.
 func Rules() []Rule {
-	all := make([]Rule, len(rules))
-	for i, r := range rules {
+	all := make([]Rule, len(rules()))
+	for i, r := range rules() {
 		all[i] = *r
 	}
 	return all
@@ -134,9 +136,9 @@ func (r *Rule) fits(s *sign) bool {
 }
 
 // byClass holds the rules that have Classes but no Needles, by class.
-var byClass = func() map[string][]int {
+var byClass = sync.OnceValue(func() map[string][]int {
 	m := map[string][]int{}
-	for i, r := range rules {
+	for i, r := range rules() {
 		if len(r.Needles) == 0 {
 			for _, c := range r.Classes {
 				m[c] = append(m[c], i)
@@ -144,18 +146,18 @@ var byClass = func() map[string][]int {
 		}
 	}
 	return m
-}()
+})
 
 // match returns the rule that holds for a sign, or nil.
 func match(s *sign) *Rule {
-	found := needles.find(s.text, nil)
+	found := needles().find(s.text, nil)
 	if s.class != "" {
-		found = append(append(found, byClass[s.class]...), byClass["*"]...)
+		found = append(append(found, byClass()[s.class]...), byClass()["*"]...)
 	}
 	slices.Sort(found)
 	for _, i := range found {
-		if rules[i].fits(s) {
-			return rules[i]
+		if r := rules()[i]; r.fits(s) {
+			return r
 		}
 	}
 	return nil
@@ -174,15 +176,15 @@ type needle struct {
 	rule int
 }
 
-var needles = func() *index {
+var needles = sync.OnceValue(func() *index {
 	x := &index{begin: map[uint32][]needle{}}
-	for i, r := range rules {
+	for i, r := range rules() {
 		for _, text := range r.Needles {
 			x.add(text, i)
 		}
 	}
 	return x
-}()
+})
 
 func (x *index) add(text string, rule int) {
 	key := uint32(0)

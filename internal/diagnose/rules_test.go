@@ -434,7 +434,7 @@ func TestRuleForm(t *testing.T) {
 	category := map[string]job.Category{}
 	meaning := map[string]bool{}
 	slug := regexp.MustCompile(`^[a-z0-9]+(-[a-z0-9]+)*$`)
-	for _, r := range written {
+	for _, r := range written() {
 		if c, ok := category[r.Signature]; ok && c != r.Category {
 			t.Errorf("signature %s belongs to %s and %s", r.Signature, c, r.Category)
 		}

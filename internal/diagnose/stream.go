@@ -110,7 +110,7 @@ func (s *stream) scan(kernel bool) {
 		if covered[i] || len(text) < 4 {
 			continue
 		}
-		if found = needles.find(text, found[:0]); len(found) == 0 {
+		if found = needles().find(text, found[:0]); len(found) == 0 {
 			continue
 		}
 		g := &sign{text: text, title: text, from: i, at: i, to: i + 1, kernel: kernel}
