@@ -41,7 +41,7 @@ func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 // trial as users have it: the second attempt ends with the very weights of a
 // run that nobody has disturbed.
 func TestMPIDigits(t *testing.T) {
-	leavesNothingShared(t)
+	sharesNothing(t)
 	b, args := mpiDigits(t)
 	r := b.start(nil, args("--out=broken", "--step-sleep=0.1")...)
 	r.await("step 12", func() bool {

@@ -61,7 +61,7 @@ func mpiWorld(t *testing.T, flavour job.MPI, ranks, hosts int, mode string) {
 
 // mpiHosts tries gangs of those sizes on one, two and four pretended hosts.
 func mpiHosts(t *testing.T, sizes ...int) {
-	leavesNothingShared(t)
+	sharesNothing(t)
 	for _, flavour := range mpiFlavours {
 		failProgram(t, flavour)
 		for _, ranks := range sizes {
@@ -86,7 +86,7 @@ func TestMPIHosts(t *testing.T) { mpiHosts(t, 2, 5, 16) }
 // TestMPIRing runs the example on two pretended hosts, whose MPI gangrun finds
 // out by itself.
 func TestMPIRing(t *testing.T) {
-	leavesNothingShared(t)
+	sharesNothing(t)
 	for _, flavour := range mpiFlavours {
 		program := mpiProgram(t, "../../examples/ring/ring.c", flavour)
 		t.Run(string(flavour), func(t *testing.T) {

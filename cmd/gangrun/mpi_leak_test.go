@@ -1,21 +1,14 @@
 package main_test
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
 	"io/fs"
 	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
-	"runtime"
-	"runtime/debug"
-	"runtime/pprof"
 	"slices"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -59,51 +52,6 @@ func init() {
 	}
 }
 
-// held is what a process holds that may leak.
-type held struct {
-	Goroutines int
-	Stacks     string // of the goroutines, for people
-	Heap       int64  // bytes in use
-	Resident   int64  // bytes that the kernel counts, when all that is free has been given back
-
-	descriptors map[string]int // by what they are
-}
-
-// sum is the number of descriptors.
-func sum(descriptors map[string]int) (n int) {
-	for _, some := range descriptors {
-		n += some
-	}
-	return n
-}
-
-// holding is what this process holds, but for its descriptors.
-func holding() (h held) {
-	runtime.GC() // what pools keep goes with the second collection
-	debug.FreeOSMemory()
-	var memory runtime.MemStats
-	runtime.ReadMemStats(&memory)
-	var stacks bytes.Buffer
-	_ = pprof.Lookup("goroutine").WriteTo(&stacks, 1)
-	h = held{Goroutines: runtime.NumGoroutine(), Stacks: stacks.String(), Heap: int64(memory.HeapAlloc)}
-	sizes, _ := os.ReadFile("/proc/self/statm")
-	if fields := strings.Fields(string(sizes)); len(fields) > 1 {
-		pages, _ := strconv.ParseInt(fields[1], 10, 64)
-		h.Resident = pages * int64(os.Getpagesize())
-	}
-	return h
-}
-
-// tell writes what this process holds to a file named after its PID.
-func tell(dir string) error {
-	data, err := json.Marshal(holding())
-	if err != nil {
-		return err
-	}
-	path := filepath.Join(dir, strconv.Itoa(os.Getpid()))
-	return errors.Join(os.WriteFile(path+".new", data, 0o600), os.Rename(path+".new", path))
-}
-
 // mpiGang is a gang and how it ends.
 type mpiGang struct {
 	args   []string
@@ -125,33 +73,6 @@ var mpiGangs = []mpiGang{
 	{args: []string{"exit5-preinit", "2"}, rank: 2, want: job.Exit{Status: job.Exited, Code: 5}},
 	{args: []string{"hang-barrier", "0"}, cancel: true, want: job.Exit{Status: job.Signalled, Signal: 15}},
 	{args: nil, want: job.Exit{Status: job.Unstarted, Code: 127}}, // no such program
-}
-
-// sharesNothing fails the test when, after it, there is something new in
-// /dev/shm that nobody uses and that stays: what gangs of other tests have just
-// made or not yet removed does not. What is gangrun's but no agent's is of a
-// benchmark.
-func sharesNothing(t *testing.T) {
-	t.Helper()
-	before, agents := shared(t), fmt.Sprintf("gangrun-%d-", os.Getuid())
-	t.Cleanup(func() {
-		tick := time.NewTicker(50 * time.Millisecond)
-		defer tick.Stop()
-		left := shared(t)
-		for deadline := time.Now().Add(patience); ; <-tick.C {
-			now := shared(t)
-			maps.DeleteFunc(left, func(name string, _ bool) bool {
-				return before[name] || !now[name] || strings.HasPrefix(name, "gangrun-") && !strings.HasPrefix(name, agents)
-			})
-			if len(left) == 0 {
-				return
-			}
-			if time.Now().After(deadline) {
-				t.Errorf("left in /dev/shm: %q", slices.Collect(maps.Keys(left)))
-				return
-			}
-		}
-	})
 }
 
 // leakGrace is how long the ranks of these gangs have to end. The libraries let
@@ -301,150 +222,6 @@ func (l *longLived) find() map[string]int {
 func arguments(pid int) []string {
 	line, _ := os.ReadFile(proc(pid, "cmdline"))
 	return strings.Split(string(line), "\x00")
-}
-
-// census asks the processes what they hold.
-func (l *longLived) census(pids map[string]int) map[string]held {
-	l.t.Helper()
-	all := map[string]held{}
-	for name, pid := range pids {
-		descriptors := l.descriptors(name, pid)
-		h := holding()
-		if pid != os.Getpid() {
-			h = l.hear(name, pid)
-		}
-		h.descriptors = descriptors
-		all[name] = h
-	}
-	return all
-}
-
-// descriptors returns the descriptors of a process.
-func (l *longLived) descriptors(name string, pid int) map[string]int {
-	l.t.Helper()
-	links, err := filepath.Glob(proc(pid, "fd/*"))
-	if err != nil || len(links) == 0 {
-		l.t.Fatalf("the %s has no descriptors: %v", name, err)
-	}
-	found := map[string]int{}
-	for _, link := range links {
-		if target, err := os.Readlink(link); err == nil { // the one for reading the directory is closed
-			what, _, _ := strings.Cut(target, ":[") // pipes and sockets have numbers
-			found[what]++
-		}
-	}
-	return found
-}
-
-// hear asks an agent or a watchdog what it holds.
-func (l *longLived) hear(name string, pid int) (h held) {
-	l.t.Helper()
-	path := filepath.Join(l.tell, strconv.Itoa(pid))
-	if err := unix.Kill(pid, unix.SIGUSR2); err != nil {
-		l.t.Fatalf("ask the %s: %v", name, err)
-	}
-	tick := time.NewTicker(time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(patience); ; <-tick.C {
-		data, err := os.ReadFile(path)
-		if err == nil {
-			decode(l.t, data, &h)
-			if err := os.Remove(path); err != nil {
-				l.t.Fatal(err)
-			}
-			return h
-		}
-		if time.Now().After(deadline) {
-			l.t.Fatalf("the %s does not tell what it holds: %v", name, err)
-		}
-	}
-}
-
-// rest is a census of processes that have come to rest: what a gang needed may
-// go a moment after its end.
-func (l *longLived) rest(pids map[string]int) map[string]held {
-	l.t.Helper()
-	same := func(a, b held) bool {
-		return a.Goroutines == b.Goroutines && maps.Equal(a.descriptors, b.descriptors)
-	}
-	now := l.census(pids)
-	for deadline, calm := time.Now().Add(patience), 0; calm < 3; calm++ {
-		before := now
-		if now = l.census(pids); !maps.EqualFunc(before, now, same) {
-			calm = 0
-		}
-		if time.Now().After(deadline) {
-			l.t.Fatalf("the agents have not come to rest within %s", patience)
-		}
-	}
-	return now
-}
-
-// restAs is a census of processes that hold no more descriptors and goroutines
-// than before, or do so for good. The descriptors are those from before it: the
-// collection that comes with it closes files that have been forgotten.
-func (l *longLived) restAs(before map[string]held, pids map[string]int) map[string]held {
-	l.t.Helper()
-	open := map[string]map[string]int{}
-	l.least(func() (more bool) {
-		for name, b := range before {
-			open[name] = l.descriptors(name, pids[name])
-			more = more || sum(open[name]) > sum(b.descriptors)
-		}
-		return more
-	})
-	var now map[string]held
-	l.least(func() (more bool) {
-		now = l.rest(pids)
-		for name, b := range before {
-			more = more || now[name].Goroutines > b.Goroutines
-		}
-		return more
-	})
-	for name, h := range now {
-		h.descriptors = open[name]
-		now[name] = h
-	}
-	return now
-}
-
-// least waits until there is no more of something, within exitLimit.
-func (l *longLived) least(more func() bool) {
-	tick := time.NewTicker(20 * time.Millisecond)
-	defer tick.Stop()
-	for deadline := time.Now().Add(exitLimit); more() && time.Now().Before(deadline); {
-		<-tick.C
-	}
-}
-
-// What a process may need more for each gang and for good, in bytes of heap,
-// is less than the smallest thing that could be kept of one: its environment
-// alone has more. What it may need more once is the noise of both figures:
-// the runtime's own tables grow, and memory is given back in whole pages.
-const (
-	heapEach, heapOnce         = 1 << 10, 64 << 10
-	residentEach, residentOnce = 4 << 10, 8 << 20
-)
-
-// grown fails the test where a process holds more than before those gangs.
-func (l *longLived) grown(gangs int, before, now map[string]held) {
-	for name, b := range before {
-		n := now[name]
-		l.t.Logf("%s: %d descriptors, %d goroutines, heap %d KiB (%+d), resident %d KiB (%+d)", name, sum(n.descriptors), n.Goroutines,
-			n.Heap>>10, (n.Heap-b.Heap)>>10, n.Resident>>10, (n.Resident-b.Resident)>>10)
-		if sum(n.descriptors) > sum(b.descriptors) {
-			l.t.Errorf("the %s has leaked descriptors: %v after %d more gangs, %v before", name, n.descriptors, gangs, b.descriptors)
-		}
-		if n.Goroutines > b.Goroutines {
-			l.t.Errorf("the %s has leaked goroutines: %d after %d more gangs, %d before:\n%s", name, n.Goroutines, gangs, b.Goroutines, n.Stacks)
-		}
-		if more := n.Heap - b.Heap; more > int64(heapOnce+gangs*heapEach) {
-			l.t.Errorf("the %s has leaked memory: %d bytes of heap more after %d more gangs", name, more, gangs)
-		}
-		if more := n.Resident - b.Resident; more > int64(residentOnce+gangs*residentEach) {
-			l.t.Errorf("the %s has leaked memory: %d bytes more are resident after %d more gangs", name, more, gangs)
-		}
-	}
 }
 
 // mpiLeaks has one launcher and its agents run these gangs again and again, in a

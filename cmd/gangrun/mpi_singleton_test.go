@@ -39,7 +39,7 @@ func unsession(t *testing.T, r *controlled) {
 // TestMPISingletons: ranks that each believe to be alone are seen while they
 // run, and the gang is ended, for each would do the whole work.
 func TestMPISingletons(t *testing.T) {
-	leavesNothingShared(t)
+	sharesNothing(t)
 	for _, flavour := range []string{"auto", "mpich"} {
 		t.Run(flavour, func(t *testing.T) {
 			r := newBench(t).start(nil, "--mpi", flavour, "--preflight", "off", "--grace", "1s", "-n", "2", "--", wrapped(t, "fail sigstop 0"))
@@ -61,7 +61,7 @@ func TestMPISingletons(t *testing.T) {
 // TestMPITrialTells: what the trial's rank is seen to use is what the gang is
 // started with.
 func TestMPITrialTells(t *testing.T) {
-	leavesNothingShared(t)
+	sharesNothing(t)
 	b := newBench(t)
 	// The trial's rank stays until the trial's time is up.
 	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then fail sigstop 0; else fail hello; fi`)
