@@ -77,7 +77,7 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		if t.kind == tfString || t.kind == tfVariant {
 			return nil
 		}
-		sum := crc32.New(castagnoli)
+		sum := crc32.New(castagnoli())
 		if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, int64(t.offset), int64(t.size)), buf); err != nil {
 			return err
 		}
