@@ -131,7 +131,7 @@ func tableBlock(pairs map[string]string, snappy bool) []byte {
 		b, kind = snap(b), 1
 	}
 	b = append(b, kind)
-	return binary.LittleEndian.AppendUint32(b, masked(crc32.Checksum(b, castagnoli)))
+	return binary.LittleEndian.AppendUint32(b, masked(crc32.Checksum(b, castagnoli())))
 }
 
 // snap packs b as literals of at most 100 bytes, and a run of zeros as a copy.
@@ -162,7 +162,7 @@ func tensorFlow(shards int, snappy bool) map[string][]byte {
 		data := bytes.Repeat([]byte{byte(i + 1)}, 100)
 		files[fmt.Sprintf(".data-%05d-of-%05d", i, shards)] = data
 		entry := []byte{1 << 3, 1, 2<<3 | 2, 0, 3 << 3, byte(i), 4 << 3, 10, 5 << 3, 80, 6<<3 | 5}
-		entry = binary.LittleEndian.AppendUint32(entry, masked(crc32.Checksum(data[10:90], castagnoli)))
+		entry = binary.LittleEndian.AppendUint32(entry, masked(crc32.Checksum(data[10:90], castagnoli())))
 		pairs[fmt.Sprintf("layer%d/weights", i)] = string(entry)
 	}
 	pairs["sliced"] = string([]byte{1 << 3, 1, 5 << 3, 99, 7<<3 | 2, 0})
