@@ -1,0 +1,17 @@
+package job
+
+// Locality is how close the GPUs of a gang are, or must be.
+type Locality string
+
+// The levels of locality, the closest first.
+const (
+	LocalityIsland Locality = "island" // one host, and within it one set of GPUs joined as well as any there
+	LocalityHost   Locality = "host"   // one host
+	LocalityRack   Locality = "rack"   // hosts of one rack
+	LocalityAny    Locality = "any"
+)
+
+// Localities lists every level, the closest first.
+func Localities() []Locality {
+	return []Locality{LocalityIsland, LocalityHost, LocalityRack, LocalityAny}
+}
