@@ -34,6 +34,7 @@ type report struct {
 	done     *wire.Done
 	wireup   *job.Wireup
 	barriers []*wire.Barrier
+	names    []*wire.Name
 	spawns   []*wire.Spawn
 	relays   []*wire.Relay
 	err      error // the agent is lost
@@ -120,7 +121,7 @@ func (n *node) listen(ctx context.Context, to chan<- report) {
 }
 
 func (n *node) decode(reply *wire.GangReply) (report, error) {
-	r := report{node: n, done: reply.Done, barriers: reply.Barriers, spawns: reply.Spawns, relays: reply.Relays}
+	r := report{node: n, done: reply.Done, barriers: reply.Barriers, names: reply.Names, spawns: reply.Spawns, relays: reply.Relays}
 	if len(reply.Wireup) > 0 {
 		r.wireup = &job.Wireup{}
 		if err := json.Unmarshal(reply.Wireup, r.wireup); err != nil {

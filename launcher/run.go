@@ -30,8 +30,7 @@ const lateLimit = 20 * time.Second
 // the attempt's grace; cancelling ctx ends them all the same way. An error
 // means that the gang could not be started at all.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
-	nodes, at, err := l.gather(ctx, &a)
+	nodes, at, known, err := l.gather(ctx, &a)
 	var both mixed
 	if errors.As(err, &both) && ctx.Err() == nil {
 		return both.outcome(a, emit), nil
@@ -49,7 +48,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		emitter: newEmitter(emit),
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
-		wiring:  newWiring(a.MPI, asked, nodes),
+		wiring:  newWiring(a.MPI, known, nodes),
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
@@ -78,22 +77,22 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 }
 
 // gather finds the agents of the attempt's hosts, a port for the ranks to meet
-// on, and the MPI that they meet by.
-func (l *Launcher) gather(ctx context.Context, a *job.Attempt) ([]*node, rendezvous, error) {
+// on, and the MPI that they meet by; known is as resolve says.
+func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rendezvous, known bool, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
-		return nil, rendezvous{}, fmt.Errorf("attempt %d has no hosts", a.Number)
+		return nil, at, false, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
-	nodes := make([]*node, len(hosts))
-	at := rendezvous{address: hosts[0].Address}
-	err := each(len(hosts), func(i int) error {
+	nodes = make([]*node, len(hosts))
+	at.address = hosts[0].Address
+	err = each(len(hosts), func(i int) error {
 		agent, err := l.agent(ctx, hosts[i].Name)
 		if err != nil {
 			return err
 		}
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
-			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
+			if a.MPI, known, err = l.resolve(ctx, *a, agent); err != nil {
 				return err
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
@@ -104,7 +103,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) ([]*node, rendezv
 		}
 		return nil
 	})
-	return nodes, at, err
+	return nodes, at, known, err
 }
 
 // running is a gang that has been started.
@@ -320,6 +319,14 @@ func (g *running) bury(r report) {
 // wire passes on what ranks have to say to each other, and notes who has found
 // the others.
 func (g *running) wire(r report) {
+	for _, name := range r.names {
+		for _, n := range g.nodes {
+			if n != r.node && !name.Ask {
+				n.send(&wire.GangRequest{Kind: &wire.GangRequest_Name{Name: name}})
+			}
+		}
+		r.node.send(&wire.GangRequest{Kind: &wire.GangRequest_Name{Name: name}})
+	}
 	for _, b := range r.barriers {
 		puts := make([]pmi1.Pair, len(b.Puts))
 		for i, p := range b.Puts {
@@ -363,7 +370,7 @@ func (g *running) wire(r report) {
 	if g.wiring.answers > 0 {
 		if g.wiring.answers--; g.wiring.answers == 0 {
 			up := g.wiring.wireup()
-			if !g.wiring.asked && len(up.In) == 0 {
+			if !g.wiring.known && len(up.In) == 0 {
 				return // it has nothing to do with MPI
 			}
 			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
@@ -407,7 +414,7 @@ func (g *running) look() {
 
 // conclude judges the gang as a whole once all of it is gone.
 func (g *running) conclude() {
-	if g.wiring.asked || len(g.wiring.joined) > 0 || g.wiring.library != "" {
+	if g.wiring.known || len(g.wiring.joined) > 0 || g.wiring.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
 	}
 	size := len(g.attempt.Placement.Ranks)

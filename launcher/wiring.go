@@ -15,36 +15,37 @@ import (
 )
 
 // resolve returns how the ranks of an attempt find each other: what the user
-// said, else what the program's own libraries say.
-func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, error) {
+// said, else what the program's own libraries say; known is whether one of them
+// did.
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (mpi job.MPI, known bool, err error) {
 	switch a.MPI {
-	case "":
-		return job.MPINone, nil
+	case "", job.MPINone:
+		return job.MPINone, false, nil
 	case job.MPIAuto:
 	default:
-		return a.MPI, nil
+		return a.MPI, true, nil
 	}
 	var found job.MPI
 	var whose string
 	for _, command := range commands(a) {
 		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(command), Workdir: []byte(a.Workdir), Env: raw(rankEnv(a, job.Rank{}))})
 		if err != nil {
-			return "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
+			return "", false, fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
 		}
 		mpi := job.MPI(reply.Mpi)
 		if mpi == "" {
 			continue
 		}
 		if found != "" && mpi != found {
-			return "", mixed{programs: [2]string{whose, command[0]}, mpis: [2]job.MPI{found, mpi}}
+			return "", false, mixed{programs: [2]string{whose, command[0]}, mpis: [2]job.MPI{found, mpi}}
 		}
 		found, whose = mpi, command[0]
 	}
 	if found == "" {
 		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
-		return job.MPIMPICH, nil
+		return job.MPIMPICH, false, nil
 	}
-	return found, nil
+	return found, true, nil
 }
 
 // mixed is the error of a gang whose programs are built for different MPIs.
@@ -95,7 +96,7 @@ func nodesOf(a job.Attempt) []int {
 // wiring is what the controller knows of how the ranks find each other.
 type wiring struct {
 	mpi     job.MPI
-	asked   bool // the user named the MPI
+	known   bool // the user named the MPI, or the program's libraries did
 	hub     *pmi1.Hub
 	joined  map[int]bool
 	waiting map[int]bool
@@ -111,8 +112,8 @@ type wiring struct {
 	daemons map[int32]*node  // Open MPI's, by the id of their Spawn
 }
 
-func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+func newWiring(mpi job.MPI, known bool, nodes []*node) *wiring {
+	w := &wiring{mpi: mpi, known: known, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -164,7 +165,7 @@ func (w *wiring) alone(size int) string {
 		return ""
 	}
 	how := "--mpi " + string(w.mpi)
-	if !w.asked && w.mpi != job.MPINone {
+	if !w.known && w.mpi != job.MPINone {
 		how = "PMI-1, as MPICH's are, since the program itself does not tell its MPI"
 	}
 	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.library, how)
@@ -197,7 +198,7 @@ func (w *wiring) fault(e job.Exit, size int) string {
 // singletons says why a gang whose ranks all ended well has failed all the
 // same: none of them found the others.
 func (w *wiring) singletons(exits []job.Exit, size int) string {
-	if size < 2 || len(w.joined) > 0 || !w.asked {
+	if size < 2 || len(w.joined) > 0 || !w.known {
 		return "" // a program that has nothing to do with MPI
 	}
 	for _, e := range exits {

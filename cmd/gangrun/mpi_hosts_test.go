@@ -66,7 +66,7 @@ func mpiHosts(t *testing.T, sizes ...int) {
 		failProgram(t, flavour)
 		for _, ranks := range sizes {
 			for _, hosts := range []int{1, 2, 4} {
-				for _, mode := range []string{"hello", "allreduce", "splithost"} {
+				for _, mode := range []string{"hello", "allreduce", "splithost", "names"} {
 					t.Run(fmt.Sprintf("%s/%d/%d/%s", flavour, ranks, hosts, mode), func(t *testing.T) {
 						if ranks <= 8 { // more wait for each other with all cores at once
 							t.Parallel()

@@ -328,18 +328,7 @@ func mpiSignals(t *testing.T, modes ...string) {
 func signalled(t *testing.T, flavour job.MPI, hosts int, mode string, sig unix.Signal) {
 	r := startMPI(t, flavour, mpiRanks, hosts, []string{mode, "2"})
 	if mode == "hang-barrier" {
-		r.await("every rank in MPI", func() bool {
-			for rank := range mpiRanks {
-				logs, _ := filepath.Glob(filepath.Join(r.dir, "home/runs/*/attempts/1", job.LogName(rank, "out")))
-				if len(logs) != 1 {
-					return false
-				}
-				if log, err := os.ReadFile(logs[0]); err != nil || !strings.Contains(string(log), " waits\n") {
-					return false
-				}
-			}
-			return true
-		})
+		r.await("every rank in MPI", func() bool { return r.waits() })
 	} else {
 		r.await("the start of every rank", func() bool {
 			started := slices.DeleteFunc(r.events(), func(e job.Event) bool { return e.Kind != job.KindStarted })

@@ -97,7 +97,11 @@ func (s *show) lines(e job.Event) []string {
 // missing reports whether an event tells of a gang whose ranks have not all
 // found each other.
 func missing(e job.Event) bool {
-	return e.Kind == job.KindWireup && e.Attempt > 0 && len(e.Wireup.Silent) > 0 && e.Wireup.Library == ""
+	if e.Kind != job.KindWireup || e.Attempt == 0 {
+		return false
+	}
+	up := e.Wireup
+	return up.Library != "" && up.MPI == job.MPINone || up.Library == "" && len(up.Silent) > 0
 }
 
 func (s *show) cause() string {

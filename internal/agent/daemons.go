@@ -56,7 +56,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		}
 		o.post(func() {
 			if o.g.alive > 0 && !o.g.stopping {
-				text := fmt.Sprintf("Open MPI's daemon on %s ended with code %d while its ranks were there: the daemon died", o.g.host, code)
+				text := fmt.Sprintf("Open MPI's daemon on %s ended with code %d while its ranks were there", o.g.host, code)
 				o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
 				o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 			}

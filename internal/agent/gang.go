@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
 // gang is this host's share of one attempt.
@@ -40,6 +41,7 @@ type gang struct {
 
 	begun    time.Time
 	releases chan *wire.Barrier
+	names    chan *wire.Name
 	looks    chan struct{}
 	spawns   chan *wire.Spawn
 	relays   chan *wire.Relay
@@ -62,6 +64,7 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 		aborting: map[int]bool{},
 		begun:    time.Now(),
 		releases: make(chan *wire.Barrier),
+		names:    make(chan *wire.Name),
 		looks:    make(chan struct{}),
 		spawns:   make(chan *wire.Spawn),
 		relays:   make(chan *wire.Relay),
@@ -135,6 +138,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			g.abort()
 		case b := <-g.releases:
 			g.wiring.release(b)
+		case n := <-g.names:
+			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: n.Service, Port: n.Port, Ask: n.Ask})
 		case <-g.looks:
 			g.reports.wireup(g.wireup())
 		case f := <-g.acts():

@@ -123,7 +123,7 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 						family = job.MPIOpenMPI
 					}
 					return family, found.path
-				case partBinding, partRuntime:
+				case partBinding: // the runtime alone is what Open MPI's own commands use
 					if doubt == "" {
 						doubt, doubtful = family, name
 						if found := s.find(o, name); found != nil {

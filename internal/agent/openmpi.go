@@ -37,6 +37,7 @@ type openMPI struct {
 	asked       int
 	pids        map[int]bool // shims and rsh agents
 	ordered     bool         // Open MPI wants the gang to end
+	lost        time.Time    // when this host's ranks lost their PMIx server
 }
 
 func newOpenMPI(g *gang) (*openMPI, error) {
@@ -44,7 +45,7 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*child{},
 		feeds: map[int]*os.File{}, asking: map[int]*net.UnixConn{}, pids: map[int]bool{},
 	}
-	o.pmix = newPMIx(o.said)
+	o.pmix = newPMIx(o.said, func() { o.post(o.serverLost) })
 	var err error
 	if o.tmpdir, err = os.MkdirTemp(cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir()), shortLived(os.Getpid())+"*"); err != nil {
 		return o, err
@@ -147,6 +148,22 @@ func (o *openMPI) said(rank int, text string) {
 	}
 }
 
+// serverLost ends the gang when mpirun, or this host's daemon, has left ranks
+// behind: what becomes of them follows from that.
+func (o *openMPI) serverLost() {
+	if !o.lost.IsZero() || o.g.stopping || o.ordered || o.g.alive == 0 {
+		return
+	}
+	o.lost = time.Now()
+	daemon := "Open MPI's daemon"
+	if o.g.start.Mpirun != nil {
+		daemon = "mpirun, which is Open MPI's daemon here,"
+	}
+	text := fmt.Sprintf("%s has left its ranks on %s: it died", daemon, o.g.host)
+	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: o.lost, Text: text})
+	o.g.reports.event(job.Event{Time: o.lost, Kind: job.KindStop, Host: o.g.host, Text: text})
+}
+
 func (o *openMPI) change() <-chan struct{} { return o.pmix.changed }
 
 func (o *openMPI) wireup() job.Wireup {
@@ -175,6 +192,9 @@ func (o *openMPI) aborted() (ranks []int) {
 }
 
 func (o *openMPI) mark(e *job.Exit) {
+	if !o.lost.IsZero() && e.Time.After(o.lost) {
+		e.Stopped = true
+	}
 	switch state, in, seen := o.pmix.state(e.Rank); {
 	case !seen || state.Opaque:
 		// whatever it is, it is unknown

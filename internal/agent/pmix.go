@@ -5,6 +5,7 @@ import (
 	"net"
 	"strings"
 	"sync"
+	"sync/atomic"
 
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
@@ -16,6 +17,7 @@ import (
 type pmix struct {
 	changed chan struct{}
 	say     func(rank int, text string) // a rank wants something printed
+	lost    func()                      // the server has hung up on a rank that was not done with it
 
 	wg    sync.WaitGroup
 	mu    sync.Mutex
@@ -24,8 +26,8 @@ type pmix struct {
 	ended bool
 }
 
-func newPMIx(say func(rank int, text string)) *pmix {
-	return &pmix{changed: make(chan struct{}, 1), say: say, ranks: map[int]*openmpi.PMIx{}, open: map[interface{ Close() error }]bool{}}
+func newPMIx(say func(rank int, text string), lost func()) *pmix {
+	return &pmix{changed: make(chan struct{}, 1), say: say, lost: lost, ranks: map[int]*openmpi.PMIx{}, open: map[interface{ Close() error }]bool{}}
 }
 
 // stand returns the variables that tell a rank of its server, changed so that it
@@ -111,6 +113,7 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 	x.ranks[rank] = state
 	x.mu.Unlock()
 	x.ring()
+	var done atomic.Bool // the rank has hung up
 	forward := func(from, to *net.TCPConn, read func([]byte)) {
 		buffer := make([]byte, 32<<10)
 		for {
@@ -124,6 +127,15 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 			if err != nil {
 				break
 			}
+		}
+		x.mu.Lock()
+		s := state.State()
+		x.mu.Unlock()
+		switch {
+		case from == client:
+			done.Store(true)
+		case !done.Load() && !s.Finalized && !s.Aborted:
+			x.lost() // before the rank sees it, and dies of it
 		}
 		_ = to.CloseWrite()
 	}

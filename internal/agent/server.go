@@ -177,6 +177,8 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 				ok = hand(stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, ended)
 			case r.GetRelease() != nil:
 				ok = hand(g.releases, r.GetRelease(), ended)
+			case r.GetName() != nil:
+				ok = hand(g.names, r.GetName(), ended)
 			case r.GetSpawn() != nil:
 				ok = hand(g.spawns, r.GetSpawn(), ended)
 			case r.GetRelay() != nil:

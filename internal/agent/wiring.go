@@ -54,6 +54,11 @@ func newWiring(start *wire.Start, reports *reports) *wiring {
 			}
 			reports.barrier(b)
 		},
+		Tell: func(n pmi1.Name) {
+			reports.add(func(m *wire.GangReply) {
+				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: n.Service, Port: n.Port, Ask: n.Ask})
+			})
+		},
 		Changed: func(int) {
 			select {
 			case w.changed <- struct{}{}:

@@ -48,7 +48,7 @@ var rooms = []room{
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/environ", "internal/watchdog"}, ours: only()},
 	{paths: []string{"internal/shim"}, ours: only("internal/environ")},
-	{paths: []string{"internal/early"}, ours: only("internal/shim", "internal/watchdog")},
+	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/shim", "internal/watchdog")},
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},

@@ -428,6 +428,7 @@ type GangRequest struct {
 	//	*GangRequest_Look
 	//	*GangRequest_Spawn
 	//	*GangRequest_Relay
+	//	*GangRequest_Name
 	Kind          isGangRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -524,6 +525,15 @@ func (x *GangRequest) GetRelay() *Relay {
 	return nil
 }
 
+func (x *GangRequest) GetName() *Name {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Name); ok {
+			return x.Name
+		}
+	}
+	return nil
+}
+
 type isGangRequest_Kind interface {
 	isGangRequest_Kind()
 }
@@ -552,6 +562,10 @@ type GangRequest_Relay struct {
 	Relay *Relay `protobuf:"bytes,6,opt,name=relay,proto3,oneof"`
 }
 
+type GangRequest_Name struct {
+	Name *Name `protobuf:"bytes,7,opt,name=name,proto3,oneof"`
+}
+
 func (*GangRequest_Start) isGangRequest_Kind() {}
 
 func (*GangRequest_Stop) isGangRequest_Kind() {}
@@ -563,6 +577,8 @@ func (*GangRequest_Look) isGangRequest_Kind() {}
 func (*GangRequest_Spawn) isGangRequest_Kind() {}
 
 func (*GangRequest_Relay) isGangRequest_Kind() {}
+
+func (*GangRequest_Name) isGangRequest_Kind() {}
 
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -856,6 +872,76 @@ func (x *Barrier) GetPuts() []*Pair {
 	return nil
 }
 
+// Name is a name that a rank has published or withdrawn: from its host to the
+// controller, from there to the other hosts, and back as it came.
+type Name struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
+	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"` // empty: withdrawn
+	Ask           bool                   `protobuf:"varint,4,opt,name=ask,proto3" json:"ask,omitempty"`  // nothing of the kind: it only comes back, after all that went before
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Name) Reset() {
+	*x = Name{}
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Name) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Name) ProtoMessage() {}
+
+func (x *Name) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Name.ProtoReflect.Descriptor instead.
+func (*Name) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *Name) GetId() int64 {
+	if x != nil {
+		return x.Id
+	}
+	return 0
+}
+
+func (x *Name) GetService() string {
+	if x != nil {
+		return x.Service
+	}
+	return ""
+}
+
+func (x *Name) GetPort() string {
+	if x != nil {
+		return x.Port
+	}
+	return ""
+}
+
+func (x *Name) GetAsk() bool {
+	if x != nil {
+		return x.Ask
+	}
+	return false
+}
+
 type Pair struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
@@ -866,7 +952,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -878,7 +964,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -891,7 +977,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Pair) GetKey() string {
@@ -917,7 +1003,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -929,7 +1015,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -942,7 +1028,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -958,7 +1044,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -970,7 +1056,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -983,7 +1069,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1020,7 +1106,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1032,7 +1118,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1045,7 +1131,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Relay) GetId() int32 {
@@ -1090,7 +1176,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1102,7 +1188,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1115,7 +1201,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -1170,7 +1256,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1182,7 +1268,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1195,7 +1281,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1214,13 +1300,14 @@ type GangReply struct {
 	Wireup        []byte                 `protobuf:"bytes,5,opt,name=wireup,proto3" json:"wireup,omitempty"` // JSON of job.Wireup; of this host's ranks
 	Spawns        []*Spawn               `protobuf:"bytes,6,rep,name=spawns,proto3" json:"spawns,omitempty"`
 	Relays        []*Relay               `protobuf:"bytes,7,rep,name=relays,proto3" json:"relays,omitempty"`
+	Names         []*Name                `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"` // they came before the barriers
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1232,7 +1319,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1245,7 +1332,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -1297,6 +1384,13 @@ func (x *GangReply) GetRelays() []*Relay {
 	return nil
 }
 
+func (x *GangReply) GetNames() []*Name {
+	if x != nil {
+		return x.Names
+	}
+	return nil
+}
+
 type Done struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// unreaped are ranks that could not be killed.
@@ -1307,7 +1401,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1319,7 +1413,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1332,7 +1426,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -1352,7 +1446,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1364,7 +1458,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1377,7 +1471,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -1406,7 +1500,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1418,7 +1512,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1431,7 +1525,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -1473,7 +1567,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1485,7 +1579,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1498,7 +1592,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -1530,7 +1624,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1542,7 +1636,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1555,7 +1649,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -1584,14 +1678,15 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\alibrary\x18\x02 \x01(\fR\alibrary\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\x05R\x04port\"\xb5\x02\n" +
+	"\x04port\x18\x01 \x01(\x05R\x04port\"\xe2\x02\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
 	"\arelease\x18\x03 \x01(\v2\x18.gangrun.wire.v1.BarrierH\x00R\arelease\x12+\n" +
 	"\x04look\x18\x04 \x01(\v2\x15.gangrun.wire.v1.LookH\x00R\x04look\x12.\n" +
 	"\x05spawn\x18\x05 \x01(\v2\x16.gangrun.wire.v1.SpawnH\x00R\x05spawn\x12.\n" +
-	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relayB\x06\n" +
+	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
+	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04nameB\x06\n" +
 	"\x04kind\"\x8d\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
@@ -1617,7 +1712,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x03env\x18\x05 \x03(\fR\x03env\"J\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
-	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\".\n" +
+	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\"V\n" +
+	"\x04Name\x12\x0e\n" +
+	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
+	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\tR\x04port\x12\x10\n" +
+	"\x03ask\x18\x04 \x01(\bR\x03ask\".\n" +
 	"\x04Pair\x12\x10\n" +
 	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
 	"\x05value\x18\x02 \x01(\tR\x05value\"\x06\n" +
@@ -1639,7 +1739,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06appnum\x18\x05 \x01(\x05R\x06appnum\x12\x18\n" +
 	"\aworkdir\x18\x06 \x01(\fR\aworkdir\"!\n" +
 	"\x04Stop\x12\x19\n" +
-	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\x92\x02\n" +
+	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\xbf\x02\n" +
 	"\tGangReply\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
@@ -1647,7 +1747,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\bbarriers\x18\x04 \x03(\v2\x18.gangrun.wire.v1.BarrierR\bbarriers\x12\x16\n" +
 	"\x06wireup\x18\x05 \x01(\fR\x06wireup\x12.\n" +
 	"\x06spawns\x18\x06 \x03(\v2\x16.gangrun.wire.v1.SpawnR\x06spawns\x12.\n" +
-	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\"\"\n" +
+	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\x12+\n" +
+	"\x05names\x18\b \x03(\v2\x15.gangrun.wire.v1.NameR\x05names\"\"\n" +
 	"\x04Done\x12\x1a\n" +
 	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"9\n" +
 	"\rOutputRequest\x12\x12\n" +
@@ -1684,7 +1785,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 24)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),   // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),     // 1: gangrun.wire.v1.HelloReply
@@ -1698,52 +1799,55 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*Start)(nil),          // 9: gangrun.wire.v1.Start
 	(*Mpirun)(nil),         // 10: gangrun.wire.v1.Mpirun
 	(*Barrier)(nil),        // 11: gangrun.wire.v1.Barrier
-	(*Pair)(nil),           // 12: gangrun.wire.v1.Pair
-	(*Look)(nil),           // 13: gangrun.wire.v1.Look
-	(*Spawn)(nil),          // 14: gangrun.wire.v1.Spawn
-	(*Relay)(nil),          // 15: gangrun.wire.v1.Relay
-	(*RankStart)(nil),      // 16: gangrun.wire.v1.RankStart
-	(*Stop)(nil),           // 17: gangrun.wire.v1.Stop
-	(*GangReply)(nil),      // 18: gangrun.wire.v1.GangReply
-	(*Done)(nil),           // 19: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),  // 20: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),    // 21: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),    // 22: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),      // 23: gangrun.wire.v1.FeedReply
+	(*Name)(nil),           // 12: gangrun.wire.v1.Name
+	(*Pair)(nil),           // 13: gangrun.wire.v1.Pair
+	(*Look)(nil),           // 14: gangrun.wire.v1.Look
+	(*Spawn)(nil),          // 15: gangrun.wire.v1.Spawn
+	(*Relay)(nil),          // 16: gangrun.wire.v1.Relay
+	(*RankStart)(nil),      // 17: gangrun.wire.v1.RankStart
+	(*Stop)(nil),           // 18: gangrun.wire.v1.Stop
+	(*GangReply)(nil),      // 19: gangrun.wire.v1.GangReply
+	(*Done)(nil),           // 20: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),  // 21: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),    // 22: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),    // 23: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),      // 24: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	9,  // 0: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	17, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	18, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
 	11, // 2: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	13, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	14, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	15, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	16, // 6: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	10, // 7: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	12, // 8: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	19, // 9: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	11, // 10: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	14, // 11: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	15, // 12: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	0,  // 13: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	2,  // 14: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	6,  // 15: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	4,  // 16: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	8,  // 17: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	20, // 18: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	22, // 19: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 20: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	3,  // 21: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	7,  // 22: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	5,  // 23: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	18, // 24: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	21, // 25: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	23, // 26: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	20, // [20:27] is the sub-list for method output_type
-	13, // [13:20] is the sub-list for method input_type
-	13, // [13:13] is the sub-list for extension type_name
-	13, // [13:13] is the sub-list for extension extendee
-	0,  // [0:13] is the sub-list for field type_name
+	14, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	15, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	16, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	12, // 6: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	17, // 7: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	10, // 8: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	13, // 9: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	20, // 10: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	11, // 11: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	15, // 12: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	16, // 13: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	12, // 14: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	0,  // 15: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	2,  // 16: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	6,  // 17: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	4,  // 18: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	8,  // 19: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	21, // 20: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	23, // 21: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 22: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	3,  // 23: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	7,  // 24: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	5,  // 25: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	19, // 26: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	22, // 27: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	24, // 28: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	22, // [22:29] is the sub-list for method output_type
+	15, // [15:22] is the sub-list for method input_type
+	15, // [15:15] is the sub-list for extension type_name
+	15, // [15:15] is the sub-list for extension extendee
+	0,  // [0:15] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -1758,6 +1862,7 @@ func file_internal_wire_wire_proto_init() {
 		(*GangRequest_Look)(nil),
 		(*GangRequest_Spawn)(nil),
 		(*GangRequest_Relay)(nil),
+		(*GangRequest_Name)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -1765,7 +1870,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   24,
+			NumMessages:   25,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

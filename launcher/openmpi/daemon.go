@@ -23,7 +23,8 @@ func RankEnv(shm string) []string {
 }
 
 // DaemonEnv is what a daemon on a node, and mpirun on node 0, need in their
-// environment, under what the user set. The node's name sets apart pretended
+// environment, over what the user set: each node has its own, and what is in it
+// is removed with the gang. The node's name sets apart pretended
 // hosts on one machine, which have one host name. Shm is told to the ranks of
 // daemons only: mpirun would tell it to the ranks of all nodes.
 func DaemonEnv(node, tmpdir, shm string) []string {

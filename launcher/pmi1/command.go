@@ -197,6 +197,7 @@ func (c *conn) publish(answer string, m *message) bool {
 	if !ok {
 		return c.say("cmd=", answer, " info=fail rc=-1 msg=already_published")
 	}
+	c.server.tellName(Name{Service: string(service), Port: string(port)})
 	return c.say("cmd=", answer, " info=ok rc=0 msg=success")
 }
 
@@ -205,10 +206,20 @@ func (c *conn) lookup(answer string, m *message) bool {
 	s, service := c.server, m.get("service")
 	s.mu.Lock()
 	e, found := s.names[string(service)]
-	if found && string(m.cmd) == "unpublish_name" {
+	if !found { // a host's rank may have published it a moment ago
+		s.mu.Unlock()
+		s.tellName(Name{Service: string(service), Ask: true})
+		s.mu.Lock()
+		e, found = s.names[string(service)]
+	}
+	withdrawn := found && string(m.cmd) == "unpublish_name"
+	if withdrawn {
 		delete(s.names, string(service))
 	}
 	s.mu.Unlock()
+	if withdrawn {
+		s.tellName(Name{Service: string(service)})
+	}
 	switch {
 	case !found:
 		return c.say("cmd=", answer, " info=fail rc=-1 msg=service_not_found")

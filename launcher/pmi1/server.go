@@ -25,6 +25,10 @@ type Config struct {
 	// since the last one. Whoever is told calls Release later, or at once. Group ""
 	// is all ranks. Where all ranks of a group are on this host it is not called.
 	Enter func(group string, puts []Pair)
+	// Tell is called where there are ranks on other hosts, with a name that a rank of
+	// this host has published or withdrawn, or asks for. The other hosts' servers are
+	// to be given it, unless it asks, and then this one. It must not block.
+	Tell func(Name)
 	// Changed is called after a rank's state has changed; it must not block. Nil
 	// is allowed.
 	Changed func(rank int)
@@ -51,6 +55,8 @@ type Server struct {
 	ranks    map[int]*rank
 	store    *store
 	names    names
+	told     map[int64]chan struct{} // names on their way, by ID
+	asked    int
 	barriers map[string]*barrier
 	entries  []entering // of barriers, to be told of
 	telling  bool
@@ -72,6 +78,7 @@ func NewServer(config Config) *Server {
 		closing:  make(chan struct{}),
 		ranks:    map[int]*rank{},
 		names:    names{},
+		told:     map[int64]chan struct{}{},
 		barriers: map[string]*barrier{},
 		open:     map[io.Closer]struct{}{},
 	}
@@ -91,6 +98,42 @@ func (s *Server) State(rank int) State {
 		return r.state
 	}
 	return State{}
+}
+
+// Hear takes a name: of another host, or one that was told here and has been told
+// to all others since.
+func (s *Server) Hear(n Name) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch told := s.told[n.ID]; {
+	case told != nil:
+		close(told)
+		delete(s.told, n.ID)
+	case n.Ask:
+	case n.Port == "":
+		delete(s.names, n.Service)
+	default:
+		s.names[n.Service] = entry{value: n.Port, owner: elsewhere}
+	}
+}
+
+// tellName tells the other hosts of a name, and returns when they have been told, or
+// at Close. s.mu must not be held.
+func (s *Server) tellName(n Name) {
+	if s.config.Tell == nil || !s.store.shared {
+		return
+	}
+	told := make(chan struct{})
+	s.mu.Lock()
+	s.asked++
+	n.ID = int64(s.asked)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host's
+	s.told[n.ID] = told
+	s.mu.Unlock()
+	s.config.Tell(n)
+	select {
+	case <-told:
+	case <-s.closing:
+	}
 }
 
 // Close closes every connection and waits until nobody serves one any more. It

@@ -116,6 +116,14 @@ func (s *store) news(all bool) []Pair {
 	return puts
 }
 
+// Name is what is told of a published name.
+type Name struct {
+	ID      int64 // of this telling, in the whole gang
+	Service string
+	Port    string // empty: it was withdrawn
+	Ask     bool   // nobody is told anything: a rank wants to know all that was told before
+}
+
 // names are the published names of one host's ranks.
 type names map[string]entry
 

@@ -203,10 +203,25 @@ static void splithost(void) {
 	MPI_Comm_free(&host);
 }
 
+// names has rank 0 publish a name that all others find.
+static void names(void) {
+	const char *port = "a-port"; // made up: not every transport has real ones
+	char found[MPI_MAX_PORT_NAME] = "";
+	if (rank == 0)
+		MPI_Publish_name("a-name", MPI_INFO_NULL, port);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Lookup_name("a-name", MPI_INFO_NULL, found);
+	check(!strcmp(port, found), "the port of a published name");
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (rank == 0)
+		MPI_Unpublish_name("a-name", MPI_INFO_NULL, port);
+	printf("rank %d of %d\n", rank, size);
+}
+
 int main(int argc, char **argv) {
 	static const char *const modes[] = {"segv", "sigkill", "abort", "exit3", "exit0-nofinalize", "mpiabort7", "mpiabort256",
 		"exit5-preinit", "exit0-preinit", "fpe", "stackoverflow", "sigstop", "hang-preinit", "hang-barrier",
-		"exit42-postfinalize", "truncate", "fork-child", "setsid-child", "hello", "allreduce", "splithost", NULL};
+		"exit42-postfinalize", "truncate", "fork-child", "setsid-child", "hello", "allreduce", "splithost", "names", NULL};
 	if (argc < 2 || argc > 4)
 		usage("one to three arguments");
 	const char *mode = argv[1];
@@ -232,6 +247,8 @@ int main(int argc, char **argv) {
 		allreduce();
 	else if (!strcmp(mode, "splithost"))
 		splithost();
+	else if (!strcmp(mode, "names"))
+		names();
 	else if (!strcmp(mode, "hang-barrier"))
 		printf("rank %d of %d waits\n", rank, size);
 	fflush(stdout);
