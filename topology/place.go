@@ -9,9 +9,23 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// NoPlacement is the error of Place: the gang does not fit on what there is.
+// NoPlacement is the error of Place and of PlaceGPUs: the gang does not fit on
+// what there is.
 type NoPlacement struct {
 	Text, Hint string
+	// Ever says that the gang would fit if no GPU were busy: waiting can help.
+	// Where it is false only another inventory, or another wish, can.
+	Ever bool
+	// Way lists the busy GPUs that are in the way of a gang with Ever set: those
+	// of every host that the gang could use, the host with most free first.
+	Way []Blocker
+}
+
+// Blocker is a busy GPU that a gang could otherwise have.
+type Blocker struct {
+	Host   string `json:"host"`
+	Device string `json:"device"` // UUID
+	Busy   string `json:"busy"`   // who uses it, as in job.Device
 }
 
 func (e *NoPlacement) Error() string { return e.Text }

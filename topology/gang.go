@@ -1,0 +1,233 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Want is what a gang with GPUs asks for.
+type Want struct {
+	Ranks int
+	GPUs  int // of each rank, all on one host; at least 1
+	// Locality is the widest level allowed; empty is any.
+	Locality job.Locality
+}
+
+// Choice is where a gang with GPUs goes, and why.
+type Choice struct {
+	Placement job.Placement `json:"placement"`
+	// Level is how close the GPUs are. A choice is an island if it is on one host
+	// and no other set of as many of the host's GPUs, busy ones among them, has a
+	// better ring, or as good a one and better links in sum (Bottleneck and Links
+	// of Cost); sick and excluded GPUs do not count.
+	Level job.Locality `json:"level"`
+	Cost  Cost         `json:"cost"`
+	Why   []string     `json:"why"`
+	// RunnerUp is the best of what could be had instead: without one of the hosts
+	// (the last of those with the weakest ring) or, for a gang on one host, on
+	// other GPUs of it at a higher cost. It is nil where there is nothing else.
+	RunnerUp *Choice `json:"runner_up,omitempty"`
+}
+
+// PlaceGPUs puts the ranks of a gang on GPUs so that the Cost is lowest, within
+// the level that is allowed. It gives no GPU that is busy, sick, cut into MIG
+// instances, or excluded: by its own UUID, that of the GPU it is part of, or its
+// host. Slots that a user stated limit the ranks of a host.
+//
+// The choice is exact for hosts of up to 16 GPUs and gangs of up to 24 hosts, as
+// long as the ways to choose racks and switches are few (some ten thousand);
+// beyond that it is a good one. Of equally good ones it takes that which leaves
+// the fewest free GPUs on its hosts, then the first of the inventory.
+//
+// Ranks are numbered by rack, switch and host in the order of the inventory, and
+// on a host along the ring of the best bottleneck that has the best sum of links;
+// ranks of several GPUs have those that are closest to each other. It fails with
+// *NoPlacement where the gang does not fit.
+func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, error) {
+	if want.Locality == "" {
+		want.Locality = job.LocalityAny
+	}
+	if !slices.Contains(job.Localities(), want.Locality) {
+		return Choice{}, fmt.Errorf("locality %q is none of %v", want.Locality, job.Localities())
+	}
+	if want.Ranks < 1 || want.GPUs < 1 {
+		return Choice{}, fmt.Errorf("%d ranks of %d GPUs are no gang: ask for at least one of each", want.Ranks, want.GPUs)
+	}
+	s := look(want, inventory, not, false)
+	best := s.choose(-1)
+	if best == nil {
+		return Choice{}, s.nowhere(inventory, not)
+	}
+	choice := s.choice(best)
+	if second := s.second(best); second != nil {
+		runnerUp := s.choice(second)
+		choice.RunnerUp = &runnerUp
+	}
+	choice.Why = s.why(best, &choice)
+	return choice, nil
+}
+
+// plan is a placement before its ranks are numbered.
+type plan struct {
+	racks, switches int
+	ring            int32
+	vec             vec
+	picks           []pick
+}
+
+// cost is the part of a plan that is compared.
+func (p *plan) cost() Cost {
+	return Cost{
+		Racks: p.racks, Switches: p.switches, Hosts: len(p.picks), Bottleneck: int(p.ring),
+		Links: -int(p.vec[0]), NIC: int(p.vec[1]), Left: -int(p.vec[2]),
+	}
+}
+
+// compare is negative where p is better than q; nil is the worst.
+func (p *plan) compare(q *plan) int {
+	if p == nil || q == nil {
+		return cmp.Compare(boolean(p == nil), boolean(q == nil))
+	}
+	return cmp.Or(p.cost().Compare(q.cost()), cmp.Compare(p.vec[3], q.vec[3]))
+}
+
+func boolean(b bool) int {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+// choose finds the best plan without one of the hosts, or without none (-1).
+func (s *survey) choose(skip int) *plan {
+	if p := s.onOne(skip); p != nil || s.want.Locality == job.LocalityIsland || s.want.Locality == job.LocalityHost {
+		return p
+	}
+	return s.onSeveral(skip)
+}
+
+// onOne finds the best plan on one host.
+func (s *survey) onOne(skip int) *plan {
+	var best *option
+	at := 0
+	for i := range s.views {
+		o := s.views[i].best(s.want.Ranks, -1)
+		if o == nil || i == skip {
+			continue
+		}
+		o = &s.views[i].options[s.want.Ranks][0]
+		if best != nil && cmp.Or(cmp.Compare(best.ring, o.ring), o.vec.compare(&best.vec)) >= 0 {
+			continue
+		}
+		if s.want.Locality == job.LocalityIsland && !s.isIsland(i, o) {
+			continue
+		}
+		best, at = o, i
+	}
+	if best == nil {
+		return nil
+	}
+	return &plan{1, 1, best.ring, best.vec, []pick{{at, s.want.Ranks, best.set}}}
+}
+
+// isIsland reports whether all GPUs of a gang are joined as well as GPUs of that
+// host can be.
+func (s *survey) isIsland(view int, o *option) bool {
+	v := &s.views[view]
+	size := s.want.Ranks * s.want.GPUs
+	key := stateKey{v.shape, v.usable, size}
+	best, ok := s.best[key]
+	if !ok {
+		best = v.shape.bestJoined(v.usable, size)
+		s.best[key] = best
+	}
+	return joined{o.ring, -o.vec[0]}.compare(best) >= 0
+}
+
+// onSeveral finds the best plan on several hosts.
+func (s *survey) onSeveral(skip int) *plan {
+	found := s.pools(skip)
+	if found == nil || s.want.Locality == job.LocalityRack && found.racks > 1 {
+		return nil
+	}
+	var best *plan
+	atLeast, seen := int32(-1), 0
+	for _, pool := range found.pools {
+		var views []int
+		for _, at := range pool {
+			views = append(views, at.views...)
+		}
+		slices.Sort(views)
+		if seen += len(views); best != nil && seen > mostHosts {
+			break
+		}
+		if picks, ring, sum, ok := s.solve(views, found.hosts, atLeast); ok {
+			if p := (&plan{found.racks, found.switches, ring, sum, picks}); p.compare(best) < 0 {
+				best, atLeast = p, ring
+			}
+		}
+	}
+	if best != nil {
+		slices.SortFunc(best.picks, func(a, b pick) int {
+			v, w := &s.views[a.view], &s.views[b.view]
+			return cmp.Or(cmp.Compare(v.rack, w.rack), cmp.Compare(v.sw, w.sw), cmp.Compare(v.at, w.at))
+		})
+	}
+	return best
+}
+
+// second finds the runner-up.
+func (s *survey) second(best *plan) *plan {
+	weakest, ring := 0, int32(NoRing)
+	for _, p := range best.picks {
+		if o := s.views[p.view].ringOf(p.set); o <= ring {
+			weakest, ring = p.view, o
+		}
+	}
+	second := s.choose(weakest)
+	if len(best.picks) > 1 {
+		return second
+	}
+	gpus := s.want.Ranks * s.want.GPUs
+	s.views[weakest].ways(func(size int) bool { return size == gpus }, gpus, func(_ int, o option) {
+		if gpus == 1 {
+			o.vec[1] = 0
+		}
+		p := plan{1, 1, o.ring, o.vec, []pick{{weakest, s.want.Ranks, o.set}}}
+		if p.cost().Compare(best.cost()) > 0 && p.compare(second) < 0 &&
+			(s.want.Locality != job.LocalityIsland || s.isIsland(weakest, &o)) {
+			second = &p
+		}
+	})
+	return second
+}
+
+// choice numbers the ranks of a plan.
+func (s *survey) choice(p *plan) Choice {
+	c := Choice{Cost: p.cost(), Level: job.LocalityAny}
+	switch {
+	case len(p.picks) == 1 && s.isIsland(p.picks[0].view, &option{p.ring, p.vec, p.picks[0].set}):
+		c.Level = job.LocalityIsland
+	case len(p.picks) == 1:
+		c.Level = job.LocalityHost
+	case p.racks == 1:
+		c.Level = job.LocalityRack
+	}
+	for node, pick := range p.picks {
+		h := s.views[pick.view].host
+		whole := leaves(h)
+		for local, gpus := range s.order(s.views[pick.view].shape, pick.set) {
+			r := job.Rank{Rank: len(c.Placement.Ranks), Host: h.Name, LocalRank: local, LocalSize: pick.ranks, Node: node}
+			for _, g := range gpus {
+				r.Devices = append(r.Devices, h.Devices[whole[g]].UUID)
+			}
+			r.CPUs = h.Devices[whole[gpus[0]]].CPUs
+			c.Placement.Ranks = append(c.Placement.Ranks, r)
+		}
+		c.Placement.Hosts = append(c.Placement.Hosts, *h)
+	}
+	return c
+}

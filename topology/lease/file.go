@@ -1,0 +1,230 @@
+package lease
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// errHeld says that somebody else has the flock of a file.
+var errHeld = errors.New("held by another process")
+
+// file is an open lock file. Its descriptor is not inherited by children.
+type file struct {
+	*os.File
+	path string
+}
+
+// openFile opens the file at path as it is: not created, not followed where it is
+// a link, not waited for where it is a pipe. flag is O_RDONLY or O_RDWR.
+func openFile(path string, flag int) (*file, error) {
+	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
+	if errors.Is(err, unix.ELOOP) {
+		return nil, fmt.Errorf("%q is a symbolic link; have its owner or root remove it", path)
+	}
+	if err != nil {
+		return nil, err
+	}
+	info, err := f.Stat()
+	if err == nil {
+		err = made(path, info)
+	}
+	if err != nil {
+		f.Close()
+		return nil, err
+	}
+	return &file{File: f, path: path}, nil
+}
+
+// made says why the file at path cannot be one that gangrun has made.
+func made(path string, info fs.FileInfo) error {
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !info.Mode().IsRegular():
+		return fmt.Errorf("%q is not a regular file; have its owner or root remove it", path)
+	case info.Mode().Perm() != 0o666:
+		return fmt.Errorf("%q has mode %#o, not 0666; have its owner or root remove it when nobody uses it", path, info.Mode().Perm())
+	case ok && stat.Nlink > 1:
+		return fmt.Errorf("%q has another name; have its owner or root remove it", path)
+	}
+	return nil
+}
+
+// openOrCreate is openFile for a file that is created where there is none.
+func openOrCreate(path string, flag int) (*file, error) {
+	for range 10 { // somebody may remove what was just created
+		f, err := openFile(path, flag)
+		if !errors.Is(err, fs.ErrNotExist) {
+			return f, err
+		}
+		if err := create(path); err != nil && !errors.Is(err, fs.ErrExist) {
+			return nil, fmt.Errorf("cannot create %q: %w", path, err)
+		}
+	}
+	return nil, fmt.Errorf("%q is removed again and again", path)
+}
+
+// create makes an empty file of mode 0666 at path, which gets its name only when
+// it has its mode: with a narrow umask another user could not open it before.
+// A file that exists stays as it is and gives fs.ErrExist.
+func create(path string) error {
+	dir := filepath.Dir(path)
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o666)
+	if err == nil {
+		defer unix.Close(fd)
+		if err := unix.Fchmod(fd, 0o666); err != nil {
+			return err
+		}
+		err = unix.Linkat(unix.AT_FDCWD, fmt.Sprintf("/proc/self/fd/%d", fd), unix.AT_FDCWD, path, unix.AT_SYMLINK_FOLLOW)
+		if err == nil || errors.Is(err, fs.ErrExist) {
+			return err
+		}
+	}
+	// A file system without O_TMPFILE, or no /proc.
+	temp := filepath.Join(dir, ".gangrun."+rand.Text()+".tmp")
+	f, err := os.OpenFile(temp, unix.O_CREAT|unix.O_EXCL|unix.O_RDWR|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	defer os.Remove(temp)
+	if err := f.Chmod(0o666); err != nil {
+		return err
+	}
+	// A rename and no link: with two names it would not look like one of ours.
+	return unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
+}
+
+// flock takes the lock how (LOCK_EX or LOCK_SH), or returns errHeld at once.
+func (f *file) flock(how int) error {
+	for {
+		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
+		switch {
+		case errors.Is(err, unix.EINTR):
+		case errors.Is(err, unix.EWOULDBLOCK):
+			return errHeld
+		case err != nil:
+			return fmt.Errorf("cannot lock %q: %w", f.path, err)
+		default:
+			return nil
+		}
+	}
+}
+
+// drop gives the lock back and closes the file. The lock goes at once, even where
+// a process that is being started still has a copy of the descriptor.
+func (f *file) drop() error {
+	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
+	return errors.Join(err, f.Close())
+}
+
+// named reports whether path still names this very file. An error other than
+// that it is gone says nothing and is returned.
+func (f *file) named() (bool, error) {
+	at, err := os.Lstat(f.path)
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	info, err := f.Stat()
+	if err != nil {
+		return false, err
+	}
+	return os.SameFile(at, info), nil
+}
+
+// read returns what the file holds, at most one byte more than a record may have.
+func (f *file) read() ([]byte, error) {
+	return io.ReadAll(io.NewSectionReader(f, 0, maxRecord+1))
+}
+
+// write replaces the record in the file by v. Where that fails it leaves the
+// file empty. The caller has the lock.
+func (f *file) write(v any) error {
+	data, err := encode(v)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(data, 0)
+	if err == nil {
+		err = f.Truncate(int64(len(data)))
+	}
+	if err != nil {
+		return errors.Join(fmt.Errorf("cannot write the record of %q: %w", f.path, err), f.Truncate(0))
+	}
+	return nil
+}
+
+// lock opens the file at path, creates it where there is none, and takes its
+// lock, or returns errHeld at once.
+func lock(path string, flag int) (*file, error) {
+	for range 10 { // the name may have been given to another file before the lock was ours
+		f, err := openOrCreate(path, flag)
+		if err != nil {
+			return nil, err
+		}
+		if err := f.flock(unix.LOCK_EX); err != nil {
+			f.Close()
+			return nil, err
+		}
+		same, err := f.named()
+		if err == nil && same {
+			return f, nil
+		}
+		f.drop()
+		if err != nil {
+			return nil, err
+		}
+	}
+	return nil, fmt.Errorf("%q is replaced again and again", path)
+}
+
+// patience bounds how long the order of a host is waited for: others have it for
+// a millisecond, but a stopped process may have it for ever.
+const patience = 10 * time.Second
+
+// ordered calls decide while nobody else decides or looks on this host.
+func (s *Space) ordered(ctx context.Context, decide func() error) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, patience,
+		fmt.Errorf("%q has been locked by another process for %s; look for a stopped one with lslocks or fuser", s.path(kindOrder, ""), patience))
+	defer cancel()
+	pause := time.NewTimer(0)
+	defer pause.Stop()
+	for wait := time.Millisecond; ; wait = min(2*wait, 16*time.Millisecond) {
+		select {
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-pause.C:
+		}
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		f, err := lock(s.path(kindOrder, ""), os.O_RDONLY)
+		if err == nil {
+			return errors.Join(decide(), f.drop())
+		}
+		if !errors.Is(err, errHeld) {
+			return err
+		}
+		pause.Reset(wait/2 + jitter(wait))
+	}
+}
+
+// owner returns the uid that a path belongs to, for messages.
+func owner(info fs.FileInfo) int {
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+		return int(stat.Uid)
+	}
+	return -1
+}

@@ -1,0 +1,331 @@
+package lease
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// simulated is a gang with a process of its own: it wants some GPUs of each of
+// its hosts, marks them, keeps them for a while and is done.
+type simulated struct {
+	Run     string
+	Age     int // seconds before epoch at which it began to wait
+	Want    map[string]int
+	GPUs    int // of each host
+	Keep    time.Duration
+	Limit   time.Duration
+	Markers string // directory of the files that must never be there twice
+	Seed    uint64
+}
+
+func (g simulated) run(ctx context.Context, dir string) error {
+	random := rand.New(rand.NewPCG(g.Seed, 1))
+	var members []Member[*Held]
+	var hosts []string
+	for host := range g.Want {
+		s, err := Open(dir, host)
+		if err != nil {
+			return err
+		}
+		turn := s.Turn()
+		defer turn.Close()
+		members, hosts = append(members, turn), append(hosts, host)
+	}
+	grants, err := Acquire(ctx, members, func(states []*Waiting) ([]Request, error) {
+		requests := make([]Request, len(hosts))
+		fits := states != nil
+		for i, host := range hosts {
+			devices := gpus(g.GPUs)
+			random.Shuffle(len(devices), func(a, b int) { devices[a], devices[b] = devices[b], devices[a] })
+			requests[i] = req(g.Run, g.Age, devices, g.Want[host])
+			requests[i].Limit = g.Limit
+			if fits = fits && len(states[i].Spare) >= g.Want[host]; fits {
+				requests[i].Take = states[i].Spare[:g.Want[host]]
+			}
+		}
+		if !fits {
+			for i := range requests {
+				requests[i].Take = nil
+			}
+		}
+		return requests, nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, m := range members {
+		if err := m.(*Turn).Close(); err != nil {
+			return err
+		}
+	}
+	var marked []string
+	for i, held := range grants {
+		if len(held.Devices()) != g.Want[hosts[i]] {
+			return fmt.Errorf("%s got %v of %s", g.Run, held.Devices(), hosts[i])
+		}
+		for _, d := range held.Devices() {
+			path := filepath.Join(g.Markers, hosts[i]+"."+d)
+			if err := mark(path); err != nil {
+				return err
+			}
+			marked = append(marked, path)
+		}
+	}
+	fmt.Println("held")
+	if err := sleep(ctx, g.Keep); err != nil {
+		return err
+	}
+	for _, path := range marked {
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("double-held: %w", err)
+		}
+	}
+	for _, held := range grants {
+		if held.Err() != nil {
+			return held.Err()
+		}
+		if err := held.Release(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mark makes a file that must not exist, but for one whose maker was killed.
+func mark(path string) error {
+	for {
+		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+		if err == nil {
+			_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
+			return errors.Join(err, f.Close())
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return err
+		}
+		// The locks of a killed process go a moment before it.
+		var text []byte
+		dead := false
+		for range 1000 {
+			if text, err = os.ReadFile(path); err != nil {
+				return fmt.Errorf("double-held: the other one has just given it back: %w", err)
+			}
+			pid, whole := strings.CutSuffix(string(text), "\n")
+			if dead = whole && ended(pid); dead {
+				break
+			}
+			time.Sleep(5 * time.Millisecond)
+		}
+		if !dead {
+			return fmt.Errorf("double-held: %s is marked by process %q, which lives", path, text)
+		}
+		if err := os.Remove(path); err != nil {
+			return fmt.Errorf("double-held: %w", err)
+		}
+	}
+}
+
+// ended reports whether a process is gone, or waits for its parent only.
+func ended(pid string) bool {
+	stat, err := os.ReadFile("/proc/" + pid + "/stat")
+	if err != nil {
+		return true
+	}
+	rest := bytes.TrimSpace(stat[bytes.LastIndexByte(stat, ')')+1:])
+	return rest[0] == 'Z' || rest[0] == 'X'
+}
+
+// crowd is one run of the simulation.
+type crowd struct {
+	gangs int
+	keep  time.Duration // the longest that a gang keeps its GPUs
+	kills int           // how many gangs are killed
+	uids  []int
+}
+
+// run starts gangs over 2 hosts of 8 GPUs at once and holds what it sees against
+// the ticket rule.
+func (c crowd) run(t *testing.T, random *rand.Rand) {
+	const limit = time.Minute // a deadlock, and no slow machine
+	dir, markers := directory(t), directory(t)
+	if err := os.Chmod(markers, 0o777); err != nil { // users remove marks of one another
+		t.Fatal(err)
+	}
+	hosts := []string{"h1", "h2"}
+	began := time.Now()
+	var gangs []*helper
+	killed := map[int]time.Duration{}
+	for _, i := range random.Perm(c.gangs)[:c.kills] {
+		killed[i] = time.Duration(random.Int64N(int64(200 * time.Millisecond)))
+	}
+	for i := range c.gangs {
+		g := simulated{Run: fmt.Sprintf("run%02d", i), Age: random.IntN(4), Want: map[string]int{}, GPUs: 8,
+			Keep: time.Duration(random.Int64N(int64(c.keep))), Markers: markers, Seed: random.Uint64()}
+		most := 8
+		if random.IntN(2) == 0 {
+			most = 2
+		}
+		g.Want[hosts[random.IntN(2)]] = 1 + random.IntN(most)
+		if random.IntN(2) == 0 {
+			g.Want[hosts[random.IntN(2)]] = 1 + random.IntN(most)
+		}
+		if random.IntN(4) == 0 {
+			g.Limit = time.Minute
+		}
+		gangs = append(gangs, start(t, c.uids[i%len(c.uids)], order{Dir: dir, Gang: &g}))
+	}
+
+	var all sync.WaitGroup
+	ends := make([]error, c.gangs)
+	said := make([]string, c.gangs)
+	for i, h := range gangs {
+		all.Go(func() {
+			if after, doomed := killed[i]; doomed {
+				timer := time.AfterFunc(after, func() { h.cmd.Process.Kill() })
+				defer timer.Stop()
+			}
+			text, err := h.out.ReadString(0)
+			said[i] = text
+			ends[i] = errors.Join(h.cmd.Wait())
+			if err == nil {
+				ends[i] = errors.New("the gang said nothing")
+			}
+		})
+	}
+	done := make(chan struct{})
+	go func() { all.Wait(); close(done) }()
+	c.observe(t, dir, hosts, done, began.Add(limit))
+	select {
+	case <-done:
+	default:
+		for _, h := range gangs {
+			h.cmd.Process.Kill()
+		}
+		<-done
+		t.Fatalf("deadlock: after %s some gangs still wait", limit)
+	}
+	for i := range gangs {
+		if _, doomed := killed[i]; !doomed && (ends[i] != nil || said[i] != "held\n") || strings.Contains(said[i], "error") {
+			t.Errorf("gang %d ended with %v and said %q", i, ends[i], said[i])
+		}
+	}
+	for _, l := range list(t, dir) {
+		if len(l.Waiting) > 0 || len(l.Warnings) > 0 {
+			t.Errorf("left on %s: %+v %v", l.Host, l.Waiting, l.Warnings)
+		}
+		for _, lease := range l.Leases {
+			if !lease.Idle() || lease.Warning != "" && c.kills == 0 || lease.State == StateDead && c.kills == 0 {
+				t.Errorf("left on %s: %+v", l.Host, lease)
+			}
+		}
+	}
+	if took := time.Since(began); testing.Verbose() {
+		t.Logf("%d gangs in %s", c.gangs, took.Round(time.Millisecond))
+	}
+}
+
+// patienceOfIdle is how long a gang may fit before it starts: many times what
+// it takes, as the machine may be busy.
+const patienceOfIdle = 20 * time.Second
+
+// observe looks at the leases until done: two gangs must not hold one GPU by the
+// word of the records, and no gang may wait long while the ticket rule lets it
+// start, which is judged here without the package's own rule.
+func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan struct{}, until time.Time) {
+	fits := map[string]time.Time{}
+	for time.Now().Before(until) {
+		select {
+		case <-done:
+			return
+		case <-time.After(25 * time.Millisecond):
+		}
+		idle, oldest, wants := map[string]int{}, "", map[string]map[string]int{}
+		var age time.Time
+		for _, host := range hosts {
+			idle[host] = 8
+		}
+		for _, l := range list(t, dir) {
+			for _, lease := range l.Leases {
+				if lease.State == StateHeld {
+					idle[l.Host]--
+				}
+			}
+			for _, w := range l.Waiting {
+				run := w.Ticket.Run
+				if wants[run] == nil {
+					wants[run] = map[string]int{}
+				}
+				wants[run][l.Host] = w.Ticket.Count
+				if oldest == "" || w.Ticket.Since.Before(age) || w.Ticket.Since.Equal(age) && run < oldest {
+					oldest, age = run, w.Ticket.Since
+				}
+			}
+		}
+		now := time.Now()
+		for run := range wants {
+			// A gang fits when what is idle serves it and all others, or when it is the
+			// oldest and what is idle serves it.
+			free := true
+			for _, host := range hosts {
+				sum := 0
+				for other, want := range wants {
+					if other == run || run != oldest {
+						sum += want[host]
+					}
+				}
+				free = free && sum <= idle[host]
+			}
+			if !free {
+				delete(fits, run)
+				continue
+			}
+			if _, known := fits[run]; !known {
+				fits[run] = now
+			}
+			if since := now.Sub(fits[run]); since > patienceOfIdle {
+				t.Errorf("%s fits since %s and still waits: idle are %v, waiting %v", run, since, idle, wants)
+				return
+			}
+		}
+		for run := range fits {
+			if wants[run] == nil {
+				delete(fits, run)
+			}
+		}
+	}
+}
+
+// number returns a number from the environment, or another one without it.
+func number(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(value, 10, 63)
+	if err != nil {
+		t.Fatalf("%s=%q is no number: %v", name, value, err)
+	}
+	return n
+}
+
+func TestCrowdOfGangs(t *testing.T) {
+	needRoot(t)
+	seed := number(t, "SEED", 1)
+	for n, c := range []crowd{
+		{gangs: 8, keep: 30 * time.Millisecond, uids: []int{nobody, other}},
+		{gangs: 8, keep: 60 * time.Millisecond, kills: 4, uids: []int{0, nobody, other}},
+	} {
+		t.Run(fmt.Sprint(n), func(t *testing.T) { c.run(t, rand.New(rand.NewPCG(seed, uint64(n)))) })
+	}
+}

@@ -1,0 +1,206 @@
+package lease
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// State says how a GPU's file stands.
+type State string
+
+// The states of a GPU's file.
+const (
+	StateFree State = "free" // nobody holds it
+	StateHeld State = "held"
+	// StateDead: its holder ended without giving it back. Nobody holds it.
+	StateDead State = "dead"
+	// StateBarred: its file cannot be used; Warning says why. It counts as held.
+	StateBarred State = "barred"
+)
+
+// Lease is one GPU of a host, and who has it.
+type Lease struct {
+	Device string `json:"device"`
+	State  State  `json:"state"`
+	// Owner is who holds it, or did; nil where that is not known.
+	Owner *Owner `json:"owner,omitempty"`
+	// Warning says what is wrong with its file, as a torn record.
+	Warning string `json:"warning,omitempty"`
+
+	file string // the name of its file, empty without one
+}
+
+// Idle reports whether the GPU may be taken, as far as its file says.
+func (l Lease) Idle() bool { return l.State == StateFree || l.State == StateDead }
+
+// Waiter is a gang that waits on a host.
+type Waiter struct {
+	Owner  Owner  `json:"owner"`
+	Ticket Ticket `json:"ticket"`
+}
+
+// leaseRecord is what stands in the file of a GPU.
+type leaseRecord struct {
+	Device string `json:"device"`
+	Owner  Owner  `json:"owner"`
+}
+
+// scene is what lies in the directory for one host.
+type scene struct {
+	leases   []Lease  // by device
+	waiters  []Waiter // the oldest first
+	warnings []string
+}
+
+// look reads what lies in the directory. Only within ordered is it true: it looks
+// whether a file is locked by locking it for a moment.
+func (s *Space) look() (scene, error) {
+	entries, err := os.ReadDir(s.dir)
+	if err != nil {
+		return scene{}, err
+	}
+	var sc scene
+	for _, e := range entries {
+		if !strings.HasPrefix(e.Name(), prefix) {
+			continue
+		}
+		host, kind, name, ok := split(e.Name())
+		if !ok || host != s.part {
+			continue
+		}
+		path := filepath.Join(s.dir, e.Name())
+		switch kind {
+		case kindGPU:
+			sc.leases = append(sc.leases, lookLease(path, unescape(name)))
+		case kindTicket:
+			w, warning := lookTicket(path)
+			if warning != "" {
+				sc.warnings = append(sc.warnings, warning)
+			}
+			if w != nil {
+				sc.waiters = append(sc.waiters, *w)
+			}
+		}
+	}
+	slices.SortStableFunc(sc.waiters, func(a, b Waiter) int { return compare(a.Ticket, b.Ticket) })
+	return sc, nil
+}
+
+// lookLease reads the file at path, which is named after device.
+func lookLease(path, device string) Lease {
+	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
+	var record leaseRecord
+	held, whole, err := inspect(path, &record)
+	for again := 0; held && !whole && err == nil && again < 3; again++ {
+		held, whole, err = inspect(path, &record) // one that is just given back
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return Lease{Device: device, State: StateFree}
+	}
+	if err != nil && !errors.Is(err, errTorn) {
+		l.Warning = barred(path, err)
+		return l
+	}
+	switch {
+	case whole:
+		l.Owner = &record.Owner
+		if strings.Contains(device, "~") {
+			l.Device = record.Device
+		}
+	case err != nil:
+		l.Warning = fmt.Sprintf("%q holds a %v", path, err)
+	}
+	switch {
+	case held:
+		l.State = StateHeld
+		if !whole && l.Warning == "" {
+			l.Warning = fmt.Sprintf("%q is locked and does not say by whom; lslocks or fuser may", path)
+		}
+	case whole || err != nil:
+		l.State = StateDead
+	default:
+		l.State = StateFree
+	}
+	return l
+}
+
+// lookTicket reads a ticket's file: nil where it is void.
+func lookTicket(path string) (*Waiter, string) {
+	var w Waiter
+	held, whole, err := inspect(path, &w)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil, ""
+	case err != nil && !errors.Is(err, errTorn):
+		return nil, barred(path, err)
+	case !held, !whole && err == nil: // or one that is just taken back
+		return nil, ""
+	case !whole:
+		return nil, fmt.Sprintf("%q is locked and holds no ticket; it is passed over", path)
+	}
+	if err := w.Ticket.validate(); err != nil {
+		return nil, fmt.Sprintf("%q: %v; it is passed over", path, err)
+	}
+	return &w, ""
+}
+
+func barred(path string, err error) string {
+	if info, statErr := os.Lstat(path); statErr == nil && errors.Is(err, fs.ErrPermission) {
+		return fmt.Sprintf("%v: mode %#o of uid %d, which gangrun does not make; have that user or root remove it", err, info.Mode().Perm(), owner(info))
+	}
+	return err.Error()
+}
+
+// inspect reports whether the file at path is locked, and reads its record into
+// v: whole, torn (errTorn), or neither where it is empty.
+func inspect(path string, v any) (held, whole bool, err error) {
+	f, err := openFile(path, os.O_RDONLY)
+	if err != nil {
+		return false, false, err
+	}
+	switch err := f.flock(unix.LOCK_SH); {
+	case err == nil:
+		defer f.drop()
+	case errors.Is(err, errHeld):
+		held = true
+		defer f.Close()
+	default:
+		f.Close()
+		return false, false, err
+	}
+	data, err := f.read()
+	if err != nil || len(data) == 0 {
+		return held, false, err
+	}
+	if err := decode(data, v); err != nil {
+		return held, false, err
+	}
+	return held, true, nil
+}
+
+// view is the scene as the rule sees it.
+func (sc scene) view(s *Space) view {
+	v := view{now: s.clock(), held: make(map[string]holding), key: func(device string) string {
+		return filepath.Base(s.path(kindGPU, device))
+	}}
+	for _, l := range sc.leases {
+		switch {
+		case l.Idle():
+		case l.Owner != nil && l.State == StateHeld:
+			v.held[l.file] = holding{run: l.Owner.Run, until: l.Owner.Until}
+		default:
+			v.held[l.file] = holding{}
+		}
+	}
+	for _, w := range sc.waiters {
+		v.tickets = append(v.tickets, w.Ticket)
+	}
+	return v
+}

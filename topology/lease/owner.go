@@ -1,0 +1,64 @@
+package lease
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"time"
+)
+
+// Owner is the process that holds a GPU or waits for some, in its own words.
+type Owner struct {
+	Run  string `json:"run"`
+	User string `json:"user"`
+	UID  int    `json:"uid"`
+	// PID is the process that holds the lock; Start is when it began, in the clock
+	// ticks since boot of /proc/PID/stat, so that its number used again is told
+	// apart.
+	PID   int    `json:"pid"`
+	Start uint64 `json:"start"`
+	// Host is the machine's name, or the pretended host's.
+	Host string `json:"host"`
+	// Ranks are those of the run that the GPUs are for, where they are known.
+	Ranks   []int  `json:"ranks,omitempty"`
+	Command string `json:"command,omitempty"`
+	// Since is when the GPU was taken, of a ticket when the gang began to wait.
+	Since time.Time `json:"since"`
+	// Until is when the job ends at the latest, zero where that is not known.
+	Until time.Time `json:"until,omitzero"`
+}
+
+// String names the owner for people, as in "run r1 of ada (pid 12)".
+func (o Owner) String() string {
+	return fmt.Sprintf("run %s of %s (pid %d)", o.Run, o.User, o.PID)
+}
+
+// process returns an Owner that names this process.
+func process(host, user string) Owner {
+	o := Owner{UID: os.Geteuid(), PID: os.Getpid(), Host: host, User: user}
+	if o.Host == "" {
+		o.Host, _ = os.Hostname() // only for people
+	}
+	if o.User == "" {
+		o.User = "uid " + strconv.Itoa(o.UID)
+	}
+	if stat, err := os.ReadFile("/proc/self/stat"); err == nil {
+		o.Start = startTicks(stat)
+	}
+	return o
+}
+
+// startTicks returns field 22 of /proc/PID/stat, 0 where it has none. The
+// second field is the program's name in parentheses and may hold anything.
+func startTicks(stat []byte) uint64 {
+	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
+	if len(fields) < 20 {
+		return 0
+	}
+	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
+}

@@ -1,0 +1,66 @@
+package lease
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"strconv"
+)
+
+// magic begins every record, version included.
+const magic = "gangrun-lease 1 "
+
+// maxRecord bounds a record, in bytes. The largest that gangrun writes are tickets
+// for many pretended GPUs.
+const maxRecord = 1 << 20
+
+// errTorn says that a record was written or copied in part, or changed since.
+var errTorn = errors.New("torn record")
+
+var castagnoli = crc32.MakeTable(crc32.Castagnoli)
+
+// encode returns v as a record: a line with the length and the CRC-32C of the
+// JSON, the JSON, and a line feed, which is in neither.
+func encode(v any) ([]byte, error) {
+	body, err := json.Marshal(v)
+	if err != nil {
+		return nil, err
+	}
+	data := fmt.Appendf(nil, "%s%d %08x\n", magic, len(body), crc32.Checksum(body, castagnoli))
+	data = append(append(data, body...), '\n')
+	if len(data) > maxRecord {
+		return nil, fmt.Errorf("a record of %d bytes is too long; at most %d are possible", len(data), maxRecord)
+	}
+	return data, nil
+}
+
+// decode reads a record into v. A record that is not whole gives errTorn;
+// data without any byte is no record and is not for decode.
+func decode(data []byte, v any) error {
+	line, rest, ok := bytes.Cut(data, []byte("\n"))
+	head, isRecord := bytes.CutPrefix(line, []byte(magic))
+	length, sum, both := bytes.Cut(head, []byte(" "))
+	if !ok || !isRecord || !both {
+		return fmt.Errorf("%w: no header", errTorn)
+	}
+	n, err := strconv.ParseUint(string(length), 10, 31)
+	if err != nil || len(sum) != 8 {
+		return fmt.Errorf("%w: bad header", errTorn)
+	}
+	want, err := strconv.ParseUint(string(sum), 16, 32)
+	if err != nil {
+		return fmt.Errorf("%w: bad header", errTorn)
+	}
+	if uint64(len(rest)) != n+1 || rest[n] != '\n' {
+		return fmt.Errorf("%w: %d bytes, not %d", errTorn, len(rest), n+1)
+	}
+	if crc32.Checksum(rest[:n], castagnoli) != uint32(want) {
+		return fmt.Errorf("%w: bad checksum", errTorn)
+	}
+	if err := json.Unmarshal(rest[:n], v); err != nil {
+		return fmt.Errorf("%w: %w", errTorn, err)
+	}
+	return nil
+}

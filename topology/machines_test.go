@@ -1,0 +1,146 @@
+package topology
+
+import (
+	"fmt"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// machine makes a host of a table as nvidia-smi topo -m prints it: a line for
+// each GPU, its links to the GPUs and then to the NICs.
+func machine(name, table string) job.Host {
+	h := job.Host{Name: name, Rack: "", Slots: 64}
+	lines := strings.Split(strings.TrimSpace(table), "\n")
+	for i, line := range lines {
+		h.Devices = append(h.Devices, job.Device{UUID: fmt.Sprintf("%s-GPU%d", name, i), Index: i, CPUs: fmt.Sprintf("%d-%d", 8*i, 8*i+7)})
+		var links []job.Link
+		for j, word := range strings.Fields(line) {
+			if word == "X" || word == "-" {
+				word = ""
+			}
+			if j < len(lines) {
+				links = append(links, job.Link(word))
+				continue
+			}
+			if n := j - len(lines); n == len(h.NICs) {
+				h.NICs = append(h.NICs, job.NIC{Name: fmt.Sprintf("mlx5_%d", n)})
+			}
+			h.NICs[j-len(lines)].Links = append(h.NICs[j-len(lines)].Links, job.Link(word))
+		}
+		h.Links = append(h.Links, links)
+	}
+	return h
+}
+
+// dgx1v is the hybrid cube mesh of NVIDIA's DGX-1 with V100s.
+func dgx1v(name string) job.Host {
+	return machine(name, `
+X   NV1 NV1 NV2 NV2 SYS SYS SYS  PIX PHB SYS SYS
+NV1 X   NV2 NV1 SYS NV2 SYS SYS  PIX PHB SYS SYS
+NV1 NV2 X   NV2 SYS SYS NV1 SYS  PHB PIX SYS SYS
+NV2 NV1 NV2 X   SYS SYS SYS NV1  PHB PIX SYS SYS
+NV2 SYS SYS SYS X   NV1 NV1 NV2  SYS SYS PIX PHB
+SYS NV2 SYS SYS NV1 X   NV2 NV1  SYS SYS PIX PHB
+SYS SYS NV1 SYS NV1 NV2 X   NV2  SYS SYS PHB PIX
+SYS SYS SYS NV1 NV2 NV1 NV2 X    SYS SYS PHB PIX`)
+}
+
+// nvswitch is eight GPUs that are all joined by as many NVLinks, with NICs as
+// the DGX-A100 (pairs behind one switch) or the HGX-H100 (one each) has them.
+func nvswitch(name string, links int, each bool) job.Host {
+	var table strings.Builder
+	for i := range 8 {
+		for j := range 8 {
+			if i == j {
+				table.WriteString("X ")
+			} else {
+				fmt.Fprintf(&table, "NV%d ", links)
+			}
+		}
+		for nic := range 8 {
+			switch {
+			case each && nic == i:
+				table.WriteString("PIX ")
+			case !each && nic/2 == i/2:
+				table.WriteString("PXB ")
+			case nic/4 == i/4:
+				table.WriteString("NODE ")
+			default:
+				table.WriteString("SYS ")
+			}
+		}
+		table.WriteString("\n")
+	}
+	return machine(name, table.String())
+}
+
+func dgxA100(name string) job.Host { return nvswitch(name, 12, false) }
+func hgxH100(name string) job.Host { return nvswitch(name, 18, true) }
+
+// pairs is four PCIe GPUs on two sockets, with NVLink bridges between two each.
+func pairs(name string) job.Host {
+	return machine(name, `
+X   NV4 SYS SYS  PHB
+NV4 X   SYS SYS  PHB
+SYS SYS X   NV4  SYS
+SYS SYS NV4 X    SYS`)
+}
+
+// pcie is eight PCIe GPUs on two sockets: behind several switches on the first,
+// behind several host bridges on the second.
+func pcie(name string) job.Host {
+	return machine(name, `
+X   PIX PXB PXB  SYS SYS SYS SYS   PXB
+PIX X   PXB PXB  SYS SYS SYS SYS   PXB
+PXB PXB X   PIX  SYS SYS SYS SYS   PIX
+PXB PXB PIX X    SYS SYS SYS SYS   PIX
+SYS SYS SYS SYS  X   PIX NODE NODE SYS
+SYS SYS SYS SYS  PIX X   NODE NODE SYS
+SYS SYS SYS SYS  NODE NODE X   PIX SYS
+SYS SYS SYS SYS  NODE NODE PIX X   SYS`)
+}
+
+// sliced is a machine of three A100s; the first two are cut into three and two
+// MIG instances, the third is whole.
+func sliced(name string) job.Host {
+	h := machine(name, `
+X   PSB PSB PSB NODE NODE NODE NODE PIX
+PSB X   PSB PSB NODE NODE NODE NODE PIX
+PSB PSB X   PSB NODE NODE NODE NODE PIX
+PSB PSB PSB X   NODE NODE NODE NODE PIX
+NODE NODE NODE NODE X PSB PSB PXB NODE
+NODE NODE NODE NODE PSB X PSB PXB NODE
+NODE NODE NODE NODE PSB PSB X PXB NODE
+NODE NODE NODE NODE PXB PXB PXB X NODE`)
+	for _, i := range []int{1, 2, 3} {
+		h.Devices[i].GPU = h.Devices[0].UUID
+	}
+	for _, i := range []int{5, 6} {
+		h.Devices[i].GPU = h.Devices[4].UUID
+	}
+	return h
+}
+
+// named are the machines by name.
+var named = []struct {
+	name string
+	make func(string) job.Host
+}{
+	{"DGX-1V", dgx1v}, {"DGX-A100", dgxA100}, {"HGX-H100", hgxH100},
+	{"4x PCIe, NVLink pairs", pairs}, {"8x PCIe, two sockets", pcie}, {"MIG", sliced},
+}
+
+// busy marks GPUs of a host as in use.
+func busy(h job.Host, indices ...int) job.Host {
+	for _, i := range indices {
+		h.Devices[i].Busy = fmt.Sprintf("run %d of ann", i)
+	}
+	return h
+}
+
+// in puts a host into a rack and under a switch of it.
+func in(h job.Host, rack, sw string) job.Host {
+	h.Rack, h.Switch = rack, sw
+	return h
+}

@@ -1,0 +1,188 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Limits of a child beside its time.
+const (
+	maxOutput  = 16 << 20               // bytes of its output; a host with 16 GPUs takes less than 1 MiB
+	killTime   = 2 * time.Second        // from SIGKILL until it is left behind
+	drainTime  = 500 * time.Millisecond // for its output after its end
+	firstPause = time.Millisecond       // between two looks whether it has ended,
+	lastPause  = 20 * time.Millisecond  // which get longer up to this
+)
+
+// Output is what became of a child.
+type Output struct {
+	Stdout, Stderr []byte
+	Code           int  // its status, or 128 and the signal that ended it
+	Signalled      bool // a signal ended it
+	PID            int
+	Hung           bool // it had not ended in time, and was killed
+	Stuck          bool // it has not ended even so: it hangs in the kernel and is left behind
+	Cut            bool // it printed more than is read
+}
+
+// Runner runs a program without input until it ends, limit has passed or ctx is
+// done; then it kills the program, and does not wait long for one that cannot be
+// killed. An error is that it could not be started, or ctx's.
+type Runner func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error)
+
+// Run is the Runner for programs that do not reap children of their own accord.
+func Run(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
+	return run(ctx, kill, limit, path, args)
+}
+
+// kill ends a child and what it has started in its process group.
+func kill(pid int) {
+	_ = unix.Kill(-pid, unix.SIGKILL)
+	_ = unix.Kill(pid, unix.SIGKILL)
+}
+
+func run(ctx context.Context, kill func(pid int), limit time.Duration, path string, args []string) (Output, error) {
+	if err := ctx.Err(); err != nil {
+		return Output{}, err
+	}
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return Output{}, err
+	}
+	defer null.Close()
+	stdout, err := newPipe()
+	if err != nil {
+		return Output{}, err
+	}
+	stderr, err := newPipe()
+	if err != nil {
+		stdout.abandon()
+		return Output{}, err
+	}
+	// PDEATHSIG ends the child with the thread that forked it.
+	runtime.LockOSThread()
+	defer runtime.UnlockOSThread()
+	p, err := os.StartProcess(path, append([]string{path}, args...), &os.ProcAttr{
+		Files: []*os.File{null, stdout.w, stderr.w},
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		stdout.abandon()
+		stderr.abandon()
+		return Output{}, err
+	}
+	out := Output{PID: p.Pid}
+	_ = p.Release() // from here on only this function waits for it, without blocking
+	stdout.start()
+	stderr.start()
+
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	ended, err := wait(ctx, out.PID, timer.C)
+	out.Hung = err == nil && !ended
+	// What it has started must not outlive it, nor hold its output open. The PID is
+	// still its own: nobody has reaped it.
+	kill(out.PID)
+	if out.Hung {
+		timer.Reset(killTime)
+		ended, err = wait(context.WithoutCancel(ctx), out.PID, timer.C)
+		out.Stuck = err == nil && !ended
+	}
+	var status unix.WaitStatus
+	if ended {
+		_, err = unix.Wait4(out.PID, &status, 0, nil)
+	}
+	out.Stdout, out.Cut = stdout.finish()
+	var cut bool
+	out.Stderr, cut = stderr.finish()
+	out.Cut = out.Cut || cut
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	if err != nil {
+		return out, err
+	}
+	if out.Code = status.ExitStatus(); status.Signaled() {
+		out.Code, out.Signalled = 128+int(status.Signal()), true
+	}
+	return out, nil
+}
+
+// wait looks again and again, as waiting itself could not be given up, until the
+// child has ended, which it reports, ctx is done or limit says so. It leaves the
+// child to be reaped.
+func wait(ctx context.Context, pid int, limit <-chan time.Time) (bool, error) {
+	pause := firstPause
+	tick := time.NewTimer(pause)
+	defer tick.Stop()
+	for last := false; ; {
+		var info unix.Siginfo
+		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		switch {
+		case errors.Is(err, unix.EINTR):
+			continue
+		case err != nil:
+			return false, fmt.Errorf("wait for pid %d: %w", pid, err)
+		case info.Signo != 0:
+			return true, nil
+		case last:
+			return false, nil
+		}
+		select {
+		case <-tick.C:
+			pause = min(2*pause, lastPause)
+			tick.Reset(pause)
+		case <-limit:
+			last = true
+		case <-ctx.Done():
+			last = true
+		}
+	}
+}
+
+// pipe collects what a child prints.
+type pipe struct {
+	r, w *os.File
+	data []byte
+	cut  bool
+	done chan struct{}
+}
+
+func newPipe() (*pipe, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	return &pipe{r: r, w: w, done: make(chan struct{})}, nil
+}
+
+func (p *pipe) abandon() {
+	_ = p.r.Close()
+	_ = p.w.Close()
+}
+
+func (p *pipe) start() {
+	_ = p.w.Close()
+	go func() {
+		defer close(p.done)
+		p.data, _ = io.ReadAll(io.LimitReader(p.r, maxOutput)) // what there is until the end or the deadline
+		n, _ := io.Copy(io.Discard, p.r)                       // or the child would wait
+		p.cut = n > 0
+	}()
+}
+
+// finish returns what was read, at most drainTime from now.
+func (p *pipe) finish() ([]byte, bool) {
+	_ = p.r.SetReadDeadline(time.Now().Add(drainTime))
+	<-p.done
+	_ = p.r.Close()
+	return p.data, p.cut
+}

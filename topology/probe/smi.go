@@ -1,0 +1,218 @@
+package probe
+
+import (
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// What nvidia-smi's exit status says, from its manual.
+const (
+	smiNoSuch    = 6
+	smiNoDriver  = 9
+	smiCorrupt   = 14
+	smiNoLibrary = 12
+)
+
+// byNvidiaSMI asks nvidia-smi, or says why there is none to ask.
+func (f *finder) byNvidiaSMI() nvml.Report {
+	none := nvml.Report{Source: "nvidia-smi", Devices: []nvml.Device{}}
+	if f.ctx.Err() != nil {
+		return none
+	}
+	smi := lookPath("nvidia-smi", f.Path)
+	if smi == "" {
+		none.NoDriver = true
+		if len(f.GPUs) > 0 {
+			f.say(job.SeverityWarning, "install the NVIDIA driver, or put the directory of nvidia-smi into PATH",
+				"no NVIDIA driver: there is neither gangrun-nvml with a driver nor nvidia-smi in PATH, and yet %d NVIDIA GPUs (%s)", len(f.GPUs), strings.Join(f.GPUs, ", "))
+		} else {
+			f.say(job.SeverityNote, "ranks run on CPUs; where there are GPUs, install the NVIDIA driver, or put the directory of nvidia-smi into PATH",
+				"no NVIDIA driver: nvidia-smi is not in PATH")
+		}
+		return none
+	}
+	out, ok := f.child(smi, "-q", "-x")
+	if !ok {
+		return none
+	}
+	r, err := ParseQuery(string(out.Stdout))
+	switch {
+	case err == nil && out.Code != 0:
+		hint := "run nvidia-smi and look"
+		if out.Code == smiCorrupt {
+			hint = "the infoROM of a GPU is corrupt: it works, but NVIDIA replaces such GPUs"
+		}
+		f.say(job.SeverityWarning, hint, "nvidia-smi -q -x told all and ended with %s: %s", status(out), warning(out))
+	case err != nil:
+		var understood bool
+		if r, understood = f.failed(smi, out, err); !understood || len(r.Devices) == 0 {
+			r.Source, r.Devices = "nvidia-smi", []nvml.Device{}
+			return r
+		}
+	case len(r.Devices) == 0:
+		f.noDevices()
+		return r
+	}
+	f.instances(smi, &r)
+	f.topo(smi, &r)
+	for _, d := range r.Devices {
+		if d.Lost != "" {
+			f.say(job.SeverityWarning, "look for XID 79 in dmesg; a reboot of the host brings it back, unless it has to be reseated or replaced",
+				"GPU %d (%s) is lost: %s; the others are used", d.Index, d.PCI, d.Lost)
+		}
+	}
+	return r
+}
+
+// warning is what nvidia-smi says beside its report.
+func warning(out Output) string {
+	_, behind, _ := strings.Cut(string(out.Stdout), "</nvidia_smi_log>")
+	before, _, _ := strings.Cut(string(out.Stdout), "<")
+	return quoted(behind + "\n" + string(out.Stderr) + "\n" + before)
+}
+
+var (
+	anyBusID = regexp.MustCompile(`[0-9A-Fa-f]{3,8}:[0-9A-Fa-f]{2}:[0-9A-Fa-f]{2}\.[0-7]`)
+	aboutGPU = regexp.MustCompile(`(?i)device handle|gpu is lost|fallen off the bus`)
+)
+
+// lostGPUs returns what nvidia-smi says of GPUs that it cannot speak to, by bus id.
+func lostGPUs(text string) map[string]string {
+	lost := map[string]string{}
+	for line := range strings.Lines(text) {
+		if !aboutGPU.MatchString(line) {
+			continue
+		}
+		at := anyBusID.FindStringIndex(line)
+		if at == nil {
+			continue
+		}
+		if pci, err := nvml.BusID(line[at[0]:at[1]]); err == nil {
+			why := strings.TrimSpace(strings.TrimLeft(line[at[1]:], ": "))
+			if why == "" {
+				why = strings.TrimSpace(line)
+			}
+			lost[pci] = strings.ToValidUTF8(why, "?")
+		}
+	}
+	return lost
+}
+
+// failed says why nvidia-smi printed no report, and finds what can be found all
+// the same; it is false where nothing can.
+func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool) {
+	text := string(out.Stdout) + "\n" + string(out.Stderr)
+	has := func(s string) bool { return strings.Contains(strings.ToLower(text), s) }
+	if lost := lostGPUs(text); len(lost) > 0 {
+		return f.around(smi, lost), true
+	}
+	switch {
+	case has("driver/library version mismatch"):
+		f.say(job.SeverityWarning, "reboot the host, or reload the modules (sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia; sudo modprobe nvidia)",
+			"the NVIDIA driver was updated while the old one is loaded: nvidia-smi says %s", said(out))
+	case out.Code == smiNoDriver, has("couldn't communicate with the nvidia driver"):
+		f.say(job.SeverityWarning, "load it (sudo modprobe nvidia) and look at dmesg; after an update of the kernel, install the driver again",
+			"the NVIDIA driver is not loaded: nvidia-smi says %s", said(out))
+		return nvml.Report{NoDriver: true}, false
+	case out.Code == smiNoLibrary, has("libnvidia-ml"):
+		f.say(job.SeverityWarning, "install the driver's libraries, or run ldconfig; in a container, start it with the NVIDIA container toolkit",
+			"nvidia-smi cannot load NVML: %s", said(out))
+	case has("no devices were found"), out.Code == smiNoSuch:
+		f.noDevices()
+	case out.Code != 0:
+		f.say(job.SeverityWarning, "run nvidia-smi and look; look for NVRM and Xid in dmesg",
+			"nvidia-smi -q -x ended with %s and said %s", status(out), said(out))
+	default:
+		f.say(job.SeverityWarning, "run nvidia-smi -q -x and look", "nvidia-smi -q -x printed no report: %v", parse)
+	}
+	return nvml.Report{}, false
+}
+
+func (f *finder) noDevices() {
+	if len(f.GPUs) == 0 {
+		f.say(job.SeverityNote, "ranks run on CPUs", "the NVIDIA driver finds no GPU on this host")
+		return
+	}
+	f.say(job.SeverityWarning, "inside a container or batch job, ask for GPUs; else look for NVRM and Xid in dmesg",
+		"the NVIDIA driver finds no GPU, and yet there are %d (%s)", len(f.GPUs), strings.Join(f.GPUs, ", "))
+}
+
+// around asks for one GPU after the other, since nvidia-smi tells of none when
+// one is lost.
+func (f *finder) around(smi string, lost map[string]string) nvml.Report {
+	all := slices.Clone(f.GPUs)
+	for pci := range lost {
+		if !slices.Contains(all, pci) {
+			all = append(all, pci)
+		}
+	}
+	slices.Sort(all) // as NVML numbers them
+	r := nvml.Report{Source: "nvidia-smi", Devices: []nvml.Device{}}
+	for index, pci := range all {
+		if why, is := lost[pci]; is {
+			r.Devices = append(r.Devices, nvml.Device{Index: index, PCI: pci, Lost: why})
+			continue
+		}
+		out, ok := f.child(smi, "-q", "-x", "-i", pci)
+		if !ok {
+			return r // what hangs once will hang again
+		}
+		one, err := ParseQuery(string(out.Stdout))
+		if err != nil || len(one.Devices) != 1 {
+			f.say(job.SeverityWarning, "run it and look", "nvidia-smi -q -x -i %s tells nothing (%s): %s", pci, status(out), said(out))
+			continue
+		}
+		r.Driver, r.CUDA, r.Errors = one.Driver, one.CUDA, one.Errors
+		one.Devices[0].Index = index
+		r.Devices = append(r.Devices, one.Devices[0])
+	}
+	if len(f.GPUs) == 0 {
+		f.say(job.SeverityWarning, "gangrun looks in /sys/bus/pci for the others", "nvidia-smi tells of no GPU while one is lost")
+	}
+	return r
+}
+
+// instances completes MIG devices, which the report does not name.
+func (f *finder) instances(smi string, r *nvml.Report) {
+	if !slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return len(d.Instances) > 0 }) {
+		return
+	}
+	out, ok := f.child(smi, "-L")
+	if ok && !fillInstances(r.Devices, string(out.Stdout)) {
+		f.say(job.SeverityNote, "run nvidia-smi -L and look", "nvidia-smi -L does not tell the UUIDs of all MIG devices: the others go by GPU and instance")
+	}
+}
+
+// topo adds how the GPUs are connected. Where it is not known, the caller still
+// has the distances of sysfs.
+func (f *finder) topo(smi string, r *nvml.Report) {
+	if slices.ContainsFunc(r.Devices, func(d nvml.Device) bool { return d.Lost != "" }) {
+		return // the numbers of its matrix need not be those of the report
+	}
+	const rest = "NVLinks are not known; distances are those of /sys"
+	out, ok := f.child(smi, "topo", "-m")
+	if !ok {
+		return
+	}
+	if out.Code != 0 {
+		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m ended with %s and said %s", status(out), said(out))
+		return
+	}
+	devices, links, nics, err := ParseTopo(string(out.Stdout))
+	if err == nil && len(devices) != len(r.Devices) {
+		err = fmt.Errorf("%d GPUs, where nvidia-smi -q -x tells of %d", len(devices), len(r.Devices))
+	}
+	if err != nil {
+		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m cannot be read: %v", err)
+		return
+	}
+	for i, d := range devices {
+		r.Devices[i].CPUs, r.Devices[i].NUMA = d.CPUs, d.NUMA
+	}
+	r.Links, r.NICs = links, nics
+}

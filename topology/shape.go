@@ -1,0 +1,167 @@
+package topology
+
+import "math/bits"
+
+// exact is the largest number of GPUs of a host for which every subset is
+// looked at.
+const exact = 16
+
+// shape is what the GPUs of a host look like, whoever uses them: hosts of one
+// make share it. GPUs are numbered without those that are cut into MIG
+// instances. A shape of at most exact GPUs has tables over all their subsets.
+type shape struct {
+	n       int
+	scores  [][]int32
+	nic     []int32 // distance of each GPU to its nearest NIC
+	islands [][]int
+
+	// tables, by subset as a bit mask; nil in a wide shape
+	rings []int32 // the values of ring bottlenecks, best first
+	ring  []uint8 // bottleneck of each subset, by place in rings
+	links []int32 // sum of link scores
+	far   []int32 // sum of NIC distances
+	value []int32 // what the subset is worth when it stays free: see Cost.Left
+}
+
+func newShape(scores [][]int32, nic []int32) *shape {
+	s := &shape{n: len(nic), scores: scores, nic: nic, islands: islands(scores)}
+	if s.n > exact {
+		return s
+	}
+	all := 1 << s.n
+	s.links, s.far = make([]int32, all), make([]int32, all)
+	for set := 1; set < all; set++ {
+		low, rest := bits.TrailingZeros(uint(set)), set&(set-1)
+		sum := s.links[rest]
+		for m := uint(rest); m != 0; m &= m - 1 {
+			sum += scores[low][bits.TrailingZeros(m)]
+		}
+		s.links[set], s.far[set] = sum, s.far[rest]+nic[low]
+	}
+	s.rings, s.ring = ringTable(scores)
+	s.value = valueTable(scores, s.islands)
+	return s
+}
+
+// islands parts GPUs as the comment of Cost.Left says.
+func islands(scores [][]int32) [][]int {
+	best := int32(0)
+	for i, row := range scores {
+		for _, v := range row[:i] {
+			best = max(best, class(v))
+		}
+	}
+	if best < 30 {
+		best = 0
+	}
+	var parts [][]int
+	seen := make([]bool, len(scores))
+	for first := range scores {
+		if seen[first] {
+			continue
+		}
+		seen[first] = true
+		part := []int{first}
+		for i := 0; i < len(part); i++ {
+			for j, v := range scores[part[i]] {
+				if !seen[j] && class(v) >= best {
+					seen[j] = true
+					part = append(part, j)
+				}
+			}
+		}
+		parts = append(parts, part)
+	}
+	return parts
+}
+
+// thresholds lists the different scores between GPUs, best first.
+func thresholds(scores [][]int32) []int32 {
+	var values []int32
+	seen := map[int32]bool{}
+	for i, row := range scores {
+		for _, v := range row[:i] {
+			if !seen[v] {
+				seen[v] = true
+				values = append(values, v)
+			}
+		}
+	}
+	sortDescending(values)
+	return values
+}
+
+// ringTable finds the ring bottleneck of every subset. For each threshold a path
+// that starts at the subset's first GPU and covers it is grown by one GPU at a
+// time; ends[set] holds where such paths can end.
+func ringTable(scores [][]int32) ([]int32, []uint8) {
+	n := len(scores)
+	rings := append([]int32{NoRing}, thresholds(scores)...)
+	ring := make([]uint8, 1<<n)
+	open := make([]bool, 1<<n) // not settled by a better threshold
+	for set := range open {
+		open[set] = bits.OnesCount(uint(set)) > 1
+	}
+	ends := make([]uint16, 1<<n)
+	near := make([]uint16, n)
+	for t := 1; t < len(rings); t++ {
+		for i := range n {
+			near[i] = 0
+			for j := range n {
+				if i != j && scores[i][j] >= rings[t] {
+					near[i] |= 1 << j
+				}
+			}
+		}
+		for set := 1; set < 1<<n; set++ {
+			first := set & -set
+			if set == first {
+				ends[set] = uint16(first)
+				continue
+			}
+			var end uint16
+			for m := set &^ first; m != 0; m &= m - 1 {
+				if v := m & -m; ends[set&^v]&near[bits.TrailingZeros(uint(v))] != 0 {
+					end |= uint16(v)
+				}
+			}
+			ends[set] = end
+			if open[set] && end&near[bits.TrailingZeros(uint(first))] != 0 {
+				open[set] = false
+				ring[set] = uint8(t)
+			}
+		}
+	}
+	return rings, ring
+}
+
+// valueTable finds what every subset is worth when it stays free.
+func valueTable(scores [][]int32, islands [][]int) []int32 {
+	n := len(scores)
+	value := make([]int32, 1<<n)
+	for set := 1; set < 1<<n; set++ {
+		low, rest := bits.TrailingZeros(uint(set)), set&(set-1)
+		best := value[rest]
+		for m := rest; m != 0; m &= m - 1 {
+			j := bits.TrailingZeros(uint(m))
+			best = max(best, scores[low][j]+value[rest&^(1<<j)])
+		}
+		value[set] = best
+	}
+	masks := []int{1<<n - 1}
+	for _, part := range islands {
+		mask := 0
+		for _, i := range part {
+			mask |= 1 << i
+		}
+		masks = append(masks, mask)
+	}
+	for _, mask := range masks {
+		for set := range value {
+			if mask != 0 && set&mask == mask {
+				value[set]++
+			}
+		}
+	}
+	return value
+}

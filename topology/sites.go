@@ -1,0 +1,236 @@
+package topology
+
+import (
+	"cmp"
+	"slices"
+)
+
+// site is the hosts of one switch that have something free.
+type site struct {
+	views []int
+	cap   int   // ranks that they can take
+	hosts []int // how many of them can take each number of ranks
+}
+
+// rack is the sites of one rack, those that can take most first.
+type rack struct {
+	sites []*site
+	cap   int
+}
+
+// Bounds of the search for racks and switches: steps of it, pools that it keeps
+// and hosts of these. Within them it is exact.
+const (
+	mostSteps = 20000
+	mostPools = 64
+	mostHosts = 4000
+)
+
+// racksOf gathers the hosts but one by rack and switch, the racks that can take
+// most first.
+func (s *survey) racksOf(skip int) []*rack {
+	racks := map[int]*rack{}
+	sites := map[int]*site{}
+	var list []*rack
+	for i := range s.views {
+		v := &s.views[i]
+		n := len(v.options) - 1
+		if i == skip || n < 1 {
+			continue
+		}
+		r := racks[v.rack]
+		if r == nil {
+			r = &rack{}
+			racks[v.rack] = r
+			list = append(list, r)
+		}
+		at := sites[v.sw]
+		if at == nil {
+			at = &site{}
+			sites[v.sw] = at
+			r.sites = append(r.sites, at)
+		}
+		at.views = append(at.views, i)
+		if len(at.hosts) <= n {
+			at.hosts = append(at.hosts, make([]int, n+1-len(at.hosts))...)
+		}
+		at.hosts[n]++
+		at.cap += n
+		r.cap += n
+	}
+	for _, r := range list {
+		slices.SortStableFunc(r.sites, func(a, b *site) int { return cmp.Compare(b.cap, a.cap) })
+	}
+	slices.SortStableFunc(list, func(a, b *rack) int { return cmp.Compare(b.cap, a.cap) })
+	return list
+}
+
+// fewestRacks is how many racks are needed, or 0 where all are too few.
+func fewestRacks(racks []*rack, ranks int) int {
+	for i, r := range racks {
+		if ranks -= r.cap; ranks <= 0 {
+			return i + 1
+		}
+	}
+	return 0
+}
+
+// fewestSwitches finds the fewest switches of so many racks that can take the
+// ranks, which exist, and one way to choose them.
+func fewestSwitches(racks []*rack, count, ranks int) []*site {
+	first := func(r *rack, n int) (sum int) {
+		for _, at := range r.sites[:n] {
+			sum += at.cap
+		}
+		return sum
+	}
+	// As in candidates: for every number of switches the racks best at it.
+	able := map[*rack]bool{}
+	broad := 0
+	for _, r := range racks {
+		broad = max(broad, len(r.sites))
+	}
+	most := 0
+	for _, r := range racks[:count] {
+		most += len(r.sites)
+	}
+	for n := 1; n <= broad; n++ {
+		order := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return len(r.sites) < n })
+		slices.SortStableFunc(order, func(a, b *rack) int { return cmp.Compare(first(b, n), first(a, n)) })
+		for _, r := range order[:min(count, len(order))] {
+			able[r] = true
+		}
+	}
+	kept := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return !able[r] })
+	// caps is the most that so many racks and switches can take, -1 for none.
+	caps := make([]int, (count+1)*(most+1))
+	for i := range caps {
+		caps[i] = -1
+	}
+	caps[0] = 0
+	given := make([]uint16, len(kept)*len(caps))
+	for i, r := range kept {
+		for used := min(i+1, count); used > 0; used-- {
+			for n := most; n > 0; n-- {
+				sum := 0
+				for give := 1; give <= min(n, len(r.sites)); give++ {
+					sum += r.sites[give-1].cap
+					if before := caps[(used-1)*(most+1)+n-give]; before >= 0 && before+sum > caps[used*(most+1)+n] {
+						caps[used*(most+1)+n] = before + sum
+						given[i*len(caps)+used*(most+1)+n] = uint16(give)
+					}
+				}
+			}
+		}
+	}
+	n := count
+	for caps[count*(most+1)+n] < ranks {
+		n++
+	}
+	var pool []*site
+	for i, used := len(kept)-1, count; used > 0; i-- {
+		if give := int(given[i*len(caps)+used*(most+1)+n]); give > 0 {
+			pool = append(pool, kept[i].sites[:give]...)
+			used, n = used-1, n-give
+		}
+	}
+	return pool
+}
+
+// fewestHosts is how many hosts of a pool are needed.
+func fewestHosts(pool []*site, ranks int) int {
+	var hosts [widest + 1]int
+	for _, at := range pool {
+		for n, h := range at.hosts {
+			hosts[n] += h
+		}
+	}
+	used := 0
+	for n := widest; n > 0; n-- {
+		need := (ranks + n - 1) / n
+		if need <= hosts[n] {
+			return used + need
+		}
+		used += hosts[n]
+		ranks -= hosts[n] * n
+	}
+	return used
+}
+
+// search looks through the ways to choose racks and switches of them.
+type search struct {
+	ranks, racks, switches int
+	steps                  int
+	pools                  [][]*site
+	hosts                  int // fewest that a pool needs
+}
+
+// keep adds a pool, if none is known that needs fewer hosts.
+func (s *search) keep(pool []*site) {
+	hosts := fewestHosts(pool, s.ranks)
+	if s.hosts == 0 || hosts < s.hosts {
+		s.hosts, s.pools = hosts, nil
+	}
+	if hosts == s.hosts && len(s.pools) < mostPools {
+		s.pools = append(s.pools, slices.Clone(pool))
+	}
+}
+
+// inRacks goes through the ways to choose racks, and in these switches.
+func (s *search) inRacks(from, chosen []*rack, cap int) {
+	if s.steps++; s.steps > mostSteps {
+		return
+	}
+	if len(chosen) == s.racks {
+		var sites []*site
+		for _, r := range chosen {
+			sites = append(sites, r.sites...)
+		}
+		slices.SortStableFunc(sites, func(a, b *site) int { return cmp.Compare(b.cap, a.cap) })
+		s.inSites(sites, nil, 0)
+		return
+	}
+	for i, r := range from {
+		if cap+(s.racks-len(chosen))*r.cap < s.ranks {
+			return
+		}
+		s.inRacks(from[i+1:], append(chosen, r), cap+r.cap)
+	}
+}
+
+// inSites goes through the ways to choose switches. As fewer racks cannot take
+// the ranks, switches that can are of all the racks.
+func (s *search) inSites(from, chosen []*site, cap int) {
+	if s.steps++; s.steps > mostSteps {
+		return
+	}
+	if len(chosen) == s.switches {
+		if cap >= s.ranks {
+			s.keep(chosen)
+		}
+		return
+	}
+	for i, at := range from {
+		if cap+(s.switches-len(chosen))*at.cap < s.ranks {
+			return
+		}
+		s.inSites(from[i+1:], append(chosen, at), cap+at.cap)
+	}
+}
+
+// pools finds the sets of switches among which a gang of several hosts is to be
+// placed: all that make do with the fewest racks, then switches, then hosts.
+func (s *survey) pools(skip int) *search {
+	racks := s.racksOf(skip)
+	found := &search{ranks: s.want.Ranks, racks: fewestRacks(racks, s.want.Ranks)}
+	if found.racks == 0 {
+		return nil
+	}
+	one := fewestSwitches(racks, found.racks, s.want.Ranks)
+	found.switches = len(one)
+	found.inRacks(racks, nil, 0)
+	if found.steps > mostSteps {
+		found.keep(one)
+	}
+	return found
+}

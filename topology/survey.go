@@ -1,0 +1,160 @@
+package topology
+
+import (
+	"encoding/binary"
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// view is a host as one gang sees it.
+type view struct {
+	host *job.Host
+	at   int // in the inventory
+	*state
+	// usable are the GPUs that the gang could have if none were busy.
+	usable set
+	rack   int
+	sw     int
+}
+
+// survey holds the hosts that have GPUs for a gang, and shares what is alike.
+type survey struct {
+	want  Want
+	views []view
+	racks int
+	// best remembers shape.bestJoined.
+	best map[stateKey]joined
+	// orders remembers in which order the GPUs of a set are numbered.
+	orders map[stateKey][][]int
+}
+
+// look surveys an inventory; with idle, as if no GPU were busy.
+func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *survey {
+	s := &survey{want: want, best: map[stateKey]joined{}, orders: map[stateKey][][]int{}}
+	hosts, gone := words(not.Hosts), words(not.Devices)
+	shapes, states := map[string]*shape{}, map[stateKey]*state{}
+	racks, switches := map[string]int{}, map[[2]string]int{}
+	var key []byte
+	for at := range inventory.Hosts {
+		h := &inventory.Hosts[at]
+		if hosts[h.Name] || len(h.Devices) == 0 {
+			continue
+		}
+		whole := leaves(h)
+		key = shapeKey(key[:0], h, whole)
+		shape := shapes[string(key)]
+		if shape == nil {
+			shape = newShape(decode(key, len(whole)))
+			shapes[string(key)] = shape
+		}
+		v := view{host: h, at: at}
+		var free set
+		for i, d := range whole {
+			if unfit(h, d, gone) {
+				continue
+			}
+			v.usable.add(i)
+			if idle || h.Devices[d].Busy == "" {
+				free.add(i)
+			}
+		}
+		k := stateKey{shape, free, free.count() / want.GPUs}
+		if h.Hard {
+			k.cap = min(k.cap, max(0, h.Slots))
+		}
+		v.state = states[k]
+		if v.state == nil {
+			v.state = newState(k, want.GPUs, want.Ranks, want.Ranks*want.GPUs == 1)
+			states[k] = v.state
+		}
+		v.rack = number(racks, h.Rack)
+		v.sw = number(switches, [2]string{h.Rack, h.Switch})
+		s.views = append(s.views, v)
+	}
+	s.racks = len(racks)
+	return s
+}
+
+// leaves lists the devices of a host, by place, that are not cut into others.
+func leaves(h *job.Host) []int {
+	parents := map[string]bool(nil)
+	for i := range h.Devices {
+		if d := &h.Devices[i]; d.GPU != "" && d.GPU != d.UUID {
+			if parents == nil {
+				parents = map[string]bool{}
+			}
+			parents[d.GPU] = true
+		}
+	}
+	list := make([]int, 0, len(h.Devices))
+	for i := range h.Devices {
+		if !parents[h.Devices[i].UUID] && len(list) < widest {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// unfit reports whether no gang, or not this one, may have a device even when it
+// is idle: it is sick or excluded, or the GPU that it is part of is.
+func unfit(h *job.Host, device int, gone map[string]bool) bool {
+	d := &h.Devices[device]
+	if d.Sick != "" || gone[d.UUID] {
+		return true
+	}
+	return d.GPU != "" && (gone[d.GPU] || slices.ContainsFunc(h.Devices, func(p job.Device) bool { return p.UUID == d.GPU && p.Sick != "" }))
+}
+
+// shapeKey appends what tells a shape from others: the score of every pair, then
+// every GPU's distance to a NIC.
+func shapeKey(key []byte, h *job.Host, whole []int) []byte {
+	for i, a := range whole {
+		for _, b := range whole[:i] {
+			var v int32
+			if a < len(h.Links) && b < len(h.Links[a]) {
+				v = score(h.Links[a][b])
+			}
+			key = binary.LittleEndian.AppendUint16(key, uint16(v))
+		}
+	}
+	for _, a := range whole {
+		key = append(key, byte(nearest(h, a)))
+	}
+	return key
+}
+
+// decode is what a shapeKey says.
+func decode(key []byte, n int) ([][]int32, []int32) {
+	scores, nic := make([][]int32, n), make([]int32, n)
+	for i := range n {
+		scores[i] = make([]int32, n)
+		for j := range i {
+			v := int32(binary.LittleEndian.Uint16(key))
+			key = key[2:]
+			scores[i][j], scores[j][i] = v, v
+		}
+	}
+	for i := range n {
+		nic[i] = int32(key[i])
+	}
+	return scores, nic
+}
+
+// number gives every name a number, from 0 on.
+func number[K comparable](numbers map[K]int, name K) int {
+	n, ok := numbers[name]
+	if !ok {
+		n = len(numbers)
+		numbers[name] = n
+	}
+	return n
+}
+
+func words(list []string) map[string]bool {
+	m := make(map[string]bool, len(list))
+	for _, w := range list {
+		m[w] = true
+	}
+	return m
+}

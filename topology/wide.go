@@ -1,0 +1,139 @@
+package topology
+
+import (
+	"cmp"
+	"math"
+	"slices"
+)
+
+// Hosts of more than exact GPUs, as a rule those cut into MIG instances, are too
+// wide to look at every subset. Sets are grown instead, from every GPU that
+// differs from the earlier ones, each time by the GPU that keeps the best ring.
+
+// circle is a ring through a growing set of GPUs.
+type circle struct {
+	s     *shape
+	order []int
+}
+
+// weakest returns the weakest link of the ring and the next weakest.
+func (c *circle) weakest() (low, next int32) {
+	low, next = NoRing, NoRing
+	if len(c.order) < 2 {
+		return low, next
+	}
+	for i, a := range c.order {
+		v := c.s.scores[a][c.order[(i+1)%len(c.order)]]
+		if v < low {
+			low, next = v, low
+		} else {
+			next = min(next, v)
+		}
+	}
+	return low, next
+}
+
+// where returns the place in the ring at which a GPU fits best, and the weakest
+// link of the ring then.
+func (c *circle) where(gpu int, low, next int32) (int, int32) {
+	best, ring, gain := 0, int32(-1), int32(math.MinInt32)
+	for i, a := range c.order {
+		b := c.order[(i+1)%len(c.order)]
+		rest, gone := low, c.s.scores[a][b]
+		if gone == low && len(c.order) > 2 {
+			rest = next
+		}
+		in, out := c.s.scores[a][gpu], c.s.scores[gpu][b]
+		r := min(rest, in, out)
+		if g := in + out - gone; r > ring || r == ring && g > gain {
+			best, ring, gain = i+1, r, g
+		}
+	}
+	return best, ring
+}
+
+// insert puts a GPU where it fits best.
+func (c *circle) insert(gpu int) {
+	low, next := c.weakest()
+	at, _ := c.where(gpu, low, next)
+	c.order = slices.Insert(c.order, at, gpu)
+}
+
+// grow yields sets of 1 to most of the free GPUs.
+func (s *shape) grow(free set, most int, yield func(chosen set, size int, ring, links, far int32)) {
+	list := free.members()
+	for i, seed := range list {
+		if slices.ContainsFunc(list[:i], func(earlier int) bool { return s.twins(earlier, seed) }) {
+			continue
+		}
+		var chosen set
+		chosen.add(seed)
+		c := circle{s, []int{seed}}
+		links, far := int32(0), s.nic[seed]
+		gain := make([]int32, s.n) // what each GPU would add to links
+		yield(chosen, 1, NoRing, 0, far)
+		for last := seed; len(c.order) < min(most, len(list)); {
+			low, next := c.weakest()
+			to, ring := -1, int32(-1)
+			for _, gpu := range list {
+				gain[gpu] += s.scores[last][gpu]
+				if chosen.has(gpu) {
+					continue
+				}
+				_, r := c.where(gpu, low, next)
+				if to < 0 || cmp.Or(cmp.Compare(ring, r), cmp.Compare(gain[to], gain[gpu]), cmp.Compare(s.nic[gpu], s.nic[to])) < 0 {
+					to, ring = gpu, r
+				}
+			}
+			c.insert(to)
+			chosen.add(to)
+			links, far, last = links+gain[to], far+s.nic[to], to
+			low, _ = c.weakest()
+			yield(chosen, len(c.order), low, links, far)
+		}
+	}
+}
+
+// twins reports whether two GPUs are joined alike to all others.
+func (s *shape) twins(a, b int) bool {
+	for i := range s.n {
+		if i != a && i != b && s.scores[a][i] != s.scores[b][i] {
+			return false
+		}
+	}
+	return s.nic[a] == s.nic[b]
+}
+
+// wideValue is what a set is worth when it stays free, with pairs taken greedily.
+func (s *shape) wideValue(free set) int32 {
+	type pair struct {
+		score int32
+		a, b  int
+	}
+	var pairs []pair
+	list := free.members()
+	for i, a := range list {
+		for _, b := range list[:i] {
+			pairs = append(pairs, pair{s.scores[a][b], b, a})
+		}
+	}
+	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.score, p.score) })
+	var value int32
+	var taken set
+	for _, p := range pairs {
+		if !taken.has(p.a) && !taken.has(p.b) {
+			taken.add(p.a)
+			taken.add(p.b)
+			value += p.score
+		}
+	}
+	for _, part := range s.islands {
+		if !slices.ContainsFunc(part, func(i int) bool { return !free.has(i) }) {
+			value++
+		}
+	}
+	if len(list) == s.n {
+		value++
+	}
+	return value
+}
