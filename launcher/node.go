@@ -19,6 +19,7 @@ type node struct {
 	agent  *remote
 	ranks  []job.Rank
 	done   bool // it has reported Done, or is lost
+	asked  bool // who has joined, and has not answered
 	gone   bool // it is lost, and its agent is being ended
 
 	mu     sync.Mutex // guards what follows, and sends on the stream

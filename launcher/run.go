@@ -30,7 +30,8 @@ const lateLimit = 20 * time.Second
 // the attempt's grace; cancelling ctx ends them all the same way. An error
 // means that the gang could not be started at all.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	nodes, at, known, err := l.gather(ctx, &a)
+	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
+	nodes, at, err := l.gather(ctx, &a)
 	var both mixed
 	if errors.As(err, &both) && ctx.Err() == nil {
 		return both.outcome(a, emit), nil
@@ -48,7 +49,10 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		emitter: newEmitter(emit),
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
-		wiring:  newWiring(a.MPI, known, nodes),
+		wiring:  newWiring(a.MPI, asked, nodes),
+	}
+	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
+		g.wiring.overdue = time.After(limit) // it is mpirun that starts the ranks
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
@@ -77,11 +81,11 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 }
 
 // gather finds the agents of the attempt's hosts, a port for the ranks to meet
-// on, and the MPI that they meet by; known is as resolve says.
-func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rendezvous, known bool, err error) {
+// on, and the MPI that they meet by.
+func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rendezvous, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
-		return nil, at, false, fmt.Errorf("attempt %d has no hosts", a.Number)
+		return nil, at, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
 	nodes = make([]*node, len(hosts))
 	at.address = hosts[0].Address
@@ -92,7 +96,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		}
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
-			if a.MPI, known, err = l.resolve(ctx, *a, agent); err != nil {
+			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
 				return err
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
@@ -103,7 +107,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		}
 		return nil
 	})
-	return nodes, at, known, err
+	return nodes, at, err
 }
 
 // running is a gang that has been started.
@@ -184,6 +188,7 @@ func (g *running) take(r report) {
 		g.lose(r.node, r.err)
 	case r.done != nil:
 		r.node.done = true
+		g.answered(r.node)
 		g.listening--
 		for _, rank := range r.done.Unreaped {
 			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.host})
@@ -209,7 +214,7 @@ func (g *running) event(event job.Event) {
 		g.wiring.pids[event.PID] = event.Rank
 		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
-			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi != job.MPINone {
+			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi == job.MPIMPICH {
 				g.wiring.overdue = time.After(limit)
 			}
 		}
@@ -282,6 +287,7 @@ func (g *running) stop(grace time.Duration, why string) {
 // lose gives a node up: its agent is ended, which bury hears of.
 func (g *running) lose(n *node, err error) {
 	n.gone = true
+	g.answered(n)
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
 		text = s.Message()
@@ -367,15 +373,26 @@ func (g *running) wire(r report) {
 	if g.wiring.ordered && !g.stopping && g.wiring.judging == nil {
 		g.wiring.judging = time.After(settle) // a rank may have failed, and that is on its way
 	}
-	if g.wiring.answers > 0 {
-		if g.wiring.answers--; g.wiring.answers == 0 {
-			up := g.wiring.wireup()
-			if !g.wiring.known && len(up.In) == 0 {
-				return // it has nothing to do with MPI
-			}
-			g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
-		}
+	if r.wireup.Answer {
+		g.answered(r.node)
 	}
+}
+
+// answered tells who has joined once the last host has answered that was asked.
+func (g *running) answered(n *node) {
+	if !n.asked {
+		return
+	}
+	n.asked = false
+	if g.wiring.answers--; g.wiring.answers > 0 || !g.wiring.late {
+		return
+	}
+	g.wiring.late = false
+	up := g.wiring.wireup()
+	if !g.wiring.asked && len(up.In) == 0 && g.wiring.mpi != job.MPIOpenMPI {
+		return // it has nothing to do with MPI
+	}
+	g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
 }
 
 // singletons ends a gang whose ranks would each run the whole job alone, without
@@ -386,9 +403,12 @@ func (g *running) singletons() {
 	if text == "" || g.wiring.cried {
 		return
 	}
-	g.wiring.cried = true
-	g.tell(g.wiring.wireup(), text)
-	if size > 1 && g.wiring.mpi != job.MPINone {
+	if !g.wiring.noted {
+		g.wiring.noted = true
+		g.tell(g.wiring.wireup(), text)
+	}
+	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.lasting || g.wiring.asked) {
+		g.wiring.cried = true
 		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text})
 		g.stop(time.Duration(g.attempt.Grace), text)
 	}
@@ -402,19 +422,24 @@ func (g *running) tell(up *job.Wireup, text string) {
 // when all have answered.
 func (g *running) overdue() {
 	g.wiring.overdue = nil
+	g.wiring.late = true
 	g.look()
-	g.wiring.answers = len(g.nodes)
 }
 
+// look asks every host that still runs ranks who has joined.
 func (g *running) look() {
 	for _, n := range g.nodes {
-		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
+		if !n.done && !n.gone && !n.asked {
+			n.asked = true
+			g.wiring.answers++
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
+		}
 	}
 }
 
 // conclude judges the gang as a whole once all of it is gone.
 func (g *running) conclude() {
-	if g.wiring.known || len(g.wiring.joined) > 0 || g.wiring.library != "" {
+	if g.wiring.asked || len(g.wiring.joined) > 0 || g.wiring.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
 	}
 	size := len(g.attempt.Placement.Ranks)

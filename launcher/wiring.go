@@ -1,12 +1,14 @@
 package launcher
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"maps"
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -15,37 +17,36 @@ import (
 )
 
 // resolve returns how the ranks of an attempt find each other: what the user
-// said, else what the program's own libraries say; known is whether one of them
-// did.
-func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (mpi job.MPI, known bool, err error) {
+// said, else what the program's own libraries say.
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, error) {
 	switch a.MPI {
-	case "", job.MPINone:
-		return job.MPINone, false, nil
+	case "":
+		return job.MPINone, nil
 	case job.MPIAuto:
 	default:
-		return a.MPI, true, nil
+		return a.MPI, nil
 	}
 	var found job.MPI
 	var whose string
-	for _, command := range commands(a) {
-		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(command), Workdir: []byte(a.Workdir), Env: raw(rankEnv(a, job.Rank{}))})
+	for _, p := range programs(a) {
+		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(p.command), Workdir: []byte(p.workdir), Env: raw(p.env)})
 		if err != nil {
-			return "", false, fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
+			return "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
 		}
 		mpi := job.MPI(reply.Mpi)
 		if mpi == "" {
 			continue
 		}
 		if found != "" && mpi != found {
-			return "", false, mixed{programs: [2]string{whose, command[0]}, mpis: [2]job.MPI{found, mpi}}
+			return "", mixed{programs: [2]string{whose, p.command[0]}, mpis: [2]job.MPI{found, mpi}}
 		}
-		found, whose = mpi, command[0]
+		found, whose = mpi, p.command[0]
 	}
 	if found == "" {
 		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
-		return job.MPIMPICH, false, nil
+		return job.MPIMPICH, nil
 	}
-	return found, true, nil
+	return found, nil
 }
 
 // mixed is the error of a gang whose programs are built for different MPIs.
@@ -70,18 +71,34 @@ func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
 	return o
 }
 
-// commands lists the different commands of an attempt's programs.
-func commands(a job.Attempt) [][]string {
-	if len(a.Apps) == 0 {
-		return [][]string{a.Command}
-	}
-	var all [][]string
+// program is one of an attempt's programs, as it will be started.
+type program struct {
+	command []string
+	workdir string
+	env     []string
+}
+
+// programs lists the different programs of an attempt.
+func programs(a job.Attempt) (all []program) {
+	first := 0
 	for _, app := range a.Apps {
-		if !slices.ContainsFunc(all, func(c []string) bool { return c[0] == app.Command[0] }) {
-			all = append(all, app.Command)
+		p := program{app.Command, cmp.Or(app.Workdir, a.Workdir), rankEnv(a, job.Rank{Rank: first})}
+		first += app.Ranks
+		if !slices.ContainsFunc(all, func(o program) bool {
+			return slices.Equal(o.command, p.command) && o.workdir == p.workdir && slices.Equal(withoutRank(o.env), withoutRank(p.env))
+		}) {
+			all = append(all, p)
 		}
 	}
+	if len(all) == 0 {
+		all = []program{{a.Command, a.Workdir, rankEnv(a, job.Rank{})}}
+	}
 	return all
+}
+
+// withoutRank leaves out of an environment what tells ranks apart.
+func withoutRank(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.Contains(entry, "RANK=") })
 }
 
 // nodesOf returns the number of the host of each rank.
@@ -96,24 +113,27 @@ func nodesOf(a job.Attempt) []int {
 // wiring is what the controller knows of how the ranks find each other.
 type wiring struct {
 	mpi     job.MPI
-	known   bool // the user named the MPI, or the program's libraries did
+	asked   bool // the user named the MPI
 	hub     *pmi1.Hub
 	joined  map[int]bool
 	waiting map[int]bool
 	silent  map[int]bool
 	library string
+	lasting bool // it is in use
 	told    bool // that all are in
-	cried   bool // that they are singletons
+	noted   bool // that they are singletons
+	cried   bool // and the gang was ended for it
 	overdue <-chan time.Time
 	answers int              // hosts that have still to say who is in
+	late    bool             // they were asked because it is overdue
 	ordered bool             // Open MPI wants the gang to end
 	judging <-chan time.Time // until that ends it
 	pids    map[int]int      // rank of each process
 	daemons map[int32]*node  // Open MPI's, by the id of their Spawn
 }
 
-func newWiring(mpi job.MPI, known bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, known: known, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
+	w := &wiring{mpi: mpi, asked: asked, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -141,7 +161,7 @@ func (w *wiring) see(up job.Wireup) {
 	}
 	w.ordered = w.ordered || up.Ordered
 	if up.Library != "" {
-		w.library = up.Library
+		w.library, w.lasting = up.Library, w.lasting || up.Lasting
 	}
 }
 
@@ -155,7 +175,7 @@ func (w *wiring) wireup() *job.Wireup {
 		slices.Sort(ranks)
 		return ranks
 	}
-	return &job.Wireup{MPI: w.mpi, In: list(w.joined), Waiting: list(w.waiting), Silent: list(w.silent), Library: w.library}
+	return &job.Wireup{MPI: w.mpi, In: list(w.joined), Waiting: list(w.waiting), Silent: list(w.silent), Library: w.library, Lasting: w.lasting}
 }
 
 // alone says that ranks were started in another way than their MPI library
@@ -165,7 +185,7 @@ func (w *wiring) alone(size int) string {
 		return ""
 	}
 	how := "--mpi " + string(w.mpi)
-	if !w.known && w.mpi != job.MPINone {
+	if !w.asked && w.mpi != job.MPINone {
 		how = "PMI-1, as MPICH's are, since the program itself does not tell its MPI"
 	}
 	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.library, how)
@@ -198,13 +218,16 @@ func (w *wiring) fault(e job.Exit, size int) string {
 // singletons says why a gang whose ranks all ended well has failed all the
 // same: none of them found the others.
 func (w *wiring) singletons(exits []job.Exit, size int) string {
-	if size < 2 || len(w.joined) > 0 || !w.known {
+	if size < 2 || len(w.joined) > 0 || !w.asked && (w.library == "" || w.mpi == job.MPINone) {
 		return "" // a program that has nothing to do with MPI
 	}
 	for _, e := range exits {
 		if !e.Good() || e.Joined != job.JoinedSilent {
 			return ""
 		}
+	}
+	if w.library != "" {
+		return fmt.Sprintf("every rank was a singleton, rank 0 of 1: it uses %s, and was started with --mpi %s", w.library, w.mpi)
 	}
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }

@@ -127,6 +127,8 @@ func (c *children) settle(ch *child, status unix.WaitStatus) {
 	defer c.mu.Unlock()
 	if c.live[ch.pid] == ch {
 		delete(c.live, ch.pid)
+	}
+	if !closed(ch.exited) { // its PID may be another's already
 		ch.status, ch.when = status, time.Now()
 		close(ch.exited)
 	}

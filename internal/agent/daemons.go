@@ -2,7 +2,6 @@ package agent
 
 import (
 	"encoding/json"
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -25,7 +24,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		fail(err)
 		return
 	}
-	env := environ.Overlay(o.g.env, set, openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
+	env := environ.Overlay(o.g.env, openmpi.Expand(set, o.g.env), openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
 	path, err := lookProgram(argv[0], string(o.g.start.Workdir), env)
 	if err != nil {
 		if in, ok := openmpi.Find("", env); ok && in.Daemon != "" && filepath.Base(in.Daemon) == filepath.Base(argv[0]) {
@@ -55,11 +54,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 			code = 128 + int(ch.status.Signal())
 		}
 		o.post(func() {
-			if o.g.alive > 0 && !o.g.stopping {
-				text := fmt.Sprintf("Open MPI's daemon on %s ended with code %d while its ranks were there", o.g.host, code)
-				o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
-				o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
-			}
+			o.daemonLost()
 		})
 		o.g.reports.relay(&wire.Relay{Id: int32(id), End: true, Code: int32(code)})
 	})

@@ -2,10 +2,11 @@ package agent
 
 import (
 	"encoding/json"
-	"golang.org/x/sys/unix"
 	"net"
 	"os"
 	"sync"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/shim"
 )
@@ -18,7 +19,8 @@ type front struct {
 	wg       sync.WaitGroup
 
 	mu    sync.Mutex
-	conns map[*net.UnixConn]int // and their processes
+	conns map[*net.UnixConn]bool
+	ended bool
 }
 
 func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words *json.Decoder)) (*front, error) {
@@ -26,7 +28,7 @@ func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words 
 	if err != nil {
 		return nil, err
 	}
-	f := &front{listener: l, conns: map[*net.UnixConn]int{}}
+	f := &front{listener: l, conns: map[*net.UnixConn]bool{}}
 	f.wg.Go(func() {
 		for {
 			conn, err := l.AcceptUnix()
@@ -39,8 +41,13 @@ func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words 
 				continue
 			}
 			f.mu.Lock()
-			f.conns[conn] = pid
+			ended := f.ended
+			f.conns[conn] = true
 			f.mu.Unlock()
+			if ended {
+				_ = conn.Close()
+				return
+			}
 			f.wg.Go(func() {
 				defer func() {
 					_ = conn.Close()
@@ -62,20 +69,10 @@ func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words 
 // env is the variable by which it is found.
 func (f *front) env() string { return shim.Variable + "=" + f.listener.Addr().String() }
 
-// peers are the processes that are connected.
-func (f *front) peers() []int {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	var pids []int
-	for _, pid := range f.conns {
-		pids = append(pids, pid)
-	}
-	return pids
-}
-
 func (f *front) close() {
 	_ = f.listener.Close()
 	f.mu.Lock()
+	f.ended = true
 	for conn := range f.conns {
 		_ = conn.Close()
 	}

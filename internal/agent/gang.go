@@ -26,12 +26,15 @@ type gang struct {
 	reports  *reports
 	bell     bell // output has grown or ended
 
-	meeting  meeting  // nil, wiring or ompi
-	wiring   *wiring  // nil unless the ranks speak PMI-1
-	ompi     *openMPI // nil unless the ranks are started by Open MPI
-	joined   int      // ranks that have, when the controller was last told
-	aborting map[int]bool
-	library  string // Open MPI's, that a singleton has initialised
+	meeting   meeting  // nil, wiring or ompi
+	wiring    *wiring  // nil unless the ranks speak PMI-1
+	ompi      *openMPI // nil unless the ranks are started by Open MPI
+	joined    int      // ranks that have, when the controller was last told
+	aborting  map[int]bool
+	library   string // Open MPI's, that a singleton has initialised
+	lasts     bool   // and goes on using
+	suspect   process
+	suspected time.Time // since when suspect is
 
 	ranks   []*rank // complete once ready is closed
 	ready   chan struct{}
@@ -97,7 +100,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			g.stopping, g.stopped = true, time.Now()
 		}
 		if g.ompi != nil {
-			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", true)
+			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", 0, true)
 		}
 		g.signalAll(unix.SIGTERM)
 		// Who is told again to end gets no more time for it.
@@ -115,7 +118,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 				return nil
 			}
 			if !swept && !g.killing {
-				if g.ompi != nil && g.stopping {
+				if g.ompi != nil && g.stopping && !g.ompi.ordered { // else mpirun has something to tell
 					g.ompi.dismiss()
 				}
 				swept = true
@@ -141,7 +144,9 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		case n := <-g.names:
 			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: n.Service, Port: n.Port, Ask: n.Ask})
 		case <-g.looks:
-			g.reports.wireup(g.wireup())
+			up := g.wireup()
+			up.Answer = true
+			g.reports.wireup(up)
 		case f := <-g.acts():
 			f()
 		case s := <-g.spawns:
@@ -150,9 +155,11 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			g.ompi.relay(r)
 		case <-look:
 			look = nil
-			if g.library = g.singleton(); g.library != "" {
+			if library, lasts := g.singleton(); library != "" && (g.library == "" || lasts) {
+				g.library, g.lasts = library, lasts
 				g.reports.wireup(g.wireup())
-			} else {
+			}
+			if !g.lasts {
 				look = nextLook(time.Since(g.begun))
 			}
 		case grace := <-stop:

@@ -51,9 +51,15 @@ func nextLook(age time.Duration) <-chan time.Time {
 	return nil
 }
 
+// lastsFor is how long a process below a rank must have been seen for it to count
+// as what the gang is about, and not as a tool that a rank uses for a moment.
+const lastsFor = 2 * time.Second
+
 // singleton looks at the first living rank that has not met the others, and what
-// it has started: it returns the Open MPI that has been initialised there.
-func (g *gang) singleton() (library string) {
+// it has started: it returns the Open MPI that has been initialised there by a
+// process that believes to be alone, and whether that is what the gang is about:
+// the rank itself, or what it has run for a while.
+func (g *gang) singleton() (library string, lasts bool) {
 	silent := func(int) bool { return true }
 	if g.meeting != nil {
 		up := g.meeting.wireup()
@@ -63,17 +69,48 @@ func (g *gang) singleton() (library string) {
 		if r.child == nil || closed(r.child.exited) || !silent(r.number) {
 			continue
 		}
-		if mpi, library, initialised := mappedMPI(r.child.pid); initialised && mpi == job.MPIOpenMPI {
-			return library
+		if library := believesAlone(r.child.pid); library != "" {
+			return library, true
 		}
 		for _, pid := range offspring(r.child.pid) {
-			if mpi, library, initialised := mappedMPI(pid); initialised && mpi == job.MPIOpenMPI {
-				return library
+			if library := believesAlone(pid); library != "" {
+				p, ok := readProcess(pid)
+				if g.suspect.pid != pid || g.suspect.start != p.start {
+					g.suspect, g.suspected = p, time.Now()
+				}
+				return library, ok && time.Since(g.suspected) >= lastsFor
 			}
 		}
+		break
+	}
+	return "", false
+}
+
+// believesAlone returns the Open MPI library of a process that has initialised it and was
+// not started by Open MPI, which would have told it so.
+func believesAlone(pid int) (library string) {
+	mpi, library, initialised := mappedMPI(pid)
+	if mpi != job.MPIOpenMPI || !initialised {
 		return ""
 	}
-	return ""
+	dir := "/proc/" + strconv.Itoa(pid)
+	exe, _ := os.Readlink(dir + "/exe")
+	switch filepath.Base(exe) {
+	case "ompi_info", "oshmem_info": // they load what there is
+		return ""
+	}
+	env, err := os.ReadFile(dir + "/environ")
+	if err != nil {
+		return ""
+	}
+	for entry := range strings.SplitSeq(string(env), "\x00") {
+		for _, begin := range []string{"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMIX_NAMESPACE="} {
+			if strings.HasPrefix(entry, begin) {
+				return ""
+			}
+		}
+	}
+	return library
 }
 
 // mostOffspring bounds how many processes below a rank are looked at.

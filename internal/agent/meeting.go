@@ -30,7 +30,7 @@ const abortWait = 100 * time.Millisecond
 // even where it was ended before it could end itself.
 func markAbort(e *job.Exit, code int) {
 	e.Aborted, e.Stopped = true, false
-	if e.Status == job.Signalled {
+	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // or its parent has lost its code
 		e.Status, e.Signal, e.Code = job.Exited, 0, code&0xff
 	}
 }
@@ -51,6 +51,9 @@ func (g *gang) rewired() (aborting bool) {
 		g.joined = len(up.In)
 		g.reports.wireup(up)
 	}
+	if g.wiring != nil {
+		g.wiring.unfinalized(g)
+	}
 	for _, rank := range g.meeting.aborted() {
 		aborting = aborting || !g.aborting[rank]
 		g.aborting[rank] = true
@@ -64,7 +67,7 @@ func (g *gang) wireup() job.Wireup {
 	if g.meeting != nil {
 		up = g.meeting.wireup()
 	}
-	up.Library = g.library
+	up.Library, up.Lasting = g.library, g.lasts
 	return up
 }
 

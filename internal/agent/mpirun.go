@@ -54,6 +54,9 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 // runtime starts mpirun or a daemon. What it says goes to a log file; with hear
 // it is listened to.
 func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File, hear bool) (*child, error) {
+	if stdin != nil {
+		defer stdin.Close()
+	}
 	log, err := os.OpenFile(filepath.Join(string(o.g.start.LogDir), name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
@@ -66,12 +69,13 @@ func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File,
 		if stdin, err = devNull(); err != nil {
 			return nil, errors.Join(err, log.Close(), r.Close(), w.Close())
 		}
+		defer stdin.Close()
 	}
 	ch, err := o.g.children.start(path, argv, &syscall.ProcAttr{
 		Dir: string(o.g.start.Workdir), Env: env, Files: []uintptr{stdin.Fd(), w.Fd(), w.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
-	_, _ = stdin.Close(), w.Close()
+	_ = w.Close()
 	if err != nil {
 		return nil, errors.Join(err, log.Close(), r.Close())
 	}
@@ -85,10 +89,11 @@ func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File,
 		var rest string
 		for {
 			n, err := r.Read(buffer)
-			_, _ = log.Write(buffer[:n]) // a full disk must not hold up mpirun
-			if hear && n > 0 {
+			_, _ = log.Write(buffer[:n])             // a full disk must not hold up mpirun
+			if hear && n > 0 && number < mostLines { // the file has it all
 				lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
 				rest = lines[len(lines)-1]
+				rest = rest[:min(len(rest), cap(buffer))]
 				for _, line := range lines[:len(lines)-1] {
 					number++
 					o.g.reports.line(o.line(log.Name(), number, line))
@@ -102,6 +107,9 @@ func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File,
 	return ch, nil
 }
 
+// mostLines bounds how much of what mpirun says is evidence.
+const mostLines = 500
+
 // line is what mpirun said, as evidence.
 func (o *openMPI) line(file string, number int, text string) job.Line {
 	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: time.Now(), Text: clean([]byte(text))}
@@ -114,6 +122,7 @@ func (o *openMPI) mpirunEnded() {
 		delete(o.asking, id)
 	}
 	if len(o.waiting) == 0 && !o.lacking() {
+		o.daemonLost()
 		return
 	}
 	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s", o.mpirun.status.ExitStatus(), filepath.Join(string(o.g.start.LogDir), "mpirun.log"))
@@ -121,7 +130,7 @@ func (o *openMPI) mpirunEnded() {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.status.Signal())))
 	}
 	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
-	if !o.abandon(o.missing(), text, false) {
+	if !o.abandon(o.missing(), text, 0, false) {
 		o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 	}
 }

@@ -45,7 +45,7 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*child{},
 		feeds: map[int]*os.File{}, asking: map[int]*net.UnixConn{}, pids: map[int]bool{},
 	}
-	o.pmix = newPMIx(o.said, func() { o.post(o.serverLost) })
+	o.pmix = newPMIx(o.said, func() { o.post(o.daemonLost) })
 	var err error
 	if o.tmpdir, err = os.MkdirTemp(cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir()), shortLived(os.Getpid())+"*"); err != nil {
 		return o, err
@@ -102,6 +102,13 @@ func (o *openMPI) launch() error {
 		}
 	}
 	g.alive = len(g.ranks)
+	o.wg.Go(func() {
+		select {
+		case <-time.After(startLimit):
+			o.post(o.hurry)
+		case <-o.ended:
+		}
+	})
 	if m := g.start.Mpirun; m != nil {
 		return o.startMpirun(m)
 	}
@@ -148,9 +155,9 @@ func (o *openMPI) said(rank int, text string) {
 	}
 }
 
-// serverLost ends the gang when mpirun, or this host's daemon, has left ranks
+// daemonLost ends the gang when mpirun, or this host's daemon, has left ranks
 // behind: what becomes of them follows from that.
-func (o *openMPI) serverLost() {
+func (o *openMPI) daemonLost() {
 	if !o.lost.IsZero() || o.g.stopping || o.ordered || o.g.alive == 0 {
 		return
 	}
@@ -159,9 +166,25 @@ func (o *openMPI) serverLost() {
 	if o.g.start.Mpirun != nil {
 		daemon = "mpirun, which is Open MPI's daemon here,"
 	}
-	text := fmt.Sprintf("%s has left its ranks on %s: it died", daemon, o.g.host)
-	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: o.lost, Text: text})
-	o.g.reports.event(job.Event{Time: o.lost, Kind: job.KindStop, Host: o.g.host, Text: text})
+	o.stop(fmt.Sprintf("%s has left its ranks on %s: it died", daemon, o.g.host))
+}
+
+// stop has the controller end the gang, for a reason that is no rank's.
+func (o *openMPI) stop(why string) {
+	now := time.Now()
+	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now, Text: why})
+	o.g.reports.event(job.Event{Time: now, Kind: job.KindStop, Host: o.g.host, Text: why})
+}
+
+// startLimit bounds how long mpirun may take to start the ranks of a host.
+const startLimit = 2 * time.Minute
+
+// hurry ends the gang if mpirun does not start its ranks in time: it hangs now
+// and then.
+func (o *openMPI) hurry() {
+	if len(o.waiting) > 0 && !o.g.stopping {
+		o.stop(fmt.Sprintf("mpirun has not started %d ranks on %s within %s: Open MPI's daemon does not answer", len(o.waiting), o.g.host, startLimit))
+	}
 }
 
 func (o *openMPI) change() <-chan struct{} { return o.pmix.changed }
@@ -175,7 +198,7 @@ func (o *openMPI) wireup() job.Wireup {
 			if state.Waiting {
 				up.Waiting = append(up.Waiting, r.number)
 			}
-		case seen:
+		case seen || r.child == nil:
 			up.Silent = append(up.Silent, r.number)
 		}
 	}
@@ -220,7 +243,12 @@ func (o *openMPI) close() {
 		_ = feed.Close()
 	}
 	o.pmix.close()
-	o.wg.Wait()
+	over := make(chan struct{})
+	go func() { defer close(over); o.wg.Wait() }()
+	select {
+	case <-over:
+	case <-time.After(strayGrace): // mpirun, or what holds its output, cannot be killed
+	}
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"net"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,33 +12,34 @@ import (
 )
 
 // ownPeer reports whether the other end of a connection over the loopback
-// interface belongs to a process below this one.
-func ownPeer(conn *net.TCPConn) bool {
-	inode, _, ok := peerSocket(conn)
-	if !ok {
+// interface belongs to a process below this one. It looks first at process
+// likely and what is below that; 0 is none.
+func ownPeer(conn *net.TCPConn, likely int) bool {
+	inode, uid, ok := peerSocket(conn)
+	if !ok || uid != strconv.Itoa(os.Getuid()) {
 		return false
 	}
 	link := "socket:[" + inode + "]"
-	for _, p := range descendants(os.Getpid()) {
-		dir := "/proc/" + strconv.Itoa(p.pid) + "/fd"
-		fds, err := os.ReadDir(dir)
-		if err != nil {
-			continue
-		}
-		for _, fd := range fds {
-			if target, err := os.Readlink(dir + "/" + fd.Name()); err == nil && target == link {
-				return true
-			}
-		}
+	if likely > 0 && holds(likely, link) {
+		return true
 	}
-	return false
+	if likely > 0 && slices.ContainsFunc(offspring(likely), func(pid int) bool { return holds(pid, link) }) {
+		return true
+	}
+	return slices.ContainsFunc(descendants(os.Getpid()), func(p process) bool { return holds(p.pid, link) })
 }
 
-// ownUser reports whether the other end of a connection over the loopback
-// interface is a socket of this process's user.
-func ownUser(conn *net.TCPConn) bool {
-	_, uid, ok := peerSocket(conn)
-	return ok && uid == strconv.Itoa(os.Getuid())
+// holds reports whether a process has a descriptor with that target.
+func holds(pid int, link string) bool {
+	dir := "/proc/" + strconv.Itoa(pid) + "/fd"
+	fds, err := os.ReadDir(dir)
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(fds, func(fd os.DirEntry) bool {
+		target, err := os.Readlink(dir + "/" + fd.Name())
+		return err == nil && target == link
+	})
 }
 
 // peerSocket finds the other end of an IPv4 connection of this machine in

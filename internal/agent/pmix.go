@@ -1,11 +1,13 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"net"
 	"strings"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
@@ -19,15 +21,17 @@ type pmix struct {
 	say     func(rank int, text string) // a rank wants something printed
 	lost    func()                      // the server has hung up on a rank that was not done with it
 
-	wg    sync.WaitGroup
-	mu    sync.Mutex
-	ranks map[int]*openmpi.PMIx // nil until the rank has connected
-	open  map[interface{ Close() error }]bool
-	ended bool
+	wg      sync.WaitGroup
+	mu      sync.Mutex
+	ranks   map[int]*openmpi.PMIx // nil until the server has answered the rank
+	pids    map[int]int           // of the ranks
+	open    map[interface{ Close() error }]bool
+	ended   bool
+	closing chan struct{}
 }
 
 func newPMIx(say func(rank int, text string), lost func()) *pmix {
-	return &pmix{changed: make(chan struct{}, 1), say: say, lost: lost, ranks: map[int]*openmpi.PMIx{}, open: map[interface{ Close() error }]bool{}}
+	return &pmix{changed: make(chan struct{}, 1), say: say, lost: lost, closing: make(chan struct{}), ranks: map[int]*openmpi.PMIx{}, pids: map[int]int{}, open: map[interface{ Close() error }]bool{}}
 }
 
 // stand returns the variables that tell a rank of its server, changed so that it
@@ -86,16 +90,27 @@ func (x *pmix) accept(rank int, l net.Listener, address string) {
 	defer x.drop(l)
 	for {
 		conn, err := l.Accept()
-		if err != nil {
-			return // closed
+		if errors.Is(err, net.ErrClosed) {
+			return
 		}
-		if !ownUser(conn.(*net.TCPConn)) || !x.keep(conn) {
+		if err != nil { // too many open files: the rank goes on trying
+			select {
+			case <-time.After(killEvery):
+				continue
+			case <-x.closing:
+				return
+			}
+		}
+		x.mu.Lock()
+		pid := x.pids[rank]
+		x.mu.Unlock()
+		if !ownPeer(conn.(*net.TCPConn), pid) || !x.keep(conn) {
 			_ = conn.Close()
 			continue
 		}
 		x.wg.Go(func() {
 			defer x.drop(conn)
-			server, err := net.Dial("tcp4", address)
+			server, err := net.DialTimeout("tcp4", address, dialLimit)
 			if err != nil || !x.keep(server) {
 				return
 			}
@@ -105,14 +120,14 @@ func (x *pmix) accept(rank int, l net.Listener, address string) {
 	}
 }
 
+// dialLimit bounds the wait for a PMIx server of this host that takes nobody.
+const dialLimit = 5 * time.Second
+
 // pass passes on what both say until both have hung up, or one cannot be
 // written to.
 func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 	state := &openmpi.PMIx{}
-	x.mu.Lock()
-	x.ranks[rank] = state
-	x.mu.Unlock()
-	x.ring()
+	known := false       // the server has answered: it is a client of its
 	var done atomic.Bool // the rank has hung up
 	forward := func(from, to *net.TCPConn, read func([]byte)) {
 		buffer := make([]byte, 32<<10)
@@ -129,12 +144,12 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 			}
 		}
 		x.mu.Lock()
-		s := state.State()
+		s, known := state.State(), known
 		x.mu.Unlock()
 		switch {
 		case from == client:
 			done.Store(true)
-		case !done.Load() && !s.Finalized && !s.Aborted:
+		case !done.Load() && known && !s.Finalized && !s.Aborted:
 			x.lost() // before the rank sees it, and dies of it
 		}
 		_ = to.CloseWrite()
@@ -145,6 +160,11 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 			x.mu.Lock()
 			defer x.mu.Unlock()
 			state.Server(data)
+			if !known {
+				known = true
+				x.ranks[rank] = state
+				x.ring()
+			}
 		})
 		_ = client.CloseRead() // the server has gone: so has who waits for it
 	})
@@ -162,6 +182,13 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 		}
 	})
 	back.Wait()
+}
+
+// started says which process a rank is.
+func (x *pmix) started(rank, pid int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	x.pids[rank] = pid
 }
 
 func (x *pmix) ring() {
@@ -187,6 +214,7 @@ func (x *pmix) state(rank int) (state openmpi.PMIxState, in, seen bool) {
 func (x *pmix) close() {
 	x.mu.Lock()
 	x.ended = true
+	close(x.closing)
 	for c := range x.open {
 		_ = c.Close()
 	}

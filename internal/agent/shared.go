@@ -58,21 +58,20 @@ func sweepShared(since time.Time) {
 
 // spareUsed takes from paths those that a process has open or mapped.
 func spareUsed(paths map[string]bool, process string) {
+	// A file is opened first, then mapped, then closed.
+	if fds, err := os.ReadDir(process + "/fd"); err == nil { // else it is gone, or another user's
+		for _, fd := range fds {
+			if target, err := os.Readlink(process + "/fd/" + fd.Name()); err == nil {
+				delete(paths, target)
+			}
+		}
+	}
 	if maps, err := os.ReadFile(process + "/maps"); err == nil {
 		text := string(maps)
 		for path := range paths {
 			if strings.Contains(text, path) {
 				delete(paths, path)
 			}
-		}
-	}
-	fds, err := os.ReadDir(process + "/fd")
-	if err != nil {
-		return // it is gone, or another user's
-	}
-	for _, fd := range fds {
-		if target, err := os.Readlink(process + "/fd/" + fd.Name()); err == nil {
-			delete(paths, target)
 		}
 	}
 }

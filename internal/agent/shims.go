@@ -93,22 +93,26 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 	if err == nil {
 		err = words.Decode(&said)
 	}
-	if err == nil && said.Told { // at once: what it is to start comes next
+	for err == nil && said.Told { // at once: what it is to start comes next
 		said = shim.Word{}
 		err = words.Decode(&said)
 	}
-	if err == nil && said.Error != "" {
+	switch {
+	case err == nil && said.Error != "":
 		err = syscall.Errno(said.Errno)
+	case err == nil && said.PID <= 1:
+		err = fmt.Errorf("its shim names process %d", said.PID)
 	}
 	if err != nil {
 		why := describe(&wire.RankStart{Argv: [][]byte{[]byte(p.argv[0])}}, fmt.Errorf("start %q: %w", p.path, err))
-		o.post(func() { o.abandon([]prepared{p}, why, false) })
+		o.post(func() { o.abandon([]prepared{p}, why, startCode(err), false) })
 		return
 	}
 	var ch *child
 	if !o.post(func() {
 		ch = o.g.children.adopt(said.PID)
 		r.child = ch
+		o.pmix.started(r.number, ch.pid)
 		r.pump(p.streams, o.g.release)
 		o.g.watch(r)
 		if o.g.killing {
@@ -134,6 +138,7 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 	}
 	// The shim was killed. Its rank is this agent's child now, unless it had ended
 	// and nobody will ever know how.
+	o.post(func() { o.shimLost(r) })
 	for {
 		select {
 		case <-ch.exited:
@@ -141,11 +146,21 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 		case <-o.ended:
 			return
 		case <-time.After(killEvery):
-			if _, ok := readProcess(said.PID); !ok && ch.pid > 0 && unix.Kill(ch.pid, 0) == unix.ESRCH {
+			if unix.Kill(ch.pid, 0) == unix.ESRCH {
 				o.g.children.settle(ch, unix.WaitStatus(unix.SIGKILL))
 			}
 		}
 	}
+}
+
+// shimLost ends the gang when a shim was killed, and not by Open MPI, which says
+// before that it wants the gang to end.
+func (o *openMPI) shimLost(r *rank) {
+	if o.ordered || o.g.stopping || !o.lost.IsZero() {
+		return
+	}
+	o.lost = time.Now()
+	o.stop(fmt.Sprintf("Open MPI's daemon on %s has lost rank %d: the process that stood for it there was killed", o.g.host, r.number))
 }
 
 // order tells the controller that Open MPI wants the gang to end.
@@ -167,11 +182,11 @@ func (o *openMPI) missing() (all []prepared) {
 
 // abandon gives up ranks that will not be started, and reports whether there
 // were any. The first of them is why the gang ends, unless it is being stopped.
-func (o *openMPI) abandon(all []prepared, why string, stopped bool) bool {
+func (o *openMPI) abandon(all []prepared, why string, code int, stopped bool) bool {
 	for i, p := range all {
 		p.rank.pump(p.streams, o.g.release)
 		o.g.alive--
-		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Time: time.Now(), Stopped: stopped || i > 0, Text: why}
+		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: time.Now(), Stopped: stopped || i > 0, Text: why}
 		o.g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 	return len(all) > 0

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"net"
@@ -31,13 +32,14 @@ type wiring struct {
 	mu     sync.Mutex
 	ids    map[int]int // PMI_ID: rank
 	speaks sync.WaitGroup
+	told   map[int]bool // ranks that unfinalized has told of
 }
 
 // exitWait bounds the wait for the last words of a rank that is dead already.
 const exitWait = 50 * time.Millisecond
 
 func newWiring(start *wire.Start, reports *reports) *wiring {
-	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}}
+	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}, told: map[int]bool{}}
 	appnum := map[int]int{}
 	for _, r := range start.Ranks {
 		w.ranks = append(w.ranks, int(r.Rank))
@@ -96,7 +98,7 @@ func (w *wiring) equip(rank, local int, direct bool) (env []string, file *os.Fil
 			return nil, nil, os.NewSyscallError("socketpair", err)
 		}
 		if err := unix.SetNonblock(fds[0], true); err != nil {
-			return nil, nil, err
+			return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
 		}
 		conn := os.NewFile(uintptr(fds[0]), "pmi")
 		w.speaks.Go(func() { w.server.Serve(rank, conn) })
@@ -110,7 +112,7 @@ func (w *wiring) equip(rank, local int, direct bool) (env []string, file *os.Fil
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	id := int(rand.Int32())
-	for w.ids[id] != 0 {
+	for _, taken := w.ids[id]; taken; _, taken = w.ids[id] {
 		id = int(rand.Int32())
 	}
 	w.ids[id] = rank
@@ -123,7 +125,7 @@ func (w *wiring) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rank, ok = w.ids[id]
-	if !ok || !ownPeer(conn) {
+	if !ok || !ownPeer(conn, 0) {
 		return 0, false
 	}
 	return rank, true
@@ -136,6 +138,7 @@ func (w *wiring) mark(e *job.Exit) {
 	e.Joined = state.Joined
 	if state.Aborted { // MPICH leaves it to its process manager to end who has called it
 		markAbort(e, state.Code)
+		e.Text = state.Message
 	}
 }
 
@@ -150,6 +153,19 @@ func (w *wiring) settle(rank int, release <-chan struct{}) {
 		case <-time.After(time.Millisecond):
 		case <-release:
 			return
+		}
+	}
+}
+
+// unfinalized ends a gang in which a rank has started another program after one
+// that left without MPI_Finalize: the others would wait for it for ever.
+func (w *wiring) unfinalized(g *gang) {
+	for _, r := range w.ranks {
+		if w.server.State(r).Unfinalized && !w.told[r] {
+			w.told[r] = true
+			text := fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, g.host)
+			g.reports.line(job.Line{Source: job.SourceAgent, Host: g.host, Rank: r, Time: time.Now(), Text: text})
+			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: g.host, Text: text})
 		}
 	}
 }
@@ -190,7 +206,16 @@ func (r *reports) wireup(up job.Wireup) {
 	if err != nil {
 		panic("encode a wireup: " + err.Error())
 	}
-	r.add(func(m *wire.GangReply) { m.Wireup = data })
+	r.add(func(m *wire.GangReply) {
+		var last job.Wireup // that has not been sent yet
+		if m.Wireup != nil && !up.Answer && json.Unmarshal(m.Wireup, &last) == nil && last.Answer {
+			up.Answer = true
+			if data, err = json.Marshal(up); err != nil {
+				panic("encode a wireup: " + err.Error())
+			}
+		}
+		m.Wireup = data
+	})
 }
 
 func (r *reports) barrier(b *wire.Barrier) {

@@ -87,7 +87,7 @@ type Exit struct {
 	// Fault says why an exit with code 0 is a failure all the same, as in "it
 	// never called MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
-	Text  string `json:"text,omitempty"` // why it could not be started or was lost
+	Text  string `json:"text,omitempty"` // why it could not be started or was lost, or what MPI_Abort was to say
 	// Joined is how far the rank had come in finding the others.
 	Joined Joined `json:"joined,omitempty"`
 }

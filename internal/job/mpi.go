@@ -48,11 +48,15 @@ type Wireup struct {
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`
+	// Answer says that somebody has asked.
+	Answer bool `json:"answer,omitempty"`
 	// Ordered says that Open MPI itself wants the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
 	// Library is the Open MPI, as a path, that a rank has initialised though it was
 	// not started by Open MPI: it believes to be rank 0 of 1.
 	Library string `json:"library,omitempty"`
+	// Lasting says that it is no tool that a rank has used for a moment.
+	Lasting bool `json:"lasting,omitempty"`
 }
 
 // Words says who is in and who is not, of a gang of that size, as in "3 of 4

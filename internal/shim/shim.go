@@ -70,7 +70,7 @@ func run(told <-chan os.Signal) (int, error) {
 	env := environ.Overlay(os.Environ(), texts(what.Env))
 	env = environ.Without(env, Variable)
 	pid, err := syscall.ForkExec(string(what.Path), texts(what.Argv), &syscall.ProcAttr{
-		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
+		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
 	})
 	for _, fd := range fds {
 		_ = unix.Close(fd)
@@ -79,6 +79,12 @@ func run(told <-chan os.Signal) (int, error) {
 		errno, _ := err.(syscall.Errno)
 		return 70, say.Encode(Word{Error: err.Error(), Errno: int(errno)})
 	}
+	go func() { // ends with the process
+		// The agent says nothing more: this is its end, and the rank's.
+		_, _ = conn.Read(make([]byte, 1))
+		_ = unix.Kill(-pid, unix.SIGKILL)
+		os.Exit(70)
+	}()
 	if err := say.Encode(Word{PID: pid}); err != nil {
 		return 0, err
 	}

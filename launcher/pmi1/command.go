@@ -104,7 +104,11 @@ func (c *conn) init(m *message) bool {
 	if again {
 		return c.refuse("response_to_init", "in_a_barrier")
 	}
-	c.set(func(state *State) { state.Joined = job.JoinedInit })
+	c.set(func(state *State) {
+		state.Unfinalized = state.Unfinalized || state.Joined == job.JoinedInit && !c.begun
+		state.Joined = job.JoinedInit
+	})
+	c.begun = true
 	return c.say("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2")
 }
 

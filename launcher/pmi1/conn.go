@@ -17,6 +17,7 @@ const overlap = 5 * time.Second
 
 // conn is a connection of one rank.
 type conn struct {
+	begun  bool // init has come
 	server *Server
 	peer   io.ReadWriteCloser
 	in     *bufio.Reader

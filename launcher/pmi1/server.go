@@ -42,6 +42,9 @@ type State struct {
 	Code      int    // of the abort: any int
 	Message   string // of the abort, where there was one
 	Finalized bool   // Joined is JoinedFinalized
+	// Unfinalized says that a program of the rank's has ended without MPI_Finalize,
+	// and another one has called MPI_Init since.
+	Unfinalized bool
 }
 
 // Server serves the ranks of one host.
