@@ -25,7 +25,6 @@ func cluster(hosts int, racked bool) job.Inventory {
 			}
 		}
 		if racked {
-			in(h, "", "")
 			h.Rack, h.Switch = fmt.Sprint(i/32), fmt.Sprint(i/16%2)
 		}
 		inventory.Hosts = append(inventory.Hosts, h)
@@ -36,13 +35,33 @@ func cluster(hosts int, racked bool) job.Inventory {
 // BenchmarkPlace is a gang of 256 on 1,250 hosts of eight GPUs, half of them busy.
 func BenchmarkPlace(b *testing.B) {
 	for _, racked := range []bool{false, true} {
-		for _, n := range []int{1, 8, 9, 64, 256, 1024, 4096} {
-			for _, gpus := range []int{1, 4} {
-				b.Run(fmt.Sprintf("racks=%v/gang=%d/each=%d", racked, n, gpus), func(b *testing.B) {
-					inventory := cluster(1250, racked)
-					place(b, Want{n, gpus, job.LocalityAny}, inventory)
-				})
+		for _, want := range []Want{{256, 1, ""}, {64, 4, ""}, {1, 1, ""}, {8, 1, ""}, {9, 1, ""}, {64, 1, ""}, {1024, 1, ""}, {4096, 1, ""}} {
+			b.Run(fmt.Sprintf("ranks=%d/gpus=%d/racks=%v", want.Ranks, want.GPUs, racked), func(b *testing.B) {
+				place(b, want, cluster(1250, racked))
+			})
+		}
+	}
+}
+
+// BenchmarkPlaceWide is gangs on hosts whose GPUs are many: 16 of them, or eight
+// that are cut into seven MIG instances each.
+func BenchmarkPlaceWide(b *testing.B) {
+	r := rand.New(rand.NewPCG(1, 2))
+	for name, make := range map[string]func(string) job.Host{"16": sixteen, "MIG": cut} {
+		for _, n := range []int{1, 8, 32} {
+			var inventory job.Inventory
+			for i := range 100 {
+				h := make(fmt.Sprint(i))
+				for d := range h.Devices {
+					if r.IntN(2) == 0 {
+						h.Devices[d].Busy = "run"
+					}
+				}
+				inventory.Hosts = append(inventory.Hosts, h)
 			}
+			b.Run(fmt.Sprintf("%s/ranks=%d", name, n), func(b *testing.B) {
+				place(b, Want{n, 1, ""}, inventory)
+			})
 		}
 	}
 }
@@ -62,7 +81,7 @@ func place(b *testing.B, want Want, inventory job.Inventory) {
 	b.ReportAllocs()
 	for b.Loop() {
 		if _, err := PlaceGPUs(want, inventory, job.Excluded{}); err != nil {
-			b.Skip(err)
+			b.Fatal(err)
 		}
 	}
 }

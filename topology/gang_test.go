@@ -155,7 +155,10 @@ func TestMachines(t *testing.T) {
 			for _, n := range []int{1, 2, 3, 4, 8} {
 				for _, l := range []job.Locality{job.LocalityIsland, job.LocalityAny} {
 					t.Run(fmt.Sprintf("%s/busy%v/%d/%s", m.name, use, n, l), func(t *testing.T) {
-						check(t, Want{n, 1, l}, job.Inventory{Hosts: []job.Host{h}}, job.Excluded{})
+						want, inventory := Want{n, 1, l}, job.Inventory{Hosts: []job.Host{h}}
+						if c, ok := check(t, want, inventory, job.Excluded{}); ok {
+							new(rival).hold(t, want, inventory, job.Excluded{}, c)
+						}
 					})
 				}
 			}
@@ -324,18 +327,72 @@ func randomHost(r *rand.Rand, name string, kind, words, most int) job.Host {
 	return h
 }
 
+// rival sums up how what a gang leaves compares with what NVIDIA's policy leaves.
+type rival struct {
+	cases, rings          int // compared; with a better ring
+	better, same, worse   int
+	gain, loss            int // in Left, over better and worse
+	equal, gained, costed int // of those with equal rings and links: all, with more left, with less
+}
+
+func (r *rival) String() string {
+	return fmt.Sprintf("beside the best-effort policy, %d choices on one host: a better ring in %d; what is left is better in %d (by %.1f on average), the same in %d, worse in %d (by %.1f); of %d with equal rings and links it is better in %d, worse in %d",
+		r.cases, r.rings, r.better, float64(r.gain)/float64(max(1, r.better)), r.same, r.worse, float64(r.loss)/float64(max(1, r.worse)), r.equal, r.gained, r.costed)
+}
+
+// hold compares a choice on the only host there is with NVIDIA's policy.
+func (r *rival) hold(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, c Choice) {
+	t.Helper()
+	if len(inventory.Hosts) != 1 || want.GPUs != 1 {
+		return
+	}
+	h := inventory.Hosts[0]
+	free := mayUse(h, not, false)
+	theirs := scored(h, bestEffort(h, free, want.Ranks), free, want.Ranks)
+	if len(theirs.gpus) != want.Ranks || c.Cost.Bottleneck < theirs.ring {
+		t.Fatalf("a ring of %d, but the best-effort policy takes %v with %d", c.Cost.Bottleneck, theirs.gpus, theirs.ring)
+	}
+	r.cases++
+	if c.Cost.Bottleneck > theirs.ring {
+		r.rings++
+	}
+	alike := c.Cost.Bottleneck == theirs.ring && c.Cost.Links == theirs.links
+	if alike {
+		r.equal++
+	}
+	switch gain := c.Cost.Left - theirs.left; {
+	case gain > 0:
+		r.better++
+		r.gain += gain
+		if alike {
+			r.gained++
+		}
+	case gain < 0:
+		r.worse++
+		r.loss -= gain
+		if alike {
+			r.costed++
+		}
+	default:
+		r.same++
+	}
+}
+
 func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(4, 2026))
 	placed := 0
+	var beside rival
 	for n := range 400 {
 		want, inventory, not := random(r)
 		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			if _, ok := check(t, want, inventory, not); ok {
+			if c, ok := check(t, want, inventory, not); ok {
 				placed++
+				beside.hold(t, want, inventory, not, c)
 			}
 		})
 	}
-	if placed < 100 {
-		t.Errorf("only %d of the cases can be placed", placed)
+	t.Log(&beside)
+	if placed < 200 || beside.cases < 50 || beside.better == 0 {
+		t.Errorf("only %d of the cases can be placed; %v", placed, &beside)
 	}
 }

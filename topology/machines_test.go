@@ -122,6 +122,54 @@ NODE NODE NODE NODE PXB PXB PXB X NODE`)
 	return h
 }
 
+// sixteen is two boards of eight GPUs on one NVSwitch fabric, as in the DGX-2,
+// where the fabric between the boards is halved.
+func sixteen(name string) job.Host {
+	var table strings.Builder
+	for i := range 16 {
+		for j := range 16 {
+			switch {
+			case i == j:
+				table.WriteString("X ")
+			case i/8 == j/8:
+				table.WriteString("NV6 ")
+			default:
+				table.WriteString("NV3 ")
+			}
+		}
+		table.WriteString("\n")
+	}
+	return machine(name, table.String())
+}
+
+// cut is eight GPUs of seven MIG instances each; GPU i is device 8i, and its
+// instances are those that follow it.
+func cut(name string) job.Host {
+	var table strings.Builder
+	for i := range 64 {
+		for j := range 64 {
+			switch {
+			case i == j:
+				table.WriteString("X ")
+			case i/8 == j/8:
+				table.WriteString("PSB ")
+			case i/32 == j/32:
+				table.WriteString("NODE ")
+			default:
+				table.WriteString("SYS ")
+			}
+		}
+		table.WriteString("\n")
+	}
+	h := machine(name, table.String())
+	for i := range h.Devices {
+		if i%8 > 0 {
+			h.Devices[i].GPU = h.Devices[i/8*8].UUID
+		}
+	}
+	return h
+}
+
 // named are the machines by name.
 var named = []struct {
 	name string

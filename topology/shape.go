@@ -14,6 +14,7 @@ type shape struct {
 	scores  [][]int32
 	nic     []int32 // distance of each GPU to its nearest NIC
 	islands [][]int
+	pairs   []pair // of a wide shape only
 
 	// tables, by subset as a bit mask; nil in a wide shape
 	rings []int32 // the values of ring bottlenecks, best first
@@ -26,6 +27,7 @@ type shape struct {
 func newShape(scores [][]int32, nic []int32) *shape {
 	s := &shape{n: len(nic), scores: scores, nic: nic, islands: islands(scores)}
 	if s.n > exact {
+		s.pairs = allPairs(scores)
 		return s
 	}
 	all := 1 << s.n

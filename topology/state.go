@@ -15,6 +15,7 @@ const widest = 128
 
 func (s set) has(i int) bool { return s[i/64]>>(i%64)&1 != 0 }
 func (s *set) add(i int)     { s[i/64] |= 1 << (i % 64) }
+func (s *set) drop(i int)    { s[i/64] &^= 1 << (i % 64) }
 func (s set) count() int     { return bits.OnesCount64(s[0]) + bits.OnesCount64(s[1]) }
 func (s set) without(t set) set {
 	return set{s[0] &^ t[0], s[1] &^ t[1]}

@@ -104,26 +104,39 @@ func (s *shape) twins(a, b int) bool {
 	return s.nic[a] == s.nic[b]
 }
 
-// wideValue is what a set is worth when it stays free, with pairs taken greedily.
-func (s *shape) wideValue(free set) int32 {
-	type pair struct {
-		score int32
-		a, b  int
-	}
+// pair is two GPUs of a wide shape.
+type pair struct {
+	score int32
+	a, b  int
+}
+
+// allPairs lists the pairs of GPUs, the best joined first.
+func allPairs(scores [][]int32) []pair {
 	var pairs []pair
-	list := free.members()
-	for i, a := range list {
-		for _, b := range list[:i] {
-			pairs = append(pairs, pair{s.scores[a][b], b, a})
+	for b, row := range scores {
+		for a, v := range row[:b] {
+			pairs = append(pairs, pair{v, a, b})
 		}
 	}
 	slices.SortStableFunc(pairs, func(p, q pair) int { return cmp.Compare(q.score, p.score) })
+	return pairs
+}
+
+// wideValue is what a set is worth when it stays free, with pairs taken greedily.
+func (s *shape) wideValue(free set) int32 {
 	var value int32
-	var taken set
-	for _, p := range pairs {
-		if !taken.has(p.a) && !taken.has(p.b) {
-			taken.add(p.a)
-			taken.add(p.b)
+	single, left := free, free.count()
+	if left == s.n {
+		value++
+	}
+	for _, p := range s.pairs {
+		if left < 2 {
+			break
+		}
+		if single.has(p.a) && single.has(p.b) {
+			single.drop(p.a)
+			single.drop(p.b)
+			left -= 2
 			value += p.score
 		}
 	}
@@ -131,9 +144,6 @@ func (s *shape) wideValue(free set) int32 {
 		if !slices.ContainsFunc(part, func(i int) bool { return !free.has(i) }) {
 			value++
 		}
-	}
-	if len(list) == s.n {
-		value++
 	}
 	return value
 }

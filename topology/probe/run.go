@@ -100,9 +100,10 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 	if ended {
 		_, err = unix.Wait4(out.PID, &status, 0, nil)
 	}
-	out.Stdout, out.Cut = stdout.finish()
+	deadline := time.Now().Add(drainTime)
+	out.Stdout, out.Cut = stdout.finish(deadline)
 	var cut bool
-	out.Stderr, cut = stderr.finish()
+	out.Stderr, cut = stderr.finish(deadline)
 	out.Cut = out.Cut || cut
 	if ctx.Err() != nil {
 		return out, ctx.Err()
@@ -179,9 +180,9 @@ func (p *pipe) start() {
 	}()
 }
 
-// finish returns what was read, at most drainTime from now.
-func (p *pipe) finish() ([]byte, bool) {
-	_ = p.r.SetReadDeadline(time.Now().Add(drainTime))
+// finish returns what was read until the end, or the deadline.
+func (p *pipe) finish(deadline time.Time) ([]byte, bool) {
+	_ = p.r.SetReadDeadline(deadline)
 	<-p.done
 	_ = p.r.Close()
 	return p.data, p.cut

@@ -93,7 +93,7 @@ func lostGPUs(text string) map[string]string {
 			continue
 		}
 		if pci, err := nvml.BusID(line[at[0]:at[1]]); err == nil {
-			why := strings.TrimSpace(strings.TrimLeft(line[at[1]:], ": "))
+			why := strings.Join(strings.Fields(strings.TrimLeft(line[at[1]:], ": ")), " ")
 			if why == "" {
 				why = strings.TrimSpace(line)
 			}
@@ -153,14 +153,19 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 	}
 	slices.Sort(all) // as NVML numbers them
 	r := nvml.Report{Source: "nvidia-smi", Devices: []nvml.Device{}}
+	hangs := false // what hangs once will hang again
 	for index, pci := range all {
 		if why, is := lost[pci]; is {
 			r.Devices = append(r.Devices, nvml.Device{Index: index, PCI: pci, Lost: why})
 			continue
 		}
+		if hangs {
+			continue
+		}
 		out, ok := f.child(smi, "-q", "-x", "-i", pci)
 		if !ok {
-			return r // what hangs once will hang again
+			hangs = true
+			continue
 		}
 		one, err := ParseQuery(string(out.Stdout))
 		if err != nil || len(one.Devices) != 1 {

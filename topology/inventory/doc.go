@@ -1,0 +1,13 @@
+// Package inventory reads lists of hosts in every form in which users and batch
+// systems keep them: --hosts, hostfiles of Open MPI and MPICH, plain lists, the
+// variables and files of Slurm, PBS and LSF, Slurm's topology.conf, and gangrun's
+// own YAML inventory. It touches neither the hosts nor, but for ReadFile, the
+// file system: files come through functions that the caller hands in.
+//
+// Whatever is wrong is reported with its file and line and with what to write
+// instead. What a list can expand to is bounded before it is expanded.
+//
+// GPUs that an inventory tells of have no UUID of a driver. They are called GPU0,
+// GPU1 ... on every host, so that only host and UUID together tell two of them
+// apart.
+package inventory

@@ -1,0 +1,74 @@
+package inventory
+
+import (
+	"fmt"
+	"strings"
+	"unicode/utf8"
+)
+
+// maxErrors bounds how many errors of one list are told.
+const maxErrors = 20
+
+// Error is one thing that is wrong with a list of hosts.
+type Error struct {
+	Source string // the file's name, or the flag or variable that it is the value of
+	Line   int    // in the file, from 1; 0 is not known, or no file
+	Text   string // what is wrong
+
+	hint string
+}
+
+// Error says where and what, as in
+// lab.yaml:7: unknown key "slot", did you mean "slots"?
+func (e *Error) Error() string {
+	if e.Line > 0 {
+		return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Text)
+	}
+	return e.Source + ": " + e.Text
+}
+
+// Hint says what to do about it; empty when Error says all.
+func (e *Error) Hint() string { return e.hint }
+
+// Errors is what is wrong with a list, at most some twenty things. Every error
+// of this package but those of ReadFile is of this type, and not empty.
+type Errors []*Error
+
+// Error has one line for each.
+func (es Errors) Error() string {
+	lines := make([]string, len(es))
+	for i, e := range es {
+		lines[i] = e.Error()
+	}
+	return strings.Join(lines, "\n")
+}
+
+// Unwrap returns each for errors.Is and errors.As.
+func (es Errors) Unwrap() []error {
+	out := make([]error, len(es))
+	for i, e := range es {
+		out[i] = e
+	}
+	return out
+}
+
+// fault is what is wrong, before it is known where it stood.
+type fault struct{ text, hint string }
+
+func faultf(hint, format string, args ...any) *fault {
+	return &fault{fmt.Sprintf(format, args...), hint}
+}
+
+// one returns the error of a whole source.
+func one(source string, line int, f *fault) Errors {
+	return Errors{{Source: source, Line: line, Text: f.text, hint: f.hint}}
+}
+
+// quote quotes what a user wrote, cut where it is very long.
+func quote(text string) string {
+	const most = 60
+	if utf8.RuneCountInString(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q...", string([]rune(text)[:most]))
+}

@@ -1,0 +1,133 @@
+package inventory
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with
+// a line for each slot, and says in the list's Kind which it is: the first two by
+// how a line tells slots (slots=4 or :4), the last by a name that is repeated. A
+// file that is of both of the first two is refused. name is the file's in errors.
+func Hostfile(name string, text []byte) (List, error) {
+	text, err := clean(name, text, MaxSize)
+	if err != nil {
+		return List{}, err
+	}
+	kind, err := hostfileKind(name, text)
+	if err != nil {
+		return List{}, err
+	}
+	switch kind {
+	case OpenMPI:
+		return openMPI(name, text)
+	case MPICH:
+		return mpich(name, text)
+	default:
+		return plain(name, text)
+	}
+}
+
+// pair is the word KEY=VALUE of a hostfile; the key alone where there is no =.
+type pair struct{ key, value string }
+
+var aroundEquals = regexp.MustCompile(`\s*=\s*`)
+
+// hostLines calls each with the host and the further words of every line.
+func hostLines(text []byte, each func(line int, host string, words []pair)) {
+	lines(text, func(line int, words []string) {
+		for i, w := range words { // Open MPI's other comment
+			if strings.HasPrefix(w, "//") {
+				words = words[:i]
+				break
+			}
+		}
+		if len(words) == 0 {
+			return
+		}
+		// Open MPI takes blanks around the =.
+		rest := strings.Fields(aroundEquals.ReplaceAllString(strings.Join(words[1:], " "), "="))
+		pairs := make([]pair, 0, len(rest))
+		for _, w := range rest {
+			key, value, _ := strings.Cut(w, "=")
+			pairs = append(pairs, pair{key, value})
+		}
+		each(line, words[0], pairs)
+	})
+}
+
+// The keys of the lines of hostfiles. user is taken for hydra's: Open MPI writes
+// username.
+var (
+	slotKeys    = []string{"slots", "cpu", "count"}
+	mostKeys    = []string{"max_slots", "max-slots", "slots_max", "slots-max", "max_cpu", "max-cpu", "cpu_max", "cpu-max", "max_count", "max-count", "count_max", "count-max"}
+	nameKeys    = []string{"username", "user_name", "user-name"}
+	openMPIKeys = slices.Concat(slotKeys, mostKeys, nameKeys)
+	mpichKeys   = []string{"user", "binding", "ifname", "interface"}
+	fileKeys    = slices.Concat(openMPIKeys, mpichKeys)
+)
+
+// sign is what tells the kind of a hostfile: the first word that does.
+type sign struct {
+	line int
+	text string
+}
+
+// hostfileKind tells what kind of hostfile text is; Plain where no line says.
+func hostfileKind(name string, text []byte) (Kind, error) {
+	var open, hydra, weak, other sign
+	see := func(s *sign, line int, text string) {
+		if s.line == 0 {
+			*s = sign{line, text}
+		}
+	}
+	var hint string
+	hostLines(text, func(line int, host string, words []pair) {
+		_, _, _, hasUser, hasRest := apart(host)
+		switch {
+		case host == "hosts:" || host == "---" || host == "-" || host == "hosts" && len(words) > 0 && strings.HasPrefix(words[0].key, ":"):
+			see(&other, line, host)
+			hint = "a YAML inventory is given with --inventory"
+		case host == "rank" && len(words) > 1 && words[len(words)-1].key == "slot":
+			see(&other, line, host)
+			hint = "this looks like a rankfile; a hostfile has a host a line, as in h1 slots=4"
+		case hasRest:
+			see(&hydra, line, host)
+		case hasUser:
+			see(&weak, line, host)
+		}
+		for _, w := range words {
+			if slices.Contains(mpichKeys, w.key) {
+				see(&hydra, line, w.key+"=")
+			} else if slices.Contains(openMPIKeys, w.key) {
+				see(&open, line, w.key+"=")
+			}
+		}
+	})
+	switch {
+	case other.line > 0:
+		return None, one(name, other.line, faultf(hint, "%s begins no line of a hostfile", quote(other.text)))
+	case open.line > 0 && hydra.line > 0:
+		late, early := open, hydra
+		lateIs, earlyIs := "Open MPI", "MPICH"
+		if open.line < hydra.line {
+			late, early, lateIs, earlyIs = hydra, open, "MPICH", "Open MPI"
+		}
+		return None, one(name, late.line, faultf("write all lines in one form: h1 slots=4, or h1:4",
+			"%s is written as for %s, but line %d has %s as for %s", quote(late.text), lateIs, early.line, quote(early.text), earlyIs))
+	case hydra.line > 0:
+		return MPICH, nil
+	case open.line > 0 || weak.line > 0:
+		return OpenMPI, nil
+	}
+	return Plain, nil
+}
+
+// unknown says that a word of a hostfile's line is none.
+func unknown(w pair) *fault {
+	if near := didYouMean(w.key, fileKeys); near != "" {
+		return faultf("", "unknown word %s%s", quote(w.key), near)
+	}
+	return faultf("write h1, h1 slots=4 or h1:4, one host a line; remarks stand behind a #", "unknown word %s", quote(w.key))
+}

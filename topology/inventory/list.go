@@ -1,0 +1,157 @@
+package inventory
+
+import (
+	"fmt"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Bounds of what a list of hosts may hold.
+const (
+	MaxHosts   = 100_000      // hosts in one list
+	MaxDevices = 1 << 18      // GPUs in one inventory
+	MaxGPUs    = 256          // GPUs of one host
+	MaxSlots   = job.MaxRanks // slots of one host
+)
+
+// Kind is the form in which a list of hosts was given.
+type Kind string
+
+// The kinds of lists. None is that of FromEnvironment's empty list, outside of
+// every batch system.
+const (
+	None      Kind = ""
+	Flag      Kind = "hosts"     // the value of --hosts
+	OpenMPI   Kind = "openmpi"   // a hostfile of Open MPI
+	MPICH     Kind = "mpich"     // a machine file of MPICH's hydra
+	Plain     Kind = "plain"     // a host a line
+	Nodefile  Kind = "nodefile"  // a line for each slot, as PBS writes them
+	Inventory Kind = "inventory" // a YAML inventory
+	Slurm     Kind = "slurm"     // the Slurm allocation of this process
+	PBS       Kind = "pbs"       // the PBS allocation of this process
+	LSF       Kind = "lsf"       // the LSF allocation of this process
+)
+
+// List is what a list of hosts says.
+type List struct {
+	Kind Kind
+	// Hosts are in the order of the list, each once. A host's Address is its name
+	// where no other is stated. Slots are Hard where they are stated, else 0 (but
+	// for the slots that Slurm worked out by itself, which are not Hard).
+	// Hosts with the same topo file share Links and NICs: do not write to these.
+	Hosts []job.Host
+	// Users holds, by name of the host, the login name there where one is stated.
+	Users map[string]string
+	// Notes say what was read otherwise than it may have been meant, or not at all:
+	// a sentence each, without a full stop.
+	Notes []string
+}
+
+// collector puts a List together, and what is wrong with it.
+type collector struct {
+	source string // the name of the file, flag or variable, for errors
+	list   List
+	index  map[string]int // of Hosts, by name
+	lines  []int          // where each host stood first
+	noted  map[string]bool
+	errs   Errors
+	more   int // errors beyond maxErrors
+	full   bool
+}
+
+func collect(source string, kind Kind) *collector {
+	return &collector{source: source, list: List{Kind: kind}, index: map[string]int{}, noted: map[string]bool{}}
+}
+
+// bad takes down what is wrong with a line; 0 is no line.
+func (c *collector) bad(line int, f *fault) {
+	if len(c.errs) >= maxErrors {
+		c.more++
+		return
+	}
+	c.errs = append(c.errs, &Error{Source: c.source, Line: line, Text: f.text, hint: f.hint})
+}
+
+// note says a thing about a line, once.
+func (c *collector) note(line int, text string) {
+	if c.noted[text] {
+		return
+	}
+	c.noted[text] = true
+	if line > 0 {
+		text = fmt.Sprintf("%s:%d: %s", c.source, line, text)
+	}
+	c.list.Notes = append(c.list.Notes, text)
+}
+
+// host returns the host of that name, which it adds where it is new; nil where
+// there is no room for it.
+func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
+	if i, ok := c.index[name]; ok {
+		return &c.list.Hosts[i], false
+	}
+	if len(c.list.Hosts) >= MaxHosts {
+		if !c.full {
+			c.full = true
+			c.bad(line, faultf("split the list", "there are more than %d hosts", MaxHosts))
+		}
+		return nil, false
+	}
+	c.index[name] = len(c.list.Hosts)
+	c.lines = append(c.lines, line)
+	c.list.Hosts = append(c.list.Hosts, job.Host{Name: name, Address: name})
+	return &c.list.Hosts[len(c.list.Hosts)-1], true
+}
+
+// count adds n slots to those of h: stated ones where the host is stated to have
+// that many, or has stood in the list before.
+func (c *collector) count(line int, h *job.Host, n int, stated bool) {
+	if h.Slots+n > MaxSlots {
+		c.bad(line, faultf(fmt.Sprintf("a host may have up to %d slots", MaxSlots), "the slots of %s add up to %d", quote(h.Name), h.Slots+n))
+		return
+	}
+	h.Slots += n
+	h.Hard = h.Hard || stated
+}
+
+// user takes down the login name at a host; "" is none.
+func (c *collector) user(line int, host, user string) {
+	if user == "" {
+		return
+	}
+	if had := c.list.Users[host]; had != "" && had != user {
+		c.bad(line, faultf("name one user for the host", "host %s is given the users %s and %s", quote(host), quote(had), quote(user)))
+		return
+	}
+	if c.list.Users == nil {
+		c.list.Users = map[string]string{}
+	}
+	c.list.Users[host] = user
+}
+
+// done returns the list. Slots that nobody stated are forgotten.
+func (c *collector) done(nothing string) (List, error) {
+	if len(c.errs) == 0 && len(c.list.Hosts) == 0 {
+		c.bad(0, faultf(nothing, "names no host"))
+	}
+	if err := c.err(); err != nil {
+		return List{}, err
+	}
+	for i := range c.list.Hosts {
+		if h := &c.list.Hosts[i]; !h.Hard {
+			h.Slots = 0
+		}
+	}
+	return c.list, nil
+}
+
+// err returns what is wrong, in the order of the lines, or nil.
+func (c *collector) err() error {
+	if len(c.errs) == 0 {
+		return nil
+	}
+	if c.more > 0 {
+		c.errs = append(c.errs, &Error{Source: c.source, Text: fmt.Sprintf("there are %d errors more", c.more)})
+	}
+	return c.errs
+}

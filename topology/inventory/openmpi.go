@@ -1,0 +1,84 @@
+package inventory
+
+import "slices"
+
+// openMPI reads a hostfile as Open MPI 4 does: [USER@]HOST [slots=N]
+// [max_slots=N] [username=NAME] a line. A further line of a host without slots=
+// adds one slot; one with slots= is refused.
+func openMPI(name string, text []byte) (List, error) {
+	c := collect(name, OpenMPI)
+	most := map[string]int{}
+	hostLines(text, func(line int, word string, words []pair) {
+		if word[0] == '^' {
+			c.bad(line, faultf("leave the host out instead", "%s leaves a host out, which is not supported", quote(word)))
+			return
+		}
+		user, text, _, _, _ := apart(word)
+		if text != word && user == "" {
+			c.bad(line, faultf("write USER@HOST", "%s has no user before the @", quote(word)))
+			return
+		}
+		host, bad := hostName(text)
+		slots, limit := 0, 0
+		for _, w := range words {
+			if bad != nil {
+				break
+			}
+			switch {
+			case slices.Contains(slotKeys, w.key):
+				if slots > 0 {
+					bad = faultf("write slots= once", "slots are stated twice")
+					break
+				}
+				slots, bad = number(w.key, w.value, MaxSlots)
+			case slices.Contains(mostKeys, w.key):
+				if limit > 0 {
+					bad = faultf("write max_slots= once", "max_slots is stated twice")
+					break
+				}
+				limit, bad = number(w.key, w.value, MaxSlots)
+			case slices.Contains(nameKeys, w.key):
+				if user != "" && user != w.value {
+					bad = faultf("name one user", "the users %s and %s are named", quote(user), quote(w.value))
+					break
+				}
+				user = w.value
+				bad = userName(user)
+			default:
+				bad = unknown(w)
+			}
+		}
+		if bad == nil && user != "" {
+			bad = userName(user)
+		}
+		if bad != nil {
+			c.bad(line, bad)
+			return
+		}
+		h, isNew := c.host(line, host)
+		switch {
+		case h == nil:
+			return
+		case isNew && slots == 0 && limit > 0:
+			slots = limit // as Open MPI has it
+			c.count(line, h, limit, true)
+		case isNew:
+			c.count(line, h, max(slots, 1), slots > 0)
+		case slots > 0:
+			c.bad(line, faultf("write one line for each host, with all its slots", "the slots of %s are stated again; it stands on line %d", quote(host), c.lines[c.index[host]]))
+			return
+		default:
+			c.count(line, h, 1, true)
+		}
+		if limit > 0 {
+			most[host] = limit
+		}
+		if m := most[host]; m > 0 && h.Slots > m {
+			c.bad(line, faultf("state no more slots than max_slots", "host %s has %d slots, but max_slots=%d", quote(host), h.Slots, m))
+		} else if m > h.Slots {
+			c.note(line, "max_slots changes nothing where slots are stated: gangrun starts no more ranks on a host than it has slots")
+		}
+		c.user(line, host, user)
+	})
+	return c.done("write a host a line, as in h1 slots=4")
+}

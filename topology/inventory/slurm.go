@@ -1,0 +1,69 @@
+package inventory
+
+// slurmJob is what Slurm's variables say of an allocation; texts are empty where
+// a variable is not set.
+type slurmJob struct {
+	nodes  string // SLURM_JOB_NODELIST
+	tasks  string // SLURM_TASKS_PER_NODE
+	cpus   string // SLURM_JOB_CPUS_PER_NODE
+	stated bool   // the user said how many tasks
+	step   bool   // the variables may be those of a step, on fewer hosts
+}
+
+// slurm reads an allocation. Slots are Hard where the user asked for a number of
+// tasks; else they are what Slurm worked out from the CPUs.
+func slurm(j slurmJob) (List, error) {
+	c := collect("SLURM_JOB_NODELIST", Slurm)
+	names, bad := expand(j.nodes, MaxHosts)
+	if bad != nil {
+		c.bad(0, bad)
+		return List{}, c.err()
+	}
+	for _, name := range names {
+		name, bad := hostName(name)
+		if bad != nil {
+			c.bad(0, bad)
+			continue
+		}
+		if _, isNew := c.host(0, name); !isNew && !c.full {
+			c.bad(0, faultf("", "names %s twice", quote(name)))
+		}
+	}
+	if err := c.err(); err != nil {
+		return List{}, err
+	}
+	hosts := c.list.Hosts
+	perHost := func(variable, text string) ([]int, error) {
+		if text == "" {
+			return nil, nil
+		}
+		out, bad := repeats(text, len(hosts))
+		if bad == nil {
+			return out, nil
+		}
+		if j.step {
+			c.note(0, variable+" is that of a step on other hosts and is not used")
+			return nil, nil
+		}
+		bad.hint = "Slurm should have set it to one number for each host; unset it, or give --hosts"
+		return nil, one(variable, 0, bad)
+	}
+	cpus, err := perHost("SLURM_JOB_CPUS_PER_NODE", j.cpus)
+	if err != nil {
+		return List{}, err
+	}
+	tasks, err := perHost("SLURM_TASKS_PER_NODE", j.tasks)
+	if err != nil {
+		return List{}, err
+	}
+	for i := range hosts {
+		h := &hosts[i]
+		if cpus != nil {
+			h.Cores, h.Slots = cpus[i], cpus[i]
+		}
+		if tasks != nil {
+			h.Slots, h.Hard = tasks[i], j.stated
+		}
+	}
+	return c.list, nil
+}

@@ -1,0 +1,78 @@
+package inventory
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxSize bounds every file that this package reads, in bytes; a YAML inventory
+// may have MaxYAML.
+const (
+	MaxSize = 16 << 20
+	MaxYAML = 2 << 20
+)
+
+// ReadFile reads a file for this package: as os.ReadFile does, but no more than
+// is needed to see that it is too large, so that no device and no pipe can fill
+// the memory. It does not resolve "~".
+func ReadFile(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+}
+
+// reason is why a file could not be read, without its path.
+func reason(err error) error {
+	if p := (*fs.PathError)(nil); errors.As(err, &p) {
+		return p.Err
+	}
+	return err
+}
+
+// clean returns text without a byte order mark, or what keeps it from being read.
+func clean(source string, text []byte, most int) ([]byte, error) {
+	if len(text) > most {
+		return nil, one(source, 0, faultf(fmt.Sprintf("a file of this kind has at most %d MiB; is it the right one?", most>>20), "is too large for a list of hosts"))
+	}
+	if bytes.HasPrefix(text, []byte("\xff\xfe")) || bytes.HasPrefix(text, []byte("\xfe\xff")) {
+		return nil, one(source, 1, faultf("save it as UTF-8", "is text in UTF-16, not in UTF-8"))
+	}
+	text = bytes.TrimPrefix(text, []byte("\ufeff"))
+	line := 1
+	for i := 0; i < len(text); {
+		r, size := utf8.DecodeRune(text[i:])
+		switch {
+		case r == utf8.RuneError && size == 1:
+			return nil, one(source, line, faultf("save the file as UTF-8", "the byte %#02x here is no UTF-8", text[i]))
+		case r == '\r' && (i+1 == len(text) || text[i+1] != '\n'),
+			r < ' ' && r != '\t' && r != '\n' && r != '\r', r >= 0x7f && r < 0xa0, r == 0x2028, r == 0x2029, r >= 0xfffe && r <= 0xffff:
+			return nil, one(source, line, faultf("remove it; is this a text file?", "the control character %U cannot stand here", r))
+		case r == '\n':
+			line++
+		}
+		i += size
+	}
+	return text, nil
+}
+
+// lines calls each with the number and the words of every line that has any;
+// what stands behind a # does not count.
+func lines(text []byte, each func(line int, words []string)) {
+	line := 0
+	for l := range strings.Lines(string(text)) {
+		line++
+		l, _, _ = strings.Cut(l, "#")
+		if words := strings.Fields(l); len(words) > 0 {
+			each(line, words)
+		}
+	}
+}

@@ -1,0 +1,187 @@
+package inventory
+
+import (
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Site is where a host is in the network.
+type Site struct {
+	Switch string // the leaf switch
+	Rack   string // the switch above it; empty where there is none
+}
+
+// Topology reads Slurm's topology.conf for trees of switches and returns the Site
+// of every node, by its name. name is the file's in errors.
+func Topology(name string, text []byte) (map[string]Site, error) {
+	text, err := clean(name, text, MaxSize)
+	if err != nil {
+		return nil, err
+	}
+	t := tree{collector: collect(name, None), at: map[string]int{}, above: map[string]string{}, leaf: map[string]string{}, lineOf: map[string]int{}}
+	begin, joined := 0, ""
+	number := 0
+	for l := range strings.Lines(string(text)) {
+		number++
+		l, _, _ = strings.Cut(l, "#")
+		if joined = strings.TrimRight(joined+l, " \t\r\n"); begin == 0 {
+			begin = number
+		}
+		if continued, more := strings.CutSuffix(joined, `\`); more {
+			joined = continued + " "
+			continue
+		}
+		t.line(begin, strings.Fields(joined))
+		begin, joined = 0, ""
+	}
+	t.line(begin, strings.Fields(joined))
+	t.check()
+	if err := t.err(); err != nil {
+		return nil, err
+	}
+	sites := make(map[string]Site, len(t.leaf))
+	for node, leaf := range t.leaf {
+		sites[node] = Site{Switch: leaf, Rack: t.above[leaf]}
+	}
+	return sites, nil
+}
+
+// Locate returns hosts with Switch and Rack set from sites, where a host has
+// neither of its own and stands in sites.
+func Locate(hosts []job.Host, sites map[string]Site) []job.Host {
+	hosts = slices.Clone(hosts)
+	for i := range hosts {
+		if h := &hosts[i]; h.Rack == "" && h.Switch == "" {
+			h.Rack, h.Switch = sites[h.Name].Rack, sites[h.Name].Switch
+		}
+	}
+	return hosts
+}
+
+// tree is what was read of a topology.conf.
+type tree struct {
+	*collector
+	at     map[string]int    // the line of each switch
+	order  []string          // the switches
+	above  map[string]string // the switch above a switch
+	lineOf map[string]int    // the line that says so
+	leaf   map[string]string // the leaf switch of a node
+}
+
+var switchKeys = []string{"SwitchName", "Nodes", "Switches", "LinkSpeed"}
+
+// line takes in one line with its continuations.
+func (t *tree) line(line int, words []string) {
+	if len(words) == 0 {
+		return
+	}
+	values := map[string]string{}
+	for _, w := range words {
+		key, value, has := strings.Cut(w, "=")
+		i := slices.IndexFunc(switchKeys, func(k string) bool { return strings.EqualFold(k, key) })
+		switch {
+		case strings.EqualFold(key, "include"):
+			t.bad(line, faultf("put the included text in its place", "include is not followed"))
+			return
+		case strings.EqualFold(key, "BlockName") || strings.EqualFold(key, "BlockSizes"):
+			t.bad(line, faultf("trees of switches (SwitchName=) are read; racks can be written in the YAML inventory", "topologies of blocks are not read"))
+			return
+		case i < 0:
+			near := didYouMean(key, switchKeys)
+			hint := ""
+			if near == "" {
+				hint = "the keys are: " + strings.Join(switchKeys, ", ")
+			}
+			t.bad(line, faultf(hint, "unknown key %s%s", quote(key), near))
+			return
+		case !has || strings.Trim(value, `"`) == "":
+			t.bad(line, faultf("write "+switchKeys[i]+"=VALUE, without blanks", "%s has no value", switchKeys[i]))
+			return
+		}
+		if _, twice := values[switchKeys[i]]; twice {
+			t.bad(line, faultf("write it once", "%s stands twice", switchKeys[i]))
+			return
+		}
+		values[switchKeys[i]] = strings.Trim(value, `"`)
+	}
+	t.take(line, values["SwitchName"], values["Nodes"], values["Switches"])
+}
+
+// take takes in a switch with its nodes or switches.
+func (t *tree) take(line int, name, nodes, switches string) {
+	switch {
+	case name == "":
+		t.bad(line, faultf("write SwitchName=s1 Nodes=h[1-4]", "the line has no SwitchName"))
+		return
+	case label("switch", name) != nil || strings.ContainsAny(name, "[],"):
+		t.bad(line, faultf("write one name, as in s1", "%s is no name of a switch", quote(name)))
+		return
+	case t.at[name] > 0:
+		t.bad(line, faultf("write each switch on one line", "the switch %s stands on line %d already", quote(name), t.at[name]))
+		return
+	case (nodes == "") == (switches == ""):
+		t.bad(line, faultf("write Nodes= for a leaf switch, Switches= for others", "the switch %s wants either Nodes or Switches", quote(name)))
+		return
+	}
+	t.at[name] = line
+	t.order = append(t.order, name)
+	if nodes != "" {
+		names, bad := expand(nodes, MaxHosts-len(t.leaf))
+		if bad != nil {
+			t.bad(line, bad)
+			return
+		}
+		for _, n := range names {
+			n, bad := hostName(n)
+			switch had, again := t.leaf[n]; {
+			case bad != nil:
+				t.bad(line, bad)
+			case again:
+				t.bad(line, faultf("name each node under one switch", "the node %s is under the switch %s on line %d already", quote(n), quote(had), t.at[had]))
+			default:
+				t.leaf[n] = name
+			}
+		}
+		return
+	}
+	names, bad := expand(switches, MaxHosts-len(t.above))
+	if bad != nil {
+		t.bad(line, bad)
+		return
+	}
+	for _, n := range names {
+		if had, again := t.above[n]; again {
+			t.bad(line, faultf("a tree has one switch above each", "the switch %s is under the switch %s on line %d already", quote(n), quote(had), t.lineOf[n]))
+			continue
+		}
+		t.above[n], t.lineOf[n] = name, line
+	}
+}
+
+// check holds that what was read is a tree, or several.
+func (t *tree) check() {
+	if len(t.errs) > 0 {
+		return
+	}
+	for _, under := range slices.Sorted(maps.Keys(t.above)) {
+		if t.at[under] == 0 {
+			t.bad(t.lineOf[under], faultf("", "the switch %s has no line of its own%s", quote(under), didYouMean(under, t.order[:min(len(t.order), 1000)])))
+		}
+	}
+	seen := map[string]string{} // the switch from which a walk came by
+	for _, start := range t.order {
+		for s := start; s != "" && seen[s] == ""; s = t.above[s] {
+			seen[s] = start
+			if up := t.above[s]; up != "" && seen[up] == start {
+				t.bad(t.lineOf[s], faultf("", "the switch %s is above itself", quote(up)))
+				return
+			}
+		}
+	}
+	if len(t.leaf) == 0 {
+		t.bad(0, faultf("write SwitchName=s1 Nodes=h[1-4]", "names no node"))
+	}
+}

@@ -1,0 +1,328 @@
+package probe
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// host is a directory of programs: scripts by name.
+func host(t *testing.T, scripts map[string]string) string {
+	t.Helper()
+	dir := t.TempDir()
+	data, err := filepath.Abs("testdata")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// A program cannot be run while a child that is being forked holds it open for writing.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	for name, script := range scripts {
+		script = "#!/bin/sh\nD=" + data + "\ncd " + dir + "\n" + script + "\n"
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(script), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// smi is a script that answers by its arguments, and fails for others.
+func smi(cases string) string {
+	return "case \"$*\" in\n" + cases + "\n*) echo \"nvidia-smi was called with $*\" >&2; exit 2;;\nesac"
+}
+
+const (
+	topoOf3 = "printf '\\tGPU0\\tGPU1\\tGPU2\\tmlx5_0\\tCPU Affinity\\tNUMA Affinity\\nGPU0\\t X \\tNV18\\tNV18\\tPIX\\t0-3\\t0\\nGPU1\\tNV18\\t X \\tNV18\\tSYS\\t4-7\\t1\\nGPU2\\tNV18\\tNV18\\t X \\tSYS\\t4-7\\t1\\n'"
+	h100    = "-q\\ -x) cat $D/query-550-h100.xml;;\n"
+)
+
+func TestFindBySMI(t *testing.T) {
+	limit := 5 * time.Second
+	tests := []struct {
+		name     string
+		script   string // of nvidia-smi; empty is none
+		gpus     []string
+		devices  int
+		links    bool
+		noDriver bool
+		limit    time.Duration
+		findings []string // "severity: what the text says | what the hint says"
+	}{
+		{name: "sound", script: smi(h100 + "topo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
+		{name: "no driver", noDriver: true, findings: []string{"note: no NVIDIA driver | install"}},
+		{name: "no driver for GPUs that are there", noDriver: true, gpus: []string{"0000:18:00.0"}, findings: []string{"warning: 1 NVIDIA GPUs (0000:18:00.0) | install"}},
+		{name: "driver is not loaded", noDriver: true, findings: []string{"warning: the NVIDIA driver is not loaded | modprobe nvidia"},
+			script: "echo \"NVIDIA-SMI has failed because it couldn't communicate with the NVIDIA driver. Make sure that the latest NVIDIA driver is installed and running.\"; exit 9"},
+		{name: "versions differ", findings: []string{"warning: Driver/library version mismatch | reboot"},
+			script: "echo 'Failed to initialize NVML: Driver/library version mismatch'; echo 'NVML library version: 535.183'; exit 18"},
+		{name: "no library", findings: []string{"warning: cannot load NVML | ldconfig"},
+			script: "echo \"NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\"; exit 12"},
+		{name: "no devices", script: "echo 'No devices were found'", findings: []string{"note: finds no GPU | CPUs"}},
+		{name: "no devices, and yet there are some", script: "echo 'No devices were found'; exit 6", gpus: []string{"0000:18:00.0", "0000:2a:00.0"},
+			findings: []string{"warning: finds no GPU, and yet there are 2 | dmesg"}},
+		{name: "a report without devices", script: "echo '<nvidia_smi_log><driver_version>1</driver_version></nvidia_smi_log>'", findings: []string{"note: finds no GPU |"}},
+		{name: "rubbish", script: "echo 'hello, world'", findings: []string{`warning: no report: line 1, column 1: "hello, world" | run nvidia-smi`}},
+		{name: "nothing at all", script: "exit 0", findings: []string{"warning: nothing where <nvidia_smi_log> | run"}},
+		{name: "half a report", script: smi("-q\\ -x) head -c 6000 $D/query-550-h100.xml;;"), findings: []string{"warning: the text ends inside | run"}},
+		{name: "half a report and a crash", script: smi("-q\\ -x) head -c 6000 $D/query-550-h100.xml; kill -SEGV $$;;"), findings: []string{"warning: ended with signal segmentation fault | dmesg"}},
+		{name: "unknown failure", script: "echo 'Internal error' >&2; exit 255", findings: []string{`warning: ended with status 255 and said "Internal error" | dmesg`}},
+		{name: "corrupt infoROM", script: smi("-q\\ -x) cat $D/query-550-h100.xml; echo 'WARNING: infoROM is corrupted at gpu 0000:2A:00.0'; exit 14;;\ntopo\\ -m) " + topoOf3 + ";;"),
+			devices: 3, links: true, findings: []string{"warning: infoROM is corrupted at gpu 0000:2A:00.0 | replaces"}},
+		{name: "topo fails", script: smi(h100 + "topo\\ -m) echo 'Failed to run topology matrix' >&2; exit 255;;"), devices: 3,
+			findings: []string{`warning: status 255 and said "Failed to run topology matrix" | distances are those of /sys`}},
+		{name: "topo is rubbish", script: smi(h100 + "topo\\ -m) echo GPU0; echo GPU0 FOO;;"), devices: 3,
+			findings: []string{`warning: line 2, column 6: "FOO" | NVLinks are not known`}},
+		{name: "topo is of another number", script: smi(h100 + "topo\\ -m) cat $D/rtx-4-pairs.txt;;"), devices: 3,
+			findings: []string{"warning: 4 GPUs, where nvidia-smi -q -x tells of 3 | NVLinks"}},
+		{name: "a container's share", script: smi(h100 + "topo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true,
+			gpus:     []string{"0000:18:00.0", "0000:2a:00.0", "0000:3a:00.0", "0000:5d:00.0"},
+			findings: []string{"warning: 3 of 4 GPUs; not of 0000:5d:00.0 | container"}},
+		{name: "one lost, in the report", script: smi("-q\\ -x) cat $D/query-lost.xml;;"), devices: 2, findings: []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost | XID 79"}},
+		{name: "one lost, instead of a report", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, devices: 2, findings: []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost. Reboot | XID 79"},
+			script: smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.  Reboot the system to recover this GPU' >&2; exit 15;;\n" +
+				"-q\\ -x\\ -i\\ 0000:18:00.0) sed '/<gpu id=\"00000000:2A/,$d' $D/query-550-h100.xml; echo '</nvidia_smi_log>';;")},
+		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: tells of no GPU while one is lost | /sys"},
+			script: "echo 'Unable to determine the device handle for GPU0: 0000:2A:00.0: Unknown Error'; exit 255"},
+		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: 300 * time.Millisecond,
+			script:   smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.'; exit 15;;\n*) exec sleep 60;;"),
+			devices:  1,
+			findings: []string{"warning: -i 0000:18:00.0 had not ended after 300ms and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79"}},
+		{name: "hangs", script: "echo begun; exec sleep 60", limit: 200 * time.Millisecond, findings: []string{`warning: had not ended after 200ms and was killed; it had said "begun" | dmesg`}},
+		{name: "hangs with a child of its own", script: "sleep 60 & sleep 60", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
+		{name: "is stopped", script: "kill -STOP $$; cat $D/query-550-h100.xml", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
+		{name: "does not listen", script: "trap '' TERM INT HUP; while :; do :; done", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
+		{name: "topo hangs", script: smi(h100 + "topo\\ -m) exec sleep 60;;"), devices: 3, limit: 2 * time.Second, findings: []string{"warning: topo -m had not ended after 2s and was killed | dmesg"}},
+		{name: "never stops talking", script: "exec yes", limit: time.Second, findings: []string{"warning: was killed |"}},
+		{name: "talks too much", script: "yes | head -c 20000000", findings: []string{"warning: printed more than 16 MiB | run it"}},
+		{name: "leaves a child behind that holds its output", script: smi("-q\\ -x) sleep 60 & cat $D/query-550-h100.xml;;\ntopo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
+		{name: "MIG", devices: 3, findings: []string{"warning: | NVLinks"},
+			script: smi("-q\\ -x) cat $D/query-535-mig.xml;;\n-L) cat $D/list-mig.txt;;\ntopo\\ -m) exit 1;;")},
+		{name: "MIG without names", devices: 3, findings: []string{"note: UUIDs of all MIG devices | nvidia-smi -L", "warning: | NVLinks"},
+			script: smi("-q\\ -x) cat $D/query-535-mig.xml;;\n-L) echo nothing;;\ntopo\\ -m) exit 1;;")},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			scripts := map[string]string{}
+			if test.script != "" {
+				scripts["nvidia-smi"] = test.script
+			}
+			if test.limit == 0 {
+				test.limit = 4 * limit
+			}
+			r, findings, err := Find(t.Context(), Options{Path: host(t, scripts), Limit: test.limit, GPUs: test.gpus})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Devices) != test.devices || (r.Links != nil) != test.links || r.NoDriver != test.noDriver || r.Devices == nil {
+				t.Errorf("%d devices, links %q, no driver %v", len(r.Devices), r.Links, r.NoDriver)
+			}
+			if err := r.Check(); err != nil {
+				t.Error(err)
+			}
+			compare(t, findings, test.findings)
+		})
+	}
+}
+
+// compare holds findings against "severity: text | hint", in any order.
+func compare(t *testing.T, findings []job.Finding, want []string) {
+	t.Helper()
+	if len(findings) != len(want) {
+		t.Errorf("%d findings, want %d: %+v", len(findings), len(want), findings)
+	}
+	for _, w := range want {
+		severity, rest, _ := strings.Cut(w, ": ")
+		text, hint, _ := strings.Cut(rest, "|")
+		found := false
+		for _, f := range findings {
+			found = found || string(f.Severity) == severity && f.Check == Check && f.Hint != "" &&
+				strings.Contains(f.Text, strings.TrimSpace(text)) && strings.Contains(f.Hint, strings.TrimSpace(hint))
+		}
+		if !found {
+			t.Errorf("no finding is %q: %+v", w, findings)
+		}
+	}
+}
+
+// TestFindLost holds that the rest of a host is told of where one GPU is lost.
+func TestFindLost(t *testing.T) {
+	dir := host(t, map[string]string{"nvidia-smi": smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:18:00.0: GPU is lost.' >&2; exit 15;;\n" +
+		"-q\\ -x\\ -i\\ 0000:2a:00.0) cat $D/query-470-v100.xml;;")})
+	r, _, err := Find(t.Context(), Options{Path: dir, GPUs: []string{"0000:2a:00.0", "0000:18:00.0"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var h job.Host
+	r.Fill(&h, nil)
+	if len(h.Devices) != 2 || h.Devices[0].UUID != "GPU0" || !strings.Contains(h.Devices[0].Sick, "GPU is lost") ||
+		h.Devices[1].Index != 1 || h.Devices[1].UUID != "GPU-22222222-aaaa-bbbb-cccc-000000000001" {
+		t.Errorf("devices %+v", h.Devices)
+	}
+	if r.Driver != "470.57.02" || r.CUDA != "11.4" {
+		t.Errorf("driver %q, CUDA %q", r.Driver, r.CUDA)
+	}
+}
+
+func TestFindByNVML(t *testing.T) {
+	good := nvml.Report{Source: "gangrun-nvml", Driver: "550.54.15", Devices: []nvml.Device{{UUID: "GPU-a", PCI: "0000:18:00.0", Processes: []nvml.Process{{PID: os.Getpid()}, {PID: 1, User: "given"}}}}}
+	text := func(change func(*nvml.Report)) string {
+		r := good
+		change(&r)
+		b, err := json.Marshal(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return "cat <<'END'\n" + string(b) + "\nEND"
+	}
+	tests := []struct {
+		name, script, source string
+		findings             []string
+	}{
+		{"sound", text(func(*nvml.Report) {}), "gangrun-nvml", nil},
+		{"no driver", text(func(r *nvml.Report) { *r = nvml.Report{NoDriver: true, Failed: "library not found"} }), "nvidia-smi", nil},
+		{"NVML fails", text(func(r *nvml.Report) { *r = nvml.Report{Failed: "unknown error"} }), "nvidia-smi", []string{"warning: NVML cannot be used: unknown error; gangrun asks nvidia-smi | nvidia-smi"}},
+		{"old glibc", "echo \"gangrun-nvml: /lib64/libc.so.6: version GLIBC_2.34 not found\" >&2; exit 1", "nvidia-smi", []string{"warning: GLIBC_2.34 | remove gangrun-nvml"}},
+		{"another version", text(func(r *nvml.Report) { r.Links = [][]job.Link{{"", "PIX"}} }), "nvidia-smi", []string{"warning: does not fit together | of this gangrun"}},
+		{"rubbish", "echo '{\"devices\": 3}'", "nvidia-smi", []string{"warning: printed no report | of this gangrun"}},
+		{"half", "printf '{\"devices\": ['", "nvidia-smi", []string{"warning: printed no report | of this gangrun"}},
+		{"stopped", "kill -STOP $$", "nvidia-smi", []string{"warning: gangrun-nvml had not ended after 2s and was killed | dmesg"}},
+		{"not executable", "", "nvidia-smi", []string{"warning: cannot be started | mode"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			dir := host(t, map[string]string{"gangrun-nvml": test.script, "nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
+			o := Options{Path: dir, Limit: 2 * time.Second, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
+			if test.script == "" {
+				o.NVML = filepath.Join(dir, "nothing")
+			}
+			r, findings, err := Find(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if r.Source != test.source || len(r.Devices) == 0 {
+				t.Errorf("asked %q: %+v", r.Source, r)
+			}
+			if r.Source == "gangrun-nvml" {
+				if p := r.Devices[0].Processes; p[0].User != "owner of "+strconv.Itoa(os.Getpid()) || p[1].User != "given" {
+					t.Errorf("processes %+v", p)
+				}
+			}
+			compare(t, findings, test.findings)
+		})
+	}
+}
+
+func TestOwner(t *testing.T) {
+	if got := owner(os.Getpid()); got == "" {
+		t.Error("nobody runs this test")
+	}
+	if got := owner(1 << 30); got != "" {
+		t.Errorf("%q runs no process", got)
+	}
+}
+
+func TestFindCancelled(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	dir := host(t, map[string]string{"nvidia-smi": "echo $$ > pid.new; mv pid.new pid; exec sleep 60"})
+	done := make(chan error)
+	go func() {
+		_, _, err := Find(ctx, Options{Path: dir})
+		done <- err
+	}()
+	pid := 0
+	for pid == 0 {
+		text, err := os.ReadFile(filepath.Join(dir, "pid"))
+		if errors.Is(err, os.ErrNotExist) {
+			time.Sleep(time.Millisecond)
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cancel()
+	if err := <-done; !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+	if err := unix.Kill(pid, 0); !errors.Is(err, unix.ESRCH) {
+		t.Errorf("the child is still there: %v", err)
+	}
+	if _, _, err := Find(ctx, Options{Path: dir}); !errors.Is(err, context.Canceled) {
+		t.Errorf("got %v", err)
+	}
+}
+
+// TestStuck holds that a child that cannot be killed, as one in an
+// uninterruptible sleep, is left behind.
+func TestStuck(t *testing.T) {
+	dir := host(t, map[string]string{"nvidia-smi": "exec sleep 60"})
+	var left int
+	run := func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
+		out, err := run(ctx, func(pid int) { left = pid }, limit, path, args)
+		return out, err
+	}
+	_, findings, err := Find(t.Context(), Options{Path: dir, Limit: 50 * time.Millisecond, Run: run})
+	if err != nil {
+		t.Fatal(err)
+	}
+	compare(t, findings, []string{"warning: cannot even be killed; gangrun has left it behind as pid " + strconv.Itoa(left) + " | only a reboot"})
+	kill(left)
+	if _, err := unix.Wait4(left, nil, 0, nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestRunLeavesNothing holds that what a child has started ends with it.
+func TestRunLeavesNothing(t *testing.T) {
+	dir := host(t, map[string]string{"x": "sleep 60 & echo $!"})
+	out, err := Run(t.Context(), time.Minute, filepath.Join(dir, "x"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(out.Stdout)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ") {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond) // the test's own time limit ends a child that lives on
+	}
+}
+
+func TestLookPath(t *testing.T) {
+	dir := host(t, map[string]string{"a": "true"})
+	if err := os.WriteFile(filepath.Join(dir, "b"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "c"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range map[string]string{"a": filepath.Join(dir, "a"), "b": "", "c": "", "d": ""} {
+		if got := lookPath(name, ":/nowhere:"+dir); got != want {
+			t.Errorf("%s: got %q, want %q", name, got, want)
+		}
+	}
+}

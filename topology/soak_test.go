@@ -1,0 +1,51 @@
+//go:build soak
+
+package topology
+
+import (
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"testing"
+	"time"
+)
+
+// amount returns a number from the environment, or another one without it.
+func amount(t *testing.T, name string, otherwise uint64) uint64 {
+	t.Helper()
+	value := os.Getenv(name)
+	if value == "" {
+		return otherwise
+	}
+	n, err := strconv.ParseUint(value, 10, 63)
+	if err != nil {
+		t.Fatalf("%s=%q is no number: %v", name, value, err)
+	}
+	return n
+}
+
+// TestSoakPlace holds COUNT random cases, 10,000 at least by default, against the
+// brute force and beside NVIDIA's policy. SEED repeats it.
+func TestSoakPlace(t *testing.T) {
+	seed, count := amount(t, "SEED", uint64(time.Now().UnixNano())), amount(t, "COUNT", 12000)
+	t.Logf("SEED=%d COUNT=%d", seed, count)
+	placed, clusters := 0, 0
+	var beside rival
+	for n := range count {
+		want, inventory, not := random(rand.New(rand.NewPCG(seed, n)))
+		if len(inventory.Hosts) > 1 {
+			clusters++
+		}
+		ok := t.Run(strconv.FormatUint(n, 10), func(t *testing.T) {
+			if c, ok := check(t, want, inventory, not); ok {
+				placed++
+				beside.hold(t, want, inventory, not, c)
+			}
+		})
+		if !ok {
+			t.Fatalf("SEED=%d case %d: %+v not %+v", seed, n, want, not)
+		}
+	}
+	t.Logf("%d cases, %d of them clusters; %d placed, the others rightly not", count, clusters, placed)
+	t.Log(&beside)
+}
