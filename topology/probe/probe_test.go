@@ -49,7 +49,6 @@ const (
 )
 
 func TestFindBySMI(t *testing.T) {
-	limit := 5 * time.Second
 	tests := []struct {
 		name     string
 		script   string // of nvidia-smi; empty is none
@@ -95,11 +94,11 @@ func TestFindBySMI(t *testing.T) {
 				"-q\\ -x\\ -i\\ 0000:18:00.0) sed '/<gpu id=\"00000000:2A/,$d' $D/query-550-h100.xml; echo '</nvidia_smi_log>';;")},
 		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: tells of no GPU while one is lost | /sys"},
 			script: "echo 'Unable to determine the device handle for GPU0: 0000:2A:00.0: Unknown Error'; exit 255"},
-		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: 300 * time.Millisecond,
+		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: 2 * time.Second,
 			script:   smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.'; exit 15;;\n*) exec sleep 60;;"),
 			devices:  1,
-			findings: []string{"warning: -i 0000:18:00.0 had not ended after 300ms and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79"}},
-		{name: "hangs", script: "echo begun; exec sleep 60", limit: 200 * time.Millisecond, findings: []string{`warning: had not ended after 200ms and was killed; it had said "begun" | dmesg`}},
+			findings: []string{"warning: -i 0000:18:00.0 had not ended after 2s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not of 0000:18:00.0 |"}},
+		{name: "hangs", script: "echo begun; exec sleep 60", limit: 2 * time.Second, findings: []string{`warning: had not ended after 2s and was killed; it had said "begun" | dmesg`}},
 		{name: "hangs with a child of its own", script: "sleep 60 & sleep 60", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "is stopped", script: "kill -STOP $$; cat $D/query-550-h100.xml", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "does not listen", script: "trap '' TERM INT HUP; while :; do :; done", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
@@ -120,7 +119,7 @@ func TestFindBySMI(t *testing.T) {
 				scripts["nvidia-smi"] = test.script
 			}
 			if test.limit == 0 {
-				test.limit = 4 * limit
+				test.limit = time.Minute
 			}
 			r, findings, err := Find(t.Context(), Options{Path: host(t, scripts), Limit: test.limit, GPUs: test.gpus})
 			if err != nil {
@@ -205,7 +204,10 @@ func TestFindByNVML(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			dir := host(t, map[string]string{"gangrun-nvml": test.script, "nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
-			o := Options{Path: dir, Limit: 2 * time.Second, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
+			o := Options{Path: dir, Limit: time.Minute, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
+			if test.name == "stopped" {
+				o.Limit = 2 * time.Second
+			}
 			if test.script == "" {
 				o.NVML = filepath.Join(dir, "nothing")
 			}

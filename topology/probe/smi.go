@@ -94,7 +94,7 @@ func lostGPUs(text string) map[string]string {
 		}
 		if pci, err := nvml.BusID(line[at[0]:at[1]]); err == nil {
 			why := strings.Join(strings.Fields(strings.TrimLeft(line[at[1]:], ": ")), " ")
-			if why == "" {
+			if why = strings.TrimSuffix(why, "."); why == "" {
 				why = strings.TrimSpace(line)
 			}
 			lost[pci] = strings.ToValidUTF8(why, "?")
