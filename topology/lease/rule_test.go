@@ -162,7 +162,7 @@ func TestClaimsEqualBruteForce(t *testing.T) {
 // more than Horizon once the holders are gone.
 func TestDelayIsBounded(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
-	for n := range 300 {
+	for n := range 40 {
 		devices := gpus(2 + random.IntN(6))
 		big := ticket("big", 9, len(devices), devices...)
 		ends := epoch.Add(time.Duration(random.IntN(600)) * time.Second)
