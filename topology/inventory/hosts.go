@@ -9,7 +9,7 @@ func Hosts(text string) (List, error) {
 	if len(text) > MaxSize {
 		return List{}, one(c.source, 0, faultf("use a hostfile", "is too long"))
 	}
-	for rest, more := text, true; more; {
+	for rest, more := text, true; more && !c.enough(); {
 		item := rest
 		i := outside(rest, ',')
 		if more = i >= 0; more {

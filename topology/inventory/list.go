@@ -55,7 +55,6 @@ type collector struct {
 	lines  []int          // where each host stood first
 	noted  map[string]bool
 	errs   Errors
-	more   int // errors beyond maxErrors
 	full   bool
 }
 
@@ -65,12 +64,14 @@ func collect(source string, kind Kind) *collector {
 
 // bad takes down what is wrong with a line; 0 is no line.
 func (c *collector) bad(line int, f *fault) {
-	if len(c.errs) >= maxErrors {
-		c.more++
+	if c.enough() {
 		return
 	}
 	c.errs = append(c.errs, &Error{Source: c.source, Line: line, Text: f.text, hint: f.hint})
 }
+
+// enough reports whether so much is wrong that reading on helps nobody.
+func (c *collector) enough() bool { return len(c.errs) >= maxErrors }
 
 // note says a thing about a line, once.
 func (c *collector) note(line int, text string) {
@@ -150,8 +151,8 @@ func (c *collector) err() error {
 	if len(c.errs) == 0 {
 		return nil
 	}
-	if c.more > 0 {
-		c.errs = append(c.errs, &Error{Source: c.source, Text: fmt.Sprintf("there are %d errors more", c.more)})
+	if c.enough() {
+		return append(c.errs, &Error{Source: c.source, Text: fmt.Sprintf("reading stopped after %d errors", maxErrors)})
 	}
 	return c.errs
 }

@@ -6,6 +6,9 @@ import "strings"
 func lsfHosts(text string) (List, error) {
 	c := collect("LSB_HOSTS", LSF)
 	for word := range strings.FieldsSeq(text) {
+		if c.enough() {
+			break
+		}
 		host, bad := hostName(word)
 		if bad != nil {
 			c.bad(0, bad)
@@ -22,7 +25,7 @@ func lsfHosts(text string) (List, error) {
 func lsfCounts(text string) (List, error) {
 	c := collect("LSB_MCPU_HOSTS", LSF)
 	words := strings.Fields(text)
-	for i := 0; i < len(words); i += 2 {
+	for i := 0; i < len(words) && !c.enough(); i += 2 {
 		host, bad := hostName(words[i])
 		slots := 0
 		switch {

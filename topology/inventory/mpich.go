@@ -6,6 +6,9 @@ package inventory
 func mpich(name string, text []byte) (List, error) {
 	c := collect(name, MPICH)
 	hostLines(text, func(line int, word string, words []pair) {
+		if c.enough() {
+			return
+		}
 		user, hostText, rest, hasUser, hasRest := apart(word)
 		slots := 1
 		var bad *fault

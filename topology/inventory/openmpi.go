@@ -9,6 +9,9 @@ func openMPI(name string, text []byte) (List, error) {
 	c := collect(name, OpenMPI)
 	most := map[string]int{}
 	hostLines(text, func(line int, word string, words []pair) {
+		if c.enough() {
+			return
+		}
 		if word[0] == '^' {
 			c.bad(line, faultf("leave the host out instead", "%s leaves a host out, which is not supported", quote(word)))
 			return

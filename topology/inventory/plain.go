@@ -8,6 +8,9 @@ func plain(name string, text []byte) (List, error) {
 	c := collect(name, Plain)
 	repeated := 0
 	hostLines(text, func(line int, word string, words []pair) {
+		if c.enough() {
+			return
+		}
 		host, bad := hostName(word)
 		if bad == nil && len(words) > 0 {
 			bad = unknown(words[0])
@@ -41,6 +44,9 @@ func nodefile(name string, kind Kind, text []byte) (List, error) {
 	}
 	c := collect(name, kind)
 	lines(text, func(line int, words []string) {
+		if c.enough() {
+			return
+		}
 		host, bad := hostName(words[0])
 		if bad == nil && len(words) > 1 {
 			bad = faultf("a node file has one name a line, once for each slot", "unknown word %s", quote(words[1]))

@@ -75,7 +75,7 @@ var switchKeys = []string{"SwitchName", "Nodes", "Switches", "LinkSpeed"}
 
 // line takes in one line with its continuations.
 func (t *tree) line(line int, words []string) {
-	if len(words) == 0 {
+	if len(words) == 0 || t.enough() {
 		return
 	}
 	values := map[string]string{}
@@ -167,7 +167,7 @@ func (t *tree) check() {
 		return
 	}
 	for _, under := range slices.Sorted(maps.Keys(t.above)) {
-		if t.at[under] == 0 {
+		if t.at[under] == 0 && !t.enough() {
 			t.bad(t.lineOf[under], faultf("", "the switch %s has no line of its own%s", quote(under), didYouMean(under, t.order[:min(len(t.order), 1000)])))
 		}
 	}

@@ -1,0 +1,351 @@
+package inventory
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// bounded holds what every answer of a parser must hold: an error has its source
+// and a line that exists, and a list is within its bounds.
+func bounded(t *testing.T, source string, text string, list List, err error) {
+	t.Helper()
+	if err != nil {
+		var errs Errors
+		if !errors.As(err, &errs) || len(errs) == 0 || len(errs) > maxErrors+2 {
+			t.Fatalf("error %#v, want some Errors", err)
+		}
+		lines := strings.Count(text, "\n") + 1
+		for _, e := range errs {
+			if e.Text == "" || e.Source == "" || e.Line < 0 || e.Line > lines || strings.Contains(e.Error()+e.Hint(), "\n") {
+				t.Errorf("error %+v has no place in %d lines", e, lines)
+			}
+			if source != "" && e.Source != source {
+				t.Errorf("error %q is of another source than %q", e, source)
+			}
+		}
+		if !reflect.DeepEqual(list, List{}) {
+			t.Errorf("a list comes with the error %v", err)
+		}
+		return
+	}
+	if len(list.Hosts) == 0 || len(list.Hosts) > MaxHosts {
+		t.Fatalf("%d hosts", len(list.Hosts))
+	}
+	seen := map[string]bool{}
+	for _, h := range list.Hosts {
+		if seen[h.Name] {
+			t.Errorf("host %q stands twice", h.Name)
+		}
+		seen[h.Name] = true
+		if again, bad := hostName(bracketed(h.Name)); bad != nil || again != h.Name {
+			t.Errorf("name %q is none", h.Name)
+		}
+		if again, bad := hostName(bracketed(h.Address)); bad != nil || again != h.Address {
+			t.Errorf("address %q is none", h.Address)
+		}
+		if h.Slots < 0 || h.Slots > MaxSlots || h.Hard && h.Slots == 0 || !h.Hard && h.Slots != 0 && list.Kind != Slurm {
+			t.Errorf("host %+v has wrong slots", h)
+		}
+		if len(h.Devices) > MaxGPUs || h.Links != nil && len(h.Links) != len(h.Devices) {
+			t.Errorf("host %q has wrong devices", h.Name)
+		}
+	}
+	for host, user := range list.Users {
+		if !seen[host] || userName(user) != nil {
+			t.Errorf("user %q at %q", user, host)
+		}
+	}
+}
+
+// bracketed is a name as it is written.
+func bracketed(name string) string {
+	if strings.Contains(name, ":") {
+		return "[" + name + "]"
+	}
+	return name
+}
+
+// write writes a list in a form of those that Hostfile and Hosts read.
+func write(list List, kind Kind) string {
+	var b strings.Builder
+	for i, h := range list.Hosts {
+		user := list.Users[h.Name]
+		if user != "" && kind != MPICH {
+			user += "@"
+		}
+		switch kind {
+		case Flag:
+			if i > 0 {
+				b.WriteByte(',')
+			}
+			b.WriteString(user + bracketed(h.Name))
+			if h.Hard {
+				fmt.Fprintf(&b, ":%d", h.Slots)
+			}
+		case OpenMPI:
+			b.WriteString(user + bracketed(h.Name))
+			if h.Hard {
+				fmt.Fprintf(&b, " slots=%d", h.Slots)
+			}
+			b.WriteByte('\n')
+		case MPICH:
+			b.WriteString(bracketed(h.Name))
+			if h.Hard {
+				fmt.Fprintf(&b, ":%d", h.Slots)
+			}
+			if user != "" {
+				b.WriteString(" user=" + user)
+			}
+			b.WriteByte('\n')
+		case Plain:
+			b.WriteString(bracketed(h.Name) + "\n")
+		case Nodefile:
+			b.WriteString(strings.Repeat(bracketed(h.Name)+"\n", max(h.Slots, 1)))
+		}
+	}
+	return b.String()
+}
+
+// same holds that two lists say the same.
+func same(t *testing.T, got, want List, from string) {
+	t.Helper()
+	if !reflect.DeepEqual(got.Hosts, want.Hosts) || !reflect.DeepEqual(got.Users, want.Users) {
+		t.Errorf("got  %+v %v\nwant %+v %v\nfrom %q", got.Hosts, got.Users, want.Hosts, want.Users, from)
+	}
+}
+
+func FuzzHosts(f *testing.F) {
+	for _, s := range []string{"h1", "h1,h2:4", "bob@h[01-16]:8,[fd00::1]:2, [::1]", "rack[01-02]n[001-004,7]", "h1:0", "h[1-99999999999]", "h[1-3", "-oProxyCommand=x", ",", "a@b@c:1:2", "[fe80::1%eth0]", "10.0.0.256"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := Hosts(text)
+		bounded(t, "--hosts", text, list, err)
+		if err == nil && len(list.Hosts) < 1000 {
+			again, err := Hosts(write(list, Flag))
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, again, list, text)
+		}
+	})
+}
+
+func FuzzHostfile(f *testing.F) {
+	for _, s := range []string{"h1\nh2\n", "h1 slots=4\nbob@h2 slots = 2 max_slots=4 # x\nh2\n", "h1:4\nh2:2 user=bob binding=rr\nh1\n[::1]:3\n", "h1\nh1\nh2",
+		"h1 slots=4\nh2:2\n", "rank 0=h1 slot=1\n", "hosts:\n  - name: h1\n", "h1:4:mlx5_0\n", "^h1\n", "@h1\n", "h1 slots=\n", "\ufeffh1 // c\n", "h1 =\n", "= =", "h1\r\nh2\r\n", "a@b:1", "[::1] slots=2", "h1 username=x user_name=y"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := Hostfile("hosts.txt", text)
+		bounded(t, "hosts.txt", string(text), list, err)
+		if err != nil {
+			return
+		}
+		out := write(list, list.Kind)
+		again, err := Hostfile("hosts.txt", []byte(out))
+		if err != nil {
+			t.Fatalf("%v from %q", err, out)
+		}
+		same(t, again, list, string(text))
+	})
+}
+
+func FuzzNodefile(f *testing.F) {
+	for _, s := range []string{"h1\nh1\nh2\n", "", "h1 2\n", "\x00", "[::1]\n", "# x\nh1", "4\n"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := nodefile("nodes", PBS, text)
+		bounded(t, "nodes", string(text), list, err)
+		if err == nil {
+			again, err := nodefile("nodes", PBS, []byte(write(list, Nodefile)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, again, list, string(text))
+		}
+	})
+}
+
+func FuzzLSF(f *testing.F) {
+	for _, s := range []string{"h1 2 h2 1", "h1 h1 h2", "h1 0", "h1", "", "h1 -1 h1 131072 h1 1"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		list, err := lsfHosts(text)
+		bounded(t, "LSB_HOSTS", text, list, err)
+		list, err = lsfCounts(text)
+		bounded(t, "LSB_MCPU_HOSTS", text, list, err)
+		if err != nil {
+			return
+		}
+		var words []string
+		for _, h := range list.Hosts {
+			words = append(words, bracketed(h.Name), fmt.Sprint(h.Slots))
+		}
+		again, err := lsfCounts(strings.Join(words, " "))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, again, list, text)
+	})
+}
+
+func FuzzNodeList(f *testing.F) {
+	for _, s := range []string{"h[1-3,7]", "rack[01-02]n[001-004]", "h[001-10]", "h[1-010]", "h[3-1]", "h[]", "]", "h[[1]]", "a,,b", "h[1-100000]", "h[1-1000][1-1000][1-1000]", "h[000000000000000000-1]", "h[999999999999999999]"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		names, bad := expand(text, MaxHosts)
+		if bad != nil {
+			if bad.text == "" || names != nil {
+				t.Errorf("fault %+v with names %q", bad, names)
+			}
+			return
+		}
+		if len(names) == 0 || len(names) > MaxHosts {
+			t.Fatalf("%d names", len(names))
+		}
+		for _, n := range names {
+			if len(n) > maxName || strings.ContainsAny(n, "[],") || n == "" {
+				t.Fatalf("name %q", n)
+			}
+		}
+		if len(names) < 1000 {
+			again, bad := expand(strings.Join(names, ","), MaxHosts)
+			if bad != nil || !slices.Equal(again, trimmed(names)) {
+				t.Errorf("%q gives %q, which give %q, %v", text, names, again, bad)
+			}
+		}
+	})
+}
+
+func trimmed(names []string) []string {
+	out := slices.Clone(names)
+	for i := range out {
+		out[i] = strings.TrimSpace(out[i])
+	}
+	return out
+}
+
+func FuzzSlurm(f *testing.F) {
+	f.Add("h[1-3,7]", "2(x3),1", "64(x4)", true, false)
+	f.Add("h1", "1", "", false, true)
+	f.Add("h[1-2]", "2(x99999999999)", "(x2)", false, false)
+	f.Add("h[1-2]", "2(x3)", "8", false, true)
+	f.Add("(null)", "", "", false, false)
+	f.Fuzz(func(t *testing.T, nodes, tasks, cpus string, stated, step bool) {
+		list, err := slurm(slurmJob{nodes, tasks, cpus, stated, step})
+		bounded(t, "", nodes+tasks+cpus, list, err)
+	})
+}
+
+func FuzzTopology(f *testing.F) {
+	for _, s := range []string{"SwitchName=s1 Nodes=h[1-3]\nSwitchName=s2 Nodes=h[4-6] LinkSpeed=100\nSwitchName=r Switches=s[1-2]\n",
+		"switchname=a switches=b\nSwitchName=b Switches=a\n", "SwitchName=a \\\n Nodes=h1 # c\n", "SwitchName=a Nodes=h[1-100000]\nSwitchName=b Nodes=x", "SwitchName=a Switches=a", "include x\n", "BlockName=b Nodes=h1", "\\", "SwitchName=\"a\" Nodes=\"h1\"", "SwitchNam=a Nodes=h1"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		sites, err := Topology("topology.conf", text)
+		if err != nil {
+			bounded(t, "topology.conf", string(text), List{}, err)
+			return
+		}
+		if len(sites) == 0 || len(sites) > MaxHosts {
+			t.Fatalf("%d sites", len(sites))
+		}
+		hosts := []job.Host{{Name: "none"}, {Name: "own", Rack: "r"}}
+		for name, site := range sites {
+			if site.Switch == "" || label("switch", site.Switch) != nil || site.Rack == site.Switch {
+				t.Errorf("host %q is at %+v", name, site)
+			}
+		}
+		for i, h := range Locate(hosts, sites) {
+			if s := sites[h.Name]; hosts[i].Switch != "" || i == 0 && (h.Switch != s.Switch || h.Rack != s.Rack) || i == 1 && h.Rack != "r" {
+				t.Errorf("host %+v was located at %+v", h, s)
+			}
+		}
+	})
+}
+
+// fakeTopo reads texts of one line a GPU: the links of it.
+func fakeTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
+	rows := strings.Fields(string(text))
+	if len(rows) == 0 {
+		return nil, nil, nil, errors.New("no matrix")
+	}
+	var devices []job.Device
+	var links [][]job.Link
+	for i, row := range rows {
+		devices = append(devices, job.Device{Index: i})
+		var of []job.Link
+		for l := range strings.SplitSeq(row, ",") {
+			of = append(of, job.Link(l))
+		}
+		links = append(links, of)
+	}
+	return devices, links, []job.NIC{{Name: "mlx5_0", Links: links[0]}}, nil
+}
+
+// filesOf are files that are held in a map.
+func filesOf(m map[string]string) Files {
+	return Files{Topo: fakeTopo, Read: func(path string) ([]byte, error) {
+		text, ok := m[path]
+		if !ok {
+			return nil, &fs.PathError{Op: "open", Path: path, Err: fs.ErrNotExist}
+		}
+		return []byte(text), nil
+	}}
+}
+
+func FuzzYAML(f *testing.F) {
+	for _, s := range []string{blocks(f)["The YAML inventory"], "hosts: []", "hosts:\n  - name: h1\n    slot: 3\n", "hosts: &a [*a]", "hosts:\n- &h {name: h1}\n- *h\n", "hosts: [{name: 'h[1-100000]', gpus: 256}]",
+		"hosts: [{name: h1, topo: two.txt, busy: [0, 1]}]", "hosts: [{name: h1, gpus: 2, busy: [2]}]", "hosts: [{name: h1, topo: bad.txt}]", "a: b: c", "\t- x", "--- a\n--- b", "hosts: [{name: '[fd00::1]', address: '[::1]'}]",
+		"hosts: [{name: 'h[1-2]', address: '10.0.0.[1-2]'}]", "hosts: [{<<: *x}]", "hosts: [{name: ~, slots: 0, rack: [], switch: '', busy: {}}]", "[[[[", "? [a]\n: b", "hosts: [{name: h1, topo: '~/x'}]", "%YAML 9\n"} {
+		f.Add([]byte(s))
+	}
+	files := filesOf(map[string]string{"two.txt": ",NV1 NV1,", "dgx-a100.txt": ",NV12 NV12,", "bad.txt": ""})
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := YAML("lab.yaml", text, files)
+		bounded(t, "lab.yaml", string(text), list, err)
+		if err == nil {
+			again, err := YAML("lab.yaml", text, files)
+			if err != nil {
+				t.Fatal(err)
+			}
+			same(t, again, list, string(text))
+		}
+	})
+}
+
+func FuzzFromEnvironment(f *testing.F) {
+	f.Add("SLURM_JOB_ID=1\nSLURM_JOB_NODELIST=h[1-2]\nSLURM_TASKS_PER_NODE=2(x2)", "SwitchName=s Nodes=h1")
+	f.Add("PBS_JOBID=1\nPBS_NODEFILE=/n", "h1\nh1\n")
+	f.Add("LSB_JOBID=1\nLSB_MCPU_HOSTS=h1 2", "")
+	f.Add("LSB_JOBID=1\nLSB_DJOB_HOSTFILE=/n", "h1\n")
+	f.Add("", "")
+	f.Fuzz(func(t *testing.T, env, file string) {
+		m := map[string]string{}
+		for l := range strings.SplitSeq(env, "\n") {
+			k, v, _ := strings.Cut(l, "=")
+			m[k] = v
+		}
+		list, err := FromEnvironment(func(k string) (string, bool) { v, ok := m[k]; return v, ok },
+			func(string) ([]byte, error) { return []byte(file), nil })
+		if err == nil && list.Kind == None {
+			if !reflect.DeepEqual(list, List{}) {
+				t.Errorf("%+v outside of an allocation", list)
+			}
+			return
+		}
+		bounded(t, "", env+"\n"+file, list, err)
+	})
+}

@@ -1,0 +1,130 @@
+package inventory
+
+import (
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// MaxTopo bounds a topo file, in bytes.
+const MaxTopo = 1 << 20
+
+// machine is what is inside of a host.
+type machine struct {
+	devices []job.Device
+	links   [][]job.Link
+	nics    []job.NIC
+	failed  bool // what it is was told wrong
+}
+
+// machine reads the keys topo and gpus of a host.
+func (y *yamlReader) machine(topo, gpus *yaml.Node) *machine {
+	switch {
+	case topo != nil && gpus != nil:
+		y.bad(gpus.Line, faultf("leave gpus out", "gpus stands beside topo, which tells the GPUs already"))
+		return &machine{failed: true}
+	case topo != nil:
+		return y.topo(topo)
+	case gpus == nil:
+		return &machine{}
+	}
+	m := &machine{}
+	if n := y.number(gpus, "gpus", MaxGPUs); n > 0 {
+		for i := range n {
+			m.devices = append(m.devices, job.Device{UUID: deviceName(i), Index: i})
+		}
+	} else {
+		m.failed = true
+	}
+	return m
+}
+
+// deviceName is the UUID of a GPU of which none is known.
+func deviceName(index int) string { return "GPU" + strconv.Itoa(index) }
+
+// topo reads a saved topology, once for each file.
+func (y *yamlReader) topo(n *yaml.Node) *machine {
+	failed := &machine{failed: true}
+	path, ok := y.scalar(n, "topo", `the file with the output of "nvidia-smi topo -m"`)
+	if !ok {
+		return failed
+	}
+	if strings.HasPrefix(path, "~") {
+		y.bad(n.Line, faultf("write the whole path, or one relative to the inventory", "topo %s begins with ~, which only a shell expands", quote(path)))
+		return failed
+	}
+	if strings.ContainsRune(path, 0) {
+		y.bad(n.Line, faultf("write the path of a file", "topo %s is no path", quote(path)))
+		return failed
+	}
+	if !filepath.IsAbs(path) {
+		path = filepath.Join(filepath.Dir(y.source), path)
+	}
+	if m := y.machines[path]; m != nil {
+		return m // one that failed has been told of
+	}
+	m := failed
+	text, err := y.files.Read(path)
+	if err != nil {
+		y.bad(n.Line, faultf(`save the output of "nvidia-smi topo -m" there; relative paths are relative to the inventory`, "the topo file %s cannot be read: %v", quote(path), reason(err)))
+	} else if text, err = clean(path, text, MaxTopo); err != nil {
+		y.errs = append(y.errs, err.(Errors)...)
+	} else if devices, links, nics, err := y.files.Topo(text); err != nil {
+		y.bad(n.Line, faultf(`save the whole output of "nvidia-smi topo -m"`, "the topo file %s: %v", quote(path), err))
+	} else if bad := sound(devices, links, nics); bad != nil {
+		y.bad(n.Line, faultf(bad.hint, "the topo file %s %s", quote(path), bad.text))
+	} else {
+		m = &machine{devices: name(devices), links: links, nics: nics}
+	}
+	y.machines[path] = m
+	return m
+}
+
+// name returns devices with a UUID each.
+func name(devices []job.Device) []job.Device {
+	devices = slices.Clone(devices)
+	for i := range devices {
+		if devices[i].UUID == "" {
+			devices[i].UUID = deviceName(devices[i].Index)
+		}
+	}
+	return devices
+}
+
+// sound says what is wrong with what was read from a topo file, if anything is.
+func sound(devices []job.Device, links [][]job.Link, nics []job.NIC) *fault {
+	if len(devices) == 0 {
+		return faultf(`save the output of "nvidia-smi topo -m" of a host with GPUs`, "tells of no GPU")
+	}
+	if len(devices) > MaxGPUs {
+		return faultf("", "tells of more than %d GPUs", MaxGPUs)
+	}
+	if len(nics) > MaxGPUs {
+		return faultf("", "tells of more than %d NICs", MaxGPUs)
+	}
+	seen := map[string]bool{}
+	for _, d := range name(devices) {
+		for _, id := range []string{"uuid " + d.UUID, "index " + strconv.Itoa(d.Index)} {
+			if seen[id] {
+				return faultf("", "tells of two GPUs with the %s", id)
+			}
+			seen[id] = true
+		}
+	}
+	for i := range links {
+		if len(links) != len(devices) || len(links[i]) != len(devices) {
+			return faultf("", "does not tell of every pair of GPUs")
+		}
+	}
+	for _, n := range nics {
+		if len(n.Links) != 0 && len(n.Links) != len(devices) {
+			return faultf("", "does not tell of NIC %s and every GPU", quote(n.Name))
+		}
+	}
+	return nil
+}

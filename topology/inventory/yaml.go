@@ -1,0 +1,284 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Files is how YAML reads what an inventory names.
+type Files struct {
+	// Read gives a file's text, as ReadFile does. Relative paths are made relative
+	// to the inventory's directory before.
+	Read func(path string) ([]byte, error)
+	// Topo reads what "nvidia-smi topo -m" printed: the GPUs, how each pair is
+	// connected, and the NICs. UUIDs may be empty.
+	Topo func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error)
+}
+
+// YAML reads gangrun's own inventory; name is the file's path. GPUs that no topo
+// file gives a UUID are called GPU and their index; busy ones have Busy set.
+func YAML(name string, text []byte, files Files) (List, error) {
+	text, err := clean(name, text, MaxYAML)
+	if err != nil {
+		return List{}, err
+	}
+	root, err := document(name, text)
+	if err != nil {
+		return List{}, err
+	}
+	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}}
+	y.root(root)
+	if len(y.errs) > 0 || len(y.list.Hosts) == 0 {
+		return y.done("write hosts: and below it - name: h1")
+	}
+	return y.list, nil
+}
+
+// yamlReader walks the document; no deeper than the keys go, so that no alias can
+// lead it in a circle.
+type yamlReader struct {
+	*collector
+	files    Files
+	machines map[string]*machine // by path
+	devices  int                 // of all hosts
+}
+
+// root reads the document.
+func (y *yamlReader) root(n *yaml.Node) {
+	if n == nil {
+		return
+	}
+	entries, ok := y.mapping(n, "the inventory", []string{"hosts"})
+	if !ok {
+		return
+	}
+	hosts, ok := entries["hosts"]
+	if !ok {
+		return
+	}
+	if hosts.Kind != yaml.SequenceNode {
+		y.wants(hosts, "hosts", "a list", "write below hosts: - name: h1")
+		return
+	}
+	for _, item := range hosts.Content {
+		if y.enough() || y.full {
+			return
+		}
+		y.host(item)
+	}
+}
+
+var hostKeys = []string{"name", "address", "slots", "rack", "switch", "topo", "gpus", "busy"}
+
+// host reads one item of hosts.
+func (y *yamlReader) host(n *yaml.Node) {
+	line := n.Line
+	keys, ok := y.mapping(follow(n), "a host", hostKeys)
+	if !ok {
+		return
+	}
+	before := len(y.errs)
+	if keys["name"] == nil {
+		y.bad(line, faultf("write name: h1, or a node list as name: h[01-16]", "the host has no name"))
+	}
+	names := y.names(keys["name"], "name")
+	addresses := y.names(keys["address"], "address")
+	if addresses != nil && len(addresses) != len(names) && len(y.errs) == before {
+		y.bad(keys["address"].Line, faultf("an address for each host can be written as a node list, as in 10.0.0.[1-16]", "address is %d addresses for %d hosts", len(addresses), len(names)))
+	}
+	h := job.Host{Rack: y.label(keys["rack"], "rack"), Switch: y.label(keys["switch"], "switch")}
+	if slots := keys["slots"]; slots != nil {
+		h.Slots, h.Hard = y.number(slots, "slots", MaxSlots), true
+	}
+	m := y.machine(keys["topo"], keys["gpus"])
+	busy := y.busy(keys["busy"], m)
+	if len(y.errs) > before {
+		return
+	}
+	for i, name := range names {
+		if y.devices += len(m.devices); y.devices > MaxDevices {
+			y.full = true
+			y.bad(line, faultf("split the inventory", "there are more than %d GPUs", MaxDevices))
+			return
+		}
+		at, isNew := y.collector.host(line, name)
+		if at == nil {
+			return
+		}
+		if !isNew {
+			y.bad(line, faultf("write each host once", "host %s stands on line %d already", quote(name), y.lines[y.index[name]]))
+			return
+		}
+		host := h
+		host.Name, host.Address = name, name
+		if addresses != nil {
+			host.Address = addresses[i]
+		}
+		host.Devices, host.Links, host.NICs = slices.Clone(m.devices), m.links, m.nics
+		for d := range host.Devices {
+			if slices.Contains(busy, host.Devices[d].Index) {
+				host.Devices[d].Busy = fmt.Sprintf("busy by %s:%d", y.source, keys["busy"].Line)
+			}
+		}
+		*at = host
+	}
+}
+
+// mapping returns the values of a mapping by key, with aliases followed.
+func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[string]*yaml.Node, bool) {
+	if n.Kind != yaml.MappingNode {
+		y.wants(n, what, "a mapping", "the keys are: "+strings.Join(known, ", "))
+		return nil, false
+	}
+	out := map[string]*yaml.Node{}
+	for i := 0; i+1 < len(n.Content) && !y.enough(); i += 2 {
+		key := follow(n.Content[i])
+		switch {
+		case key.Kind != yaml.ScalarNode || !slices.Contains(known, key.Value):
+			shown := "that is no text"
+			near, hint := "", "the keys of "+what+" are: "+strings.Join(known, ", ")
+			if key.Kind == yaml.ScalarNode {
+				shown = quote(key.Value)
+				if near = didYouMean(key.Value, known); near != "" {
+					hint = ""
+				}
+			}
+			y.bad(n.Content[i].Line, faultf(hint, "unknown key %s%s", shown, near))
+		case out[key.Value] != nil:
+			y.bad(n.Content[i].Line, faultf("write it once", "the key %s stands on line %d already", quote(key.Value), out[key.Value].Line))
+		default:
+			value := *follow(n.Content[i+1])
+			value.Line = n.Content[i+1].Line // where it is used, not where it is anchored
+			out[key.Value] = &value
+		}
+	}
+	return out, true
+}
+
+// scalar returns the text of a value, which is wanted to be one.
+func (y *yamlReader) scalar(n *yaml.Node, key, wants string) (string, bool) {
+	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" {
+		y.wants(n, key, wants, "")
+		return "", false
+	}
+	return n.Value, true
+}
+
+func (y *yamlReader) wants(n *yaml.Node, key, wants, hint string) {
+	stood := "a list"
+	switch {
+	case n.Kind == yaml.MappingNode:
+		stood = "a mapping"
+	case n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == ""):
+		stood = "nothing"
+	case n.Kind == yaml.ScalarNode:
+		stood = quote(n.Value)
+	}
+	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, stood))
+}
+
+// names reads a name or a node list of them; nil where there is none.
+func (y *yamlReader) names(n *yaml.Node, key string) []string {
+	if n == nil {
+		return nil
+	}
+	text, ok := y.scalar(n, key, "a name, or a node list such as h[01-16]")
+	if !ok {
+		return nil
+	}
+	names := []string{text}
+	if !strings.Contains(text, ":") {
+		var bad *fault
+		if names, bad = expand(text, MaxHosts); bad != nil {
+			y.bad(n.Line, bad)
+			return nil
+		}
+	}
+	for i, name := range names {
+		name, bad := hostName(name)
+		if bad != nil {
+			y.bad(n.Line, bad)
+			return nil
+		}
+		names[i] = name
+	}
+	return names
+}
+
+func (y *yamlReader) label(n *yaml.Node, key string) string {
+	if n == nil {
+		return ""
+	}
+	text, ok := y.scalar(n, key, "a name")
+	if !ok {
+		return ""
+	}
+	if bad := label(key, text); bad != nil {
+		y.bad(n.Line, bad)
+	}
+	return text
+}
+
+func (y *yamlReader) number(n *yaml.Node, key string, most int) int {
+	text, ok := y.scalar(n, key, "a whole number")
+	if !ok {
+		return 0
+	}
+	out, bad := number(key, text, most)
+	if bad != nil {
+		y.bad(n.Line, &fault{bad.text, "write a whole number from 1 to " + strconv.Itoa(most)})
+	}
+	return out
+}
+
+// busy reads the indices of GPUs in use.
+func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
+	if n == nil {
+		return nil
+	}
+	if n.Kind != yaml.SequenceNode {
+		y.wants(n, "busy", "a list of indices of GPUs", "write busy: [0, 3]")
+		return nil
+	}
+	if len(n.Content) > MaxGPUs {
+		y.bad(n.Line, faultf("", "busy has %d indices, but a host has at most %d GPUs", len(n.Content), MaxGPUs))
+		return nil
+	}
+	var out []int
+	for _, item := range n.Content {
+		v := follow(item)
+		text, ok := "", v.Kind == yaml.ScalarNode && v.Tag != "!!null"
+		if !ok {
+			y.wants(v, "an item of busy", "the index of a GPU", "write busy: [0, 3]")
+			continue
+		}
+		text = v.Value
+		i, err := strconv.Atoi(text)
+		has := func(d job.Device) bool { return d.Index == i }
+		switch {
+		case err != nil || strconv.Itoa(i) != text || i < 0:
+			y.bad(item.Line, faultf("write busy: [0, 3]", "busy has %s, which is no index of a GPU", quote(text)))
+		case slices.Contains(out, i):
+			y.bad(item.Line, faultf("write each index once", "busy has %d twice", i))
+		case !m.failed && !slices.ContainsFunc(m.devices, has):
+			y.bad(item.Line, faultf("say what GPUs the host has with topo: FILE or gpus: N; indices begin with 0", "busy has %d, but the host has %d GPUs", i, len(m.devices)))
+		default:
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// follow returns what n is an alias of, or n.
+func follow(n *yaml.Node) *yaml.Node {
+	if n.Kind == yaml.AliasNode {
+		return n.Alias
+	}
+	return n
+}
