@@ -61,8 +61,12 @@ func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, er
 	if best == nil {
 		return Choice{}, s.nowhere(inventory, not)
 	}
+	second := s.second(best)
+	if second.compare(best) < 0 { // only where the search is not exact
+		best, second = second, best
+	}
 	choice := s.choice(best)
-	if second := s.second(best); second != nil {
+	if second != nil {
 		runnerUp := s.choice(second)
 		choice.RunnerUp = &runnerUp
 	}

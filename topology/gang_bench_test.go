@@ -8,9 +8,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// cluster is hosts of eight GPUs, of which about half are busy; racks of 32 hosts
-// with two switches each where racked is set.
-func cluster(hosts int, racked bool) job.Inventory {
+// cluster is hosts of eight GPUs, of which about half are busy, in racks of so
+// many hosts with two switches each, or in no racks.
+func cluster(hosts, rack int) job.Inventory {
 	r := rand.New(rand.NewPCG(1, uint64(hosts)))
 	var inventory job.Inventory
 	for i := range hosts {
@@ -24,8 +24,8 @@ func cluster(hosts int, racked bool) job.Inventory {
 				h.Devices[d].Busy = "run"
 			}
 		}
-		if racked {
-			h.Rack, h.Switch = fmt.Sprint(i/32), fmt.Sprint(i/16%2)
+		if rack > 0 {
+			h.Rack, h.Switch = fmt.Sprint(i/rack), fmt.Sprint(i%rack*2/rack)
 		}
 		inventory.Hosts = append(inventory.Hosts, h)
 	}
@@ -34,11 +34,25 @@ func cluster(hosts int, racked bool) job.Inventory {
 
 // BenchmarkPlace is a gang of 256 on 1,250 hosts of eight GPUs, half of them busy.
 func BenchmarkPlace(b *testing.B) {
-	for _, racked := range []bool{false, true} {
+	for _, rack := range []int{0, 32, 4, 1} {
 		for _, want := range []Want{{256, 1, ""}, {64, 4, ""}, {1, 1, ""}, {8, 1, ""}, {9, 1, ""}, {64, 1, ""}, {1024, 1, ""}, {4096, 1, ""}} {
-			b.Run(fmt.Sprintf("ranks=%d/gpus=%d/racks=%v", want.Ranks, want.GPUs, racked), func(b *testing.B) {
-				place(b, want, cluster(1250, racked))
+			b.Run(fmt.Sprintf("ranks=%d/gpus=%d/rack=%d", want.Ranks, want.GPUs, rack), func(b *testing.B) {
+				place(b, want, cluster(1250, rack))
 			})
+		}
+	}
+}
+
+// BenchmarkNowhere is a gang that has to wait for one host of the same.
+func BenchmarkNowhere(b *testing.B) {
+	inventory := cluster(1250, 32)
+	for i := range inventory.Hosts {
+		busy(inventory.Hosts[i], i%8)
+	}
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := PlaceGPUs(Want{8, 1, job.LocalityHost}, inventory, job.Excluded{}); err == nil {
+			b.Fatal("there is room")
 		}
 	}
 }
@@ -69,9 +83,9 @@ func BenchmarkPlaceWide(b *testing.B) {
 // BenchmarkPlaceGrowth is gangs of one GPU in 40 on 100 to 10,000 GPUs.
 func BenchmarkPlaceGrowth(b *testing.B) {
 	for _, gpus := range []int{100, 320, 1000, 3200, 10000} {
-		for _, racked := range []bool{false, true} {
-			b.Run(fmt.Sprintf("gpus=%d/racks=%v", gpus, racked), func(b *testing.B) {
-				place(b, Want{gpus / 40, 1, job.LocalityAny}, cluster(gpus/8, racked))
+		for _, rack := range []int{0, 32} {
+			b.Run(fmt.Sprintf("gpus=%d/rack=%d", gpus, rack), func(b *testing.B) {
+				place(b, Want{gpus / 40, 1, job.LocalityAny}, cluster(gpus/8, rack))
 			})
 		}
 	}

@@ -3,7 +3,7 @@ package topology
 import (
 	"errors"
 	"fmt"
-	"math/rand/v2"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -237,162 +237,99 @@ func TestByHand(t *testing.T) {
 	}
 }
 
-// random makes a case that the brute force can follow: one host of up to 8 GPUs,
-// or 2 to 4 hosts of up to 4 with racks and switches.
-func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
-	hosts, most := 1, 8
-	if r.IntN(2) == 0 {
-		hosts, most = 2+r.IntN(3), 4
+// TestNowhere says why a gang does not fit, and whether it ever will.
+func TestNowhere(t *testing.T) {
+	half := []job.Host{in(busy(dgx1v("a"), 1, 3, 4, 6), "r1", ""), in(busy(hgxH100("b"), 0, 1, 2, 3, 4), "r2", "")}
+	tests := []struct {
+		name  string
+		want  Want
+		hosts []job.Host
+		not   job.Excluded
+		ever  bool
+		way   int
+		text  string
+	}{
+		{"too many busy on one host", Want{8, 1, job.LocalityHost}, half, job.Excluded{}, true, 9,
+			"8 GPUs on one host do not fit now: there is room for 4, on host a; busy: a-GPU1 of a (run 1 of ann), a-GPU3 of a (run 3 of ann), a-GPU4 of a (run 4 of ann), a-GPU6 of a (run 6 of ann), b-GPU0 of b (run 0 of ann), b-GPU1 of b (run 1 of ann) and 3 more"},
+		{"only the host that is not excluded", Want{8, 1, job.LocalityHost}, half, job.Excluded{Hosts: []string{"a"}}, true, 5,
+			"8 GPUs on one host do not fit now: there is room for 3, on host b; busy: b-GPU0 of b (run 0 of ann), b-GPU1 of b (run 1 of ann), b-GPU2 of b (run 2 of ann), b-GPU3 of b (run 3 of ann), b-GPU4 of b (run 4 of ann)"},
+		{"too many for one host", Want{9, 1, job.LocalityHost}, half, job.Excluded{}, false, 0,
+			"9 GPUs on one host will never fit: there is room for 8 at most, on host a"},
+		{"an island in use", Want{2, 1, job.LocalityIsland}, []job.Host{busy(pairs("a"), 1, 3)}, job.Excluded{}, true, 2,
+			"2 GPUs on one island do not fit now: those that are free on one host are joined worse than others of it; busy: a-GPU1 of a (run 1 of ann), a-GPU3 of a (run 3 of ann)"},
+		{"a rack in use", Want{3, 2, job.LocalityRack}, half, job.Excluded{}, true, 9,
+			"3 ranks of 2 GPUs in one rack do not fit now: there is room for 4, in rack r1; busy: a-GPU1 of a (run 1 of ann), a-GPU3 of a (run 3 of ann), a-GPU4 of a (run 4 of ann), a-GPU6 of a (run 6 of ann), b-GPU0 of b (run 0 of ann), b-GPU1 of b (run 1 of ann) and 3 more"},
+		{"one rank that must wait", Want{1, 8, ""}, half[1:], job.Excluded{}, true, 5,
+			"1 rank of 8 GPUs does not fit now: there is room for 0; busy: b-GPU0 of b (run 0 of ann), b-GPU1 of b (run 1 of ann), b-GPU2 of b (run 2 of ann), b-GPU3 of b (run 3 of ann), b-GPU4 of b (run 4 of ann)"},
+		{"a rank wider than a host", Want{2, 9, ""}, half, job.Excluded{}, false, 0,
+			"2 ranks of 9 GPUs will never fit: no host has 9 GPUs and a slot that a rank may use"},
+		{"nothing there", Want{1, 1, ""}, nil, job.Excluded{}, false, 0,
+			"1 GPU will never fit: no host has 1 GPU and a slot that a rank may use"},
+		{"an excluded GPU", Want{16, 1, ""}, half, job.Excluded{Devices: []string{"b-GPU7"}}, false, 0,
+			"16 GPUs will never fit: there is room for 15 at most"},
 	}
-	var inventory job.Inventory
-	var not job.Excluded
-	full := 0
-	same := r.IntN(2) == 0
-	kind, words := r.IntN(len(named)+2), r.IntN(3)
-	for i := range hosts {
-		if !same {
-			kind, words = r.IntN(len(named)+2), r.IntN(3)
-		}
-		h := randomHost(r, fmt.Sprintf("h%d", i), kind, words, most)
-		if r.IntN(3) > 0 {
-			h.Rack = []string{"", "r1", "r2"}[r.IntN(3)]
-		}
-		if r.IntN(3) > 0 {
-			h.Switch = []string{"", "s1", "s2"}[r.IntN(3)]
-		}
-		if r.IntN(8) == 0 {
-			h.Hard, h.Slots = true, r.IntN(4)
-		}
-		if r.IntN(20) == 0 {
-			not.Hosts = append(not.Hosts, h.Name)
-		}
-		share := r.Float64()
-		for d := range h.Devices {
-			if r.Float64() < share*0.8 {
-				h.Devices[d].Busy = "run 7 of bob"
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := PlaceGPUs(test.want, job.Inventory{Hosts: test.hosts}, test.not)
+			var none *NoPlacement
+			if !errors.As(err, &none) {
+				t.Fatalf("got %v, want no placement", err)
 			}
-			if r.IntN(25) == 0 {
-				h.Devices[d].Sick = "fell off the bus"
-			}
-			if r.IntN(25) == 0 {
-				not.Devices = append(not.Devices, h.Devices[d].UUID)
-			}
-		}
-		full += len(h.Devices)
-		inventory.Hosts = append(inventory.Hosts, h)
-	}
-	want := Want{Ranks: 1 + r.IntN(max(1, full*2/3)), GPUs: 1, Locality: append(job.Localities(), "")[r.IntN(5)]}
-	if r.IntN(4) == 0 {
-		want.GPUs = 2 + r.IntN(2)
-		want.Ranks = 1 + (want.Ranks-1)/want.GPUs
-	}
-	return want, inventory, not
-}
-
-// randomHost is some GPUs of a named machine, or GPUs linked at random.
-func randomHost(r *rand.Rand, name string, kind, words, most int) job.Host {
-	links := [][]job.Link{
-		{"NV1", "NV2", "SYS"}, {"PSB", "PIX", "PXB", "PHB", "NODE", "SYS", ""}, {"NODE", "SYS"},
-	}[words]
-	if kind < len(named) {
-		h := named[kind].make(name)
-		if from := r.IntN(2) * max(0, len(h.Devices)-most); len(h.Devices) > most {
-			h.Devices = h.Devices[from : from+most]
-			h.Links = h.Links[from : from+most]
-			for i := range h.Links {
-				h.Links[i] = h.Links[i][from : from+most]
-			}
-			for i := range h.NICs {
-				h.NICs[i].Links = h.NICs[i].Links[from : from+most]
-			}
-		}
-		return h
-	}
-	h := job.Host{Name: name, NICs: []job.NIC{{Name: "a"}, {Name: "b"}}}
-	n := 1 + r.IntN(most)
-	for i := range n {
-		h.Devices = append(h.Devices, job.Device{UUID: fmt.Sprintf("%s-GPU%d", name, i), Index: i, CPUs: fmt.Sprint(i)})
-		h.Links = append(h.Links, make([]job.Link, n))
-		for j := range i {
-			l := links[r.IntN(len(links))]
-			h.Links[i][j], h.Links[j][i] = l, l
-		}
-		for k := range h.NICs {
-			h.NICs[k].Links = append(h.NICs[k].Links, []job.Link{"PIX", "PXB", "PHB", "NODE", "SYS"}[r.IntN(5)])
-		}
-	}
-	if r.IntN(10) == 0 {
-		h.Links, h.NICs = nil, nil
-	}
-	return h
-}
-
-// rival sums up how what a gang leaves compares with what NVIDIA's policy leaves.
-type rival struct {
-	cases, rings          int // compared; with a better ring
-	better, same, worse   int
-	gain, loss            int // in Left, over better and worse
-	equal, gained, costed int // of those with equal rings and links: all, with more left, with less
-}
-
-func (r *rival) String() string {
-	return fmt.Sprintf("beside the best-effort policy, %d choices on one host: a better ring in %d; what is left is better in %d (by %.1f on average), the same in %d, worse in %d (by %.1f); of %d with equal rings and links it is better in %d, worse in %d",
-		r.cases, r.rings, r.better, float64(r.gain)/float64(max(1, r.better)), r.same, r.worse, float64(r.loss)/float64(max(1, r.worse)), r.equal, r.gained, r.costed)
-}
-
-// hold compares a choice on the only host there is with NVIDIA's policy.
-func (r *rival) hold(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, c Choice) {
-	t.Helper()
-	if len(inventory.Hosts) != 1 || want.GPUs != 1 {
-		return
-	}
-	h := inventory.Hosts[0]
-	free := mayUse(h, not, false)
-	theirs := scored(h, bestEffort(h, free, want.Ranks), free, want.Ranks)
-	if len(theirs.gpus) != want.Ranks || c.Cost.Bottleneck < theirs.ring {
-		t.Fatalf("a ring of %d, but the best-effort policy takes %v with %d", c.Cost.Bottleneck, theirs.gpus, theirs.ring)
-	}
-	r.cases++
-	if c.Cost.Bottleneck > theirs.ring {
-		r.rings++
-	}
-	alike := c.Cost.Bottleneck == theirs.ring && c.Cost.Links == theirs.links
-	if alike {
-		r.equal++
-	}
-	switch gain := c.Cost.Left - theirs.left; {
-	case gain > 0:
-		r.better++
-		r.gain += gain
-		if alike {
-			r.gained++
-		}
-	case gain < 0:
-		r.worse++
-		r.loss -= gain
-		if alike {
-			r.costed++
-		}
-	default:
-		r.same++
-	}
-}
-
-func TestRandom(t *testing.T) {
-	r := rand.New(rand.NewPCG(4, 2026))
-	placed := 0
-	var beside rival
-	for n := range 400 {
-		want, inventory, not := random(r)
-		t.Run(fmt.Sprint(n), func(t *testing.T) {
-			if c, ok := check(t, want, inventory, not); ok {
-				placed++
-				beside.hold(t, want, inventory, not, c)
+			if none.Text != test.text || none.Ever != test.ever || len(none.Way) != test.way || none.Hint == "" {
+				t.Errorf("got %q, ever %v, %d in the way, hint %q; want %q, %v, %d", none.Text, none.Ever, len(none.Way), none.Hint, test.text, test.ever, test.way)
 			}
 		})
 	}
-	t.Log(&beside)
-	if placed < 200 || beside.cases < 50 || beside.better == 0 {
-		t.Errorf("only %d of the cases can be placed; %v", placed, &beside)
+	for _, want := range []Want{{1, 1, "far"}, {0, 1, ""}, {1, 0, ""}, {-1, 1, ""}} {
+		var none *NoPlacement
+		if _, err := PlaceGPUs(want, job.Inventory{Hosts: half}, job.Excluded{}); err == nil || errors.As(err, &none) {
+			t.Errorf("%+v: %v, want another error", want, err)
+		}
+	}
+}
+
+// TestLarge places gangs on more hosts than the brute force can follow: all that
+// is said of them is true, and racks and hosts are as few as can be.
+func TestLarge(t *testing.T) {
+	for _, test := range []struct {
+		hosts, ranks, rack int // hosts in a rack; 0 is no racks
+	}{{200, 150, 0}, {200, 600, 0}, {100, 100, 4}, {100, 300, 4}, {100, 60, 10}, {60, 40, 1}} {
+		t.Run(fmt.Sprintf("%+v", test), func(t *testing.T) {
+			inventory := cluster(test.hosts, test.rack)
+			want := Want{test.ranks, 1, ""}
+			c, err := PlaceGPUs(want, inventory, job.Excluded{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			verify(t, want, inventory, job.Excluded{}, c)
+			if c.RunnerUp == nil {
+				t.Fatal("no runner-up")
+			}
+			verify(t, want, inventory, job.Excluded{}, *c.RunnerUp)
+			if c.RunnerUp.Cost.Compare(c.Cost) < 0 {
+				t.Errorf("the runner-up costs %v, the chosen %v", c.RunnerUp.Cost, c.Cost)
+			}
+			racks := map[string]int{}
+			var hosts []int
+			for _, h := range inventory.Hosts {
+				n := len(mayUse(h, job.Excluded{}, false))
+				racks[h.Rack] += n
+				hosts = append(hosts, n)
+			}
+			fewest := func(rooms []int) (n int) {
+				slices.Sort(rooms)
+				slices.Reverse(rooms)
+				for left := test.ranks; left > 0; n++ {
+					left -= rooms[n]
+				}
+				return n
+			}
+			if n := fewest(slices.Collect(maps.Values(racks))); c.Cost.Racks != n {
+				t.Errorf("%d racks, want %d", c.Cost.Racks, n)
+			}
+			if n := fewest(hosts); test.rack == 0 && c.Cost.Hosts != n {
+				t.Errorf("%d hosts, want %d", c.Cost.Hosts, n)
+			}
+		})
 	}
 }

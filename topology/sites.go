@@ -18,10 +18,12 @@ type rack struct {
 	cap   int
 }
 
-// Bounds of the search for racks and switches: steps of it, pools that it keeps
-// and hosts of these. Within them it is exact.
+// Bounds of the search for racks and switches: cells of the table for the fewest
+// switches, steps of the search, pools that it keeps and hosts of these. Within
+// them it is exact.
 const (
-	mostSteps = 20000
+	mostCells = 1 << 20
+	mostSteps = 50000
 	mostPools = 64
 	mostHosts = 4000
 )
@@ -78,30 +80,14 @@ func fewestRacks(racks []*rack, ranks int) int {
 // fewestSwitches finds the fewest switches of so many racks that can take the
 // ranks, which exist, and one way to choose them.
 func fewestSwitches(racks []*rack, count, ranks int) []*site {
-	first := func(r *rack, n int) (sum int) {
-		for _, at := range r.sites[:n] {
-			sum += at.cap
-		}
-		return sum
-	}
-	// As in candidates: for every number of switches the racks best at it.
-	able := map[*rack]bool{}
-	broad := 0
-	for _, r := range racks {
-		broad = max(broad, len(r.sites))
-	}
+	kept := ableRacks(racks, count)
 	most := 0
 	for _, r := range racks[:count] {
 		most += len(r.sites)
 	}
-	for n := 1; n <= broad; n++ {
-		order := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return len(r.sites) < n })
-		slices.SortStableFunc(order, func(a, b *rack) int { return cmp.Compare(first(b, n), first(a, n)) })
-		for _, r := range order[:min(count, len(order))] {
-			able[r] = true
-		}
+	if len(kept)*(count+1)*(most+1) > mostCells {
+		return fewSwitches(racks[:count], ranks)
 	}
-	kept := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return !able[r] })
 	// caps is the most that so many racks and switches can take, -1 for none.
 	caps := make([]int, (count+1)*(most+1))
 	for i := range caps {
@@ -111,7 +97,7 @@ func fewestSwitches(racks []*rack, count, ranks int) []*site {
 	given := make([]uint16, len(kept)*len(caps))
 	for i, r := range kept {
 		for used := min(i+1, count); used > 0; used-- {
-			for n := most; n > 0; n-- {
+			for n := most; n >= used; n-- {
 				sum := 0
 				for give := 1; give <= min(n, len(r.sites)); give++ {
 					sum += r.sites[give-1].cap
@@ -133,6 +119,45 @@ func fewestSwitches(racks []*rack, count, ranks int) []*site {
 			pool = append(pool, kept[i].sites[:give]...)
 			used, n = used-1, n-give
 		}
+	}
+	return pool
+}
+
+// ableRacks keeps, for every number of switches, as many racks as are wanted of
+// those whose switches can take most, as candidates does with hosts.
+func ableRacks(racks []*rack, count int) []*rack {
+	able := map[*rack]bool{}
+	broad := 0
+	for _, r := range racks {
+		broad = max(broad, len(r.sites))
+	}
+	first := make(map[*rack]int, len(racks)) // what the first n switches can take
+	for n := 1; n <= broad; n++ {
+		order := slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return len(r.sites) < n })
+		for _, r := range order {
+			first[r] += r.sites[n-1].cap
+		}
+		slices.SortStableFunc(order, func(a, b *rack) int { return cmp.Compare(first[b], first[a]) })
+		for _, r := range order[:min(count, len(order))] {
+			able[r] = true
+		}
+	}
+	return slices.DeleteFunc(slices.Clone(racks), func(r *rack) bool { return !able[r] })
+}
+
+// fewSwitches chooses one switch of each of the racks, and then those that can
+// take most, until all ranks have room.
+func fewSwitches(racks []*rack, ranks int) []*site {
+	var pool, rest []*site
+	for _, r := range racks {
+		pool = append(pool, r.sites[0])
+		ranks -= r.sites[0].cap
+		rest = append(rest, r.sites[1:]...)
+	}
+	slices.SortStableFunc(rest, func(a, b *site) int { return cmp.Compare(b.cap, a.cap) })
+	for ; ranks > 0; rest = rest[1:] {
+		pool = append(pool, rest[0])
+		ranks -= rest[0].cap
 	}
 	return pool
 }
@@ -182,6 +207,7 @@ func (s *search) inRacks(from, chosen []*rack, cap int) {
 		return
 	}
 	if len(chosen) == s.racks {
+		s.steps += len(chosen)
 		var sites []*site
 		for _, r := range chosen {
 			sites = append(sites, r.sites...)
@@ -205,6 +231,7 @@ func (s *search) inSites(from, chosen []*site, cap int) {
 		return
 	}
 	if len(chosen) == s.switches {
+		s.steps += len(chosen)
 		if cap >= s.ranks {
 			s.keep(chosen)
 		}

@@ -22,12 +22,15 @@ func (s *survey) why(p *plan, c *Choice) []string {
 			why = append(why, fmt.Sprintf("no %d GPUs of host %s are joined better", n, c.Placement.Hosts[0].Name))
 		}
 	case job.LocalityHost:
-		why = append(why, fmt.Sprintf("busy GPUs of host %s are joined better than the ones that are free", c.Placement.Hosts[0].Name))
+		why = append(why, fmt.Sprintf("with GPUs of host %s that are busy it would be joined better", c.Placement.Hosts[0].Name))
 	}
 	if p.ring != NoRing {
 		why = append(why, fmt.Sprintf("the weakest link of the best ring is %s", linkName(p.ring)))
 	}
 	if c.RunnerUp == nil {
+		if v := &s.views[p.picks[0].view]; len(p.picks) == 1 && v.free != p.picks[0].set && s.want.Locality != job.LocalityIsland {
+			return append(why, fmt.Sprintf("other free GPUs of host %s would do as well", v.host.Name))
+		}
 		return append(why, "there is no other way to place it")
 	}
 	var hosts []string
@@ -69,7 +72,7 @@ func listed(names []string) string {
 // nowhere says why nothing was chosen.
 func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	idle := look(s.want, inventory, not, true)
-	gang := count(s.want.Ranks*s.want.GPUs, "GPU")
+	gang := count(s.want.Ranks, "GPU")
 	if s.want.GPUs > 1 {
 		gang = fmt.Sprintf("%s of %d GPUs", count(s.want.Ranks, "rank"), s.want.GPUs)
 	}
@@ -86,7 +89,7 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 			e.Text += ", " + place
 		}
 		if most == 0 {
-			e.Text = fmt.Sprintf("%s%s will never fit: no host has so many GPUs for a rank that are not sick or excluded", gang, where)
+			e.Text = fmt.Sprintf("%s%s will never fit: no host has %s and a slot that a rank may use", gang, where, count(s.want.GPUs, "GPU"))
 		}
 		if wider, _ := idle.most(job.LocalityAny); wider >= s.want.Ranks {
 			e.Hint = fmt.Sprintf("ask for fewer ranks, or allow a wider locality than %s", s.want.Locality)
@@ -95,15 +98,16 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	}
 	e := &NoPlacement{Ever: true, Way: s.blockers(idle)}
 	now, place := s.most(s.want.Locality)
-	e.Text = fmt.Sprintf("%s%s do not fit now: there is room for %d", gang, where, now*s.want.GPUs)
-	if s.want.Ranks*s.want.GPUs == 1 {
-		e.Text = strings.Replace(e.Text, " do not ", " does not ", 1)
+	do := "do"
+	if s.want.Ranks == 1 {
+		do = "does"
 	}
+	e.Text = fmt.Sprintf("%s%s %s not fit now: there is room for %d", gang, where, do, now*s.want.GPUs)
 	if place != "" && now > 0 {
 		e.Text += ", " + place
 	}
 	if now >= s.want.Ranks {
-		e.Text = fmt.Sprintf("%s%s do not fit now: those that are free on one host are joined worse than others of it", gang, where)
+		e.Text = fmt.Sprintf("%s%s %s not fit now: those that are free on one host are joined worse than others of it", gang, where, do)
 	}
 	var busy []string
 	for _, b := range e.Way {
