@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 
 	"golang.org/x/sys/unix"
@@ -79,11 +80,14 @@ func run(told <-chan os.Signal) (int, error) {
 		errno, _ := err.(syscall.Errno)
 		return 70, say.Encode(Word{Error: err.Error(), Errno: int(errno)})
 	}
-	go func() { // ends with the process
-		// The agent says nothing more: this is its end, and the rank's.
+	var over atomic.Bool // the rank has ended
+	go func() {          // ends with the process
+		// The agent says nothing more: this is its end, and so the rank's.
 		_, _ = conn.Read(make([]byte, 1))
-		_ = unix.Kill(-pid, unix.SIGKILL)
-		os.Exit(70)
+		if !over.Load() {
+			_ = unix.Kill(-pid, unix.SIGKILL)
+			os.Exit(70)
+		}
 	}()
 	if err := say.Encode(Word{PID: pid}); err != nil {
 		return 0, err
@@ -97,6 +101,7 @@ func run(told <-chan os.Signal) (int, error) {
 	if err != nil {
 		return 0, os.NewSyscallError("wait4", err)
 	}
+	over.Store(true)
 	if err := say.Encode(Word{Ended: true, Status: uint32(status)}); err != nil {
 		return 0, err
 	}
