@@ -71,7 +71,7 @@ func run(told <-chan os.Signal) (int, error) {
 	env := environ.Overlay(os.Environ(), texts(what.Env))
 	env = environ.Without(env, Variable)
 	pid, err := syscall.ForkExec(string(what.Path), texts(what.Argv), &syscall.ProcAttr{
-		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setsid: true},
+		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
 	})
 	for _, fd := range fds {
 		_ = unix.Close(fd)
