@@ -72,7 +72,7 @@ func text(n int) string { return strconv.Itoa(n) }
 func natural(a, b string) int {
 	x, y := strings.TrimRight(a, "0123456789"), strings.TrimRight(b, "0123456789")
 	if x != y {
-		return strings.Compare(a, b)
+		return strings.Compare(x, y)
 	}
 	m, n := strings.TrimLeft(a[len(x):], "0"), strings.TrimLeft(b[len(y):], "0")
 	return cmp.Or(len(m)-len(n), strings.Compare(m, n), strings.Compare(a, b))
