@@ -292,6 +292,48 @@ func brute(want Want, inventory job.Inventory, not job.Excluded, idle bool) (bes
 	return best, found
 }
 
+// closest is the best sum of links within sets of a size that some GPUs can be
+// parted into.
+func closest(h job.Host, gpus []int, each int) int {
+	if len(gpus) == 0 {
+		return 0
+	}
+	best := 0
+	for _, sub := range subsetsOf(gpus[1:]) {
+		if len(sub) == each-1 {
+			part := append([]int{gpus[0]}, sub...)
+			rest := slices.DeleteFunc(slices.Clone(gpus), func(g int) bool { return slices.Contains(part, g) })
+			best = max(best, linksAmong(h, part)+closest(h, rest, each))
+		}
+	}
+	return best
+}
+
+// bestRound is the best sum of links along a ring whose links are no weaker than
+// low.
+func bestRound(h job.Host, gpus []int, low int) int {
+	best := -1
+	rest := slices.Clone(gpus[1:])
+	var try func(at, last, sum int)
+	try = func(at, last, sum int) {
+		if at == len(rest) {
+			if v := linkOf(h, last, gpus[0]); v >= low {
+				best = max(best, sum+v)
+			}
+			return
+		}
+		for i := at; i < len(rest); i++ {
+			if v := linkOf(h, last, rest[i]); v >= low {
+				rest[at], rest[i] = rest[i], rest[at]
+				try(at+1, rest[at], sum+v)
+				rest[at], rest[i] = rest[i], rest[at]
+			}
+		}
+	}
+	try(0, gpus[0], 0)
+	return best
+}
+
 // bestEffort is NVIDIA's policy of that name for one host, from the description
 // in go-gpuallocator: of all ways to part the free GPUs into sets of the size,
 // with one that may be smaller, take that whose sets have the best sum of link

@@ -38,9 +38,10 @@ type Choice struct {
 // host. Slots that a user stated limit the ranks of a host.
 //
 // The choice is exact for hosts of up to 16 GPUs and gangs of up to 24 hosts, as
-// long as the ways to choose racks and switches are few (some ten thousand);
-// beyond that it is a good one. Of equally good ones it takes that which leaves
-// the fewest free GPUs on its hosts, then the first of the inventory.
+// long as the ways to choose racks and switches are few: some ten thousand, of
+// which 64 need the fewest hosts. Beyond that it is a good one, of as few racks.
+// Of equally good ones it takes that which leaves the fewest free GPUs on its
+// hosts, then an early one of the inventory.
 //
 // Ranks are numbered by rack, switch and host in the order of the inventory, and
 // on a host along the ring of the best bottleneck that has the best sum of links;

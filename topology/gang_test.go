@@ -97,12 +97,22 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 		order := slices.Clone(q.gpus)
 		*q = scored(h, q.gpus, mayUse(h, not, false), want.Ranks*want.GPUs)
 		if want.GPUs == 1 && len(order) > 1 && len(order) <= exact {
-			low := NoRing
+			low, sum := NoRing, 0
 			for i, g := range order {
-				low = min(low, linkOf(h, g, order[(i+1)%len(order)]))
+				v := linkOf(h, g, order[(i+1)%len(order)])
+				low, sum = min(low, v), sum+v
 			}
-			if low != q.ring {
-				t.Fatalf("the ring of host %s in the order of ranks is %d, want %d", h.Name, low, q.ring)
+			if best := bestRound(h, order, q.ring); low != q.ring || sum != best {
+				t.Fatalf("the ring of host %s in the order of ranks is %d of %d, want %d of %d", h.Name, low, sum, q.ring, best)
+			}
+		}
+		if want.GPUs > 1 {
+			sum := 0
+			for part := range slices.Chunk(order, want.GPUs) {
+				sum += linksAmong(h, part)
+			}
+			if best := closest(h, order, want.GPUs); sum != best {
+				t.Fatalf("the GPUs of the ranks on host %s are joined by %d, want %d", h.Name, sum, best)
 			}
 		}
 	}
@@ -199,6 +209,10 @@ func TestByHand(t *testing.T) {
 			Cost{1, 1, 1, 40, 260, 6, -103}},
 		{"slices, never the GPU that is cut", Want{3, 1, ""}, []job.Host{sliced("h")}, []int{1, 2, 3}, "h", job.LocalityIsland,
 			Cost{1, 1, 1, 60, 180, 3, -82}},
+		{"any four of an A100 machine, behind as few NICs' switches", Want{4, 1, ""}, []job.Host{busy(dgxA100("h"), 1, 2)}, []int{0, 3, 4, 5}, "h", job.LocalityIsland,
+			Cost{1, 1, 1, 1200, 6 * 1200, 8, -2400}},
+		{"the machine of the mix that is joined best", Want{2, 1, ""}, []job.Host{sliced("a"), pcie("b"), pairs("c"), dgx1v("d")}, []int{0, 1}, "c", job.LocalityIsland,
+			Cost{1, 1, 1, 400, 400, 6, -402}},
 		{"two ranks of a pair each", Want{2, 2, ""}, []job.Host{pairs("h")}, []int{0, 1, 2, 3}, "h", job.LocalityIsland,
 			Cost{1, 1, 1, 10, 840, 16, -803}},
 		{"one rack before one better host", Want{4, 1, ""}, []job.Host{

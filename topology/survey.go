@@ -97,7 +97,8 @@ func leaves(h *job.Host) []int {
 }
 
 // unfit reports whether no gang, or not this one, may have a device even when it
-// is idle: it is sick or excluded, or the GPU that it is part of is.
+// is idle: it is sick or excluded, or the GPU that it is part of is. That this GPU
+// is busy says nothing, since what runs on any of its instances is seen on it.
 func unfit(h *job.Host, device int, gone map[string]bool) bool {
 	d := &h.Devices[device]
 	if d.Sick != "" || gone[d.UUID] {

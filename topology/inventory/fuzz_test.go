@@ -26,6 +26,9 @@ func bounded(t *testing.T, source string, text string, list List, err error) {
 			if e.Text == "" || e.Source == "" || e.Line < 0 || e.Line > lines || strings.Contains(e.Error()+e.Hint(), "\n") {
 				t.Errorf("error %+v has no place in %d lines", e, lines)
 			}
+			if e.Hint() == "" && !strings.Contains(e.Text, "did you mean") && !strings.HasPrefix(e.Text, "reading stopped") {
+				t.Errorf("error %q does not tell what to write", e)
+			}
 			if source != "" && e.Source != source {
 				t.Errorf("error %q is of another source than %q", e, source)
 			}

@@ -72,8 +72,8 @@ func (y *yamlReader) topo(n *yaml.Node) *machine {
 	text, err := y.files.Read(path)
 	if err != nil {
 		y.bad(n.Line, faultf(`save the output of "nvidia-smi topo -m" there; relative paths are relative to the inventory`, "the topo file %s cannot be read: %v", quote(path), reason(err)))
-	} else if text, err = clean(path, text, MaxTopo); err != nil {
-		y.errs = append(y.errs, err.(Errors)...)
+	} else if len(text) > MaxTopo {
+		y.bad(n.Line, faultf(`save the output of "nvidia-smi topo -m" and nothing else`, "the topo file %s is larger than %d MiB", quote(path), MaxTopo>>20))
 	} else if devices, links, nics, err := y.files.Topo(text); err != nil {
 		y.bad(n.Line, faultf(`save the whole output of "nvidia-smi topo -m"`, "the topo file %s: %v", quote(path), err))
 	} else if bad := sound(devices, links, nics); bad != nil {
@@ -102,28 +102,29 @@ func sound(devices []job.Device, links [][]job.Link, nics []job.NIC) *fault {
 		return faultf(`save the output of "nvidia-smi topo -m" of a host with GPUs`, "tells of no GPU")
 	}
 	if len(devices) > MaxGPUs {
-		return faultf("", "tells of more than %d GPUs", MaxGPUs)
+		return faultf("no host has so many; is it the right file?", "tells of more than %d GPUs", MaxGPUs)
 	}
 	if len(nics) > MaxGPUs {
-		return faultf("", "tells of more than %d NICs", MaxGPUs)
+		return faultf("no host has so many; is it the right file?", "tells of more than %d NICs", MaxGPUs)
 	}
+	const again = `save the output of "nvidia-smi topo -m" anew, as it is`
 	seen := map[string]bool{}
 	for _, d := range name(devices) {
 		for _, id := range []string{"uuid " + d.UUID, "index " + strconv.Itoa(d.Index)} {
 			if seen[id] {
-				return faultf("", "tells of two GPUs with the %s", id)
+				return faultf(again, "tells of two GPUs with the %s", id)
 			}
 			seen[id] = true
 		}
 	}
 	for i := range links {
 		if len(links) != len(devices) || len(links[i]) != len(devices) {
-			return faultf("", "does not tell of every pair of GPUs")
+			return faultf(again, "does not tell of every pair of GPUs")
 		}
 	}
 	for _, n := range nics {
 		if len(n.Links) != 0 && len(n.Links) != len(devices) {
-			return faultf("", "does not tell of NIC %s and every GPU", quote(n.Name))
+			return faultf(again, "does not tell of NIC %s and every GPU", quote(n.Name))
 		}
 	}
 	return nil

@@ -170,14 +170,14 @@ func repeats(text string, n int) ([]int, *fault) {
 			return nil, bad
 		}
 		if count > n-len(out) {
-			return nil, faultf("", "%s tells of more than %d hosts", quote(text), n)
+			return nil, faultf("it is written as 2(x4),1", "%s tells of more than %d hosts", quote(text), n)
 		}
 		for range count {
 			out = append(out, each)
 		}
 	}
 	if len(out) < n {
-		return nil, faultf("", "%s tells of %d hosts, not of %d", quote(text), len(out), n)
+		return nil, faultf("it is written as 2(x4),1", "%s tells of %d hosts, not of %d", quote(text), len(out), n)
 	}
 	return out, nil
 }

@@ -16,17 +16,17 @@ func slurm(j slurmJob) (List, error) {
 	c := collect("SLURM_JOB_NODELIST", Slurm)
 	names, bad := expand(j.nodes, MaxHosts)
 	if bad != nil {
-		c.bad(0, bad)
+		c.bad(0, &fault{bad.text, slurmHint})
 		return List{}, c.err()
 	}
 	for _, name := range names {
 		name, bad := hostName(name)
 		if bad != nil {
-			c.bad(0, bad)
+			c.bad(0, &fault{bad.text, slurmHint})
 			continue
 		}
 		if _, isNew := c.host(0, name); !isNew && !c.full {
-			c.bad(0, faultf("", "names %s twice", quote(name)))
+			c.bad(0, faultf(slurmHint, "names %s twice", quote(name)))
 		}
 	}
 	if err := c.err(); err != nil {
@@ -45,7 +45,7 @@ func slurm(j slurmJob) (List, error) {
 			c.note(0, variable+" is that of a step on other hosts and is not used")
 			return nil, nil
 		}
-		bad.hint = "Slurm should have set it to one number for each host; unset it, or give --hosts"
+		bad.hint = slurmHint
 		return nil, one(variable, 0, bad)
 	}
 	cpus, err := perHost("SLURM_JOB_CPUS_PER_NODE", j.cpus)
@@ -67,3 +67,5 @@ func slurm(j slurmJob) (List, error) {
 	}
 	return c.list, nil
 }
+
+const slurmHint = "Slurm should have set it, with one number for each host; unset what you set yourself, or give --hosts"

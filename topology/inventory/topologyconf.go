@@ -168,7 +168,7 @@ func (t *tree) check() {
 	}
 	for _, under := range slices.Sorted(maps.Keys(t.above)) {
 		if t.at[under] == 0 && !t.enough() {
-			t.bad(t.lineOf[under], faultf("", "the switch %s has no line of its own%s", quote(under), didYouMean(under, t.order[:min(len(t.order), 1000)])))
+			t.bad(t.lineOf[under], faultf("write SwitchName="+under+" with its Nodes= or Switches=", "the switch %s has no line of its own%s", quote(under), didYouMean(under, t.order[:min(len(t.order), 1000)])))
 		}
 	}
 	seen := map[string]string{} // the switch from which a walk came by
@@ -176,7 +176,7 @@ func (t *tree) check() {
 		for s := start; s != "" && seen[s] == ""; s = t.above[s] {
 			seen[s] = start
 			if up := t.above[s]; up != "" && seen[up] == start {
-				t.bad(t.lineOf[s], faultf("", "the switch %s is above itself", quote(up)))
+				t.bad(t.lineOf[s], faultf("take it out of one Switches=", "the switch %s is above itself", quote(up)))
 				return
 			}
 		}

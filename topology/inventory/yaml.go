@@ -164,7 +164,7 @@ func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[str
 // scalar returns the text of a value, which is wanted to be one.
 func (y *yamlReader) scalar(n *yaml.Node, key, wants string) (string, bool) {
 	if n.Kind != yaml.ScalarNode || n.Tag == "!!null" || n.Tag == "!!binary" || n.Value == "" {
-		y.wants(n, key, wants, "")
+		y.wants(n, key, wants, "write "+key+": with "+wants+" behind it")
 		return "", false
 	}
 	return n.Value, true
@@ -247,7 +247,7 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 		return nil
 	}
 	if len(n.Content) > MaxGPUs {
-		y.bad(n.Line, faultf("", "busy has %d indices, but a host has at most %d GPUs", len(n.Content), MaxGPUs))
+		y.bad(n.Line, faultf("write each index once", "busy has %d indices, but a host has at most %d GPUs", len(n.Content), MaxGPUs))
 		return nil
 	}
 	var out []int

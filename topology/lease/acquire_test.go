@@ -120,6 +120,7 @@ func TestAcquireSkipsHostsWithoutTake(t *testing.T) {
 
 func TestAcquireEndsWithItsContext(t *testing.T) {
 	s := open(t, directory(t), "")
+	s.repoll = time.Millisecond
 	take(t, s, req("hog", 9, gpus(1), 1, "GPU0"))
 	turn := turnOf(t, s)
 	ctx, cancel := context.WithCancel(t.Context())

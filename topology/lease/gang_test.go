@@ -102,32 +102,28 @@ func (g simulated) run(ctx context.Context, dir string) error {
 	return nil
 }
 
-// mark makes a file that must not exist, but for one whose maker was killed.
+// mark makes a link to the number of this process. As with O_EXCL nothing may have
+// the name yet, but for the mark of a process that was killed; unlike a file's
+// content, a link's is there from the first moment.
 func mark(path string) error {
 	for {
-		f, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
-		if err == nil {
-			_, err = fmt.Fprintf(f, "%d\n", os.Getpid())
-			return errors.Join(err, f.Close())
-		}
+		err := os.Symlink(strconv.Itoa(os.Getpid()), path)
 		if !errors.Is(err, fs.ErrExist) {
 			return err
 		}
 		// The locks of a killed process go a moment before it.
-		var text []byte
-		dead := false
+		pid, dead := "", false
 		for range 1000 {
-			if text, err = os.ReadFile(path); err != nil {
+			if pid, err = os.Readlink(path); err != nil {
 				return fmt.Errorf("double-held: the other one has just given it back: %w", err)
 			}
-			pid, whole := strings.CutSuffix(string(text), "\n")
-			if dead = whole && ended(pid); dead {
+			if dead = ended(pid); dead {
 				break
 			}
 			time.Sleep(5 * time.Millisecond)
 		}
 		if !dead {
-			return fmt.Errorf("double-held: %s is marked by process %q, which lives", path, text)
+			return fmt.Errorf("double-held: %s is marked by process %s, which lives", path, pid)
 		}
 		if err := os.Remove(path); err != nil {
 			return fmt.Errorf("double-held: %w", err)
@@ -238,9 +234,9 @@ func (c crowd) run(t *testing.T, random *rand.Rand) {
 // it takes, as the machine may be busy.
 const patienceOfIdle = 10 * time.Second
 
-// observe looks at the leases until done: no gang may wait long while the ticket rule lets it
-// start, which is judged here without the package's own rule. It returns how long
-// one did at most.
+// observe looks at the leases until done: no gang may wait long while the ticket
+// rule lets it start, which is judged here without the package's own rule. It
+// returns how long one did at most.
 func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan struct{}, until time.Time) (longest time.Duration) {
 	fits := map[string]time.Time{}
 	for time.Now().Before(until) {
