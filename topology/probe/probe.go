@@ -79,6 +79,10 @@ func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
 				p.User = f.Owner(p.PID)
 			}
 		}
+		if d.Lost != "" {
+			f.say(job.SeverityWarning, "look for XID 79 in dmesg; a reboot of the host brings it back, unless it has to be reseated or replaced",
+				"GPU %d (%s) is lost: %s; the others are used", d.Index, d.PCI, d.Lost)
+		}
 	}
 	f.missing(r)
 	return r, f.findings, nil

@@ -49,6 +49,7 @@ const (
 )
 
 func TestFindBySMI(t *testing.T) {
+	t.Parallel()
 	tests := []struct {
 		name     string
 		script   string // of nvidia-smi; empty is none
@@ -94,16 +95,16 @@ func TestFindBySMI(t *testing.T) {
 				"-q\\ -x\\ -i\\ 0000:18:00.0) sed '/<gpu id=\"00000000:2A/,$d' $D/query-550-h100.xml; echo '</nvidia_smi_log>';;")},
 		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: tells of no GPU while one is lost | /sys"},
 			script: "echo 'Unable to determine the device handle for GPU0: 0000:2A:00.0: Unknown Error'; exit 255"},
-		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: 2 * time.Second,
+		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: time.Second,
 			script:   smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.'; exit 15;;\n*) exec sleep 60;;"),
 			devices:  1,
-			findings: []string{"warning: -i 0000:18:00.0 had not ended after 2s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not of 0000:18:00.0 |"}},
-		{name: "hangs", script: "echo begun; exec sleep 60", limit: 2 * time.Second, findings: []string{`warning: had not ended after 2s and was killed; it had said "begun" | dmesg`}},
+			findings: []string{"warning: -i 0000:18:00.0 had not ended after 1s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not of 0000:18:00.0 |"}},
+		{name: "hangs", script: "echo begun; exec sleep 60", limit: time.Second, findings: []string{`warning: had not ended after 1s and was killed; it had said "begun" | dmesg`}},
 		{name: "hangs with a child of its own", script: "sleep 60 & sleep 60", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "is stopped", script: "kill -STOP $$; cat $D/query-550-h100.xml", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "does not listen", script: "trap '' TERM INT HUP; while :; do :; done", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
-		{name: "topo hangs", script: smi(h100 + "topo\\ -m) exec sleep 60;;"), devices: 3, limit: 2 * time.Second, findings: []string{"warning: topo -m had not ended after 2s and was killed | dmesg"}},
-		{name: "never stops talking", script: "exec yes", limit: time.Second, findings: []string{"warning: was killed |"}},
+		{name: "topo hangs", script: smi(h100 + "topo\\ -m) exec sleep 60;;"), devices: 3, limit: time.Second, findings: []string{"warning: topo -m had not ended after 1s and was killed | dmesg"}},
+		{name: "never stops talking", script: "exec yes", limit: 200 * time.Millisecond, findings: []string{"warning: was killed |"}},
 		{name: "talks too much", script: "yes | head -c 20000000", findings: []string{"warning: printed more than 16 MiB | run it"}},
 		{name: "leaves a child behind that holds its output", script: smi("-q\\ -x) sleep 60 & cat $D/query-550-h100.xml;;\ntopo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
 		{name: "MIG", devices: 3, findings: []string{"warning: | NVLinks"},
@@ -176,6 +177,7 @@ func TestFindLost(t *testing.T) {
 }
 
 func TestFindByNVML(t *testing.T) {
+	t.Parallel()
 	good := nvml.Report{Source: "gangrun-nvml", Driver: "550.54.15", Devices: []nvml.Device{{UUID: "GPU-a", PCI: "0000:18:00.0", Processes: []nvml.Process{{PID: os.Getpid()}, {PID: 1, User: "given"}}}}}
 	text := func(change func(*nvml.Report)) string {
 		r := good
@@ -191,13 +193,16 @@ func TestFindByNVML(t *testing.T) {
 		findings             []string
 	}{
 		{"sound", text(func(*nvml.Report) {}), "gangrun-nvml", nil},
+		{"one lost", text(func(r *nvml.Report) {
+			r.Devices = append(r.Devices, nvml.Device{Index: 1, PCI: "0000:2a:00.0", Lost: "GPU is lost"})
+		}), "gangrun-nvml", []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost | XID 79"}},
 		{"no driver", text(func(r *nvml.Report) { *r = nvml.Report{NoDriver: true, Failed: "library not found"} }), "nvidia-smi", nil},
 		{"NVML fails", text(func(r *nvml.Report) { *r = nvml.Report{Failed: "unknown error"} }), "nvidia-smi", []string{"warning: NVML cannot be used: unknown error; gangrun asks nvidia-smi | nvidia-smi"}},
 		{"old glibc", "echo \"gangrun-nvml: /lib64/libc.so.6: version GLIBC_2.34 not found\" >&2; exit 1", "nvidia-smi", []string{"warning: GLIBC_2.34 | remove gangrun-nvml"}},
 		{"another version", text(func(r *nvml.Report) { r.Links = [][]job.Link{{"", "PIX"}} }), "nvidia-smi", []string{"warning: does not fit together | of this gangrun"}},
 		{"rubbish", "echo '{\"devices\": 3}'", "nvidia-smi", []string{"warning: printed no report | of this gangrun"}},
 		{"half", "printf '{\"devices\": ['", "nvidia-smi", []string{"warning: printed no report | of this gangrun"}},
-		{"stopped", "kill -STOP $$", "nvidia-smi", []string{"warning: gangrun-nvml had not ended after 2s and was killed | dmesg"}},
+		{"stopped", "kill -STOP $$", "nvidia-smi", []string{"warning: gangrun-nvml had not ended after 1s and was killed | dmesg"}},
 		{"not executable", "", "nvidia-smi", []string{"warning: cannot be started | mode"}},
 	}
 	for _, test := range tests {
@@ -206,7 +211,7 @@ func TestFindByNVML(t *testing.T) {
 			dir := host(t, map[string]string{"gangrun-nvml": test.script, "nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
 			o := Options{Path: dir, Limit: time.Minute, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
 			if test.name == "stopped" {
-				o.Limit = 2 * time.Second
+				o.Limit = time.Second
 			}
 			if test.script == "" {
 				o.NVML = filepath.Join(dir, "nothing")
@@ -238,6 +243,7 @@ func TestOwner(t *testing.T) {
 }
 
 func TestFindCancelled(t *testing.T) {
+	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	dir := host(t, map[string]string{"nvidia-smi": "echo $$ > pid.new; mv pid.new pid; exec sleep 60"})
 	done := make(chan error)
@@ -274,6 +280,7 @@ func TestFindCancelled(t *testing.T) {
 // TestStuck holds that a child that cannot be killed, as one in an
 // uninterruptible sleep, is left behind.
 func TestStuck(t *testing.T) {
+	t.Parallel()
 	dir := host(t, map[string]string{"nvidia-smi": "exec sleep 60"})
 	var left int
 	run := func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
@@ -293,6 +300,7 @@ func TestStuck(t *testing.T) {
 
 // TestRunLeavesNothing holds that what a child has started ends with it.
 func TestRunLeavesNothing(t *testing.T) {
+	t.Parallel()
 	dir := host(t, map[string]string{"x": "sleep 60 & echo $!"})
 	out, err := Run(t.Context(), time.Minute, filepath.Join(dir, "x"))
 	if err != nil {

@@ -60,12 +60,6 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 	}
 	f.instances(smi, &r)
 	f.topo(smi, &r)
-	for _, d := range r.Devices {
-		if d.Lost != "" {
-			f.say(job.SeverityWarning, "look for XID 79 in dmesg; a reboot of the host brings it back, unless it has to be reseated or replaced",
-				"GPU %d (%s) is lost: %s; the others are used", d.Index, d.PCI, d.Lost)
-		}
-	}
 	return r
 }
 
