@@ -2,11 +2,11 @@ package agent
 
 import (
 	"encoding/binary"
+	"errors"
 	"net"
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 )
@@ -15,11 +15,16 @@ import (
 // interface belongs to a process below this one. It looks first at process
 // likely and what is below that; 0 is none.
 func ownPeer(conn *net.TCPConn, likely int) bool {
-	inode, uid, ok := peerSocket(conn)
-	if !ok || uid != strconv.Itoa(os.Getuid()) {
+	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
+	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
+	if !ok1 || !ok2 {
 		return false
 	}
-	link := "socket:[" + inode + "]"
+	socket, err := findSocket(there, here)
+	if err != nil || int(socket.uid) != os.Getuid() {
+		return false
+	}
+	link := "socket:[" + strconv.FormatUint(uint64(socket.inode), 10) + "]"
 	if likely > 0 && holds(likely, link) {
 		return true
 	}
@@ -42,44 +47,54 @@ func holds(pid int, link string) bool {
 	})
 }
 
-// peerSocket finds the other end of an IPv4 connection of this machine in
-// /proc/net/tcp. See proc_net_tcp(5): addresses are in the host's byte order.
-func peerSocket(conn *net.TCPConn) (inode, uid string, ok bool) {
-	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
-	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
-	data, err := os.ReadFile("/proc/net/tcp")
-	if !ok1 || !ok2 || err != nil {
-		return "", "", false
+// socket is what the kernel says of one.
+type socket struct{ uid, inode uint32 }
+
+// findSocket asks the kernel for the TCP socket of this machine with these ends,
+// IPv4. See sock_diag(7); /proc/net/tcp would take milliseconds, as it goes
+// through the table of all connections that there could be.
+func findSocket(local, remote *net.TCPAddr) (socket, error) {
+	from, to := local.IP.To4(), remote.IP.To4()
+	if from == nil || to == nil {
+		return socket{}, errors.New("no IPv4 addresses")
 	}
-	local, remote := hexAddress(there), hexAddress(here)
-	for line := range strings.Lines(string(data)) {
-		f := strings.Fields(line)
-		if len(f) > 9 && f[1] == local && f[2] == remote && f[3] == established {
-			return f[9], f[7], true
-		}
+	fd, err := unix.Socket(unix.AF_NETLINK, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, unix.NETLINK_SOCK_DIAG)
+	if err != nil {
+		return socket{}, os.NewSyscallError("socket", err)
 	}
-	return "", "", false
+	defer unix.Close(fd)
+	// struct nlmsghdr, struct inet_diag_req_v2
+	const header, size = 16, 16 + 56
+	native, network := binary.NativeEndian, binary.BigEndian
+	ask := make([]byte, size)
+	native.PutUint32(ask, size)
+	native.PutUint16(ask[4:], unix.SOCK_DIAG_BY_FAMILY)
+	native.PutUint16(ask[6:], unix.NLM_F_REQUEST)
+	ask[header], ask[header+1] = unix.AF_INET, unix.IPPROTO_TCP
+	native.PutUint32(ask[header+4:], 1<<established)
+	network.PutUint16(ask[header+8:], uint16(local.Port))
+	network.PutUint16(ask[header+10:], uint16(remote.Port))
+	copy(ask[header+12:], from)
+	copy(ask[header+28:], to)
+	native.PutUint64(ask[header+48:], ^uint64(0)) // INET_DIAG_NOCOOKIE
+	if err := unix.Sendto(fd, ask, 0, &unix.SockaddrNetlink{Family: unix.AF_NETLINK}); err != nil {
+		return socket{}, os.NewSyscallError("sendto", err)
+	}
+	// The kernel answers before sendto(2) returns.
+	answer := make([]byte, 4<<10)
+	n, _, err := unix.Recvfrom(fd, answer, unix.MSG_DONTWAIT)
+	if err != nil {
+		return socket{}, os.NewSyscallError("recvfrom", err)
+	}
+	// struct nlmsghdr, struct inet_diag_msg
+	if n < header+72 || native.Uint16(answer[4:]) != unix.SOCK_DIAG_BY_FAMILY {
+		return socket{}, errors.New("no such socket")
+	}
+	return socket{uid: native.Uint32(answer[header+64:]), inode: native.Uint32(answer[header+68:])}, nil
 }
 
-// established is TCP_ESTABLISHED in /proc/net/tcp.
-const established = "01"
-
-func hexAddress(a *net.TCPAddr) string {
-	ip := a.IP.To4()
-	if ip == nil {
-		return ""
-	}
-	const digits = "0123456789ABCDEF"
-	hex := func(n uint32, width int) string {
-		out := make([]byte, width)
-		for i := width - 1; i >= 0; i-- {
-			out[i] = digits[n&15]
-			n >>= 4
-		}
-		return string(out)
-	}
-	return hex(binary.NativeEndian.Uint32(ip), 8) + ":" + hex(uint32(a.Port), 4)
-}
+// established is TCP_ESTABLISHED, a state.
+const established = 1
 
 // peerPID returns the process at the other end of a unix socket, if it is this
 // user's.

@@ -9,6 +9,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -134,6 +136,7 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 		for {
 			n, err := from.Read(buffer)
 			if n > 0 {
+				quickAck(from)
 				read(buffer[:n])
 				if _, err := to.Write(buffer[:n]); err != nil {
 					break
@@ -182,6 +185,15 @@ func (x *pmix) pass(rank int, client, server *net.TCPConn) {
 		}
 	})
 	back.Wait()
+}
+
+// quickAck acknowledges at once what has come, each time anew: PMIx writes a
+// message in two parts, and the kernel holds the second back until the first is
+// acknowledged, 40 ms later. See TCP_QUICKACK in tcp(7).
+func quickAck(conn *net.TCPConn) {
+	if raw, err := conn.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
 }
 
 // started says which process a rank is.

@@ -19,7 +19,8 @@ import (
 
 // Marshal writes spec as a job file that Parse reads back to the same Spec,
 // but for secret values: they are replaced by job.Hidden. It leaves out what
-// is empty by default and empty in spec.
+// is empty by default and empty in spec. Of several programs, which only "gangrun
+// mpiexec" starts, a comment names all but the first.
 func Marshal(spec job.Spec) ([]byte, error) {
 	spec = spec.Redacted()
 	standing := job.Default()
@@ -40,6 +41,12 @@ func Marshal(spec job.Spec) ([]byte, error) {
 			to, name = group, inner
 		}
 		to.Content = append(to.Content, scalar(name), node(at))
+	}
+	for i, app := range spec.Apps {
+		if i == 0 {
+			root.HeadComment = fmt.Sprintf("The first of %d programs of one gang, which gangrun mpiexec has started:", len(spec.Apps))
+		}
+		root.HeadComment += fmt.Sprintf("\n%d ranks of %q", app.Ranks, app.Command)
 	}
 	var out bytes.Buffer
 	enc := yaml.NewEncoder(&out)

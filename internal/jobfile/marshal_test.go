@@ -194,6 +194,22 @@ init-timeout: 1m
 	}
 }
 
+// TestMarshalTellsOfPrograms: a job file holds one program, and says where there
+// were more.
+func TestMarshalTellsOfPrograms(t *testing.T) {
+	spec := job.Default()
+	spec.Command, spec.Workdir, spec.Ranks = []string{"./a"}, "/w", 3
+	spec.Apps = []job.App{{Ranks: 1, Command: []string{"./a"}}, {Ranks: 2, Command: []string{"./b", "--fast"}}}
+	data, err := Marshal(spec)
+	if err != nil {
+		t.Fatal(err)
+	}
+	const want = "# The first of 2 programs of one gang, which gangrun mpiexec has started:\n# 1 ranks of [\"./a\"]\n# 2 ranks of [\"./b\" \"--fast\"]\n\ncommand:\n"
+	if !strings.HasPrefix(string(data), want) {
+		t.Errorf("got\n%s\nwant it to begin with\n%s", data, want)
+	}
+}
+
 func TestDurationText(t *testing.T) {
 	for d, want := range map[time.Duration]string{
 		0: "0s", time.Second: "1s", time.Minute: "1m", 90 * time.Second: "1m30s", 10 * time.Minute: "10m", time.Hour: "1h", 90 * time.Minute: "1h30m",

@@ -53,12 +53,24 @@ func Start(args []string) (*Watchdog, error) {
 	return started.watchdog, started.err
 }
 
+// leaveTerminal takes this process, and what it starts, away from the terminal
+// that whoever started it may have: ranks that open /dev/tty must fail, not stop.
+func leaveTerminal() {
+	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return // there is none
+	}
+	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCNOTTY, 0)
+	_ = unix.Close(fd)
+}
+
 func start(host string) (*Watchdog, error) {
 	// Nothing that whoever started gangrun has left open is for the ranks.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
 	}
+	leaveTerminal()
 	alive, ours, err := os.Pipe()
 	if err != nil {
 		return nil, err

@@ -46,8 +46,11 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	cmd := exec.Command(selfPath, "agent", host)
 	cmd.Args[0] = os.Args[0]
 	cmd.ExtraFiles = []*os.File{theirs, lifeline}
-	// A session of its own: the terminal's signals are for gangrun alone.
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	// A process group of its own: the terminal's signals are for gangrun alone. It
+	// gives up the terminal by itself; a session of its own would do that too, but
+	// where the kernel shares the CPU by sessions (sched(7), autogroup) the ranks of
+	// pretended hosts would wait for each other up to twice as long.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.LogDir != "" {
 		log, err := d.log(host)
 		if err != nil {
