@@ -52,7 +52,8 @@ var rooms = []room{
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
-	{paths: []string{"topology/nvml", "topology/sysfs", "topology/probe"}, ours: only("internal/job", "topology")},
+	{paths: []string{"topology/nvml", "topology/sysfs"}, ours: only("internal/job", "topology")},
+	{paths: []string{"topology/probe"}, ours: only("internal/job", "topology", "topology/nvml")},
 	{paths: []string{"topology/lease"}, ours: only("internal/job", "internal/atomicfile")},
 
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
