@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"runtime"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/inventory"
+	"github.com/gangrun/gangrun/topology/nvml"
+	"github.com/gangrun/gangrun/topology/probe"
+	"github.com/gangrun/gangrun/topology/sysfs"
+)
+
+// hostFlags are the flags that say which hosts there are.
+func hostFlags() []cli.Flag {
+	return []cli.Flag{
+		&cli.StringFlag{Name: "inventory", Usage: "take hosts and their GPUs from `FILE`, a YAML inventory"},
+		&cli.StringFlag{Name: "hosts", Usage: "take the hosts `H1,H2:4`, with slots behind a colon"},
+		&cli.StringFlag{Name: "hostfile", Usage: "take the hosts of `FILE`, a hostfile of Open MPI or MPICH, or a plain list"},
+	}
+}
+
+// hostList is the hosts that a command looks at.
+type hostList struct {
+	inventory.List
+	own *ownMachine // where the list is this machine alone, what it told of itself
+}
+
+// ownMachine is what this machine told of itself.
+type ownMachine struct {
+	kernel   sysfs.Machine
+	driver   nvml.Report
+	findings []job.Finding
+}
+
+// readHosts reads the list of hosts that the flags name; without one it is the
+// allocation of the batch system, and outside of every allocation this machine.
+func readHosts(c *cli.Context) (hostList, error) {
+	list, err := statedHosts(c)
+	if err != nil {
+		return hostList{}, &failure{code: exitUsage, err: err}
+	}
+	l := hostList{List: list}
+	if l.Kind == inventory.None {
+		l.Hosts = []job.Host{{Name: hostname(), Address: "127.0.0.1"}}
+	}
+	if l.Kind != inventory.Inventory && len(l.Hosts) == 1 && isOwn(l.Hosts[0].Name, hostname()) {
+		own, err := lookAt(c.Context, &l.Hosts[0], os.DirFS("/sys"), probe.Options{})
+		if err != nil {
+			return hostList{}, err
+		}
+		l.own = &own
+	}
+	return l, nil
+}
+
+func statedHosts(c *cli.Context) (inventory.List, error) {
+	var given []string
+	for _, name := range []string{"inventory", "hosts", "hostfile"} {
+		if c.IsSet(name) {
+			given = append(given, "--"+name)
+		}
+	}
+	if len(given) > 1 {
+		return inventory.List{}, usage("hosts come from one list: leave out all but one", "%s stand together", strings.Join(given, " and "))
+	}
+	switch {
+	case c.IsSet("hosts"):
+		return inventory.Hosts(c.String("hosts"))
+	case c.IsSet("hostfile"):
+		text, err := readList(c.String("hostfile"))
+		if err != nil {
+			return inventory.List{}, err
+		}
+		return inventory.Hostfile(c.String("hostfile"), text)
+	case c.IsSet("inventory"):
+		text, err := readList(c.String("inventory"))
+		if err != nil {
+			return inventory.List{}, err
+		}
+		return inventory.YAML(c.String("inventory"), text, inventory.Files{
+			Read: inventory.ReadFile,
+			Topo: func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) { return probe.ParseTopo(string(text)) },
+		})
+	}
+	return inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile)
+}
+
+func readList(path string) ([]byte, error) {
+	text, err := inventory.ReadFile(path)
+	if err != nil {
+		return nil, usage("give the path of a file that can be read", "read the list of hosts: %w", err)
+	}
+	return text, nil
+}
+
+// hostname is this machine's name.
+func hostname() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return "localhost"
+	}
+	return name
+}
+
+// isOwn reports whether a host of a list is the machine called own.
+func isOwn(host, own string) bool {
+	short := func(name string) string {
+		name, _, _ = strings.Cut(strings.ToLower(name), ".")
+		return name
+	}
+	return host == "localhost" || host == "127.0.0.1" || short(host) == short(own)
+}
+
+// lookAt fills h with the hardware of this machine, whose /sys is sys. Cores are
+// its slots where nobody has stated others.
+func lookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) (ownMachine, error) {
+	var m ownMachine
+	var err error
+	if m.kernel, err = sysfs.Read(sys); err != nil {
+		m.findings = append(m.findings, job.Finding{
+			Check: probe.Check, Severity: job.SeverityNote, Text: "some of /sys cannot be read, and is not known: " + strings.ReplaceAll(err.Error(), "\n", "; "),
+		})
+	}
+	options.GPUs = m.kernel.GPUs()
+	driver, findings, err := probe.Find(ctx, options)
+	if err != nil {
+		return ownMachine{}, err
+	}
+	m.driver, m.findings = driver, append(m.findings, findings...)
+	m.driver.Fill(h, nil)
+	m.kernel.Fill(h)
+	h.Cores = runtime.NumCPU()
+	if h.Slots == 0 {
+		h.Slots = h.Cores
+	}
+	return m, nil
+}
+
+// tellNotes says on w how the list was read.
+func (l hostList) tellNotes(w io.Writer) {
+	for _, note := range l.Notes {
+		fmt.Fprintf(w, "gangrun: note: %s\n", printable(note))
+	}
+}
+
+// tell says on w how the list was read, and what was found about this machine.
+func (l hostList) tell(w io.Writer) {
+	l.tellNotes(w)
+	if l.own == nil {
+		return
+	}
+	for _, f := range l.own.findings {
+		fmt.Fprintf(w, "gangrun: %s: %s\n", f.Severity, printable(f.Text))
+		if f.Hint != "" {
+			fmt.Fprintf(w, "gangrun: hint: %s\n", printable(f.Hint))
+		}
+	}
+}

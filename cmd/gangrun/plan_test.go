@@ -1,0 +1,188 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/inventory"
+)
+
+// pairsOf is a host of so many GPUs, joined in pairs by NVLinks.
+func pairsOf(name string, gpus int) job.Host {
+	h := job.Host{Name: name, Address: name}
+	for i := range gpus {
+		h.Devices = append(h.Devices, job.Device{UUID: "GPU" + string(rune('0'+i)), Index: i})
+		row := make([]job.Link, gpus)
+		for j := range row {
+			switch {
+			case i == j:
+			case i/2 == j/2:
+				row[j] = "NV4"
+			default:
+				row[j] = job.LinkSYS
+			}
+		}
+		h.Links = append(h.Links, row)
+	}
+	return h
+}
+
+func TestPlanSlots(t *testing.T) {
+	host := func(name, rack string, slots int, hard bool) job.Host {
+		return job.Host{Name: name, Rack: rack, Slots: slots, Hard: hard}
+	}
+	for _, c := range []struct {
+		name  string
+		ranks int
+		hosts []job.Host
+		on    string // host of each rank
+		level job.Locality
+		cost  topology.Cost
+	}{
+		{"a host without slots has one", 2, []job.Host{host("h1", "", 0, false), host("h2", "", 0, false)},
+			"h1 h2", job.LocalityRack, topology.Cost{Racks: 1, Switches: 1, Hosts: 2, Bottleneck: topology.NoRing}},
+		{"and takes more where there is no room", 3, []job.Host{host("h1", "", 0, false), host("h2", "", 1, true)},
+			"h1 h1 h2", job.LocalityRack, topology.Cost{Racks: 1, Switches: 1, Hosts: 2, Bottleneck: topology.NoRing}},
+		{"one host", 2, []job.Host{host("h1", "r1", 2, true)},
+			"h1 h1", job.LocalityHost, topology.Cost{Racks: 1, Switches: 1, Hosts: 1, Bottleneck: topology.NoRing}},
+		{"two racks", 2, []job.Host{host("h1", "r1", 1, true), host("h2", "r2", 1, true)},
+			"h1 h2", job.LocalityAny, topology.Cost{Racks: 2, Switches: 2, Hosts: 2, Bottleneck: topology.NoRing}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got, err := gang{ranks: c.ranks, gpus: 0}.place(c.hosts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var on []string
+			for _, r := range got.Placement.Ranks {
+				on = append(on, r.Host)
+			}
+			if strings.Join(on, " ") != c.on || got.Level != c.level || got.Cost != c.cost {
+				t.Errorf("got %q, %s, %+v; want %q, %s, %+v", on, got.Level, got.Cost, c.on, c.level, c.cost)
+			}
+			if c.hosts[0].Slots == 0 && got.Placement.Hosts[0].Slots != 1 {
+				t.Errorf("host %+v is placed with its slots, want 1", got.Placement.Hosts[0])
+			}
+		})
+	}
+}
+
+func TestPlanOnGPUs(t *testing.T) {
+	with, without := []job.Host{{Name: "h1"}, pairsOf("h2", 2)}, []job.Host{{Name: "h1"}}
+	for _, c := range []struct {
+		gpus  int
+		hosts []job.Host
+		want  int
+	}{
+		{-1, with, 1}, {-1, without, 0}, {0, with, 0}, {2, with, 2}, {2, without, 2},
+	} {
+		if got := (gang{ranks: 1, gpus: c.gpus}).onGPUs(c.hosts); got != c.want {
+			t.Errorf("gpus-per-rank %d on %d hosts: %d GPUs a rank, want %d", c.gpus, len(c.hosts), got, c.want)
+		}
+	}
+}
+
+func TestPlanMissing(t *testing.T) {
+	list := func(kind inventory.Kind, hosts ...job.Host) hostList {
+		return hostList{List: inventory.List{Kind: kind, Hosts: hosts}}
+	}
+	bare := job.Host{Name: "h1"}
+	for _, c := range []struct {
+		name string
+		gang gang
+		list hostList
+		want []string // a part of each note
+	}{
+		{"GPUs of hosts by name are not known", gang{gpus: -1}, list(inventory.Flag, bare), []string{"what GPUs h1 has cannot be seen", "slots of h1 are not stated: it counts as one slot"}},
+		{"unless none are wanted", gang{gpus: 0}, list(inventory.Flag, bare, job.Host{Name: "h2"}), []string{"slots of h1, h2 are not stated: each counts"}},
+		{"an inventory may leave them out", gang{gpus: -1}, list(inventory.Inventory, bare, pairsOf("h2", 2)), []string{"the list tells of no GPUs of h1: not used"}},
+		{"stated slots need no note", gang{gpus: 0}, list(inventory.Flag, job.Host{Name: "h1", Slots: 2, Hard: true}), nil},
+		{"this machine knows itself", gang{gpus: -1}, hostList{List: inventory.List{Hosts: []job.Host{bare}}, own: &ownMachine{}}, nil},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := c.gang.missing(c.list)
+			if len(got) != len(c.want) {
+				t.Fatalf("notes %q, want %d", got, len(c.want))
+			}
+			for i := range got {
+				if !strings.Contains(got[i], c.want[i]) {
+					t.Errorf("note %q, want one with %q", got[i], c.want[i])
+				}
+			}
+		})
+	}
+}
+
+func TestPlanRingWords(t *testing.T) {
+	for score, want := range map[int]string{
+		topology.NoRing: "none (no host has two of its GPUs)",
+		1200:            "NV12 (12 NVLinks)", 100: "NV1 (1 NVLink)",
+		60: "PSB (on one board)", 50: "PIX (over one PCIe switch)", 40: "PXB (over several PCIe switches)",
+		30: "PHB (over the PCIe host bridge of a CPU)", 20: "NODE (over PCIe host bridges of one NUMA node)",
+		10: "SYS (over the connection between CPU sockets)", 0: "not known",
+	} {
+		if got := ringWords(score); got != want {
+			t.Errorf("a ring of %d is %q, want %q", score, got, want)
+		}
+	}
+}
+
+// The words for a ring follow the scores of package topology.
+func TestPlanRingWordsAreTopologys(t *testing.T) {
+	for _, l := range []job.Link{"NV2", job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS} {
+		h := pairsOf("h", 2)
+		h.Links[0][1], h.Links[1][0] = l, l
+		c, err := gang{ranks: 2, gpus: 1}.place([]job.Host{h})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := ringWords(c.Cost.Bottleneck); !strings.HasPrefix(got, string(l)+" (") {
+			t.Errorf("two GPUs joined by %s: the ring is %q", l, got)
+		}
+	}
+}
+
+func TestPlanPrice(t *testing.T) {
+	best := topology.Cost{Racks: 1, Switches: 1, Hosts: 1, Bottleneck: 400, Links: 400, NIC: 2, Left: -400}
+	if got := price(best, best); got != nil {
+		t.Errorf("the same costs %q more", got)
+	}
+	other := topology.Cost{Racks: 2, Switches: 2, Hosts: 3, Bottleneck: topology.NoRing, Links: 0, NIC: 10, Left: 0}
+	want := []string{
+		"2 racks instead of 1", "2 switches instead of 1", "3 hosts instead of 1",
+		"the slowest link of its ring is none (no host has two of its GPUs) instead of NV4 (4 NVLinks)",
+		"its links are worth 0 instead of 400 in sum", "its NICs are at distance 10 instead of 2 in sum",
+		"it takes 0 instead of 400 from what stays free for others",
+	}
+	if got := price(best, other); strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+func TestPlanSpans(t *testing.T) {
+	for want, numbers := range map[string][]int{"": nil, "3": {3}, "0-1": {0, 1}, "0-2,5,7-8": {0, 1, 2, 5, 7, 8}} {
+		if got := spans(numbers); got != want {
+			t.Errorf("%v is %q, want %q", numbers, got, want)
+		}
+	}
+}
+
+// What a file or a process is called must not reach the terminal as a command.
+func TestPlanPrintsNoControls(t *testing.T) {
+	h := pairsOf("h\x1b[2J", 4)
+	h.Rack, h.Devices[3].Busy, h.Devices[2].CPUs = "r\x07", "used by pid 1 (\x1b]0;x\x07)", "0\x1b"
+	g := gang{ranks: 2, gpus: 1}
+	c, err := g.place([]job.Host{h})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b strings.Builder
+	if err := (planText{gang: g, hosts: []job.Host{h}, choice: c}).print(&b); err != nil {
+		t.Fatal(err)
+	}
+	if i := strings.IndexFunc(b.String(), func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
+		t.Errorf("a control character at %d of %q", i, b.String())
+	}
+}

@@ -1,0 +1,320 @@
+package main
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// drawnHosts is how many hosts of a plan are drawn with a line for each GPU;
+// more of them get a line each.
+const drawnHosts = 4
+
+// planText is a plan for people.
+type planText struct {
+	gang   gang
+	hosts  []job.Host // all that the gang could be placed on
+	choice topology.Choice
+}
+
+func (p planText) print(to io.Writer) error {
+	w := bufio.NewWriter(to)
+	gpus := p.gang.onGPUs(p.hosts)
+	each := "without GPUs"
+	if gpus > 0 {
+		each = "of " + plural(gpus, "GPU")
+	}
+	used := p.choice.Placement.Hosts
+	fmt.Fprintf(w, "gang       %s %s: %s\n", plural(p.gang.ranks, "rank"), each, levelWords(p.choice.Level, used, gpus > 0))
+	fmt.Fprintf(w, "cost       %s\n", costWords(p.choice.Cost, gpus > 0))
+	switch {
+	case gpus == 0:
+		p.slots(w)
+	case len(used) <= drawnHosts:
+		for _, h := range used {
+			p.draw(w, h)
+		}
+	default:
+		p.rows(w, gpus)
+	}
+	p.rest(w, gpus > 0)
+	word := "why"
+	for _, why := range p.choice.Why {
+		fmt.Fprintf(w, "%-10s %s\n", word, printable(why))
+		word = ""
+	}
+	p.runnerUp(w)
+	return w.Flush()
+}
+
+// levelWords says what a level is.
+func levelWords(l job.Locality, hosts []job.Host, gpus bool) string {
+	switch {
+	case l == job.LocalityIsland:
+		return "level island, on one host, and as close to each other as GPUs get there"
+	case l == job.LocalityHost && gpus:
+		return "level host, on one host, though not on its best joined GPUs"
+	case l == job.LocalityHost:
+		return "level host, on one host"
+	case l == job.LocalityRack && hosts[0].Rack == "":
+		return fmt.Sprintf("level rack, on %s of which no rack is known, so that they count as one", plural(len(hosts), "host"))
+	case l == job.LocalityRack:
+		return fmt.Sprintf("level rack, on %s of one rack", plural(len(hosts), "host"))
+	}
+	return fmt.Sprintf("level any, on %s of several racks", plural(len(hosts), "host"))
+}
+
+// costWords says what a placement costs.
+func costWords(c topology.Cost, gpus bool) string {
+	at := fmt.Sprintf("%s, %s, %s", plural(c.Racks, "rack"), plural(c.Switches, "switch"), plural(c.Hosts, "host"))
+	if !gpus {
+		return at
+	}
+	ring := "no two of its GPUs on one host"
+	if c.Bottleneck != topology.NoRing {
+		ring = fmt.Sprintf("slowest link of the ring %s, all links worth %d", ringWords(c.Bottleneck), c.Links)
+	}
+	return fmt.Sprintf("%s; %s; distance to NICs %d; taken from what stays free %d", at, ring, c.NIC, -c.Left)
+}
+
+// ringWords names the slowest link of a ring by its score.
+func ringWords(score int) string {
+	if score == topology.NoRing {
+		return "none (no host has two of its GPUs)"
+	}
+	for _, l := range []job.Link{job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS} {
+		if score == 10*(7-closeness(l)) { // the scores of topology.Cost, ten for each step
+			return fmt.Sprintf("%s (%s)", l, linkWords(l))
+		}
+	}
+	if score >= 100 {
+		l := job.Link("NV" + strconv.Itoa(score/100))
+		return fmt.Sprintf("%s (%s)", l, linkWords(l))
+	}
+	return "not known"
+}
+
+// draw draws a host with a line for each of its GPUs.
+func (p planText) draw(w io.Writer, h job.Host) {
+	ranks := p.choice.Placement.On(h.Name)
+	by := rankOf(ranks)
+	fmt.Fprintf(w, "\nhost %s%s: %s\n", printable(h.Name), where(h), plural(len(ranks), "rank"))
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	labels := gpuLabels(h)
+	states, words := gpuStates(h)
+	for i, d := range h.Devices {
+		r, ok := by[d.UUID]
+		if !ok {
+			if states[i] == gpuFree {
+				words[i] = "free, not used"
+			}
+			fmt.Fprintf(t, "  %s\t%s\n", labels[i], words[i])
+			continue
+		}
+		line := fmt.Sprintf("  %s\trank %d", labels[i], r.Rank)
+		var beside []string
+		if r.CPUs != "" {
+			beside = append(beside, "CPUs "+printable(r.CPUs))
+		}
+		if nics := topology.NICs(h, []string{d.UUID}); len(nics) > 0 {
+			beside = append(beside, "NIC "+printable(strings.Join(nics, " ")))
+		}
+		if len(beside) > 0 {
+			line += "\t" + strings.Join(beside, ", ")
+		}
+		fmt.Fprintln(t, line)
+	}
+	_ = t.Flush() // its errors are those of w, which are told in the end
+}
+
+// rankOf returns ranks by the UUIDs of their GPUs.
+func rankOf(ranks []job.Rank) map[string]job.Rank {
+	by := map[string]job.Rank{}
+	for _, r := range ranks {
+		for _, uuid := range r.Devices {
+			by[uuid] = r
+		}
+	}
+	return by
+}
+
+// where says where a host is, as in " in rack r1, switch s1".
+func where(h job.Host) string {
+	switch {
+	case h.Rack != "" && h.Switch != "":
+		return " in rack " + printable(h.Rack) + ", switch " + printable(h.Switch)
+	case h.Rack != "":
+		return " in rack " + printable(h.Rack)
+	case h.Switch != "":
+		return " at switch " + printable(h.Switch)
+	}
+	return ""
+}
+
+// rows draws a line for each host.
+func (p planText) rows(w io.Writer, gpus int) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "HOST\tRACK\tSWITCH\tRANK OF EACH GPU (. free, # busy, ! sick, - cut into MIG instances)")
+	on := map[string][]job.Rank{}
+	for _, r := range p.choice.Placement.Ranks {
+		on[r.Host] = append(on[r.Host], r)
+	}
+	for _, h := range p.choice.Placement.Hosts {
+		by := rankOf(on[h.Name])
+		states, _ := gpuStates(h)
+		var cells []string
+		for i, d := range h.Devices {
+			if r, ok := by[d.UUID]; ok {
+				cells = append(cells, strconv.Itoa(r.Rank))
+			} else {
+				cells = append(cells, map[gpuState]string{gpuFree: ".", gpuBusy: "#", gpuSick: "!", gpuCut: "-"}[states[i]])
+			}
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(h.Name), printable(h.Rack), printable(h.Switch), strings.Join(cells, " "))
+	}
+	_ = t.Flush()
+}
+
+// slots draws the hosts of a gang without GPUs.
+func (p planText) slots(w io.Writer) {
+	fmt.Fprintln(w)
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	on := map[string][]int{}
+	for _, r := range p.choice.Placement.Ranks {
+		on[r.Host] = append(on[r.Host], r.Rank)
+	}
+	for _, h := range p.choice.Placement.Hosts {
+		ranks, word := on[h.Name], "ranks"
+		if len(ranks) == 1 {
+			word = "rank"
+		}
+		kind := ""
+		if h.Hard {
+			kind = " at most"
+		}
+		fmt.Fprintf(t, "host %s%s\t%s %s\t%s%s\n", printable(h.Name), where(h), word, spans(ranks), plural(h.Slots, "slot"), kind)
+	}
+	_ = t.Flush()
+}
+
+// spans writes ascending numbers as in 0-3,8.
+func spans(numbers []int) string {
+	var out []string
+	for i := 0; i < len(numbers); {
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		if i == j {
+			out = append(out, strconv.Itoa(numbers[i]))
+		} else {
+			out = append(out, fmt.Sprintf("%d-%d", numbers[i], numbers[j]))
+		}
+		i = j + 1
+	}
+	return strings.Join(out, ",")
+}
+
+// rest names the hosts that the gang does not touch.
+func (p planText) rest(w io.Writer, gpus bool) {
+	used := map[string]bool{}
+	for _, h := range p.choice.Placement.Hosts {
+		used[h.Name] = true
+	}
+	var names []string
+	for _, h := range p.hosts {
+		switch {
+		case used[h.Name]:
+		case gpus:
+			states, _ := gpuStates(h)
+			free, all := tally(states)[gpuFree], len(states)-tally(states)[gpuCut]
+			names = append(names, fmt.Sprintf("%s (%d of %s free)", printable(h.Name), free, plural(all, "GPU")))
+		default:
+			names = append(names, printable(h.Name))
+		}
+	}
+	fmt.Fprintln(w)
+	if len(names) > 0 {
+		fmt.Fprintf(w, "not used   %s\n", few(names))
+	}
+}
+
+// tally counts devices by their state.
+func tally(states []gpuState) [gpuCut + 1]int {
+	var n [gpuCut + 1]int
+	for _, s := range states {
+		n[s]++
+	}
+	return n
+}
+
+// runnerUp says where else the gang could go, and what that would cost.
+func (p planText) runnerUp(w io.Writer) {
+	o := p.choice.RunnerUp
+	if o == nil {
+		return
+	}
+	fmt.Fprintf(w, "runner-up  level %s, on %s\n", o.Level, onWords(o.Placement))
+	worse := price(p.choice.Cost, o.Cost)
+	if len(worse) == 0 {
+		worse = []string{"the same"}
+	}
+	word := "  costs"
+	for _, one := range worse {
+		fmt.Fprintf(w, "%-10s %s\n", word, one)
+		word = ""
+	}
+}
+
+// onWords names the hosts of a placement and their GPUs.
+func onWords(p job.Placement) string {
+	var places []string
+	on := map[string][]job.Rank{}
+	for _, r := range p.Ranks {
+		on[r.Host] = append(on[r.Host], r)
+	}
+	for _, h := range p.Hosts {
+		by := rankOf(on[h.Name])
+		var gpus []string
+		for i, label := range gpuLabels(h) {
+			if _, ok := by[h.Devices[i].UUID]; ok {
+				gpus = append(gpus, label)
+			}
+		}
+		all := strings.Join(gpus, " ")
+		if len(gpus) == len(h.Devices) && len(gpus) > 1 {
+			all = fmt.Sprintf("all %d GPUs", len(gpus))
+		}
+		places = append(places, fmt.Sprintf("%s (%s)", printable(h.Name), all))
+	}
+	return few(places)
+}
+
+// price says in what other differs from the best, in the order in which costs
+// are compared.
+func price(best, other topology.Cost) []string {
+	var says []string
+	say := func(a, b int, text string) {
+		if a != b {
+			says = append(says, text)
+		}
+	}
+	instead := func(a, b int, thing string) string {
+		return fmt.Sprintf("%s instead of %d", plural(b, thing), a)
+	}
+	say(best.Racks, other.Racks, instead(best.Racks, other.Racks, "rack"))
+	say(best.Switches, other.Switches, instead(best.Switches, other.Switches, "switch"))
+	say(best.Hosts, other.Hosts, instead(best.Hosts, other.Hosts, "host"))
+	say(best.Bottleneck, other.Bottleneck, fmt.Sprintf("the slowest link of its ring is %s instead of %s", ringWords(other.Bottleneck), ringWords(best.Bottleneck)))
+	say(best.Links, other.Links, fmt.Sprintf("its links are worth %d instead of %d in sum", other.Links, best.Links))
+	say(best.NIC, other.NIC, fmt.Sprintf("its NICs are at distance %d instead of %d in sum", other.NIC, best.NIC))
+	say(best.Left, other.Left, fmt.Sprintf("it takes %d instead of %d from what stays free for others", -other.Left, -best.Left))
+	return says
+}
