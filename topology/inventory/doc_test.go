@@ -50,7 +50,7 @@ func TestDocumentedForms(t *testing.T) {
 	if err != nil || len(sites) != 8 || sites["h5"] != (Site{"s2", "r1"}) {
 		t.Errorf("sites %v, %v", sites, err)
 	}
-	list, err := YAML("lab.yaml", []byte(doc["The YAML inventory"]), filesOf(map[string]string{"dgx-a100.txt": ",NV12 NV12,"}))
+	list, err := YAML("lab.yaml", []byte(doc["The YAML inventory"]), filesOf(map[string]string{"dgx-a100.txt": "x,NV12 NV12,x"}))
 	if err != nil {
 		t.Fatal(err)
 	}

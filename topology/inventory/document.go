@@ -54,5 +54,5 @@ func syntax(source string, text []byte, err error) error {
 			return one(source, n, faultf("YAML is indented with blanks only", "a tab stands in the indentation"))
 		}
 	}
-	return one(source, line, faultf(hint, "is not YAML: %s", said))
+	return one(source, line, faultf(hint, "is not YAML: %s", short(said)))
 }

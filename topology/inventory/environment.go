@@ -132,8 +132,3 @@ func (e environment) nodefile(variable, file string, kind Kind) (List, error) {
 func missing(variable, but string) error {
 	return one(variable, 0, faultf("hand on the whole environment of the batch job, unset "+but+", or give --hosts", "is not set, but %s is", but))
 }
-
-func firstLine(err error) string {
-	text, _, _ := strings.Cut(err.Error(), "\n")
-	return text
-}

@@ -64,6 +64,21 @@ func one(source string, line int, f *fault) Errors {
 	return Errors{{Source: source, Line: line, Text: f.text, hint: f.hint}}
 }
 
+// short cuts the text of another's error where it is very long.
+func short(text string) string {
+	const most = 200
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most]) + "..."
+}
+
+// firstLine is the first line of an error's text.
+func firstLine(err error) string {
+	text, _, _ := strings.Cut(err.Error(), "\n")
+	return text
+}
+
 // quote quotes what a user wrote, cut where it is very long.
 func quote(text string) string {
 	const most = 60

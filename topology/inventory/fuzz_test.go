@@ -279,7 +279,7 @@ func FuzzTopology(f *testing.F) {
 	})
 }
 
-// fakeTopo reads texts of one line a GPU: the links of it.
+// fakeTopo reads a word for each GPU: its links, with commas between, and x for none.
 func fakeTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	rows := strings.Fields(string(text))
 	if len(rows) == 0 {
@@ -291,7 +291,7 @@ func fakeTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 		devices = append(devices, job.Device{Index: i})
 		var of []job.Link
 		for l := range strings.SplitSeq(row, ",") {
-			of = append(of, job.Link(l))
+			of = append(of, job.Link(strings.Trim(l, "x")))
 		}
 		links = append(links, of)
 	}
@@ -315,7 +315,7 @@ func FuzzYAML(f *testing.F) {
 		"hosts: [{name: 'h[1-2]', address: '10.0.0.[1-2]'}]", "hosts: [{<<: *x}]", "hosts: [{name: ~, slots: 0, rack: [], switch: '', busy: {}}]", "[[[[", "? [a]\n: b", "hosts: [{name: h1, topo: '~/x'}]", "%YAML 9\n"} {
 		f.Add([]byte(s))
 	}
-	files := filesOf(map[string]string{"two.txt": ",NV1 NV1,", "dgx-a100.txt": ",NV12 NV12,", "bad.txt": ""})
+	files := filesOf(map[string]string{"two.txt": "x,NV1 NV1,x", "dgx-a100.txt": "x,NV12 NV12,x", "bad.txt": ""})
 	f.Fuzz(func(t *testing.T, text []byte) {
 		list, err := YAML("lab.yaml", text, files)
 		bounded(t, "lab.yaml", string(text), list, err)

@@ -47,7 +47,10 @@ func hostLines(text []byte, each func(line int, host string, words []pair)) {
 			return
 		}
 		// Open MPI takes blanks around the =.
-		rest := strings.Fields(aroundEquals.ReplaceAllString(strings.Join(words[1:], " "), "="))
+		rest := words[1:]
+		if slices.ContainsFunc(rest, func(w string) bool { return w[0] == '=' || w[len(w)-1] == '=' }) {
+			rest = strings.Fields(aroundEquals.ReplaceAllString(strings.Join(rest, " "), "="))
+		}
 		pairs := make([]pair, 0, len(rest))
 		for _, w := range rest {
 			key, value, _ := strings.Cut(w, "=")

@@ -75,7 +75,7 @@ func (y *yamlReader) topo(n *yaml.Node) *machine {
 	} else if len(text) > MaxTopo {
 		y.bad(n.Line, faultf(`save the output of "nvidia-smi topo -m" and nothing else`, "the topo file %s is larger than %d MiB", quote(path), MaxTopo>>20))
 	} else if devices, links, nics, err := y.files.Topo(text); err != nil {
-		y.bad(n.Line, faultf(`save the whole output of "nvidia-smi topo -m"`, "the topo file %s: %v", quote(path), err))
+		y.bad(n.Line, faultf(`save the whole output of "nvidia-smi topo -m"`, "the topo file %s: %s", quote(path), short(firstLine(err))))
 	} else if bad := sound(devices, links, nics); bad != nil {
 		y.bad(n.Line, faultf(bad.hint, "the topo file %s %s", quote(path), bad.text))
 	} else {

@@ -22,22 +22,22 @@ func Topology(name string, text []byte) (map[string]Site, error) {
 		return nil, err
 	}
 	t := tree{collector: collect(name, None), at: map[string]int{}, above: map[string]string{}, leaf: map[string]string{}, lineOf: map[string]int{}}
-	begin, joined := 0, ""
-	number := 0
+	var joined strings.Builder // a line with its continuations
+	begin, number := 0, 0
 	for l := range strings.Lines(string(text)) {
 		number++
 		l, _, _ = strings.Cut(l, "#")
-		if joined = strings.TrimRight(joined+l, " \t\r\n"); begin == 0 {
+		l, continued := strings.CutSuffix(strings.TrimRight(l, " \t\r\n"), `\`)
+		if joined.Len() == 0 {
 			begin = number
 		}
-		if continued, more := strings.CutSuffix(joined, `\`); more {
-			joined = continued + " "
-			continue
+		joined.WriteString(l + " ")
+		if !continued {
+			t.line(begin, strings.Fields(joined.String()))
+			joined.Reset()
 		}
-		t.line(begin, strings.Fields(joined))
-		begin, joined = 0, ""
 	}
-	t.line(begin, strings.Fields(joined))
+	t.line(begin, strings.Fields(joined.String()))
 	t.check()
 	if err := t.err(); err != nil {
 		return nil, err
