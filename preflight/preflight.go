@@ -32,8 +32,9 @@ type Runner interface {
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
-	// Place returns where that many ranks of a trial go.
-	Place func(ranks int) (job.Placement, error)
+	// Place returns where that many ranks of a trial go, which ends within limit, and
+	// what gives the place back.
+	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
 	// Diagnose finds why a trial failed; WorldSize tells a program that only
 	// complains of too few ranks.
 	Diagnose  func(job.Evidence) job.Cause

@@ -102,13 +102,14 @@ func (t *trial) steps(ctx context.Context, sizes []int) (findings []job.Finding,
 func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	var s step
 	for range 1 + min(1, t.spec.Retries) {
-		a, err := t.attempt(ranks)
+		a, release, err := t.attempt(ctx, ranks)
 		if err != nil {
 			return s, err
 		}
 		t.say("%s (passes at exit 0, %s or %s)", placed(a.Placement),
 			count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
 		res, err := try(ctx, t.p.Runner, a, t.spec.Trial.Steps, time.Duration(t.spec.Trial.Time), t.forward)
+		release()
 		if a.CheckpointDir != "" {
 			if err := os.RemoveAll(a.CheckpointDir); err != nil {
 				t.say("cannot remove what it wrote: %v", err)
@@ -133,14 +134,24 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	return s, nil
 }
 
-// attempt makes the next attempt of the trial, with directories of its own.
-func (t *trial) attempt(ranks int) (job.Attempt, error) {
+// attempt makes the next attempt of the trial, with directories of its own, and
+// what gives its place back.
+func (t *trial) attempt(ctx context.Context, ranks int) (a job.Attempt, release func(), err error) {
 	t.attempts++
-	placement, err := t.p.Place(ranks)
-	if err != nil {
-		return job.Attempt{}, fmt.Errorf("cannot place a trial of %s: %w", count(ranks, "rank"), err)
+	limit := StartLimit + time.Duration(t.spec.Trial.Time) + time.Duration(t.spec.Grace)
+	placement, release, err := t.p.Place(ctx, ranks, limit, t.emit)
+	if ctx.Err() != nil && err != nil {
+		return job.Attempt{}, nil, ctx.Err()
 	}
-	a := job.Attempt{
+	if err != nil {
+		return job.Attempt{}, nil, fmt.Errorf("cannot place a trial of %s: %w", count(ranks, "rank"), err)
+	}
+	defer func() {
+		if err != nil {
+			release()
+		}
+	}()
+	a = job.Attempt{
 		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
 		Stdin: job.StdinNone, Show: t.spec.Output, Steps: t.spec.Trial.Steps,
@@ -157,15 +168,15 @@ func (t *trial) attempt(ranks int) (job.Attempt, error) {
 		a.Run += "-" + again
 		a.LogDir = filepath.Join(a.LogDir, again)
 		if err := os.MkdirAll(a.LogDir, 0o700); err != nil {
-			return a, fmt.Errorf("cannot make the trial's log directory: %w", err)
+			return a, nil, fmt.Errorf("cannot make the trial's log directory: %w", err)
 		}
 	}
 	if t.spec.CheckpointDir != "" {
 		if a.CheckpointDir, err = os.MkdirTemp(t.p.Scratch, "trial-checkpoints-"); err != nil {
-			return a, fmt.Errorf("cannot make the trial's checkpoint directory: %w", err)
+			return a, nil, fmt.Errorf("cannot make the trial's checkpoint directory: %w", err)
 		}
 	}
-	return a, nil
+	return a, release, nil
 }
 
 // judge says what an attempt shows.

@@ -37,9 +37,9 @@ func newScene(t *testing.T, plays ...play) *scene {
 	s.spec.CheckpointDir = filepath.Join(home, "checkpoints")
 	s.Preflight = &Preflight{
 		Surveyor: s.surveyor, Runner: s.runner,
-		Place: func(ranks int) (job.Placement, error) {
+		Place: func(_ context.Context, ranks int, _ time.Duration, _ func(job.Event)) (job.Placement, func(), error) {
 			p, _, err := topology.Place(job.Spec{Ranks: ranks}, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 4}, {Name: "h2", Slots: 4}}}, job.Excluded{})
-			return p, err
+			return p, func() {}, err
 		},
 		Diagnose: fakeDiagnose, WorldSize: fakeWorldSize,
 		Memory: Memory{Dir: filepath.Join(home, "trials")},
@@ -406,7 +406,9 @@ func TestCheckErrors(t *testing.T) {
 		{"survey", func(s *scene) { s.surveyor.err = broken }, nil, broken, "cannot survey the hosts: the agent"},
 		{"no facts", func(s *scene) { s.surveyor.facts = nil }, nil, nil, "none answered"},
 		{"placement", func(s *scene) {
-			s.Place = func(int) (job.Placement, error) { return job.Placement{}, broken }
+			s.Place = func(context.Context, int, time.Duration, func(job.Event)) (job.Placement, func(), error) {
+				return job.Placement{}, nil, broken
+			}
 		}, nil, broken, "cannot place a trial of 1 rank: the agent"},
 		{"runner", nil, []play{func(g *gang) { g.err = broken }}, broken, "cannot run the trial: the agent"},
 		{"runner, once it has passed", nil, []play{func(g *gang) { hangs(g); g.err = broken }}, broken, "cannot run the trial: the agent"},

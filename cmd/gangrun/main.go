@@ -49,7 +49,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
 			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), stopCommand(),
-			reportCommand(), diagnoseCommand(), planCommand(), topoCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
+			reportCommand(), diagnoseCommand(), planCommand(), topoCommand(), leasesCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
 		},
 	}
 	a.Action = func(c *cli.Context) error {

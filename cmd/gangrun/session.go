@@ -9,7 +9,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -38,8 +40,10 @@ type session struct {
 	show     *show
 	signals  chan os.Signal // those that ask for an end
 
+	pretended []job.Host    // of the inventory, with their GPUs
 	hosts     []job.Host    // with what the agents found, once probed is closed
 	hostsErr  error         // why they could not be probed
+	findings  []job.Finding // about their GPUs
 	probed    chan struct{} // closed when hosts is set
 	stopProbe context.CancelFunc
 }
@@ -77,6 +81,12 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	var pretended []job.Host
+	if spec.Inventory != "" {
+		if pretended, err = pretend(spec); err != nil {
+			return nil, err
+		}
+	}
 	// From here on there is something that must be ended in order.
 	tmp := ""
 	if spec.Loopback > 0 {
@@ -90,7 +100,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, probed: make(chan struct{})}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, probed: make(chan struct{})}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: !terms.plain,
@@ -116,6 +126,9 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	go func() {
 		defer close(s.probed)
 		s.hosts, s.hostsErr = s.launcher.Probe(ctx)
+		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
+			s.hosts[0], s.findings = withGPUs(ctx, s.hosts[0])
+		}
 	}()
 	return s, nil
 }
@@ -148,6 +161,9 @@ func (s *session) localHosts() []job.Host {
 		}
 		return []job.Host{{Name: name, Address: "127.0.0.1"}}
 	}
+	if len(s.pretended) > 0 {
+		return s.pretended
+	}
 	var hosts []job.Host
 	for _, name := range loopbackHosts(s.spec.Loopback) {
 		hosts = append(hosts, job.Host{Name: name, Address: "127.0.0.1"})
@@ -177,7 +193,9 @@ func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
 	}
 	inventory := job.Inventory{}
 	for _, h := range s.hosts {
-		h.Slots = max(1, h.Cores/max(1, s.spec.Loopback))
+		if !h.Hard {
+			h.Slots = max(1, h.Cores/max(1, s.spec.Loopback))
+		}
 		inventory.Hosts = append(inventory.Hosts, h)
 	}
 	return inventory, nil
@@ -185,10 +203,36 @@ func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
 
 // Place implements supervisor.Placer. CPU ranks hold nothing that could be
 // lost, so their lease lasts.
-func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, _ func(job.Event)) (supervisor.Lease, error) {
+func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+	return s.place(ctx, spec, not, 0, emit)
+}
+
+// place is Place for what needs its place for no longer than limit; 0 is not
+// known.
+func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
 	inventory, err := s.inventory(ctx)
 	if err != nil {
 		return supervisor.Lease{}, err
+	}
+	for _, f := range s.findings {
+		if f.Severity != job.SeverityNote && emit != nil {
+			emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")})
+		}
+	}
+	s.findings = nil
+	gpus := spec.GPUs
+	if gpus < 0 {
+		gpus = 0
+		if slices.ContainsFunc(inventory.Hosts, func(h job.Host) bool { return len(h.Devices) > 0 }) {
+			gpus = 1
+		}
+	}
+	if gpus > 0 {
+		return (&gpuPlacer{
+			run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
+			want:     topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
+			patience: spec.Patience, limit: limit, not: not, emit: emit,
+		}).place(ctx)
 	}
 	placement, why, err := topology.Place(spec, inventory, not)
 	var none *topology.NoPlacement
@@ -214,11 +258,11 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	return &preflight.Preflight{
 		Surveyor: s.launcher,
 		Runner:   quiet{s.launcher},
-		Place: func(ranks int) (job.Placement, error) {
+		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
 			spec := s.spec
 			spec.Ranks = ranks
-			lease, err := s.Place(context.Background(), spec, job.Excluded{}, nil)
-			return lease.Placement, err
+			lease, err := s.place(ctx, spec, job.Excluded{}, limit, emit)
+			return lease.Placement, lease.Release, err
 		},
 		Diagnose:  diagnose.Diagnose,
 		WorldSize: diagnose.WorldSize,

@@ -17,6 +17,16 @@ type Spec struct {
 	// Loopback is the number of pretended hosts h1..hN on this machine; 0 runs
 	// the gang on this machine under its own name.
 	Loopback int `json:"loopback,omitempty"`
+	// GPUs is how many GPUs each rank gets; -1 is one where the hosts have any, and
+	// none elsewhere.
+	GPUs int `json:"gpus_per_rank"`
+	// Inventory is the path of a YAML inventory whose hosts, the first Loopback of
+	// them, are pretended with their GPUs; empty is none.
+	Inventory string `json:"inventory,omitempty"`
+	// Locality is the widest level that the GPUs of the gang may be spread over, and
+	// Patience how long a closer one is waited for.
+	Locality Locality `json:"locality"`
+	Patience Patience `json:"patience"`
 	// Env is set for every rank, over everything that gangrun sets itself.
 	Env map[string]string `json:"env,omitempty"`
 	// Secret names variables of Env whose values are shown nowhere.
@@ -94,6 +104,10 @@ func Default() Spec {
 		Output:    OutputFirst,
 		Stdin:     StdinRank(0),
 		ExitCode:  ExitRank,
+
+		GPUs:     -1,
+		Locality: LocalityAny,
+		Patience: DefaultPatience,
 
 		MPI:         MPIAuto,
 		InitTimeout: DefaultInitTimeout,

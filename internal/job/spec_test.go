@@ -104,7 +104,7 @@ func TestValidateJoins(t *testing.T) {
 	s := job.Spec{Ranks: -1, Resume: true, Env: map[string]string{"B=": "", "A=": ""},
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
-		"there is no command", "ranks is -1", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
+		"there is no command", "ranks is -1", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
 		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "exit-code", "mpi",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}

@@ -30,6 +30,18 @@ func (s Spec) Validate() error {
 	if s.Loopback < 0 || s.Loopback > MaxLoopback {
 		bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
 	}
+	if s.GPUs < -1 {
+		bad("gpus-per-rank is %d, but must be 0 or more, or -1 for one where the hosts have any", s.GPUs)
+	}
+	if s.Inventory != "" && s.Loopback == 0 {
+		bad("inventory %q names hosts that can only be pretended so far: say how many of them with loopback", s.Inventory)
+	}
+	if !slices.Contains(Localities(), s.Locality) {
+		bad("locality %q is none of island, host, rack and any", s.Locality)
+	}
+	if err := s.Patience.Validate(); err != nil {
+		errs = append(errs, err)
+	}
 	if s.Retries < 0 {
 		bad("retries is %d, but must be 0 or more", s.Retries)
 	}

@@ -82,6 +82,12 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Stdin:    rapid.SampledFrom([]job.Stdin{job.StdinAll, job.StdinNone, job.StdinRank(0), job.StdinRank(ranks - 1)}).Draw(t, "stdin"),
 			ExitCode: rapid.SampledFrom(job.ExitModes()).Draw(t, "exit-code"),
 			MPI:      rapid.SampledFrom(job.MPIs()).Draw(t, "mpi"),
+			GPUs:     rapid.IntRange(-1, 16).Draw(t, "gpus-per-rank"),
+			Locality: rapid.SampledFrom(job.Localities()).Draw(t, "locality"),
+			Patience: rapid.SampledFrom([]job.Patience{"strict", "0s", "1h30m", "island=1s,rack=strict", "host=10m"}).Draw(t, "patience"),
+		}
+		if s.Loopback > 0 && rapid.Bool().Draw(t, "has an inventory") {
+			s.Inventory = "/i"
 		}
 		if rapid.Bool().Draw(t, "has a trial command") {
 			s.Trial.Command = command.Draw(t, "trial.command")
@@ -171,6 +177,9 @@ func TestMarshalIsReadable(t *testing.T) {
     print(os.getpid())
   - "0.1"
 ranks: 1
+gpus-per-rank: -1
+locality: any
+patience: 2m
 env:
   A: "1"
   B: '***'
@@ -204,7 +213,7 @@ func TestMarshalTellsOfPrograms(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const want = "# The first of 2 programs of one gang, which gangrun mpiexec has started:\n# 1 ranks of [\"./a\"]\n# 2 ranks of [\"./b\" \"--fast\"]\n\ncommand:\n"
+	const want = "# The first of 2 programs of one gang, which gangrun mpiexec has started:\n# 1 ranks of [\"./a\"]\n# 2 ranks of [\"./b\" \"--fast\"]\ncommand:\n"
 	if !strings.HasPrefix(string(data), want) {
 		t.Errorf("got\n%s\nwant it to begin with\n%s", data, want)
 	}

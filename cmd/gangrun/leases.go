@@ -1,0 +1,96 @@
+package main
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"text/tabwriter"
+	"time"
+
+	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+func leasesCommand() *cli.Command {
+	return &cli.Command{
+		Name:  "leases",
+		Usage: "list which GPUs of this machine are held, by whom, and who waits",
+		Description: "A lease is held by the gangrun that runs the job, and free as soon as that has ended, however it did.\n" +
+			"What the dead have written stays to be read until somebody else has the GPU, or --release clears it.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "release", Usage: "clear what holders that are dead have written; nobody waits for that"},
+			formatFlag(),
+		},
+		Action: func(c *cli.Context) error {
+			if c.Args().Present() {
+				return usage("gangrun leases lists them all", "leases takes no arguments, got %q", c.Args().Slice())
+			}
+			asJSON, err := asJSON(c)
+			if err != nil {
+				return err
+			}
+			list := lease.List
+			if c.Bool("release") {
+				list = lease.Release
+			}
+			hosts, err := list(c.Context, os.Getenv(lease.Env))
+			if err != nil {
+				return err
+			}
+			if hosts == nil {
+				hosts = []lease.Listing{}
+			}
+			for i := range hosts {
+				if hosts[i].Waiting == nil {
+					hosts[i].Waiting = []lease.Waiter{}
+				}
+			}
+			if asJSON {
+				return printJSON(c.App.Writer, hosts)
+			}
+			return printLeases(c.App.Writer, hosts, c.Bool("release"), time.Now())
+		},
+	}
+}
+
+func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	title := "HOST\tGPU\tSTATE\tRUN\tUSER\tPID\tFOR\tCOMMAND"
+	rows := 0
+	row := func(host, gpu, state string, o *lease.Owner, note string) {
+		if rows++; rows == 1 {
+			fmt.Fprintln(t, title)
+		}
+		if o == nil {
+			fmt.Fprintf(t, "%s\t%s\t%s\t\t\t\t\t%s\n", host, gpu, state, printable(note))
+			return
+		}
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, printable(o.Run), printable(o.User), o.PID, since(o.Since, now), printable(cmp.Or(note, o.Command)))
+	}
+	for _, h := range hosts {
+		host := cmp.Or(h.Host, hostname())
+		for _, l := range h.Leases {
+			if l.State == lease.StateFree && l.Warning == "" && !released {
+				continue
+			}
+			state := string(l.State)
+			if released {
+				state = "cleared"
+			}
+			row(host, l.Device, state, l.Owner, l.Warning)
+		}
+		for _, wait := range h.Waiting {
+			row(host, fmt.Sprintf("%d of %d", wait.Ticket.Count, len(wait.Ticket.Devices)), "waiting", &wait.Owner, "")
+		}
+		for _, warning := range h.Warnings {
+			row(host, "", "warning", nil, warning)
+		}
+	}
+	if rows == 0 {
+		_, err := fmt.Fprintln(w, "no GPU of this machine is held, and nobody waits for one")
+		return err
+	}
+	return t.Flush()
+}

@@ -1,0 +1,74 @@
+package job
+
+import (
+	"fmt"
+	"strings"
+	"time"
+)
+
+// Patience is how long a gang waits for GPUs that are as close as a level says
+// before it takes wider ones: one duration for every level ("2m"), or one for
+// each ("island=10m,host=2m"), or "strict", which waits for the closest for ever.
+type Patience string
+
+// DefaultPatience is the wait for each level.
+const DefaultPatience = "2m"
+
+// strict is the Patience that never relaxes.
+const strict = "strict"
+
+// For returns how long a level is waited for; bounded is false where that is for
+// ever. Levels that are not named have the default.
+func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
+	if p == strict {
+		return 0, false
+	}
+	for part := range strings.SplitSeq(string(p), ",") {
+		name, text, each := strings.Cut(part, "=")
+		if !each {
+			name, text = string(level), part
+		}
+		if name != string(level) {
+			continue
+		}
+		if text == strict {
+			return 0, false
+		}
+		if d, err := ParseDuration(text); err == nil {
+			return time.Duration(d), true
+		}
+	}
+	d, _ := ParseDuration(DefaultPatience)
+	return time.Duration(d), true
+}
+
+// Validate reports what is wrong with it.
+func (p Patience) Validate() error {
+	if p == strict {
+		return nil
+	}
+	seen := map[string]bool{}
+	parts := strings.Split(string(p), ",")
+	for _, part := range parts {
+		name, text, each := strings.Cut(part, "=")
+		if !each && len(parts) > 1 {
+			return fmt.Errorf("patience %q wants LEVEL=TIME between commas, not %q", p, part)
+		}
+		if !each {
+			text = part
+		} else if name != string(LocalityIsland) && name != string(LocalityHost) && name != string(LocalityRack) {
+			return fmt.Errorf("patience %q names %q, but levels to wait for are island, host and rack", p, name)
+		}
+		if seen[name] && each {
+			return fmt.Errorf("patience %q names %s twice", p, name)
+		}
+		seen[name] = true
+		if text == strict && each {
+			continue
+		}
+		if d, err := ParseDuration(text); err != nil || d < 0 {
+			return fmt.Errorf("patience %q wants a duration with a unit, as in 2m, or strict, not %q", p, text)
+		}
+	}
+	return nil
+}
