@@ -40,13 +40,13 @@ const (
 // words why it is not free.
 func gpuStates(h job.Host) ([]gpuState, []string) {
 	states, words := make([]gpuState, len(h.Devices)), make([]string, len(h.Devices))
-	sick := map[string]string{}
+	sick, cut := map[string]string{}, cuts(h)
 	for _, d := range h.Devices {
 		sick[d.UUID] = d.Sick
 	}
 	for i, d := range h.Devices {
 		switch {
-		case isCut(h, i):
+		case cut[i]:
 			states[i], words[i] = gpuCut, "cut into MIG instances"
 		case d.Sick != "" || sick[d.GPU] != "":
 			states[i], words[i] = gpuSick, "sick: "+printable(cmp.Or(d.Sick, sick[d.GPU]))
@@ -62,9 +62,20 @@ func gpuStates(h job.Host) ([]gpuState, []string) {
 	return states, words
 }
 
-// isCut reports whether a device is a GPU whose MIG instances stand beside it.
-func isCut(h job.Host, i int) bool {
-	return slices.ContainsFunc(h.Devices, func(d job.Device) bool { return d.GPU == h.Devices[i].UUID && d.UUID != d.GPU })
+// cuts tells of every device whether it is a GPU whose MIG instances stand
+// beside it.
+func cuts(h job.Host) []bool {
+	parents := map[string]bool{}
+	for _, d := range h.Devices {
+		if d.GPU != "" && d.GPU != d.UUID {
+			parents[d.GPU] = true
+		}
+	}
+	cut := make([]bool, len(h.Devices))
+	for i, d := range h.Devices {
+		cut[i] = parents[d.UUID]
+	}
+	return cut
 }
 
 // closeness puts links in order, the nearest first: all NVLinks are one class.
@@ -101,10 +112,10 @@ func linkBetween(h job.Host, a, b int) job.Link {
 // Left: what hangs together by links of the strongest class, where that is PHB or
 // better; else all.
 func gpuIslands(h job.Host) [][]int {
-	best := closeness(job.LinkPHB) + 1
+	best, cut := closeness(job.LinkPHB)+1, cuts(h)
 	for i := range h.Devices {
 		for j := range i {
-			if !isCut(h, i) && !isCut(h, j) {
+			if !cut[i] && !cut[j] {
 				best = min(best, closeness(linkBetween(h, i, j)))
 			}
 		}
@@ -113,14 +124,14 @@ func gpuIslands(h job.Host) [][]int {
 	var islands [][]int
 	seen := make([]bool, len(h.Devices))
 	for first := range h.Devices {
-		if seen[first] || isCut(h, first) {
+		if seen[first] || cut[first] {
 			continue
 		}
 		seen[first] = true
 		island := []int{first}
 		for k := 0; k < len(island); k++ {
 			for j := range h.Devices {
-				if !seen[j] && !isCut(h, j) && (weak || closeness(linkBetween(h, island[k], j)) <= best) {
+				if !seen[j] && !cut[j] && (weak || closeness(linkBetween(h, island[k], j)) <= best) {
 					seen[j] = true
 					island = append(island, j)
 				}
@@ -136,9 +147,10 @@ func gpuIslands(h job.Host) [][]int {
 // holds, the nearest first.
 func linksAmong(h job.Host, pair func(a, b int) bool) []job.Link {
 	var links []job.Link
+	cut := cuts(h)
 	for i := range h.Devices {
 		for j := range i {
-			if l := linkBetween(h, i, j); !isCut(h, i) && !isCut(h, j) && pair(i, j) && !slices.Contains(links, l) {
+			if l := linkBetween(h, i, j); !cut[i] && !cut[j] && pair(i, j) && !slices.Contains(links, l) {
 				links = append(links, l)
 			}
 		}

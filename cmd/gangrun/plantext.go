@@ -41,11 +41,14 @@ func (p planText) print(to io.Writer) error {
 			p.draw(w, h)
 		}
 	default:
-		p.rows(w, gpus)
+		p.rows(w)
 	}
 	p.rest(w, gpus > 0)
 	word := "why"
 	for _, why := range p.choice.Why {
+		if len(used) > drawnHosts && strings.HasPrefix(why, "host ") {
+			continue // what each host gives is drawn
+		}
 		fmt.Fprintf(w, "%-10s %s\n", word, printable(why))
 		word = ""
 	}
@@ -133,6 +136,15 @@ func (p planText) draw(w io.Writer, h job.Host) {
 	_ = t.Flush() // its errors are those of w, which are told in the end
 }
 
+// byHost returns the ranks of each host, in rank order.
+func byHost(p job.Placement) map[string][]job.Rank {
+	on := map[string][]job.Rank{}
+	for _, r := range p.Ranks {
+		on[r.Host] = append(on[r.Host], r)
+	}
+	return on
+}
+
 // rankOf returns ranks by the UUIDs of their GPUs.
 func rankOf(ranks []job.Rank) map[string]job.Rank {
 	by := map[string]job.Rank{}
@@ -158,24 +170,21 @@ func where(h job.Host) string {
 }
 
 // rows draws a line for each host.
-func (p planText) rows(w io.Writer, gpus int) {
+func (p planText) rows(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "HOST\tRACK\tSWITCH\tRANK OF EACH GPU (. free, # busy, ! sick, - cut into MIG instances)")
-	on := map[string][]job.Rank{}
-	for _, r := range p.choice.Placement.Ranks {
-		on[r.Host] = append(on[r.Host], r)
-	}
+	on, width := byHost(p.choice.Placement), len(strconv.Itoa(len(p.choice.Placement.Ranks)-1))
 	for _, h := range p.choice.Placement.Hosts {
 		by := rankOf(on[h.Name])
 		states, _ := gpuStates(h)
 		var cells []string
 		for i, d := range h.Devices {
+			cell := [...]string{gpuFree: ".", gpuBusy: "#", gpuSick: "!", gpuCut: "-"}[states[i]]
 			if r, ok := by[d.UUID]; ok {
-				cells = append(cells, strconv.Itoa(r.Rank))
-			} else {
-				cells = append(cells, map[gpuState]string{gpuFree: ".", gpuBusy: "#", gpuSick: "!", gpuCut: "-"}[states[i]])
+				cell = strconv.Itoa(r.Rank)
 			}
+			cells = append(cells, fmt.Sprintf("%*s", width, cell))
 		}
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", printable(h.Name), printable(h.Rack), printable(h.Switch), strings.Join(cells, " "))
 	}
@@ -186,12 +195,13 @@ func (p planText) rows(w io.Writer, gpus int) {
 func (p planText) slots(w io.Writer) {
 	fmt.Fprintln(w)
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	on := map[string][]int{}
-	for _, r := range p.choice.Placement.Ranks {
-		on[r.Host] = append(on[r.Host], r.Rank)
-	}
+	on := byHost(p.choice.Placement)
 	for _, h := range p.choice.Placement.Hosts {
-		ranks, word := on[h.Name], "ranks"
+		var ranks []int
+		for _, r := range on[h.Name] {
+			ranks = append(ranks, r.Rank)
+		}
+		word := "ranks"
 		if len(ranks) == 1 {
 			word = "rank"
 		}
@@ -234,8 +244,12 @@ func (p planText) rest(w io.Writer, gpus bool) {
 		case used[h.Name]:
 		case gpus:
 			states, _ := gpuStates(h)
-			free, all := tally(states)[gpuFree], len(states)-tally(states)[gpuCut]
-			names = append(names, fmt.Sprintf("%s (%d of %s free)", printable(h.Name), free, plural(all, "GPU")))
+			n := tally(states)
+			has := "no GPUs known"
+			if all := len(states) - n[gpuCut]; all > 0 {
+				has = fmt.Sprintf("%d of %s free", n[gpuFree], plural(all, "GPU"))
+			}
+			names = append(names, fmt.Sprintf("%s (%s)", printable(h.Name), has))
 		default:
 			names = append(names, printable(h.Name))
 		}
@@ -276,10 +290,7 @@ func (p planText) runnerUp(w io.Writer) {
 // onWords names the hosts of a placement and their GPUs.
 func onWords(p job.Placement) string {
 	var places []string
-	on := map[string][]job.Rank{}
-	for _, r := range p.Ranks {
-		on[r.Host] = append(on[r.Host], r)
-	}
+	on := byHost(p)
 	for _, h := range p.Hosts {
 		by := rankOf(on[h.Name])
 		var gpus []string

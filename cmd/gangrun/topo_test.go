@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"testing/fstest"
@@ -360,6 +361,78 @@ func TestTopoPrintsNoControls(t *testing.T) {
 		}
 		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
 			t.Errorf("%s: a control character at %d of %q", name, i, b.String())
+		}
+	}
+}
+
+// Nothing of a picture lies on something else, or outside of it, whatever the
+// machine: labels are boxes of their own.
+func TestTopoPictureIsLegible(t *testing.T) {
+	for _, file := range []string{"dgx-1v", "dgx-a100", "hgx-h100", "k80-driver-367", "pcie-8-two-sockets", "rtx-4-pairs", "workstation-na", "wsl"} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", "..", "topology", "probe", "testdata", file+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := job.Host{Name: file}
+			if h.Devices, h.Links, h.NICs, err = probe.ParseTopo(string(text)); err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			if err := printTopoSVG(&b, hostList{List: inventory.List{Hosts: []job.Host{h}}}); err != nil {
+				t.Fatal(err)
+			}
+			legible(t, b.String(), 1+len(h.Devices)+len(h.NICs)+3)
+		})
+	}
+}
+
+// legible checks that the boxes of a picture are as many as wanted, one of them
+// the background, that none lies on another, and that all are within it.
+func legible(t *testing.T, text string, want int) {
+	t.Helper()
+	var picture struct {
+		Width  float64 `xml:"width,attr"`
+		Height float64 `xml:"height,attr"`
+		Boxes  []struct {
+			X     float64 `xml:"x,attr"`
+			Y     float64 `xml:"y,attr"`
+			W     string  `xml:"width,attr"`
+			H     string  `xml:"height,attr"`
+			Title string  `xml:"title"`
+		} `xml:"rect"`
+	}
+	if err := xml.Unmarshal([]byte(text), &picture); err != nil {
+		t.Fatal(err)
+	}
+	if len(picture.Boxes) != want {
+		t.Errorf("%d boxes, want %d", len(picture.Boxes), want)
+	}
+	type box struct {
+		x, y, w, h float64
+		title      string
+	}
+	var boxes []box
+	for _, r := range picture.Boxes[1:] {
+		w, err := strconv.ParseFloat(r.W, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := strconv.ParseFloat(r.H, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := box{r.X, r.Y, w, h, r.Title}
+		boxes = append(boxes, b)
+	}
+	for i, a := range boxes {
+		if a.x < 0 || a.y < 0 || a.x+a.w > picture.Width || a.y+a.h > picture.Height {
+			t.Errorf("%q lies outside: %+v of %gx%g", a.title, a, picture.Width, picture.Height)
+		}
+		for _, b := range boxes[:i] {
+			if a.x < b.x+b.w && b.x < a.x+a.w && a.y < b.y+b.h && b.y < a.y+a.h {
+				t.Errorf("%q lies on %q", a.title, b.title)
+			}
 		}
 	}
 }

@@ -96,9 +96,10 @@ type gpuEdge struct {
 // gpuEdges lists the links of a host that are PHB or better.
 func gpuEdges(h job.Host) []gpuEdge {
 	var edges []gpuEdge
+	cut := cuts(h)
 	for b := range h.Devices {
 		for a := range b {
-			if l := linkBetween(h, a, b); closeness(l) <= closeness(job.LinkPHB) && !isCut(h, a) && !isCut(h, b) {
+			if l := linkBetween(h, a, b); closeness(l) <= closeness(job.LinkPHB) && !cut[a] && !cut[b] {
 				edges = append(edges, gpuEdge{a, b, l})
 			}
 		}
@@ -117,11 +118,11 @@ func edgeWidth(l job.Link) float64 {
 // nearestGPUs lists the GPUs to which a NIC is nearest, none where all are as far
 // as another CPU socket, or not known.
 func nearestGPUs(h job.Host, n job.NIC) []int {
-	best := closeness(job.LinkSYS)
+	best, cut := closeness(job.LinkSYS), cuts(h)
 	var near []int
 	for i := range h.Devices {
 		c := closeness(nicLink(n, i))
-		if isCut(h, i) || c > best || c >= closeness(job.LinkSYS) {
+		if cut[i] || c > best || c >= closeness(job.LinkSYS) {
 			continue
 		}
 		if c < best {

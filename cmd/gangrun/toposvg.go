@@ -93,8 +93,12 @@ func hostSVG(c *canvas, h job.Host) {
 		order = append(order, island...)
 	}
 	radius := max(90, float64(len(order))*svgGPUWidth*1.3/(2*math.Pi))
-	outer := max(radius+90, float64(len(h.NICs))*75/(2*math.Pi))
-	middle := point{svgMargin + outer + 40, 60 + outer}
+	widest := 0.0
+	for _, n := range h.NICs {
+		widest = max(widest, nicWidth(n))
+	}
+	outer := max(radius+60+widest/2, float64(len(h.NICs))*(widest+12)/(2*math.Pi))
+	middle := point{svgMargin + outer + max(svgGPUWidth, widest)/2, 60 + outer}
 	angle, at := map[int]float64{}, map[int]point{}
 	for k, i := range order {
 		angle[i] = 2*math.Pi*float64(k)/float64(len(order)) - math.Pi/2
@@ -114,7 +118,7 @@ func hostSVG(c *canvas, h job.Host) {
 		c.box(at[i].x-svgGPUWidth/2, at[i].y-svgGPUHeight/2, svgGPUWidth, svgGPUHeight, stateColours[states[i]], labels[i]+": "+words[i])
 		c.text(at[i].x, at[i].y+4, "middle", label)
 	}
-	c.reach(middle.x+outer+40, middle.y+outer)
+	c.reach(2*middle.x-svgMargin, middle.y+outer)
 	y := middle.y + outer + 36
 	stateLegend(c, y)
 	for _, l := range linksAmong(h, func(int, int) bool { return true }) {
@@ -163,11 +167,14 @@ func nics(c *canvas, h job.Host, middle point, outer float64, angle map[int]floa
 		for _, g := range p.near {
 			c.line(here, at[g], 1, "2 3", n.Name+" to GPU: "+string(nicLink(n, g)))
 		}
-		w := textWidth(n.Name) + 8
+		w := nicWidth(n)
 		c.box(here.x-w/2, here.y-10, w, 20, "#dfe8f7", n.Name)
 		c.text(here.x, here.y+4, "middle", n.Name)
 	}
 }
+
+// nicWidth is how wide a NIC is drawn.
+func nicWidth(n job.NIC) float64 { return textWidth(n.Name) + 8 }
 
 // around is the point at an angle and a distance from another.
 func around(p point, distance, angle float64) point {
