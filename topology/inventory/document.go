@@ -25,7 +25,7 @@ func document(source string, text []byte) (*yaml.Node, error) {
 		return nil, syntax(source, text, err)
 	}
 	if err := dec.Decode(&second); err == nil {
-		return nil, one(source, second.Line, faultf("keep one inventory a file", "a second document begins here"))
+		return nil, one(source, min(second.Line, bytes.Count(text, []byte("\n"))+1), faultf("keep one inventory a file", "a second document begins here"))
 	} else if !errors.Is(err, io.EOF) {
 		return nil, syntax(source, text, err)
 	}

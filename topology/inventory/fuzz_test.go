@@ -310,7 +310,7 @@ func filesOf(m map[string]string) Files {
 }
 
 func FuzzYAML(f *testing.F) {
-	for _, s := range []string{blocks(f)["The YAML inventory"], "hosts: []", "hosts:\n  - name: h1\n    slot: 3\n", "hosts: &a [*a]", "hosts:\n- &h {name: h1}\n- *h\n", "hosts: [{name: 'h[1-100000]', gpus: 256}]",
+	for _, s := range []string{blocks(f)["The YAML inventory"], "---", "hosts: []", "hosts:\n  - name: h1\n    slot: 3\n", "hosts: &a [*a]", "hosts:\n- &h {name: h1}\n- *h\n", "hosts: [{name: 'h[1-100000]', gpus: 256}]",
 		"hosts: [{name: h1, topo: two.txt, busy: [0, 1]}]", "hosts: [{name: h1, gpus: 2, busy: [2]}]", "hosts: [{name: h1, topo: bad.txt}]", "a: b: c", "\t- x", "--- a\n--- b", "hosts: [{name: '[fd00::1]', address: '[::1]'}]",
 		"hosts: [{name: 'h[1-2]', address: '10.0.0.[1-2]'}]", "hosts: [{<<: *x}]", "hosts: [{name: ~, slots: 0, rack: [], switch: '', busy: {}}]", "[[[[", "? [a]\n: b", "hosts: [{name: h1, topo: '~/x'}]", "%YAML 9\n"} {
 		f.Add([]byte(s))

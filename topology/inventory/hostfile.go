@@ -1,7 +1,6 @@
 package inventory
 
 import (
-	"regexp"
 	"slices"
 	"strings"
 )
@@ -32,7 +31,17 @@ func Hostfile(name string, text []byte) (List, error) {
 // pair is the word KEY=VALUE of a hostfile; the key alone where there is no =.
 type pair struct{ key, value string }
 
-var aroundEquals = regexp.MustCompile(`\s*=\s*`)
+// joinEquals joins words with blanks between, but none around a =.
+func joinEquals(words []string) string {
+	var b strings.Builder
+	for i, w := range words {
+		if i > 0 && w[0] != '=' && !strings.HasSuffix(words[i-1], "=") {
+			b.WriteByte(' ')
+		}
+		b.WriteString(w)
+	}
+	return b.String()
+}
 
 // hostLines calls each with the host and the further words of every line.
 func hostLines(text []byte, each func(line int, host string, words []pair)) {
@@ -49,7 +58,7 @@ func hostLines(text []byte, each func(line int, host string, words []pair)) {
 		// Open MPI takes blanks around the =.
 		rest := words[1:]
 		if slices.ContainsFunc(rest, func(w string) bool { return w[0] == '=' || w[len(w)-1] == '=' }) {
-			rest = strings.Fields(aroundEquals.ReplaceAllString(strings.Join(rest, " "), "="))
+			rest = strings.Fields(joinEquals(rest))
 		}
 		pairs := make([]pair, 0, len(rest))
 		for _, w := range rest {

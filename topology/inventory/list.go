@@ -56,6 +56,7 @@ type collector struct {
 	noted  map[string]bool
 	errs   Errors
 	full   bool
+	last   int // the number of lines, where a line after the last one may be told
 }
 
 func collect(source string, kind Kind) *collector {
@@ -66,6 +67,9 @@ func collect(source string, kind Kind) *collector {
 func (c *collector) bad(line int, f *fault) {
 	if c.enough() {
 		return
+	}
+	if c.last > 0 {
+		line = min(line, c.last)
 	}
 	c.errs = append(c.errs, &Error{Source: c.source, Line: line, Text: f.text, hint: f.hint})
 }

@@ -1,6 +1,7 @@
 package inventory
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
 	"strconv"
@@ -33,6 +34,7 @@ func YAML(name string, text []byte, files Files) (List, error) {
 		return List{}, err
 	}
 	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}}
+	y.last = bytes.Count(text, []byte("\n")) + 1
 	y.root(root)
 	if len(y.errs) > 0 || len(y.list.Hosts) == 0 {
 		return y.done("write hosts: and below it - name: h1")
