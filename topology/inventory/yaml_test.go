@@ -182,7 +182,7 @@ func TestHostileFiles(t *testing.T) {
 	}{
 		"deep lists":       {yaml, fill(size, "", "[")},
 		"deep keys":        {yaml, fill(size, "", "? ")},
-		"many items":       {yaml, fill(MaxYAML, "hosts: [", "a,")},
+		"many items":       {yaml, fill(MaxYAML/4, "hosts: [", "a,")},
 		"many hosts":       {yaml, fill(size, "hosts: [", "{name: h},")},
 		"large lists":      {yaml, fill(size, "hosts: [", "{name: 'h[1-100000]', address: 'a[1-100000]'},")},
 		"much busy":        {yaml, fill(size, "hosts: [{name: h1, gpus: 256, busy: [", "0,")},
@@ -194,7 +194,7 @@ func TestHostileFiles(t *testing.T) {
 		"many empty lines": {hostfile, fill(size, "", "\n")},
 		"many comments":    {hostfile, fill(size, "", "#\n")},
 		"many mixtures":    {hostfile, fill(size, "", "h:1\nh slots=1\n")},
-		"many slots":       {hostfile, fill(size, "", "h\n")},
+		"many slots":       {hostfile, fill(2*size, "", "h\n")},
 		"a long name":      {hostfile, fill(size, "", "h")},
 		"many switches":    {conf, fill(size, "", "SwitchName=a Switches=s[1-100000]\n")},
 		"switches unknown": {conf, fill(size, "SwitchName=a Nodes=h[1-50000]\n", "SwitchName=b Switches=s[1-100000]\n")},
