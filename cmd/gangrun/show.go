@@ -206,13 +206,6 @@ func (s *show) refresh(ctx context.Context) {
 	}
 }
 
-// report returns the fold so far.
-func (s *show) report() supervisor.Report {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.folder.Report()
-}
-
 // closing shows the summary and, last of all, what the failed rank said.
 func (s *show) closing(r supervisor.Report) {
 	if s.terse {
