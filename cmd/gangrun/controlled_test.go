@@ -248,8 +248,9 @@ func (b *bench) marked() map[string]map[int]string {
 
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// tree is what stands below a controller. A leader is a rank's first process, as
-// the journal tells; what ranks have left behind is an agent's child too.
+// tree is what stands below a controller. A leader is a rank's first process;
+// what ranks have left behind is an agent's child too, but leads no group or
+// has a session of its own.
 type tree struct{ watchdogs, agents, leaders []int }
 
 func (r *controlled) tree() (found tree) {
@@ -257,11 +258,12 @@ func (r *controlled) tree() (found tree) {
 		found.watchdogs = append(found.watchdogs, watchdog)
 		for _, agent := range children(watchdog) {
 			found.agents = append(found.agents, agent)
+			_, own := groups(agent)
 			r.mu.Lock()
 			r.agents[agent] = true
 			r.mu.Unlock()
 			for _, pid := range children(agent) {
-				if slices.ContainsFunc(r.events(), func(e job.Event) bool { return e.Kind == job.KindStarted && e.PID == pid }) {
+				if group, session := groups(pid); group == pid && session == own {
 					found.leaders = append(found.leaders, pid)
 				}
 			}
@@ -292,6 +294,15 @@ func stat(pid int) []string {
 		return strings.Fields(string(data[i+1:]))
 	}
 	return nil
+}
+
+// groups returns the process group and the session of a process.
+func groups(pid int) (group, session int) {
+	if fields := stat(pid); len(fields) > 3 {
+		group, _ = strconv.Atoi(fields[2])
+		session, _ = strconv.Atoi(fields[3])
+	}
+	return group, session
 }
 
 func parent(pid int) (ppid int) {
