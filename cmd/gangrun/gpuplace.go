@@ -28,7 +28,13 @@ type gpuPlacer struct {
 	limit    time.Duration // how long the GPUs are needed at most; 0 is not known
 	not      job.Excluded
 	emit     func(job.Event)
+	// again looks at the hosts anew, for what others than gangrun use; nil where
+	// nothing can have changed.
+	again func() []job.Host
 }
+
+// lookAgain is how often a gang that waits looks for what others use.
+const lookAgain = 5 * time.Second
 
 // place waits for a place and holds it. The Lease is lost with any of its GPUs.
 func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
@@ -81,10 +87,11 @@ type gpuWait struct {
 	levels  []job.Locality // that the gang would fit on, the closest first
 	choice  topology.Choice
 	said    string
+	looked  time.Time // when the hosts were last looked at
 }
 
 func (p *gpuPlacer) newWait() (*gpuWait, error) {
-	w := &gpuWait{p: p, since: time.Now()}
+	w := &gpuWait{p: p, since: time.Now(), looked: time.Now()}
 	if u, err := user.Current(); err == nil {
 		w.user = u.Username
 	}
@@ -148,6 +155,9 @@ func (w *gpuWait) level(waited time.Duration) (level job.Locality, next time.Dur
 // way.
 func (w *gpuWait) plan(states []*lease.Waiting) ([]lease.Request, error) {
 	p := w.p
+	if p.again != nil && time.Since(w.looked) >= lookAgain {
+		p.hosts, w.looked = p.again(), time.Now()
+	}
 	want := p.want
 	var next time.Duration
 	want.Locality, next = w.level(time.Since(w.since))
@@ -208,10 +218,7 @@ func (w *gpuWait) busy(states []*lease.Waiting) []job.Host {
 			d.Busy = "kept for a gang that waits longer"
 			for _, l := range state.Leases {
 				if l.Device == d.UUID && !l.Idle() {
-					d.Busy = "held"
-					if l.Owner != nil {
-						d.Busy = fmt.Sprintf("held by %s since %s", l.Owner, l.Owner.Since.Local().Format(time.TimeOnly))
-					}
+					d.Busy = heldBy(l)
 				}
 			}
 		}

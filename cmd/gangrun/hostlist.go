@@ -7,12 +7,15 @@ import (
 	"io/fs"
 	"os"
 	"runtime"
+	"slices"
 	"strings"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/inventory"
+	"github.com/gangrun/gangrun/topology/lease"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 	"github.com/gangrun/gangrun/topology/sysfs"
@@ -57,8 +60,46 @@ func readHosts(c *cli.Context) (hostList, error) {
 			return hostList{}, err
 		}
 		l.own = &own
+		if own.findings, err = markHeld(c.Context, &l.Hosts[0], own.findings); err != nil {
+			return hostList{}, err
+		}
 	}
 	return l, nil
+}
+
+// markHeld marks the GPUs of this machine that other gangs hold, and returns
+// findings with what is wrong with the leases.
+func markHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.Finding, error) {
+	if len(h.Devices) == 0 {
+		return findings, nil
+	}
+	listings, err := lease.List(ctx, os.Getenv(lease.Env))
+	if ctx.Err() != nil {
+		return findings, ctx.Err()
+	}
+	if err != nil {
+		return append(findings, job.Finding{Check: probe.Check, Severity: job.SeverityWarning, Text: "who holds GPUs cannot be read: " + err.Error()}), nil
+	}
+	for _, l := range listings {
+		if l.Host != "" {
+			continue // pretended
+		}
+		for _, held := range l.Leases {
+			i := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == held.Device })
+			if i >= 0 && !held.Idle() && h.Devices[i].Busy == "" {
+				h.Devices[i].Busy = heldBy(held)
+			}
+		}
+	}
+	return findings, nil
+}
+
+// heldBy says who holds a GPU.
+func heldBy(l lease.Lease) string {
+	if l.Owner == nil {
+		return "held"
+	}
+	return fmt.Sprintf("held by %s since %s", l.Owner, l.Owner.Since.Local().Format(time.TimeOnly))
 }
 
 func statedHosts(c *cli.Context) (inventory.List, error) {

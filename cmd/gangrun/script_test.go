@@ -53,7 +53,12 @@ func setUp(e *testscript.Env) error {
 	e.Setenv("HOME", filepath.Join(e.WorkDir, "user"))
 	e.Setenv("GANGRUN_HOME", filepath.Join(e.WorkDir, "home"))
 	e.Setenv("GORACE", "atexit_sleep_ms=0 log_path="+filepath.Join(e.WorkDir, "race"))
-	e.Setenv("PYTHON", "/usr/bin/python3") // Debian's, as the tests' packages are
+	e.Setenv("PYTHON", "/usr/bin/python3")                        // Debian's, as the tests' packages are
+	reports, err := filepath.Abs("../../topology/probe/testdata") // what nvidia-smi has said
+	if err != nil {
+		return err
+	}
+	e.Setenv("REPORTS", reports)
 	jobs := map[string]*background{}
 	e.Values[backgroundKey{}] = jobs
 	e.Defer(func() {

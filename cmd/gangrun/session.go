@@ -44,6 +44,7 @@ type session struct {
 	hosts     []job.Host    // with what the agents found, once probed is closed
 	hostsErr  error         // why they could not be probed
 	findings  []job.Finding // about their GPUs
+	looked    time.Time     // when they were looked at
 	probed    chan struct{} // closed when hosts is set
 	stopProbe context.CancelFunc
 }
@@ -127,7 +128,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		defer close(s.probed)
 		s.hosts, s.hostsErr = s.launcher.Probe(ctx)
 		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
-			s.hosts[0], s.findings = withGPUs(ctx, s.hosts[0])
+			s.look(ctx)
 		}
 	}()
 	return s, nil
@@ -180,6 +181,16 @@ func loopbackHosts(n int) []string {
 	return names
 }
 
+// look finds out what this machine's GPUs are used for.
+func (s *session) look(ctx context.Context) {
+	h := s.hosts[0]
+	h.Devices, h.Links, h.NICs = nil, nil, nil
+	h, findings := withGPUs(ctx, h)
+	if ctx.Err() == nil {
+		s.hosts[0], s.findings, s.looked = h, findings, time.Now()
+	}
+}
+
 // inventory waits for the agents. Slots are a machine's cores; pretended hosts
 // share them.
 func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
@@ -228,10 +239,21 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		}
 	}
 	if gpus > 0 {
+		var again func() []job.Host
+		if spec.Loopback == 0 {
+			again = func() []job.Host {
+				s.look(ctx)
+				fresh, _ := s.inventory(ctx) // which is there
+				return fresh.Hosts
+			}
+			if time.Since(s.looked) >= lookAgain { // an attempt has run since
+				inventory.Hosts = again()
+			}
+		}
 		return (&gpuPlacer{
 			run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
 			want:     topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
-			patience: spec.Patience, limit: limit, not: not, emit: emit,
+			patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
 		}).place(ctx)
 	}
 	placement, why, err := topology.Place(spec, inventory, not)
