@@ -24,6 +24,7 @@ type gpuPlacer struct {
 	hosts    []job.Host // with Devices; Busy only where no lease tells of it
 	pretend  bool       // they are pretended: each has leases of its own
 	want     topology.Want
+	guessed  bool // nobody has said how many GPUs a rank needs
 	patience job.Patience
 	limit    time.Duration // how long the GPUs are needed at most; 0 is not known
 	not      job.Excluded
@@ -47,7 +48,11 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 	if err != nil {
 		var none *topology.NoPlacement
 		if errors.As(err, &none) {
-			return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+			hint := none.Hint
+			if p.guessed {
+				hint += "; ranks that need no GPU, or share those that they see, are started with --gpus-per-rank 0"
+			}
+			return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: hint}
 		}
 		return supervisor.Lease{}, err
 	}

@@ -102,6 +102,7 @@ func (a mpiexecArgs) spec(cwd string) job.Spec {
 	spec.Command, spec.Ranks, spec.Loopback, spec.Env = a.apps[0].Command, a.ranks(), a.loopback, maps.Clone(a.env)
 	spec.Workdir, spec.Timeout, spec.MPI, spec.Stdin = cwd, job.Duration(a.timeout), a.mpi, a.stdin
 	spec.Preflight, spec.Retries, spec.Output = job.PreflightOff, 0, job.OutputAll
+	spec.GPUs = 0 // mpiexec knows of none
 	apps := slices.Clone(a.apps)
 	for i := range apps {
 		if dir := apps[i].Workdir; dir != "" && !filepath.IsAbs(dir) {

@@ -252,8 +252,8 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		}
 		return (&gpuPlacer{
 			run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
-			want:     topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
-			patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
+			want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
+			guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
 		}).place(ctx)
 	}
 	placement, why, err := topology.Place(spec, inventory, not)
