@@ -30,12 +30,13 @@ deps: ## install what building, testing and the demo need and this machine lacks
 deps/%:
 	@internal/deps/install $*
 
-build: deps/build ## write bin/gangrun, one static binary
+build: deps/build ## write bin/gangrun, one static binary, and bin/gangrun-nvml, its child
 	CGO_ENABLED=0 go build -trimpath -tags '$(TAGS)' -ldflags '$(LDFLAGS)' -o bin/gangrun ./cmd/gangrun
 	@headers=$$(readelf -lW bin/gangrun); if grep -q INTERP <<<"$$headers"; then \
 		echo 'gangrun: error: bin/gangrun is dynamically linked' >&2; \
 		echo 'gangrun: hint: look for what imports cgo: CGO_ENABLED=0 must be enough' >&2; \
 		rm -f bin/gangrun; exit 1; fi
+	CGO_ENABLED=1 go build -trimpath -ldflags '-extldflags=-Wl,-z,lazy' -o bin/gangrun-nvml ./cmd/gangrun-nvml
 
 demo: deps/demo build ## run the demo
 	examples/demo

@@ -1,0 +1,352 @@
+package nvml
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// reasons are the bits of QueryThrottle, in nvidia-smi's words.
+var reasons = [...]string{
+	"gpu_idle", "applications_clocks_setting", "sw_power_cap", "hw_slowdown", "sync_boost",
+	"sw_thermal_slowdown", "hw_thermal_slowdown", "hw_power_brake_slowdown", "display_clocks_setting",
+}
+
+// recoveries are the answers to QueryRecovery but 0, none, in nvidia-smi's words.
+var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset"}
+
+// modes are the answers to QueryComputeMode.
+var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProhibited, ComputeExclusiveProcess}
+
+// Read asks lib for everything. What cannot be read is in the Errors; only a lib
+// that cannot begin gives a report of nothing, with Failed. About returns the
+// user and the name of a process, empty where it cannot tell.
+func Read(lib Library, about func(pid int) (user, name string)) Report {
+	r := Report{Source: "gangrun-nvml", Devices: []Device{}}
+	if err := lib.Init(); err != nil {
+		r.Failed, r.NoDriver = err.Error(), errors.Is(err, ErrNoDriver)
+		return r
+	}
+	errs := faults{&r.Errors}
+	if a, err := lib.Ask(QueryDriver); !errs.note(err, "driver") {
+		r.Driver = a.Text
+	}
+	if a, err := lib.Ask(QueryCUDA); !errs.note(err, "cuda") {
+		r.CUDA = fmt.Sprintf("%d.%d", a.Numbers[0]/1000, a.Numbers[0]%1000/10)
+	}
+	count, err := lib.Ask(QueryCount)
+	if errs.note(err, "devices") {
+		return r
+	}
+	var handles []GPU // nil where there is none
+	for i := range integer(count.Numbers[0]) {
+		g, err := lib.GPU(i)
+		switch {
+		case errors.Is(err, ErrNoPermission): // it is another's: of a container or job beside this one
+			errs.note(fmt.Errorf("GPU %d: %w", i, err), "devices")
+			continue
+		case err != nil:
+			r.Devices = append(r.Devices, Device{Index: i, Lost: err.Error(), Errors: map[string]string{"uuid": err.Error()}})
+		default:
+			r.Devices = append(r.Devices, readDevice(g, i, about))
+		}
+		handles = append(handles, g)
+	}
+	if len(handles) > 0 {
+		r.Links = readLinks(r.Devices, handles)
+	}
+	return r
+}
+
+// faults notes by the name of a field why it could not be read.
+type faults struct{ errs *map[string]string }
+
+// note reports whether err is one; the first of a field stays.
+func (f faults) note(err error, fields ...string) bool {
+	if err == nil {
+		return false
+	}
+	if *f.errs == nil {
+		*f.errs = map[string]string{}
+	}
+	for _, field := range fields {
+		if _, told := (*f.errs)[field]; !told {
+			(*f.errs)[field] = err.Error()
+		}
+	}
+	return true
+}
+
+// reader reads one GPU.
+type reader struct {
+	faults
+	gpu GPU
+	d   *Device
+}
+
+// note is faults.note, and draws from err what it says of the whole GPU.
+func (r reader) note(err error, fields ...string) bool {
+	if errors.Is(err, ErrLost) && r.d.Lost == "" {
+		r.d.Lost = err.Error()
+	}
+	if errors.Is(err, ErrReset) && r.d.Recovery == "" {
+		r.d.Recovery = "reset"
+	}
+	return r.faults.note(err, fields...)
+}
+
+// ask is false where the GPU does not tell, which it notes for fields.
+func (r reader) ask(q Query, fields ...string) (Answer, bool) {
+	a, err := r.gpu.Ask(q, 0)
+	return a, !r.note(err, fields...)
+}
+
+func readDevice(g GPU, index int, about func(pid int) (user, name string)) Device {
+	d := Device{Index: index}
+	r := reader{faults{&d.Errors}, g, &d}
+	if a, err := g.Ask(QueryUUID, 0); !r.note(err, "uuid") {
+		d.UUID = a.Text
+	} else if d.Lost == "" && !errors.Is(err, ErrNotSupported) {
+		d.Lost = "its UUID cannot be read: " + err.Error()
+	}
+	if a, ok := r.ask(QueryPCI, "pci"); ok {
+		pci, err := BusID(a.Text)
+		r.note(err, "pci")
+		d.PCI = pci
+	}
+	if a, ok := r.ask(QueryName, "name"); ok {
+		d.Name = a.Text
+	}
+	if a, ok := r.ask(QueryCPUs, "cpus"); ok {
+		d.CPUs = list(a.Mask)
+	}
+	if a, ok := r.ask(QueryNUMA, "numa"); ok {
+		d.NUMA = list(a.Mask)
+	}
+	if a, ok := r.ask(QueryMemory, "memory_total", "memory_used", "memory_free"); ok {
+		d.MemoryTotal, d.MemoryUsed, d.MemoryFree = amount(a.Numbers[0]), amount(a.Numbers[1]), amount(a.Numbers[2])
+	}
+	if a, ok := r.ask(QueryComputeMode, "compute_mode"); ok {
+		if n := a.Numbers[0]; n < uint64(len(modes)) {
+			d.ComputeMode = modes[n]
+		} else {
+			r.note(fmt.Errorf("%d is no compute mode that is known", n), "compute_mode")
+		}
+	}
+	if a, ok := r.ask(QueryUtilisation, "utilisation_gpu", "utilisation_memory"); ok {
+		d.UtilisationGPU, d.UtilisationMemory = integer(a.Numbers[0]), integer(a.Numbers[1])
+	}
+	r.readErrors()
+	if a, ok := r.ask(QueryThrottle, "throttle"); ok {
+		d.Throttle = throttle(a.Numbers[0])
+	}
+	if a, ok := r.ask(QueryRecovery, "recovery"); ok {
+		switch n := a.Numbers[0]; {
+		case n == 0: // what its errors said stands
+		case n < uint64(len(recoveries)):
+			d.Recovery = recoveries[n]
+		default:
+			d.Recovery = fmt.Sprintf("action %d, which is not known", n)
+		}
+	}
+	parts := r.readInstances()
+	r.readProcesses(parts)
+	for i := range d.Processes {
+		p := &d.Processes[i]
+		p.User, p.Name = about(p.PID)
+	}
+	return d
+}
+
+// readErrors reads what is known of errors of the GPU's memory.
+func (r reader) readErrors() {
+	if a, ok := r.ask(QueryECCMode, "ecc"); ok && a.Numbers[0] == 1 {
+		r.d.ECC.Enabled = true
+		if a, ok := r.ask(QueryECC, "ecc"); ok {
+			r.d.ECC.Corrected, r.d.ECC.Uncorrected = amount(a.Numbers[0]), amount(a.Numbers[1])
+			r.d.ECC.AggregateCorrected, r.d.ECC.AggregateUncorrected = amount(a.Numbers[2]), amount(a.Numbers[3])
+		}
+		// GPUs before Ampere have no thresholds to exceed.
+		if a, err := r.gpu.Ask(QuerySRAM, 0); err == nil {
+			r.d.ECC.SRAMThresholdsExceeded = a.Numbers[0] == 1
+		} else if !errors.Is(err, ErrNotSupported) {
+			r.note(err, "ecc")
+		}
+	}
+	if a, ok := r.ask(QueryRetired, "retired_pages"); ok {
+		r.d.Retired = RetiredPages{integer(a.Numbers[0]), integer(a.Numbers[1]), a.Numbers[2] == 1}
+	}
+	if a, ok := r.ask(QueryRemapped, "remapped_rows"); ok {
+		r.d.Remapped = RemappedRows{integer(a.Numbers[0]), integer(a.Numbers[1]), a.Numbers[2] == 1, a.Numbers[3] == 1}
+	}
+}
+
+// readInstances reads the MIG devices, and returns what they can be asked by.
+func (r reader) readInstances() []GPU {
+	mode, err := r.gpu.Ask(QueryMIG, 0)
+	if errors.Is(err, ErrNotSupported) || r.note(err, "mig", "instances") || mode.Numbers[0] != 1 {
+		return nil // not supported is known to be off
+	}
+	r.d.MIG = true
+	most, ok := r.ask(QueryInstances, "instances")
+	if !ok {
+		return nil
+	}
+	var parts []GPU
+	for i := range integer(most.Numbers[0]) {
+		part, err := r.gpu.Instance(i)
+		if errors.Is(err, ErrNotFound) {
+			continue // there can be more than there are, with gaps
+		}
+		if r.note(err, "instances") {
+			continue
+		}
+		if instance, err := r.readInstance(part, i); !r.note(err, "instances") {
+			r.d.Instances = append(r.d.Instances, instance)
+			parts = append(parts, part)
+		}
+	}
+	return parts
+}
+
+// readInstance returns an error where it cannot be told which of them it is.
+func (r reader) readInstance(part GPU, index int) (Instance, error) {
+	gi, err := part.Ask(QueryGPUInstance, 0)
+	if err != nil {
+		return Instance{}, fmt.Errorf("GPU instance of MIG device %d: %w", index, err)
+	}
+	ci, err := part.Ask(QueryComputeInstance, 0)
+	if err != nil {
+		return Instance{}, fmt.Errorf("compute instance of MIG device %d: %w", index, err)
+	}
+	i := Instance{Index: index, GPUInstance: integer(gi.Numbers[0]), ComputeInstance: integer(ci.Numbers[0])}
+	told := func(q Query, what string) Answer {
+		a, err := part.Ask(q, 0)
+		if err != nil {
+			r.note(fmt.Errorf("%s of MIG device %d: %w", what, index, err), "instances")
+		}
+		return a
+	}
+	if i.UUID = told(QueryUUID, "UUID").Text; i.UUID == "" {
+		i.UUID = fmt.Sprintf("MIG-%s/%d/%d", r.d.UUID, i.GPUInstance, i.ComputeInstance)
+	}
+	if _, profile, ok := strings.Cut(told(QueryName, "name").Text, "MIG "); ok {
+		i.Profile = profile
+	}
+	memory := told(QueryMemory, "memory").Numbers
+	i.MemoryTotal, i.MemoryUsed, i.MemoryFree = amount(memory[0]), amount(memory[1]), amount(memory[2])
+	return i, nil
+}
+
+// readProcesses asks the GPU, and its MIG devices where the GPU may not be asked
+// of what runs on them.
+func (r reader) readProcesses(parts []GPU) {
+	for _, kind := range []struct {
+		q   Query
+		typ string
+	}{{QueryCompute, "C"}, {QueryGraphics, "G"}, {QueryMPS, "M+C"}} {
+		found, err := r.gpu.Processes(kind.q)
+		if err != nil && len(parts) > 0 {
+			found, err = r.partProcesses(kind.q, parts)
+		}
+		if err != nil && (kind.q == QueryCompute || !errors.Is(err, ErrNotSupported)) {
+			r.note(err, "processes") // of those that were found, the rest is true
+		}
+		for _, p := range found {
+			p.Type = kind.typ
+			r.d.Processes = merge(r.d.Processes, p)
+		}
+	}
+}
+
+func (r reader) partProcesses(q Query, parts []GPU) (all []Process, first error) {
+	for i, part := range parts {
+		found, err := part.Processes(q)
+		if err != nil && first == nil {
+			first = err
+		}
+		for _, p := range found {
+			p.GPUInstance, p.ComputeInstance = &r.d.Instances[i].GPUInstance, &r.d.Instances[i].ComputeInstance
+			all = append(all, p)
+		}
+	}
+	return all, first
+}
+
+// merge adds p to the processes, or to what is known of it there.
+func merge(all []Process, p Process) []Process {
+	same := func(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+	for i := range all {
+		known := &all[i]
+		if known.PID != p.PID || !same(known.GPUInstance, p.GPUInstance) || !same(known.ComputeInstance, p.ComputeInstance) {
+			continue
+		}
+		if known.Memory = max(known.Memory, p.Memory); known.Type != p.Type {
+			switch p.Type {
+			case "G":
+				known.Type = "C+G"
+			case "M+C":
+				known.Type = "M+C"
+			}
+		}
+		return all
+	}
+	return append(all, p)
+}
+
+// throttle names the bits, those that are not known by their number.
+func throttle(mask uint64) []string {
+	var active []string
+	for mask != 0 {
+		bit := bits.TrailingZeros64(mask)
+		mask &^= 1 << bit
+		if bit < len(reasons) {
+			active = append(active, reasons[bit])
+		} else {
+			active = append(active, fmt.Sprintf("%#x", uint64(1)<<bit))
+		}
+	}
+	return active
+}
+
+// list is a set as Linux writes it: 0-15,32-47.
+func list(mask []uint64) string {
+	in := func(n int) bool { return n < 64*len(mask) && mask[n/64]>>(n%64)&1 == 1 }
+	var text strings.Builder
+	for n := 0; n < 64*len(mask); n++ {
+		if !in(n) {
+			continue
+		}
+		if text.Len() > 0 {
+			text.WriteByte(',')
+		}
+		text.WriteString(strconv.Itoa(n))
+		first := n
+		for in(n + 1) {
+			n++
+		}
+		if n > first {
+			text.WriteString("-" + strconv.Itoa(n))
+		}
+	}
+	return text.String()
+}
+
+// amount is n, or 0 where the driver says by a number with all bits set, or near
+// to it, that it does not know.
+func amount(n uint64) int64 {
+	if n > math.MaxInt64 {
+		return 0
+	}
+	return int64(n)
+}
+
+func integer(n uint64) int {
+	if n > math.MaxInt32 {
+		return 0
+	}
+	return int(n)
+}

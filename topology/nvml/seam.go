@@ -1,0 +1,115 @@
+package nvml
+
+import (
+	"errors"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Library is as much of NVML as a Report takes. Its errors are the driver's
+// words, and wrap one of the errors below where it matters which they are.
+type Library interface {
+	// Init begins; nothing else may be called before it, nor after it has failed.
+	Init() error
+	Ask(q Query) (Answer, error)
+	// GPU returns the GPU of an index below the answer to QueryCount.
+	GPU(index int) (GPU, error)
+	Events() (EventSet, error)
+}
+
+// GPU is a GPU, or a MIG device of one. Two values that are the same GPU are equal.
+type GPU interface {
+	// Ask asks for q; n is the number of the NVLink that q is about, else 0.
+	Ask(q Query, n int) (Answer, error)
+	// Processes returns the PIDs, memory and MIG ids of what uses the GPU as
+	// QueryCompute, QueryGraphics or QueryMPS.
+	Processes(q Query) ([]Process, error)
+	// Instance returns a MIG device of an index below the answer to QueryInstances.
+	Instance(index int) (GPU, error)
+	// Ancestor returns what the path over PCIe to another GPU goes through.
+	Ancestor(other GPU) (job.Link, error)
+}
+
+// EventSet waits for what happens to GPUs.
+type EventSet interface {
+	Add(g GPU) error
+	// Wait returns what happened first, or ErrTimeout after limit.
+	Wait(limit time.Duration) (Occurrence, error)
+	Free() error
+}
+
+// Occurrence is what an EventSet tells.
+type Occurrence struct {
+	GPU  GPU
+	Kind EventKind
+	Data uint64 // of EventXID: its number
+	// GPUInstance and ComputeInstance say on which MIG device; nil is none.
+	GPUInstance, ComputeInstance *int
+}
+
+// Answer is what was asked for: each Query says where it stands.
+type Answer struct {
+	Text    string
+	Numbers [4]uint64
+	Mask    []uint64 // a set: number 64i+b is in it where bit b of word i is
+}
+
+// Query names what can be asked of a Library or a GPU.
+type Query int
+
+// What can be asked of a Library.
+const (
+	QueryDriver Query = iota + 1 // Text
+	QueryCUDA                    // 1000 times the major version, and 10 times the minor
+	QueryCount                   // of GPUs, with those that may not be used
+)
+
+// What can be asked of a GPU. UUID, name, memory and processes can be asked of a
+// MIG device too.
+const (
+	QueryUUID        Query = iota + 100 // Text, as the next two
+	QueryName                           // of a MIG device: ends with "MIG" and its profile
+	QueryPCI                            // as the driver writes it
+	QueryCPUs                           // Mask, as the next: the CPUs close to it
+	QueryNUMA                           // the NUMA nodes close to it
+	QueryMemory                         // bytes: total, used, free
+	QueryComputeMode                    // 0 default, 1 exclusive-thread, 2 prohibited, 3 exclusive-process
+	QueryUtilisation                    // percent: of the GPU, of its memory
+	QueryECCMode                        // 1 is on
+	QueryECC                            // corrected, uncorrected, the same two of its whole life
+	QuerySRAM                           // 1 where thresholds are exceeded
+	QueryRetired                        // pages: for single bit errors, for double bit errors; 1 where some are pending
+	QueryRemapped                       // rows: after correctable errors, after uncorrectable ones; 1 where some are pending; 1 where that failed
+	QueryThrottle                       // bits, as in reasons
+	QueryRecovery                       // as in recoveries
+	QueryMIG                            // 1 is on
+	QueryInstances                      // how many MIG devices there can be
+	QueryLink                           // 1 where the NVLink is active
+	QueryPeerKind                       // Peer...: what is at its other end
+	QueryPeer                           // Text: the PCI bus id of what is at its other end
+	QueryCompute                        // of Processes, as the next two
+	QueryGraphics
+	QueryMPS
+	QueryGPUInstance     // of a MIG device: its id
+	QueryComputeInstance // of a MIG device: its id
+)
+
+// What is at the other end of an NVLink.
+const (
+	PeerGPU uint64 = iota
+	PeerNPU
+	PeerSwitch
+	PeerUnknown
+)
+
+// What matters of an error.
+var (
+	ErrNoDriver     = errors.New("no NVIDIA driver")
+	ErrNotSupported = errors.New("not supported")
+	ErrNoPermission = errors.New("no permission")
+	ErrNotFound     = errors.New("not found") // or an index past the last
+	ErrLost         = errors.New("GPU is lost")
+	ErrReset        = errors.New("GPU requires reset")
+	ErrTimeout      = errors.New("timeout")
+)

@@ -1,0 +1,147 @@
+package nvml
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Pause is how long Watch waits for an event before it looks whether it is to end.
+const Pause = 250 * time.Millisecond
+
+// Watch tells of the XID and ECC events of all GPUs of lib until ctx is done,
+// which is no error, or until none of them can be watched any more. Warn is given
+// what keeps it from watching one of them. An error of tell ends it.
+func Watch(ctx context.Context, lib Library, tell func(Event) error, warn func(text string)) error {
+	if err := lib.Init(); err != nil {
+		return fmt.Errorf("begin with NVML: %w", err)
+	}
+	count, err := lib.Ask(QueryCount)
+	if err != nil {
+		return fmt.Errorf("count the GPUs: %w", err)
+	}
+	w := watcher{lib: lib, tell: tell, warn: warn, names: map[GPU]Event{}}
+	for i := range integer(count.Numbers[0]) {
+		g, err := lib.GPU(i)
+		if err != nil {
+			warn(fmt.Sprintf("GPU %d is not watched: %v", i, err))
+			continue
+		}
+		w.gpus = append(w.gpus, g)
+		w.names[g] = identity(g)
+	}
+	for ctx.Err() == nil {
+		if err := w.round(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+type watcher struct {
+	lib   Library
+	gpus  []GPU         // those that are watched
+	names map[GPU]Event // UUID and PCI only: a GPU that is lost may not tell them any more
+	tell  func(Event) error
+	warn  func(text string)
+}
+
+// identity is an event of g that has not happened.
+func identity(g GPU) Event {
+	var e Event
+	if a, err := g.Ask(QueryUUID, 0); err == nil {
+		e.UUID = a.Text
+	}
+	if a, err := g.Ask(QueryPCI, 0); err == nil {
+		e.PCI, _ = BusID(a.Text)
+	}
+	return e
+}
+
+// round watches until ctx is done, or a GPU is lost: a set that holds one does
+// not wait any more, so that the next round does without it.
+func (w *watcher) round(ctx context.Context) (err error) {
+	set, err := w.lib.Events()
+	if err != nil {
+		return fmt.Errorf("make a set of events: %w", err)
+	}
+	defer func() {
+		if freed := set.Free(); freed != nil && err == nil {
+			w.warn(fmt.Sprintf("free the set of events: %v", freed))
+		}
+	}()
+	var watched []GPU
+	for _, g := range w.gpus {
+		if err := set.Add(g); err != nil {
+			w.warn(fmt.Sprintf("GPU %s is not watched: %v", w.name(g), err))
+			continue
+		}
+		watched = append(watched, g)
+	}
+	if w.gpus = watched; len(w.gpus) == 0 {
+		return errors.New("there is no GPU to watch")
+	}
+	for ctx.Err() == nil {
+		o, err := set.Wait(Pause)
+		switch {
+		case errors.Is(err, ErrTimeout):
+			continue
+		case err != nil && w.dropLost():
+			return nil
+		case err != nil:
+			return fmt.Errorf("wait for events: %w", err)
+		}
+		if err := w.tell(w.event(o)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropLost reports whether a GPU is lost, and watches it no more.
+func (w *watcher) dropLost() bool {
+	var left []GPU
+	for _, g := range w.gpus {
+		// The UUID would not do: the driver knows it by heart, also of a GPU that is lost.
+		_, err := g.Ask(QueryUtilisation, 0)
+		if !errors.Is(err, ErrLost) {
+			_, err = g.Ask(QueryMemory, 0)
+		}
+		if errors.Is(err, ErrLost) {
+			w.warn(fmt.Sprintf("GPU %s is not watched any more: %v", w.name(g), err))
+			continue
+		}
+		left = append(left, g)
+	}
+	dropped := len(left) < len(w.gpus)
+	w.gpus = left
+	return dropped
+}
+
+func (w *watcher) name(g GPU) string {
+	if e := w.names[g]; e.UUID != "" {
+		return e.UUID
+	} else if e.PCI != "" {
+		return e.PCI
+	}
+	return "without a UUID"
+}
+
+func (w *watcher) event(o Occurrence) Event {
+	e, known := w.names[o.GPU]
+	if !known {
+		e = identity(o.GPU)
+	}
+	e.Time, e.Kind = time.Now(), o.Kind
+	if o.Kind == EventXID {
+		e.XID = integer(o.Data)
+	}
+	if o.GPUInstance != nil {
+		e.Text = fmt.Sprintf("GPU instance %d", *o.GPUInstance)
+		if o.ComputeInstance != nil {
+			e.Text += fmt.Sprintf(", compute instance %d", *o.ComputeInstance)
+		}
+	}
+	return e
+}
