@@ -1,0 +1,151 @@
+//go:build cgo && linux
+
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// driver makes the library of testdata/driver.c and returns the environment in
+// which it is loaded instead of the host's.
+func driver(t *testing.T, flags ...string) []string {
+	t.Helper()
+	dir := t.TempDir()
+	args := append([]string{"-shared", "-fPIC", "-Wall", "-Werror", "-o", filepath.Join(dir, "libnvidia-ml.so.1"), "testdata/driver.c"}, flags...)
+	if out, err := exec.CommandContext(t.Context(), "gcc", args...).CombinedOutput(); err != nil {
+		t.Fatalf("gcc: %v\n%s", err, out)
+	}
+	return append(os.Environ(), "LD_LIBRARY_PATH="+dir)
+}
+
+// TestLoadedDriver runs the program itself on a driver's library: what go-nvml
+// hands over to C, and what it calls that the library does not have.
+func TestLoadedDriver(t *testing.T) {
+	path := build(t)
+	read := func(t *testing.T, environ []string) nvml.Report {
+		t.Helper()
+		cmd := exec.CommandContext(t.Context(), path)
+		cmd.Env = environ
+		var says bytes.Buffer
+		cmd.Stderr = &says
+		out, err := cmd.Output()
+		if err != nil || says.Len() > 0 {
+			t.Fatalf("it ended with %v, and said %q", err, says.String())
+		}
+		var r nvml.Report
+		if err := json.Unmarshal(out, &r); err != nil {
+			t.Fatalf("%q: %v", out, err)
+		}
+		if err := r.Check(); err != nil {
+			t.Error(err)
+		}
+		return r
+	}
+
+	t.Run("report", func(t *testing.T) {
+		r := read(t, driver(t))
+		if r.Driver != "570.1" || r.CUDA != "12.8" || r.Failed != "" || r.NoDriver || len(r.Devices) != 2 {
+			t.Fatalf("%+v", r)
+		}
+		d := r.Devices[0]
+		zero, one := 0, 1
+		if len(d.Processes) != 3 || d.Processes[0].User == "" || !strings.HasSuffix(d.Processes[0].Name, "gangrun-nvml") {
+			t.Fatalf("processes %+v", d.Processes)
+		}
+		pid, user, name := d.Processes[0].PID, d.Processes[0].User, d.Processes[0].Name
+		errs := d.Errors
+		d.Errors = nil
+		want := nvml.Device{
+			UUID: "GPU-0", PCI: "0000:3b:00.0", Name: "NVIDIA H100", CPUs: "0-3,8128", MemoryTotal: 80, MemoryUsed: 9, MemoryFree: 70,
+			Processes: []nvml.Process{
+				{PID: pid, User: user, Name: name, Type: "C", Memory: 5, GPUInstance: &zero},
+				{PID: pid, User: user, Name: name, Type: "C", Memory: 5, GPUInstance: &one},
+				{PID: pid, User: user, Name: name, Type: "C"},
+			},
+			Retired: nvml.RetiredPages{SingleBit: 2, Pending: true}, Recovery: "drain p2p",
+		}
+		if !reflect.DeepEqual(d, want) {
+			t.Errorf("got  %+v\nwant %+v", d, want)
+		}
+		for field, function := range map[string]string{"numa": "nvmlDeviceGetMemoryAffinity", "ecc": "nvmlDeviceGetEccMode", "utilisation_gpu": "nvmlDeviceGetUtilizationRates",
+			"compute_mode": "nvmlDeviceGetComputeMode", "remapped_rows": "nvmlDeviceGetRemappedRows", "throttle": "nvmlDeviceGetCurrentClocksThrottleReasons"} {
+			if want := "this driver has no " + function; errs[field] != want {
+				t.Errorf("%s: %q, want %q", field, errs[field], want)
+			}
+		}
+		if d := r.Devices[1]; d.UUID != "GPU-1" || d.Lost != "GPU is lost" || d.Errors["pci"] != "GPU is lost" || d.Errors["memory_used"] != "GPU is lost" {
+			t.Errorf("the lost GPU: %+v", d)
+		}
+		if want := [][]job.Link{{"", ""}, {"", ""}}; !reflect.DeepEqual(r.Links, want) {
+			t.Errorf("links %q", r.Links)
+		}
+	})
+
+	t.Run("sparse", func(t *testing.T) {
+		environ := driver(t, "-DSPARSE")
+		r := read(t, environ)
+		if len(r.Devices) != 2 || r.Devices[1].UUID != "GPU-1" || r.Devices[1].Lost != "" {
+			t.Fatalf("%+v", r)
+		}
+		for field, why := range r.Devices[0].Errors {
+			if !strings.Contains(why, "this driver has no nvml") {
+				t.Errorf("%s: %q", field, why)
+			}
+		}
+		if r.Devices[0].Errors["name"] == "" || r.Errors["driver"] == "" {
+			t.Errorf("%+v", r)
+		}
+		cmd := exec.CommandContext(t.Context(), path, "events")
+		cmd.Env = environ
+		if out, err := cmd.CombinedOutput(); err == nil || !strings.Contains(string(out), "this driver has no nvmlEventSetCreate") {
+			t.Errorf("events: %v, %q", err, out)
+		}
+	})
+
+	t.Run("events", func(t *testing.T) {
+		cmd := exec.CommandContext(t.Context(), path, "events")
+		cmd.Env = driver(t)
+		var says bytes.Buffer
+		cmd.Stderr = &says
+		in, err := cmd.StdinPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		out, err := cmd.StdoutPipe()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		decoder := json.NewDecoder(out)
+		var got nvml.Event
+		if err := decoder.Decode(&got); err != nil {
+			t.Fatalf("no event: %v, %q", err, says.String())
+		}
+		if got.Kind != nvml.EventXID || got.XID != 63 || got.UUID != "GPU-0" || got.PCI != "0000:3b:00.0" || got.Text != "" || got.Time.IsZero() {
+			t.Errorf("%+v", got)
+		}
+		_ = in.Close()
+		if err := decoder.Decode(&got); err != io.EOF {
+			t.Errorf("after its input has ended: %+v, %v", got, err)
+		}
+		if err := cmd.Wait(); err != nil {
+			t.Errorf("it ended with %v", err)
+		}
+		if want := "gangrun-nvml: warning: GPU GPU-1 is not watched: GPU is lost\n"; says.String() != want {
+			t.Errorf("it said %q, want %q", says.String(), want)
+		}
+	})
+}

@@ -1,0 +1,86 @@
+// A driver's library of two GPUs, of which the second is lost. With SPARSE it has
+// only what no library is without. The layouts are those of NVIDIA's nvml.h.
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+enum { OK = 0, INVALID = 2, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
+
+typedef struct { int index; } gpu;
+static gpu gpus[2] = {{0}, {1}};
+
+int nvmlInit_v2(void) { return OK; }
+const char *nvmlErrorString(int code) { return code == LOST ? "GPU is lost" : code == INVALID ? "Invalid Argument" : "Unknown Error"; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return OK; }
+int nvmlDeviceGetCount(unsigned *n) { return nvmlDeviceGetCount_v2(n); }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu **g) { *g = &gpus[i]; return OK; }
+int nvmlDeviceGetHandleByIndex(unsigned i, gpu **g) { return nvmlDeviceGetHandleByIndex_v2(i, g); }
+int nvmlDeviceGetUUID(gpu *g, char *text, unsigned n) { snprintf(text, n, "GPU-%d", g->index); return OK; } // known by heart
+
+#ifndef SPARSE
+#define ALIVE(g) if ((g)->index == 1) return LOST
+
+typedef struct { char legacy[16]; uint32_t domain, bus, device, id, subsystem; char text[32]; } pci;
+typedef struct { uint64_t total, free, used; } memory;
+typedef struct { uint32_t version; uint64_t total, reserved, free, used; } memory2;
+typedef struct { uint32_t pid; uint64_t memory; uint32_t gi, ci; } process;
+typedef struct { uint32_t field, scope; int64_t time, latency; uint32_t type, code; uint64_t value; } field;
+typedef struct { gpu *g; uint64_t type, data; uint32_t gi, ci; } event;
+
+int nvmlSystemGetDriverVersion(char *text, unsigned n) { snprintf(text, n, "570.1"); return OK; }
+int nvmlSystemGetCudaDriverVersion_v2(int *n) { *n = 12080; return OK; }
+int nvmlDeviceGetName(gpu *g, char *text, unsigned n) { ALIVE(g); snprintf(text, n, "NVIDIA H100"); return OK; }
+int nvmlDeviceGetPciInfo_v3(gpu *g, pci *p) { ALIVE(g); memset(p, 0, sizeof *p); strcpy(p->text, "00000000:3B:00.0"); return OK; }
+int nvmlDeviceGetPciInfo(gpu *g, pci *p) { return nvmlDeviceGetPciInfo_v3(g, p); }
+int nvmlDeviceGetMemoryInfo(gpu *g, memory *m) { ALIVE(g); *m = (memory){80, 70, 10}; return OK; }
+int nvmlDeviceGetMemoryInfo_v2(gpu *g, memory2 *m) {
+	ALIVE(g);
+	if (m->version != (sizeof *m | 2u << 24)) return 25;
+	m->total = 80, m->reserved = 1, m->free = 70, m->used = 9;
+	return OK;
+}
+int nvmlDeviceGetCpuAffinity(gpu *g, unsigned words, unsigned long *mask) {
+	ALIVE(g);
+	memset(mask, 0, words * sizeof *mask);
+	mask[0] = 0xf, mask[words - 1] = 1;
+	return words == 128 ? OK : INVALID;
+}
+int nvmlDeviceGetNvLinkState(gpu *g, unsigned n, unsigned *on) { ALIVE(g); *on = n != 2; return n < 18 ? OK : INVALID; }
+int nvmlDeviceGetNvLinkRemoteDeviceType(gpu *g, unsigned n, unsigned *type) { ALIVE(g); *type = 2; return OK; }
+int nvmlDeviceGetComputeRunningProcesses_v3(gpu *g, unsigned *n, process *all) {
+	ALIVE(g);
+	unsigned room = *n;
+	*n = 3;
+	if (room < 3) return TOO_SMALL;
+	for (unsigned i = 0; i < 3; i++) all[i] = (process){getpid(), 5, i, -1};
+	all[2] = (process){getpid(), -1, -1, -1};
+	return OK;
+}
+int nvmlDeviceGetComputeRunningProcesses(gpu *g, unsigned *n, process *all) { return nvmlDeviceGetComputeRunningProcesses_v3(g, n, all); }
+int nvmlDeviceGetFieldValues(gpu *g, int n, field *f) {
+	ALIVE(g);
+	for (int i = 0; i < n; i++) f[i].code = f[i].field == 230 ? OK : INVALID, f[i].type = 1, f[i].value = 3;
+	return OK;
+}
+int nvmlDeviceGetRetiredPages(gpu *g, unsigned cause, unsigned *n, uint64_t *all) {
+	ALIVE(g);
+	unsigned room = *n;
+	*n = cause == 0 ? 2 : 0;
+	return room < *n ? TOO_SMALL : OK;
+}
+int nvmlDeviceGetRetiredPagesPendingStatus(gpu *g, unsigned *pending) { ALIVE(g); *pending = 1; return OK; }
+int nvmlDeviceGetTopologyCommonAncestor(gpu *a, gpu *b, unsigned *level) { ALIVE(a); ALIVE(b); *level = 10; return OK; }
+
+int nvmlEventSetCreate(int **set) { static int s; *set = &s; return OK; }
+int nvmlDeviceGetSupportedEventTypes(gpu *g, uint64_t *types) { *types = 0x1b; return OK; }
+int nvmlDeviceRegisterEvents(gpu *g, uint64_t types, int *set) { ALIVE(g); return types == 0xb ? OK : INVALID; }
+int nvmlEventSetWait_v2(int *set, event *e, unsigned ms) {
+	if (*set) { usleep(ms * 1000); return TIMEOUT; }
+	*set = 1;
+	*e = (event){&gpus[0], 8, 63, -1, -1};
+	return OK;
+}
+int nvmlEventSetWait(int *set, event *e, unsigned ms) { return nvmlEventSetWait_v2(set, e, ms); }
+int nvmlEventSetFree(int *set) { return OK; }
+#endif
