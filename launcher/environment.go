@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // rendezvous is where the ranks of an attempt meet.
@@ -56,6 +57,26 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 		}
 	}
 	return env
+}
+
+// rankHints are variables that help a rank with GPUs to send through the NICs
+// that are near to them, in a gang on several hosts; the user's own win.
+func rankHints(a job.Attempt, r job.Rank) []string {
+	if len(a.Placement.Hosts) < 2 || len(r.Devices) == 0 {
+		return nil
+	}
+	var ports, names []string
+	for _, name := range topology.NICs(a.Placement.Hosts[r.Node], r.Devices) {
+		if strings.HasPrefix(name, "NIC") { // a matrix without a legend: not its name
+			continue
+		}
+		names = append(names, name)
+		ports = append(ports, name+":1")
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	return []string{"NCCL_IB_HCA=" + strings.Join(names, ","), "UCX_NET_DEVICES=" + strings.Join(ports, ",")}
 }
 
 // rankArgs is the command of one rank, with its templates expanded. Other

@@ -112,3 +112,32 @@ func TestGangName(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 }
+
+// TestRankHints: the NICs near to a rank's GPUs are what it is told to send
+// through, on several hosts.
+func TestRankHints(t *testing.T) {
+	host := job.Host{Name: "h1", Devices: []job.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}, NICs: []job.NIC{
+		{Name: "mlx5_0", Links: []job.Link{job.LinkPIX, job.LinkSYS}},
+		{Name: "mlx5_1", Links: []job.Link{job.LinkSYS, job.LinkPIX}},
+	}}
+	bare := host
+	bare.NICs = []job.NIC{{Name: "NIC0", Links: []job.Link{job.LinkPIX, job.LinkPIX}}}
+	for _, c := range []struct {
+		name    string
+		hosts   []job.Host
+		devices []string
+		want    []string
+	}{
+		{"one GPU", []job.Host{host, host}, []string{"GPU-b"}, []string{"NCCL_IB_HCA=mlx5_1", "UCX_NET_DEVICES=mlx5_1:1"}},
+		{"two GPUs", []job.Host{host, host}, []string{"GPU-a", "GPU-b"}, []string{"NCCL_IB_HCA=mlx5_0,mlx5_1", "UCX_NET_DEVICES=mlx5_0:1,mlx5_1:1"}},
+		{"one host", []job.Host{host}, []string{"GPU-b"}, nil},
+		{"no GPU", []job.Host{host, host}, nil, nil},
+		{"NICs without names", []job.Host{bare, bare}, []string{"GPU-b"}, nil},
+		{"no NICs", []job.Host{{Name: "h1"}, {Name: "h2"}}, []string{"GPU-b"}, nil},
+	} {
+		a := job.Attempt{Placement: job.Placement{Hosts: c.hosts, Ranks: make([]job.Rank, 2)}}
+		if got := rankHints(a, job.Rank{Devices: c.devices}); !slices.Equal(got, c.want) {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

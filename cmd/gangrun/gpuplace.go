@@ -56,6 +56,14 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 		}
 		return supervisor.Lease{}, err
 	}
+	if p.pretend { // this machine has neither the CPUs nor the NICs
+		for i := range w.choice.Placement.Ranks {
+			w.choice.Placement.Ranks[i].CPUs = ""
+		}
+		for i := range w.choice.Placement.Hosts {
+			w.choice.Placement.Hosts[i].NICs = nil
+		}
+	}
 	held = slices.DeleteFunc(held, func(h *lease.Held) bool { return h == nil })
 	watch, lost := context.WithCancelCause(context.Background())
 	done := make(chan struct{})

@@ -10,6 +10,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -26,6 +27,8 @@ type prepared struct {
 	path    string
 	argv    []string
 	attr    syscall.ProcAttr
+	hints   []string // those of its environment that nothing else sets
+	cpus    string
 	err     error // why it cannot be started
 }
 
@@ -41,8 +44,14 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 		}}
 		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
 	}
-	p := prepared{rank: r, streams: streams, argv: texts(want.Argv)}
+	p := prepared{rank: r, streams: streams, argv: texts(want.Argv), cpus: want.Cpus}
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}
+	for _, hint := range texts(want.Hints) {
+		if name, _, _ := strings.Cut(hint, "="); environ.Lookup(p.attr.Env, name) == "" {
+			p.attr.Env = append(p.attr.Env, hint)
+			p.hints = append(p.hints, hint)
+		}
+	}
 	if dir := string(want.Workdir); dir != "" {
 		p.attr.Dir = dir
 	}
@@ -143,7 +152,9 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 			if p.err != nil {
 				break
 			}
-			if forkErr := p.rank.fork(fork, g.group, p.path, p.argv, &p.attr, p.streams); forkErr != nil {
+			var forkErr error
+			affinity.Bound(p.cpus, func() { forkErr = p.rank.fork(fork, g.group, p.path, p.argv, &p.attr, p.streams) })
+			if forkErr != nil {
 				err = forkErr
 				break
 			}

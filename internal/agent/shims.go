@@ -69,13 +69,16 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 		return
 	}
 	r := p.rank
-	what := shim.Order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir)}
+	what := shim.Order{Path: []byte(p.path), Workdir: []byte(p.attr.Dir), CPUs: p.cpus}
 	for _, entry := range openmpi.RankEnv(o.shm) {
 		if name, _, _ := strings.Cut(entry, "="); environ.Lookup(o.g.env, name) == "" { // what the user set wins
 			what.Env = append(what.Env, []byte(entry))
 		}
 	}
 	what.Env = append(what.Env, o.g.wanted(r.number)...)
+	for _, hint := range p.hints {
+		what.Env = append(what.Env, []byte(hint))
+	}
 	for _, arg := range p.argv {
 		what.Argv = append(what.Argv, []byte(arg))
 	}

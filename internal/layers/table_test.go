@@ -46,9 +46,9 @@ var rooms = []room{
 	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile")},
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
-	{paths: []string{"internal/environ", "internal/watchdog"}, ours: only()},
-	{paths: []string{"internal/shim"}, ours: only("internal/environ")},
-	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/shim", "internal/watchdog")},
+	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog"}, ours: only()},
+	{paths: []string{"internal/shim"}, ours: only("internal/environ", "internal/affinity")},
+	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog")},
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
@@ -64,7 +64,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire", "topology")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

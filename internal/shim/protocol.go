@@ -26,6 +26,7 @@ type Order struct {
 	Argv    [][]byte `json:"argv"`
 	Env     [][]byte `json:"env"` // over its own
 	Workdir []byte   `json:"workdir"`
+	CPUs    string   `json:"cpus,omitempty"` // that it is bound to
 }
 
 // Word is what a shim says of its rank: a PID first, a status last.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
@@ -70,9 +72,14 @@ func run(told <-chan os.Signal) (int, error) {
 	}
 	env := environ.Overlay(os.Environ(), texts(what.Env))
 	env = environ.Without(env, Variable)
-	pid, err := syscall.ForkExec(string(what.Path), texts(what.Argv), &syscall.ProcAttr{
-		Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
+	var pid int
+	runtime.LockOSThread()
+	affinity.Bound(what.CPUs, func() {
+		pid, err = syscall.ForkExec(string(what.Path), texts(what.Argv), &syscall.ProcAttr{
+			Dir: string(what.Workdir), Env: env, Files: files, Sys: &syscall.SysProcAttr{Setpgid: true},
+		})
 	})
+	runtime.UnlockOSThread()
 	for _, fd := range fds {
 		_ = unix.Close(fd)
 	}

@@ -1163,13 +1163,17 @@ func (x *Relay) GetCode() int32 {
 }
 
 type RankStart struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Rank          int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
-	Argv          [][]byte               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
-	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over Start.env
-	Stdin         bool                   `protobuf:"varint,4,opt,name=stdin,proto3" json:"stdin,omitempty"`
-	Appnum        int32                  `protobuf:"varint,5,opt,name=appnum,proto3" json:"appnum,omitempty"`
-	Workdir       []byte                 `protobuf:"bytes,6,opt,name=workdir,proto3" json:"workdir,omitempty"` // when not Start.workdir
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Rank    int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
+	Argv    [][]byte               `protobuf:"bytes,2,rep,name=argv,proto3" json:"argv,omitempty"`
+	Env     [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over Start.env
+	Stdin   bool                   `protobuf:"varint,4,opt,name=stdin,proto3" json:"stdin,omitempty"`
+	Appnum  int32                  `protobuf:"varint,5,opt,name=appnum,proto3" json:"appnum,omitempty"`
+	Workdir []byte                 `protobuf:"bytes,6,opt,name=workdir,proto3" json:"workdir,omitempty"` // when not Start.workdir
+	// hints are set where nothing else sets such a variable, NAME=VALUE.
+	Hints [][]byte `protobuf:"bytes,7,rep,name=hints,proto3" json:"hints,omitempty"`
+	// cpus is the list of CPUs that the rank is bound to, as in 0-3,8; empty is all.
+	Cpus          string `protobuf:"bytes,8,opt,name=cpus,proto3" json:"cpus,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1244,6 +1248,20 @@ func (x *RankStart) GetWorkdir() []byte {
 		return x.Workdir
 	}
 	return nil
+}
+
+func (x *RankStart) GetHints() [][]byte {
+	if x != nil {
+		return x.Hints
+	}
+	return nil
+}
+
+func (x *RankStart) GetCpus() string {
+	if x != nil {
+		return x.Cpus
+	}
+	return ""
 }
 
 // Stop ends every process of the share: SIGTERM now, SIGKILL after grace_ms.
@@ -1730,14 +1748,16 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
 	"\x04data\x18\x02 \x01(\fR\x04data\x12\x10\n" +
 	"\x03end\x18\x03 \x01(\bR\x03end\x12\x12\n" +
-	"\x04code\x18\x04 \x01(\x05R\x04code\"\x8d\x01\n" +
+	"\x04code\x18\x04 \x01(\x05R\x04code\"\xb7\x01\n" +
 	"\tRankStart\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04argv\x18\x02 \x03(\fR\x04argv\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12\x14\n" +
 	"\x05stdin\x18\x04 \x01(\bR\x05stdin\x12\x16\n" +
 	"\x06appnum\x18\x05 \x01(\x05R\x06appnum\x12\x18\n" +
-	"\aworkdir\x18\x06 \x01(\fR\aworkdir\"!\n" +
+	"\aworkdir\x18\x06 \x01(\fR\aworkdir\x12\x14\n" +
+	"\x05hints\x18\a \x03(\fR\x05hints\x12\x12\n" +
+	"\x04cpus\x18\b \x01(\tR\x04cpus\"!\n" +
 	"\x04Stop\x12\x19\n" +
 	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\xbf\x02\n" +
 	"\tGangReply\x12\x16\n" +

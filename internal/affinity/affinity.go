@@ -1,0 +1,46 @@
+// Package affinity starts processes on some of a host's CPUs.
+package affinity
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxCPU is how many CPUs a set can hold.
+const maxCPU = 1024
+
+// Parse reads a list of CPUs as the kernel writes it, as in 0-3,8.
+func Parse(list string) (set unix.CPUSet, err error) {
+	for part := range strings.SplitSeq(list, ",") {
+		low, high, ranged := strings.Cut(part, "-")
+		from, err := strconv.ParseUint(low, 10, 16)
+		to := from
+		if err == nil && ranged {
+			to, err = strconv.ParseUint(high, 10, 16)
+		}
+		if err != nil || to < from || to >= maxCPU {
+			return unix.CPUSet{}, fmt.Errorf("%q is no list of CPUs", list)
+		}
+		for cpu := from; cpu <= to; cpu++ {
+			set.Set(int(cpu))
+		}
+	}
+	return set, nil
+}
+
+// Bound calls f with the calling thread bound to a list of CPUs, which what f
+// starts inherits; the goroutine must be locked to its thread. Where the list is
+// empty, or names no CPU that this thread may use, f is called all the same.
+func Bound(list string, f func()) {
+	if list != "" {
+		var before unix.CPUSet
+		set, err := Parse(list)
+		if err == nil && unix.SchedGetaffinity(0, &before) == nil && unix.SchedSetaffinity(0, &set) == nil {
+			defer func() { _ = unix.SchedSetaffinity(0, &before) }() // it was allowed before
+		}
+	}
+	f()
+}
