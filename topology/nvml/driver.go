@@ -13,7 +13,7 @@ func Driver() Library { return library{nv.New()} }
 // problem is what NVML said of a call.
 type problem struct {
 	text string
-	is   error // which of the errors of the seam it is, or nil
+	is   error // the Fault that it is, or nil
 }
 
 func (p *problem) Error() string { return p.text }

@@ -54,7 +54,7 @@ func a100() *mock.Device {
 	return &mock.Device{
 		GetUUIDFunc:             func() (string, nv.Return) { return "GPU-a", ok },
 		GetNameFunc:             func() (string, nv.Return) { return "A100", ok },
-		GetPciInfoFunc:          func() (nv.PciInfo, nv.Return) { return pciInfo("00000000:3B:00.0", "0000:3B:00.0"), ok },
+		GetPciInfoFunc:          func() (nv.PciInfo, nv.Return) { return pciInfo("00010000:3B:00.0", "0000:3B:00.0"), ok },
 		GetCpuAffinityFunc:      func(int) ([]uint, nv.Return) { return []uint{0xf, 0xf0}, ok },
 		GetMemoryAffinityFunc:   func(int, nv.AffinityScope) ([]uint, nv.Return) { return []uint{2}, ok },
 		GetMemoryInfo_v2Func:    func() (nv.Memory_v2, nv.Return) { return nv.Memory_v2{Total: 40, Used: 1, Free: 38, Reserved: 1}, ok },
@@ -134,7 +134,7 @@ func TestDriverReads(t *testing.T) {
 	sound(t, r)
 	two, zero := 2, 0
 	want := Device{
-		UUID: "GPU-a", PCI: "0000:3b:00.0", Name: "A100", CPUs: "0-3,68-71", NUMA: "1", MemoryTotal: 40, MemoryUsed: 1, MemoryFree: 38,
+		UUID: "GPU-a", PCI: "10000:3b:00.0", Name: "A100", CPUs: "0-3,68-71", NUMA: "1", MemoryTotal: 40, MemoryUsed: 1, MemoryFree: 38,
 		MIG: true, Instances: []Instance{{UUID: "MIG-a", GPUInstance: 2, Profile: "3g.20gb", MemoryTotal: 20, MemoryUsed: 1, MemoryFree: 18}},
 		ComputeMode:    ComputeExclusiveProcess,
 		Processes:      []Process{{PID: 7, Type: "C", Memory: 5, GPUInstance: &two, ComputeInstance: &zero}, {PID: 8, Type: "C"}},

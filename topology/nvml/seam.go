@@ -1,14 +1,13 @@
 package nvml
 
 import (
-	"errors"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Library is as much of NVML as a Report takes. Its errors are the driver's
-// words, and wrap one of the errors below where it matters which they are.
+// words, and wrap a Fault where it matters which they are.
 type Library interface {
 	// Init begins; nothing else may be called before it, nor after it has failed.
 	Init() error
@@ -103,13 +102,18 @@ const (
 	PeerUnknown
 )
 
-// What matters of an error.
-var (
-	ErrNoDriver     = errors.New("no NVIDIA driver")
-	ErrNotSupported = errors.New("not supported")
-	ErrNoPermission = errors.New("no permission")
-	ErrNotFound     = errors.New("not found") // or an index past the last
-	ErrLost         = errors.New("GPU is lost")
-	ErrReset        = errors.New("GPU requires reset")
-	ErrTimeout      = errors.New("timeout")
+// Fault is what matters of an error.
+type Fault string
+
+// What can matter of an error.
+const (
+	ErrNoDriver     Fault = "no NVIDIA driver"
+	ErrNotSupported Fault = "not supported"
+	ErrNoPermission Fault = "no permission"
+	ErrNotFound     Fault = "not found" // or an index past the last
+	ErrLost         Fault = "GPU is lost"
+	ErrReset        Fault = "GPU requires reset"
+	ErrTimeout      Fault = "timeout"
 )
+
+func (f Fault) Error() string { return string(f) }
