@@ -77,7 +77,7 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 	go mod tidy -diff
 
 docs: ## write the generated parts of docs/ anew
-	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/jobfile ./preflight ./supervisor
+	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose ./internal/jobfile ./preflight ./supervisor ./topology
 
 proto: deps/proto ## write internal/wire/*.pb.go anew; they are committed
 	GOBIN='$(CURDIR)/.cache/bin' go install $(PROTOC_GEN_GO)

@@ -1,0 +1,188 @@
+package topology
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const day = 24 * 60 * 60 // seconds
+
+// trial is one run of the simulation: who comes, and which part of it is measured.
+type trial struct {
+	fleet    *fleet
+	seed     uint64
+	load     float64
+	warm     int64 // seconds before the measured ones
+	measured int64 // seconds; measured are the gangs that come in them
+	patience time.Duration
+}
+
+// outcome is what a trial came to, by the names in rows.
+type outcome map[string]float64
+
+// row is a figure of the document.
+type row struct {
+	name   string
+	digits int
+}
+
+// Figures by their names in the document.
+const (
+	rowIsland = "on one island, % of gangs"
+	rowHost   = "on one host, % of gangs"
+	rowHosts  = "hosts, as a multiple of the fewest possible, mean"
+	rowLinks  = "NVLinks of its ring's weakest link, mean (0 over several hosts)"
+	rowMedian = "delay, median"
+	rowP90    = "delay, 90th percentile"
+	rowDelay  = "delay, mean"
+	rowPartly = "free GPUs on partly busy hosts, mean"
+	rowSplit  = "time in which 8 GPUs are free but no whole host, %"
+	rowBusy   = "GPUs busy, %"
+)
+
+// rows are the figures in their order; a heading has no figures.
+var rows = []row{
+	{"**locality, gangs of two GPUs or more**", -1},
+	{rowIsland, 1},
+	{rowHost, 1},
+	{"in one rack, % of gangs", 1},
+	{"on one island, % of GPU-hours", 1},
+	{"on one host, % of GPU-hours", 1},
+	{"in one rack, % of GPU-hours", 1},
+	{rowHosts, 2},
+	{rowLinks, 1},
+	{"**queueing delay, minutes**", -1},
+	{rowMedian, 1},
+	{rowP90, 1},
+	{rowDelay, 1},
+	{"delay, mean, 1 GPU", 1},
+	{"delay, mean, 2-4 GPUs", 1},
+	{"delay, mean, 8 GPUs", 1},
+	{"delay, mean, more than 8", 1},
+	{"**fragmentation**", -1},
+	{rowPartly, 1},
+	{rowSplit, 1},
+	{"**use**", -1},
+	{rowBusy, 1},
+	{"gangs measured", 0},
+}
+
+// measure runs a trial under a policy. Gangs go on coming after the measured ones,
+// until all of these have started.
+func measure(tr trial, p policy) (outcome, error) {
+	from, to := tr.warm, tr.warm+tr.measured
+	gpus := 8 * len(tr.fleet.hosts)
+	list := arrivals(tr.seed, to+14*day, gpus, tr.load)
+	s := newSimulation(tr.fleet, p, tr.patience, list)
+	var busy, partly, split float64 // times seconds
+	s.watch = func(a, b int64, free []gpuMask) {
+		seconds := float64(min(b, to) - max(a, from))
+		if seconds <= 0 {
+			return
+		}
+		all, parts := 0, 0
+		for _, m := range free {
+			all += m.count()
+			if m.count() < 8 {
+				parts += m.count()
+			}
+		}
+		busy += seconds * float64(gpus-all)
+		partly += seconds * float64(parts)
+		if all >= 8 && parts == all {
+			split += seconds
+		}
+	}
+	var wanted []int
+	for i, a := range list {
+		if a.at >= from && a.at < to {
+			wanted = append(wanted, i)
+		}
+	}
+	for open := wanted; len(open) > 0 || s.now < to; {
+		more, err := s.step()
+		if err != nil {
+			return nil, err
+		}
+		if !more {
+			return nil, fmt.Errorf("%s leaves %d gangs waiting", p.name, len(open))
+		}
+		for len(open) > 0 && s.gangs[open[0]].start >= 0 {
+			open = open[1:]
+		}
+	}
+	var gangs []simulated
+	for _, i := range wanted {
+		gangs = append(gangs, s.gangs[i])
+	}
+	o := tally(gangs)
+	seconds := float64(tr.measured)
+	o[rowPartly] = partly / seconds
+	o[rowSplit] = 100 * split / seconds
+	o[rowBusy] = 100 * busy / seconds / float64(gpus)
+	return o, nil
+}
+
+// tally is what can be said of gangs that have started.
+func tally(gangs []simulated) outcome {
+	var delays []float64
+	classes := make([][]float64, len(sizeClasses))
+	var count, hours, stretch, links float64
+	counts, hoursOf := map[job.Locality]float64{}, map[job.Locality]float64{}
+	for _, g := range gangs {
+		delay := float64(g.start-g.at) / 60
+		delays = append(delays, delay)
+		classes[sizeClass(g.gpus)] = append(classes[sizeClass(g.gpus)], delay)
+		if g.gpus == 1 {
+			continue
+		}
+		h := float64(g.gpus) * float64(g.run) / 3600
+		count, hours = count+1, hours+h
+		stretch += float64(g.hosts) / float64((g.gpus+7)/8)
+		links += float64(g.links)
+		for _, level := range job.Localities() { // a level is within all wider ones
+			if slices.Index(job.Localities(), g.level) <= slices.Index(job.Localities(), level) {
+				counts[level]++
+				hoursOf[level] += h
+			}
+		}
+	}
+	slices.Sort(delays)
+	o := outcome{
+		rowMedian: quantile(delays, 0.5), rowP90: quantile(delays, 0.9), rowDelay: mean(delays),
+		"gangs measured": float64(len(gangs)),
+		rowHosts:         stretch / count,
+		rowLinks:         links / count,
+	}
+	for i, c := range sizeClasses {
+		o["delay, mean, "+c.name] = mean(classes[i])
+	}
+	for level, words := range map[job.Locality]string{
+		job.LocalityIsland: "on one island", job.LocalityHost: "on one host", job.LocalityRack: "in one rack",
+	} {
+		o[words+", % of gangs"] = 100 * counts[level] / count
+		o[words+", % of GPU-hours"] = 100 * hoursOf[level] / hours
+	}
+	return o
+}
+
+// quantile is of sorted values, between the two nearest.
+func quantile(sorted []float64, q float64) float64 {
+	at := q * float64(len(sorted)-1)
+	i := int(at)
+	if i+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
+	}
+	return sorted[i] + (at-float64(i))*(sorted[i+1]-sorted[i])
+}
+
+func mean(values []float64) float64 {
+	sum := 0.0
+	for _, v := range values {
+		sum += v
+	}
+	return sum / float64(len(values))
+}
