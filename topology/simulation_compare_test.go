@@ -154,6 +154,9 @@ func simulateAll() (figures, error) {
 	f.day = flush()
 	differences(&b, all, compared)
 	f.dayLess = flush()
+	if err := toldOfDay(all); err != nil {
+		return f, err
+	}
 	tr.measured = longRun
 	for i, c := range clusters {
 		tr.fleet = c.make()
@@ -204,6 +207,22 @@ func less(all [][]outcome, policy int, name string) (values []float64, better in
 		}
 	}
 	return values, better
+}
+
+// toldOfDay is told for a day.
+func toldOfDay(all [][]outcome) error {
+	for i, p := range policies[:len(policies)-1] {
+		_, islands := less(all, i, rowIsland)
+		_, rings := less(all, i, rowLinks)
+		delays, _ := less(all, i, rowDelay)
+		if rings < len(seeds) || !p.waits && islands < len(seeds) || p.waits && islands > 0 {
+			return fmt.Errorf("in a day, beside %s islands are better in %d seeds, rings in %d", p.name, islands, rings)
+		}
+		if i > 0 && slices.Max(delays) < 1 {
+			return fmt.Errorf("in a day, gangs wait for %.1f minutes more than with %s", delays, p.name)
+		}
+	}
+	return nil
 }
 
 // told fails where a cluster's figures are not what the conclusion says.

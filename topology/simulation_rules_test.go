@@ -174,7 +174,7 @@ func TestSimulationTally(t *testing.T) {
 	})
 	wants := outcome{
 		rowIsland: 100. / 3, rowHost: 100. / 3, "in one rack, % of gangs": 200. / 3,
-		"on one rowIsland, % of GPU-hours": 200. / 26, "in one rack, % of GPU-hours": 1000. / 26,
+		"on one island, % of GPU-hours": 200. / 26, "in one rack, % of GPU-hours": 1000. / 26,
 		rowHosts:  5. / 3,
 		rowLinks:  2. / 3,
 		rowMedian: 15, rowP90: 27, rowDelay: 15, "delay, mean, 1 GPU": 0, "delay, mean, 2-4 GPUs": 15, "delay, mean, more than 8": 30,
