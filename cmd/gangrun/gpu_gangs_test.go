@@ -63,7 +63,7 @@ for gpu in $(echo "$CUDA_VISIBLE_DEVICES" | tr , " "); do rmdir "marks/$0-$gpu";
 	for i := range gangs {
 		uid := []int{0, stranger}[i%2]
 		home := filepath.Join(dir, strconv.Itoa(uid))
-		cmd := exec.Command(gangrun, "run", "--loopback", "2", "--inventory", inventory, "-n", strconv.Itoa(1+random.IntN(10)),
+		cmd := exec.Command(gangrun, "run", "--loopback", "2", "--inventory", inventory, "-n", strconv.Itoa(1+random.IntN(8)),
 			"--gpus-per-rank", strconv.Itoa(1+random.IntN(1+i%2)), "--patience", "100ms", "--preflight", "off", "--retries", "0", "--grace", "1s", "--timeout", "3m",
 			"--workdir", dir, "--", "sh", "-c", script, "{{.Host}}", fmt.Sprintf("0.%d", random.IntN(4)))
 		cmd.Dir = dir
