@@ -16,7 +16,7 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	if e != nil {
 		return e
 	}
-	outcome, lost, e := l.launch(ctx, number, lease)
+	outcome, e, lost := l.launch(ctx, number, lease)
 	if e != nil {
 		return e
 	}
@@ -69,11 +69,11 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 // launch runs the gang in its place and gives the place back. lost says why
 // the gang lost its lease, nil when it did not or when the run had to end
 // anyway.
-func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, lost error, e *end) {
+func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, e *end, lost error) {
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)
 	if err != nil {
-		return job.Outcome{}, nil, failed("log directory", err)
+		return job.Outcome{}, failed("log directory", err), nil
 	}
 	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
 	l.state(job.StateLaunching, "")
@@ -101,13 +101,13 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	}, l.watch(number))
 	l.emit(job.Event{Kind: job.KindOutcome, Attempt: number, Outcome: &outcome})
 	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
-		return outcome, nil, failed("launch", err)
+		return outcome, failed("launch", err), nil
 	}
 	var gone LeaseLost
 	if ctx.Err() == nil && errors.As(context.Cause(gang), &gone) {
 		lost = gone
 	}
-	return outcome, lost, nil
+	return outcome, nil, lost
 }
 
 // watch passes a gang's events on, and tells the states that they stand for.
