@@ -116,7 +116,7 @@ func (p *gpuPlacer) newWait() (*gpuWait, error) {
 		space, err := lease.Open(os.Getenv(lease.Env), name)
 		if err != nil {
 			w.close()
-			return nil, fmt.Errorf("leases of GPUs on %s: %w", h.Name, err)
+			return nil, fmt.Errorf("leases of GPUs on %s: %w; set %s to a local directory of mode 1777, the same for all users", h.Name, err, lease.Env)
 		}
 		turn := space.Turn()
 		w.turns = append(w.turns, turn)

@@ -252,7 +252,10 @@ func TestFindCancelled(t *testing.T) {
 		done <- err
 	}()
 	pid := 0
-	for pid == 0 {
+	for deadline := time.Now().Add(time.Minute); pid == 0; {
+		if time.Now().After(deadline) {
+			t.Fatal("the child never told its PID")
+		}
 		text, err := os.ReadFile(filepath.Join(dir, "pid"))
 		if errors.Is(err, os.ErrNotExist) {
 			time.Sleep(time.Millisecond)

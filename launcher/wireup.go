@@ -1,0 +1,168 @@
+package launcher
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
+)
+
+// wire passes on what ranks have to say to each other, and notes who has found
+// the others.
+func (g *running) wire(r report) {
+	for _, name := range r.names {
+		for _, n := range g.nodes {
+			if n != r.node && !name.Ask {
+				n.send(&wire.GangRequest{Kind: &wire.GangRequest_Name{Name: name}})
+			}
+		}
+		r.node.send(&wire.GangRequest{Kind: &wire.GangRequest_Name{Name: name}})
+	}
+	for _, b := range r.barriers {
+		puts := make([]pmi1.Pair, len(b.Puts))
+		for i, p := range b.Puts {
+			puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
+		}
+		all, done := g.wiring.hub.Enter(r.node.number, b.Group, puts)
+		if !done {
+			continue
+		}
+		release := &wire.Barrier{Group: b.Group}
+		for _, p := range all {
+			release.Puts = append(release.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
+		}
+		for _, n := range g.nodes {
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: release}})
+		}
+	}
+	for _, s := range r.spawns {
+		g.spawn(r.node, s)
+	}
+	for _, s := range r.relays {
+		g.relay(r.node, s)
+	}
+	if r.wireup == nil {
+		return
+	}
+	g.wiring.see(*r.wireup)
+	if up := g.wiring.wireup(); !g.wiring.told && len(up.In) == len(g.attempt.Placement.Ranks) {
+		g.wiring.told, g.wiring.overdue = true, nil
+		g.tell(up, up.Words(len(up.In)))
+	}
+	g.singletons()
+	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
+		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
+			g.exit(e)
+		}
+	}
+	if g.wiring.ordered && !g.stopping && g.wiring.judging == nil {
+		g.wiring.judging = time.After(settle) // a rank may have failed, and that is on its way
+	}
+	if r.wireup.Answer {
+		g.answered(r.node)
+	}
+}
+
+// answered tells who has joined once the last host has answered that was asked.
+func (g *running) answered(n *node) {
+	if !n.asked {
+		return
+	}
+	n.asked = false
+	if g.wiring.answers--; g.wiring.answers > 0 || !g.wiring.late {
+		return
+	}
+	g.wiring.late = false
+	up := g.wiring.wireup()
+	if !g.wiring.asked && len(up.In) == 0 && g.wiring.mpi != job.MPIOpenMPI {
+		return // it has nothing to do with MPI
+	}
+	g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
+}
+
+// singletons ends a gang whose ranks would each run the whole job alone, without
+// knowing of each other.
+func (g *running) singletons() {
+	size := len(g.attempt.Placement.Ranks)
+	text := g.wiring.alone(size)
+	if text == "" || g.wiring.cried {
+		return
+	}
+	if !g.wiring.noted {
+		g.wiring.noted = true
+		g.tell(g.wiring.wireup(), text)
+	}
+	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.lasting || g.wiring.asked) {
+		g.wiring.cried = true
+		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text})
+		g.stop(time.Duration(g.attempt.Grace), text)
+	}
+}
+
+func (g *running) tell(up *job.Wireup, text string) {
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindWireup, Attempt: g.attempt.Number, Wireup: up, Text: text})
+}
+
+// overdue asks every host which of its ranks have called MPI_Init; wire tells
+// when all have answered.
+func (g *running) overdue() {
+	g.wiring.overdue = nil
+	g.wiring.late = true
+	g.look()
+}
+
+// look asks every host that still runs ranks who has joined.
+func (g *running) look() {
+	for _, n := range g.nodes {
+		if !n.done && !n.gone && !n.asked {
+			n.asked = true
+			g.wiring.answers++
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
+		}
+	}
+}
+
+// conclude judges the gang as a whole once all of it is gone.
+func (g *running) conclude() {
+	if g.wiring.asked || len(g.wiring.joined) > 0 || g.wiring.library != "" {
+		g.outcome.Wireup = g.wiring.wireup()
+	}
+	size := len(g.attempt.Placement.Ranks)
+	if len(g.outcome.Exits) != size || g.stopping {
+		return
+	}
+	if fault := g.wiring.singletons(g.outcome.Exits, size); fault != "" {
+		for _, e := range slices.Clone(g.outcome.Exits) {
+			e.Fault = fault
+			g.stopping = true // there is nobody left to end
+			g.exit(e)
+		}
+	}
+}
+
+// spawn passes on that mpirun wants a daemon on a host.
+func (g *running) spawn(from *node, s *wire.Spawn) {
+	for i, n := range g.nodes {
+		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.daemons[s.Id] == nil {
+			g.wiring.daemons[s.Id] = n
+			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Spawn{Spawn: s}})
+			return
+		}
+	}
+	from.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: &wire.Relay{Id: s.Id, End: true, Code: 255}}})
+}
+
+// relay passes on what mpirun has for a daemon, or how that ended.
+func (g *running) relay(from *node, r *wire.Relay) {
+	to := g.wiring.daemons[r.Id]
+	if to == nil {
+		return
+	}
+	if from != g.nodes[0] {
+		to = g.nodes[0]
+	}
+	to.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: r}})
+}
