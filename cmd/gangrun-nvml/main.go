@@ -3,8 +3,9 @@
 // Command gangrun-nvml prints what the NVIDIA driver says of this host's GPUs, as
 // the JSON of an nvml.Report, and ends with 0 whatever it says. With the argument
 // events it prints XID and ECC errors as they happen, each a line of the JSON of
-// an nvml.Event, until its standard input ends. It is a program of its own since
-// a driver may hang whoever asks it: gangrun runs it with a time limit.
+// an nvml.Event, and each second that the driver still answers, until its
+// standard input ends. It is a program of its own since a driver may hang whoever
+// asks it: gangrun runs it with a time limit.
 package main
 
 import (
@@ -17,8 +18,9 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-const usage = `usage: gangrun-nvml          print what the NVIDIA driver says of the GPUs, as JSON
-       gangrun-nvml events   print XID and ECC errors as JSON lines, until standard input ends
+const usage = `usage: gangrun-nvml                   print what the NVIDIA driver says of the GPUs, as JSON
+       gangrun-nvml events [UUID...]  print XID and ECC errors of these GPUs, or of all,
+                                      as JSON lines, until standard input ends
 `
 
 func main() {
@@ -31,12 +33,12 @@ func run(args []string, lib nvml.Library, in io.Reader, out, errOut io.Writer) i
 	switch {
 	case len(args) == 0:
 		err = json.NewEncoder(out).Encode(nvml.Read(lib, about))
-	case len(args) == 1 && args[0] == "events":
-		err = events(lib, in, out, errOut)
+	case len(args) > 0 && args[0] == "events":
+		err = events(lib, args[1:], in, out, errOut)
 	case len(args) == 1 && (args[0] == "-h" || args[0] == "--help"):
 		_, err = io.WriteString(out, usage)
 	default:
-		fmt.Fprintf(errOut, "gangrun-nvml: error: it takes no arguments, or the one word events; not %q\n%s", args, usage)
+		fmt.Fprintf(errOut, "gangrun-nvml: error: it takes no arguments, or the word events and UUIDs of GPUs; not %q\n%s", args, usage)
 		return 2
 	}
 	if err != nil {
@@ -49,7 +51,7 @@ func run(args []string, lib nvml.Library, in io.Reader, out, errOut io.Writer) i
 // events returns nil when in has ended, and an error when events can no longer
 // be told of; then it leaves a goroutine behind that reads in, for the program's
 // end to take.
-func events(lib nvml.Library, in io.Reader, out, errOut io.Writer) error {
+func events(lib nvml.Library, uuids []string, in io.Reader, out, errOut io.Writer) error {
 	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
 	go func() {
@@ -59,5 +61,5 @@ func events(lib nvml.Library, in io.Reader, out, errOut io.Writer) error {
 	encoder := json.NewEncoder(out)
 	tell := func(e nvml.Event) error { return encoder.Encode(e) }
 	warn := func(text string) { fmt.Fprintf(errOut, "gangrun-nvml: warning: %s\n", text) }
-	return nvml.Watch(ctx, lib, tell, warn)
+	return nvml.Watch(ctx, lib, uuids, tell, warn)
 }

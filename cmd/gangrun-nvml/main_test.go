@@ -217,10 +217,20 @@ func TestEvents(t *testing.T) {
 		ended <- code
 	}()
 	scanner := bufio.NewScanner(lines)
+	alive := 0
+	scan := func() bool {
+		for scanner.Scan() {
+			if !strings.Contains(scanner.Text(), `"alive"`) {
+				return true
+			}
+			alive++
+		}
+		return false
+	}
 	for _, want := range []nvml.Event{
 		{Kind: nvml.EventXID, UUID: "GPU-1", PCI: "0000:20:00.0", XID: 79}, {Kind: nvml.EventECCDouble, UUID: "GPU-0", PCI: "0000:10:00.0"},
 	} {
-		if !scanner.Scan() {
+		if !scan() {
 			t.Fatalf("the stream ended: %v", scanner.Err())
 		}
 		var got nvml.Event
@@ -240,7 +250,10 @@ func TestEvents(t *testing.T) {
 	default:
 	}
 	_ = hold.Close()
-	if scanner.Scan() {
+	if alive == 0 {
+		t.Error("it has not told that it watches")
+	}
+	if scan() {
 		t.Errorf("it printed %q after its input had ended", scanner.Bytes())
 	}
 	if code := <-ended; code != 0 || says.Len() > 0 {
@@ -257,7 +270,7 @@ func TestArguments(t *testing.T) {
 		{nil, 0, `"driver":"550.54.15"`, ""},
 		{[]string{"--help"}, 0, "usage: gangrun-nvml", ""},
 		{[]string{"event"}, 2, "", `not ["event"]`},
-		{[]string{"events", "now"}, 2, "", "usage: gangrun-nvml"},
+		{[]string{"now", "events"}, 2, "", "usage: gangrun-nvml"},
 	} {
 		var out, says bytes.Buffer
 		code := run(test.args, &host{}, strings.NewReader(""), &out, &says)

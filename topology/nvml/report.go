@@ -136,11 +136,13 @@ type RemappedRows struct {
 // EventKind says what happened to a GPU.
 type EventKind string
 
-// The kinds of events that NVML tells of.
+// The kinds of events that NVML tells of, and EventAlive, which is no GPU's: the
+// driver still answers who watches.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"
 	EventECCDouble EventKind = "ecc-double"
+	EventAlive     EventKind = "alive"
 )
 
 // Event is something that happened to a GPU.

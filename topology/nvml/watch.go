@@ -4,16 +4,22 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 )
 
 // Pause is how long Watch waits for an event before it looks whether it is to end.
 const Pause = 250 * time.Millisecond
 
-// Watch tells of the XID and ECC events of all GPUs of lib until ctx is done,
-// which is no error, or until none of them can be watched any more. Warn is given
-// what keeps it from watching one of them. An error of tell ends it.
-func Watch(ctx context.Context, lib Library, tell func(Event) error, warn func(text string)) error {
+// Beat is how often Watch tells EventAlive, beside Pause.
+const Beat = time.Second
+
+// Watch tells of the XID and ECC events of the GPUs of lib until ctx is done,
+// which is no error, or until none of them can be watched any more: of those
+// with the UUIDs in only, of all where it is empty. Of EventAlive it tells once
+// it watches, and each Beat that the driver lets it. Warn is given what keeps it
+// from watching one of them. An error of tell ends it.
+func Watch(ctx context.Context, lib Library, only []string, tell func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)
 	}
@@ -22,14 +28,25 @@ func Watch(ctx context.Context, lib Library, tell func(Event) error, warn func(t
 		return fmt.Errorf("count the GPUs: %w", err)
 	}
 	w := watcher{lib: lib, tell: tell, warn: warn, names: map[GPU]Event{}}
+	missing := slices.Clone(only)
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
 		if err != nil {
-			warn(fmt.Sprintf("GPU %d is not watched: %v", i, err))
+			if len(only) == 0 {
+				warn(fmt.Sprintf("GPU %d is not watched: %v", i, err))
+			}
 			continue
 		}
+		name := identity(g)
+		if len(only) > 0 && !slices.Contains(only, name.UUID) {
+			continue
+		}
+		missing = slices.DeleteFunc(missing, func(uuid string) bool { return uuid == name.UUID })
 		w.gpus = append(w.gpus, g)
-		w.names[g] = identity(g)
+		w.names[g] = name
+	}
+	for _, uuid := range missing {
+		warn(fmt.Sprintf("GPU %s is not watched: the driver does not tell of it", uuid))
 	}
 	for ctx.Err() == nil {
 		if err := w.round(ctx); err != nil {
@@ -45,6 +62,7 @@ type watcher struct {
 	names map[GPU]Event // UUID and PCI only: a GPU that is lost may not tell them any more
 	tell  func(Event) error
 	warn  func(text string)
+	beat  time.Time // when EventAlive was last told of
 }
 
 // identity is an event of g that has not happened.
@@ -83,6 +101,9 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		return errors.New("there is no GPU to watch")
 	}
 	for ctx.Err() == nil {
+		if err := w.alive(); err != nil {
+			return err
+		}
 		o, err := set.Wait(Pause)
 		switch {
 		case errors.Is(err, ErrTimeout):
@@ -97,6 +118,16 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		}
 	}
 	return nil
+}
+
+// alive tells that the driver has answered, when it is time to.
+func (w *watcher) alive() error {
+	now := time.Now()
+	if now.Sub(w.beat) < Beat {
+		return nil
+	}
+	w.beat = now
+	return w.tell(Event{Time: now, Kind: EventAlive})
 }
 
 // dropLost reports whether a GPU is lost, and watches it no more.

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -14,6 +16,7 @@ func TestWatch(t *testing.T) {
 	for name, test := range map[string]struct {
 		host   func(gpus []*fakeGPU, l *fakeLibrary, end func())
 		events []Event
+		only   []string
 		warns  []string
 		err    string // empty: it ends because it is told to
 		freed  int
@@ -58,6 +61,20 @@ func TestWatch(t *testing.T) {
 			warns:  []string{"GPU GPU-0 is not watched: Not Supported", "free the set of events: Unknown Error"},
 			freed:  1,
 		},
+		"of these alone": {
+			host: func(g []*fakeGPU, l *fakeLibrary, end func()) {
+				l.sets = []*fakeSet{{refuse: map[GPU]error{g[0]: unknownError}, tells: []any{Occurrence{GPU: g[1], Kind: EventXID, Data: 31}, end}}}
+			},
+			only:   []string{"GPU-1", "GPU-7"},
+			events: []Event{{Kind: EventXID, UUID: "GPU-1", PCI: "0000:20:00.0", XID: 31}},
+			warns:  []string{"GPU GPU-7 is not watched: the driver does not tell of it"},
+			freed:  1,
+		},
+		"none of these": {
+			host: func(_ []*fakeGPU, l *fakeLibrary, _ func()) { l.gpus[0] = error(lost); l.sets = []*fakeSet{{}} },
+			only: []string{"GPU-0"}, warns: []string{"GPU GPU-0 is not watched: the driver does not tell of it"},
+			err: "there is no GPU to watch", freed: 1,
+		},
 		"one has no handle": {
 			host: func(_ []*fakeGPU, l *fakeLibrary, end func()) {
 				l.gpus[0] = error(lost)
@@ -79,12 +96,20 @@ func TestWatch(t *testing.T) {
 			test.host([]*fakeGPU{l.gpus[0].(*fakeGPU), l.gpus[1].(*fakeGPU)}, l, cancel)
 			var events []Event
 			var warns []string
+			var alive int
 			begin := time.Now()
-			err := Watch(ctx, l, func(e Event) error {
+			err := Watch(ctx, l, test.only, func(e Event) error {
 				if e.Time.Before(begin) || e.Time.After(time.Now()) {
 					t.Errorf("at %v", e.Time)
 				}
 				e.Time = time.Time{}
+				if e == (Event{Kind: EventAlive}) {
+					alive++
+					return nil
+				}
+				if alive == 0 {
+					t.Errorf("%+v before it has told that it watches", e)
+				}
 				events = append(events, e)
 				return nil
 			}, func(text string) { warns = append(warns, text) })
@@ -119,11 +144,42 @@ func TestWatchCannotTell(t *testing.T) {
 	l := fakeHost(1, nil)
 	l.sets = []*fakeSet{{tells: []any{Occurrence{GPU: l.gpus[0].(*fakeGPU), Kind: EventXID, Data: 31}}}}
 	broken := errors.New("broken pipe")
-	err := Watch(t.Context(), l, func(Event) error { return broken }, func(string) {})
+	err := Watch(t.Context(), l, nil, func(e Event) error {
+		if e.Kind == EventAlive {
+			return nil
+		}
+		return broken
+	}, func(string) {})
 	if !errors.Is(err, broken) || l.sets[0].freed != 1 {
 		t.Errorf("ended with %v, freed %d", err, l.sets[0].freed)
 	}
 	if !strings.Contains(text(err), "broken pipe") {
 		t.Errorf("%q", text(err))
 	}
+}
+
+// TestWatchBeats holds that a driver that answers is told to be alive again and
+// again, and one that does not is not.
+func TestWatchBeats(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ctx, cancel := context.WithCancel(t.Context())
+		l := fakeHost(1, nil)
+		timeout := func() { time.Sleep(Pause) }
+		set := &fakeSet{}
+		for range 9 {
+			set.tells = append(set.tells, timeout, said{"Timeout", ErrTimeout})
+		}
+		l.sets = []*fakeSet{{tells: append(set.tells, func() { time.Sleep(time.Minute) }, said{"Timeout", ErrTimeout}, cancel)}}
+		begin := time.Now()
+		var beats []time.Duration
+		if err := Watch(ctx, l, nil, func(e Event) error {
+			beats = append(beats, e.Time.Sub(begin))
+			return nil
+		}, func(text string) { t.Error(text) }); err != nil {
+			t.Error(err)
+		}
+		if want := []time.Duration{0, Beat, 2 * Beat, time.Minute + 9*Pause}; !slices.Equal(beats, want) {
+			t.Errorf("beats at %v, want %v", beats, want)
+		}
+	})
 }
