@@ -8,6 +8,7 @@ import (
 	"os"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -178,11 +179,41 @@ func lookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) 
 	m.driver, m.findings = driver, append(m.findings, findings...)
 	m.driver.Fill(h, nil)
 	m.kernel.Fill(h)
+	grant, err := inventory.Granted(os.LookupEnv, inventory.ReadFile, h.Name)
+	if err != nil {
+		return ownMachine{}, &failure{code: exitUsage, err: err}
+	}
+	m.findings = append(m.findings, granted(grant, h)...)
 	h.Cores = runtime.NumCPU()
 	if h.Slots == 0 {
 		h.Slots = h.Cores
 	}
 	return m, nil
+}
+
+// granted leaves h only the GPUs of a grant, and says so.
+func granted(grant inventory.Grant, h *job.Host) []job.Finding {
+	left := grant.Apply(h)
+	if len(left) == 0 {
+		return nil
+	}
+	var names []string
+	for _, index := range left {
+		names = append(names, "GPU"+strconv.Itoa(index))
+	}
+	f := job.Finding{Check: probe.Check, Severity: job.SeverityNote, Host: h.Name}
+	f.Text = fmt.Sprintf("%s left alone: by %s this process was given only %s", plural(len(left), "GPU"), grant.Source, plural(len(h.Devices), "device"))
+	if len(left) <= 16 {
+		f.Text = fmt.Sprintf("left alone: %s, which by %s this process was not given", strings.Join(names, " "), grant.Source)
+	}
+	if len(h.Devices) == 0 {
+		f.Severity = job.SeverityWarning
+		f.Hint = "ask the batch system for GPUs, or set CUDA_VISIBLE_DEVICES to those that are yours"
+		if grant.Kind == inventory.None {
+			f.Hint = "unset CUDA_VISIBLE_DEVICES, or set it to the GPUs that are yours"
+		}
+	}
+	return []job.Finding{f}
 }
 
 // tellNotes says on w how the list was read.

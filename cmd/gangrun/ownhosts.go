@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -49,6 +50,11 @@ func withGPUs(ctx context.Context, h job.Host) (job.Host, []job.Finding) {
 	cores, slots := h.Cores, h.Slots
 	m, err := lookAt(ctx, &h, os.DirFS("/sys"), probe.Options{})
 	h.Cores, h.Slots = cores, slots
+	var refused *failure
+	if errors.As(err, &refused) { // nothing is known of what may be used
+		h.Devices = nil
+		return h, []job.Finding{{Check: probe.Check, Severity: job.SeverityError, Host: h.Name, Text: err.Error()}}
+	}
 	if err != nil {
 		return h, nil // the run is ending
 	}

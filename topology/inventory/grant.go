@@ -1,0 +1,194 @@
+package inventory
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Grant is which of its machine's GPUs a process was given, by whoever has
+// started it. The zero Grant is all of them.
+type Grant struct {
+	Source string   // what says so: the name of a variable or a file, or of a batch system that gave none
+	Kind   Kind     // the batch system whose job the process is in, or None
+	GPUs   []string // indices as the driver counts, or UUIDs or their beginnings
+}
+
+// Bounded reports whether the Grant leaves out any GPU that it does not name.
+func (g Grant) Bounded() bool { return g.Source != "" }
+
+// Granted says which GPUs of the host called own this process was given. First
+// comes CUDA_VISIBLE_DEVICES, read as the CUDA driver does (what stands behind the
+// first word that is no GPU does not count). In a Slurm job without it the GPUs
+// are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, else none; in a PBS job those of
+// the file PBS_GPUFILE (lines HOST-gpuN) where there is one. Other batch systems
+// that say nothing leave all that can be seen.
+func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
+	get := func(name string) string {
+		v, _ := lookup(name)
+		return strings.TrimSpace(v)
+	}
+	g := Grant{}
+	switch {
+	case get("SLURM_JOB_ID") != "" || get("SLURM_JOBID") != "":
+		g.Kind = Slurm
+	case get("PBS_JOBID") != "" || get("PBS_NODEFILE") != "":
+		g.Kind = PBS
+	case get("LSB_JOBID") != "":
+		g.Kind = LSF
+	}
+	if visible, ok := lookup("CUDA_VISIBLE_DEVICES"); ok {
+		g.Source = "CUDA_VISIBLE_DEVICES"
+		g.GPUs = visibleDevices(visible)
+		return g, nil
+	}
+	switch g.Kind {
+	case Slurm:
+		for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
+			list := get(name)
+			if list == "" {
+				continue
+			}
+			var err error
+			g.Source = name
+			if g.GPUs, err = indices(list); err != nil {
+				return Grant{}, one(name, 0, faultf("hand on the environment of the batch job as it was, or set CUDA_VISIBLE_DEVICES", "is %s: %v", quote(list), err))
+			}
+			return g, nil
+		}
+		g.Source = string(Slurm)
+	case PBS:
+		file := get("PBS_GPUFILE")
+		if file == "" {
+			return g, nil
+		}
+		text, err := read(file)
+		if err != nil {
+			return Grant{}, one("PBS_GPUFILE", 0, faultf("unset it, or set CUDA_VISIBLE_DEVICES", "its file %s cannot be read: %v", quote(file), reason(err)))
+		}
+		g.Source = "PBS_GPUFILE"
+		for line := range strings.Lines(string(text)) {
+			at := strings.LastIndex(line, "-gpu")
+			if at < 0 || !sameHost(line[:at], own) {
+				continue
+			}
+			if n, err := strconv.Atoi(strings.TrimSpace(line[at+len("-gpu"):])); err == nil && n >= 0 {
+				g.GPUs = append(g.GPUs, strconv.Itoa(n))
+			}
+		}
+	}
+	return g, nil
+}
+
+// visibleDevices reads the value of CUDA_VISIBLE_DEVICES.
+func visibleDevices(list string) []string {
+	var gpus []string
+	for word := range strings.SplitSeq(list, ",") {
+		word = strings.TrimSpace(word)
+		if n, err := strconv.Atoi(word); err == nil && n >= 0 {
+			word = strconv.Itoa(n)
+		} else if !strings.HasPrefix(word, "GPU-") && !strings.HasPrefix(word, "MIG-") {
+			break
+		}
+		if !slices.Contains(gpus, word) {
+			gpus = append(gpus, word)
+		}
+	}
+	return gpus
+}
+
+// maxIndex bounds the index of a GPU.
+const maxIndex = 1023
+
+// indices reads a list as in 0,2-3.
+func indices(list string) ([]string, error) {
+	var gpus []string
+	for part := range strings.SplitSeq(list, ",") {
+		first, last, isRange := strings.Cut(strings.TrimSpace(part), "-")
+		from, err := strconv.Atoi(first)
+		to := from
+		if err == nil && isRange {
+			to, err = strconv.Atoi(last)
+		}
+		if err != nil || from < 0 || to < from || to > maxIndex {
+			return nil, fmt.Errorf("%s is no index of a GPU, and no range of them", quote(part))
+		}
+		for n := from; n <= to; n++ {
+			gpus = append(gpus, strconv.Itoa(n))
+		}
+	}
+	return gpus, nil
+}
+
+func sameHost(a, b string) bool {
+	a, _, _ = strings.Cut(strings.ToLower(a), ".")
+	b, _, _ = strings.Cut(strings.ToLower(b), ".")
+	return a == b
+}
+
+// Apply takes the devices out of h that were not granted, with their links, and
+// returns the indices of their GPUs. A GPU of which a MIG instance was granted
+// stays beside it. Where a batch system counts GPUs of the whole
+// machine, and shows its job only those that are the job's, all that are seen
+// stay.
+func (g Grant) Apply(h *job.Host) (left []int) {
+	if !g.Bounded() || g.renumbered(h) {
+		return nil
+	}
+	var keep []int
+	for i, d := range h.Devices {
+		if g.names(d) || slices.ContainsFunc(h.Devices, func(part job.Device) bool { return part.GPU == d.UUID && g.names(part) }) {
+			keep = append(keep, i)
+		} else if !slices.Contains(left, d.Index) {
+			left = append(left, d.Index)
+		}
+	}
+	h.Devices = pick(h.Devices, keep)
+	h.Links = pick(h.Links, keep)
+	for i := range h.Links {
+		h.Links[i] = pick(h.Links[i], keep)
+	}
+	h.NICs = slices.Clone(h.NICs)
+	for i := range h.NICs {
+		h.NICs[i].Links = pick(h.NICs[i].Links, keep)
+	}
+	return left
+}
+
+// renumbered reports whether the devices are the granted ones under indices of
+// their own: as many as were granted at most, and one of the granted indices is
+// none of theirs.
+func (g Grant) renumbered(h *job.Host) bool {
+	if g.Source != "SLURM_STEP_GPUS" && g.Source != "SLURM_JOB_GPUS" {
+		return false
+	}
+	seen := map[string]bool{}
+	for _, d := range h.Devices {
+		seen[strconv.Itoa(d.Index)] = true
+	}
+	return len(seen) <= len(g.GPUs) && slices.ContainsFunc(g.GPUs, func(gpu string) bool { return !seen[gpu] })
+}
+
+// names reports whether a device was granted, itself or as a part of its GPU.
+func (g Grant) names(d job.Device) bool {
+	return slices.ContainsFunc(g.GPUs, func(gpu string) bool {
+		if strings.Contains(gpu, "-") {
+			return strings.HasPrefix(d.UUID, gpu) || d.GPU != "" && strings.HasPrefix(d.GPU, gpu)
+		}
+		return gpu == strconv.Itoa(d.Index)
+	})
+}
+
+// pick returns the elements of list at places, those that it has.
+func pick[T any](list []T, places []int) []T {
+	var out []T
+	for _, at := range places {
+		if at < len(list) {
+			out = append(out, list[at])
+		}
+	}
+	return out
+}
