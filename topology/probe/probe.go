@@ -4,6 +4,7 @@
 package probe
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -100,15 +101,9 @@ func (f *finder) say(severity job.Severity, hint, format string, args ...any) {
 
 // byNVML asks gangrun-nvml; it is false where nvidia-smi is to be asked instead.
 func (f *finder) byNVML() (nvml.Report, bool) {
-	path := f.NVML
+	path := cmp.Or(f.NVML, lookNVML(f.Path))
 	if path == "" {
-		var beside string
-		if self, err := os.Executable(); err == nil {
-			beside = filepath.Dir(self)
-		}
-		if path = lookPath("gangrun-nvml", beside+string(os.PathListSeparator)+f.Path); path == "" {
-			return nvml.Report{}, false
-		}
+		return nvml.Report{}, false
 	}
 	const rest = "gangrun asks nvidia-smi instead"
 	out, ok := f.child(path)
@@ -181,6 +176,15 @@ func (f *finder) missing(r nvml.Report) {
 		f.say(job.SeverityWarning, "inside a container or batch job that is as it should be; else look for NVRM and Xid in dmesg",
 			"the driver tells of %d of %d GPUs; not of %s", len(r.Devices), len(f.GPUs), strings.Join(not, ", "))
 	}
+}
+
+// lookNVML returns the path of the gangrun-nvml beside the program that runs, else
+// of one in a list of directories, or empty.
+func lookNVML(list string) string {
+	if self, err := os.Executable(); err == nil {
+		list = filepath.Dir(self) + string(os.PathListSeparator) + list
+	}
+	return lookPath("gangrun-nvml", list)
 }
 
 // lookPath returns the path of a program in a list of directories, or empty.

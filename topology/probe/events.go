@@ -1,0 +1,109 @@
+package probe
+
+import (
+	"bufio"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"unicode"
+
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// Bounds of what "gangrun-nvml events" prints.
+const (
+	maxLine = 4 << 10 // bytes of a line
+	maxXID  = 1 << 16 // NVIDIA's catalogue ends below 200
+	maxName = 96      // bytes of a UUID; that of a MIG instance takes 40
+	maxText = 256     // bytes of an event's text
+)
+
+// readEvents reads events, a line each, until each is false or r ends, which is no
+// error; a line that was cut off by the end is not read. Kinds that are not known
+// are passed over: a newer gangrun-nvml may have more.
+func readEvents(r io.Reader, each func(nvml.Event) bool) error {
+	lines := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n')
+		switch {
+		case errors.Is(err, bufio.ErrBufferFull):
+			return fmt.Errorf("a line of more than %d bytes: %s", maxLine, quoted(string(line)))
+		case errors.Is(err, io.EOF) || errors.Is(err, fs.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
+			return nil
+		case err != nil:
+			return err
+		}
+		e, known, err := decodeEvent(line)
+		if err != nil {
+			return fmt.Errorf("%w: %s", err, quoted(string(line)))
+		}
+		if known && !each(e) {
+			return nil
+		}
+	}
+}
+
+// decodeEvent reads a line; known is false where its kind is not.
+func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
+	if err := json.Unmarshal(line, &e); err != nil {
+		return nvml.Event{}, false, err
+	}
+	switch e.Kind {
+	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive:
+	case "":
+		return nvml.Event{}, false, errors.New("an event without a kind")
+	default:
+		return nvml.Event{}, false, nil
+	}
+	if e.XID < 0 || e.XID >= maxXID || e.XID > 0 && e.Kind != nvml.EventXID {
+		return nvml.Event{}, false, fmt.Errorf("xid is %d", e.XID)
+	}
+	if len(e.UUID) > maxName || shown(e.UUID) != e.UUID {
+		return nvml.Event{}, false, errors.New("uuid is no UUID")
+	}
+	if e.PCI != "" {
+		if e.PCI, err = nvml.BusID(e.PCI); err != nil {
+			return nvml.Event{}, false, err
+		}
+	}
+	e.Text = shown(e.Text)
+	if len(e.Text) > maxText {
+		e.Text = strings.ToValidUTF8(e.Text[:maxText], "")
+	}
+	return e, true, nil
+}
+
+// shown is text without what a terminal could take for a command.
+func shown(text string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return '?'
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
+}
+
+// warningPrefix begins the lines by which gangrun-nvml says what it cannot watch.
+const warningPrefix = "gangrun-nvml: warning: "
+
+// readWarnings reads r to its end, gives each warning to warn, and returns the
+// last line that is none, cut to its end.
+func readWarnings(r io.Reader, warn func(text string)) (last []byte) {
+	lines := bufio.NewReaderSize(r, maxLine)
+	for {
+		line, err := lines.ReadSlice('\n') // or a piece of one
+		if text, ok := bytes.CutPrefix(line, []byte(warningPrefix)); ok {
+			warn(shown(strings.TrimSpace(string(text))))
+		} else if line = bytes.TrimSpace(line); len(line) > 0 {
+			last = bytes.Clone(line)
+		}
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return last
+		}
+	}
+}

@@ -1,0 +1,134 @@
+package probe
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// The codes that Watch gives its findings.
+const (
+	CheckHung  = "gpu-driver-hung"
+	CheckWatch = "gpu-watch" // what keeps it from watching
+)
+
+// What Watch does unless told otherwise.
+const (
+	// Silence is for how long gangrun-nvml may tell nothing, which tells each
+	// nvml.Beat that the driver answers, until the driver counts as hung.
+	Silence = 10 * time.Second
+	// Restarts is how often gangrun-nvml is started again when it has ended or hung.
+	Restarts = 3
+	// Pause is waited before the first restart, and twice as long before each next.
+	Pause = time.Second
+)
+
+// maxWarnings is how many different warnings of gangrun-nvml Watch passes on.
+const maxWarnings = 16
+
+// Watching says what Watch watches, and how; zero times and numbers are the
+// constants of this package.
+type Watching struct {
+	// NVML and Path are those of Options.
+	NVML, Path string
+	// GPUs are the UUIDs of those to watch: of whole GPUs, not of MIG instances.
+	GPUs []string
+	// Start is for how long gangrun-nvml may tell nothing in the beginning; 0 is Limit.
+	Start    time.Duration
+	Silence  time.Duration
+	Restarts int // below 0 is never
+	Pause    time.Duration
+}
+
+// Watch tells of the XID and ECC events of GPUs of this host until ctx is done,
+// and says what keeps it from that; it calls one of both at a time. It runs
+// gangrun-nvml, which is gone when Watch returns unless it cannot be killed.
+// Watch returns early when gangrun-nvml has ended or hung too often, which it has
+// said then, and without a word where there is no gangrun-nvml or no GPU.
+func Watch(ctx context.Context, o Watching, tell func(nvml.Event), say func(job.Finding)) {
+	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
+	if path == "" || len(o.GPUs) == 0 {
+		return
+	}
+	o.Start, o.Silence, o.Pause = cmp.Or(o.Start, Limit), cmp.Or(o.Silence, Silence), cmp.Or(o.Pause, Pause)
+	o.Restarts = cmp.Or(o.Restarts, Restarts)
+	w := &watch{Watching: o, path: path, tell: tell, say: say, kill: kill}
+	w.run(ctx)
+}
+
+// watch is one call of Watch.
+type watch struct {
+	Watching
+	path string
+	tell func(nvml.Event)
+	say  func(job.Finding)
+	kill func(pid int)
+
+	warned []string
+	hung   bool // has been said
+	begun  bool // a child has told that it watches
+}
+
+func (w *watch) run(ctx context.Context) {
+	pause := w.Pause
+	for starts := 1; ctx.Err() == nil; starts++ {
+		end := w.child(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		if end.hung && (!w.hung || end.stuck) {
+			w.hung = true
+			w.finding(CheckHung, job.SeverityWarning, "look for NVRM and Xid in dmesg, and run nvidia-smi; if that hangs too, as a rule only a reboot of the host helps",
+				"the GPU driver hangs: %s", end.why)
+		}
+		if end.stuck || starts > w.Restarts {
+			no := "not watched"
+			if w.begun {
+				no = "no longer watched"
+			}
+			w.finding(CheckWatch, job.SeverityWarning, `run "gangrun-nvml events" and look`,
+				"GPUs are %s for XID and ECC errors: gangrun-nvml was started %d times, and %s", no, starts, end.why)
+			return
+		}
+		timer := time.NewTimer(pause)
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			timer.Stop()
+			return
+		}
+		pause *= 2
+	}
+}
+
+func (w *watch) finding(check string, severity job.Severity, hint, format string, args ...any) {
+	w.say(job.Finding{Check: check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
+}
+
+// event takes what a child has told.
+func (w *watch) event(e nvml.Event) {
+	w.begun = true
+	// A GPU that is lost may have no UUID any more.
+	if e.Kind == nvml.EventAlive || e.UUID != "" && !slices.Contains(w.GPUs, e.UUID) {
+		return
+	}
+	// It comes through a pipe of this machine; a clock that was set meanwhile tells nothing.
+	if age := time.Since(e.Time); age < 0 || age > time.Minute {
+		e.Time = time.Now()
+	}
+	w.tell(e)
+}
+
+// warning takes what a child cannot watch.
+func (w *watch) warning(text string) {
+	if len(w.warned) < maxWarnings && !slices.Contains(w.warned, text) {
+		w.warned = append(w.warned, text)
+		w.finding(CheckWatch, job.SeverityNote, "its XID and ECC errors are not told of; dmesg has them", "%s", text)
+	}
+}
