@@ -72,6 +72,7 @@ func TestEnumerations(t *testing.T) {
 		"ExitStatus":    enum[job.ExitStatus],
 		"Fault":         enum[job.Fault],
 		"Kind":          enum[job.Kind],
+		"GPUSign":       enum[job.GPUSign],
 		"Joined":        enum[job.Joined],
 		"Link":          enum[job.Link],
 		"Locality":      enum[job.Locality],

@@ -26,6 +26,7 @@ const (
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
+	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs
 )
 
 // Event is one thing that happened to a run: a line of its journal. Fields
@@ -55,6 +56,7 @@ type Event struct {
 	Cause       *Cause       `json:"cause,omitempty"`
 	Verdict     *Verdict     `json:"verdict,omitempty"`
 	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"`
+	GPU         *GPU         `json:"gpu,omitempty"`
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	// ExitWhy says what ExitCode tells, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
