@@ -1,0 +1,301 @@
+// Package testhosts simulates hosts on one Linux machine, for tests and for
+// people ("make hosts"): each is a set of namespaces (network, mount, PID, UTS,
+// IPC, cgroup) with an sshd, all on one bridge, and can be cut off, frozen,
+// killed and booted again. It needs root.
+//
+// A host has its own /tmp, /var/tmp, /run, /dev/shm, /home and /root, which are
+// new with each boot; a disk of its own at /srv, which outlives a power-off;
+// and the directory Shared, which is one for all and has the same path
+// everywhere. The rest of the file system is this machine's. The users are
+// root, alice (a key of the controller's opens her account) and bob (none
+// does). No host has a key to another.
+package testhosts
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+)
+
+// limit bounds each single thing that a bed asks of the system: a process that
+// is still at it then hangs.
+const limit = 30 * time.Second
+
+// most hosts can be in a bed: a network has 254 addresses, and the tests that
+// want one that nobody has need some left.
+const most = 200
+
+//go:embed keep.sh
+var keepScript string
+
+// Bed is a number of hosts and their controller. Its methods may be called at
+// the same time.
+type Bed struct {
+	dir      string
+	cgroup   string // "" where the machine lets nobody make one that freezes
+	cgroup2  string // where the hierarchy is mounted that cgroup is in
+	sshd     string // the program
+	settings settings
+	lifeline *os.File
+	keeper   *exec.Cmd
+	fabric   int // PID of the process that keeps the bridges
+	hosts    []*Host
+	control  *Controller
+	close    func() error
+}
+
+type settings struct {
+	networks   int
+	docker0    bool
+	sharedHome bool
+	noCgroup   bool
+}
+
+// Option changes what New makes.
+type Option func(*settings)
+
+// SecondNetwork gives each host and the controller an eth1 on a second bridge,
+// 10.78.0.0/24. What cuts, slows or loses does so on both.
+func SecondNetwork() Option { return func(s *settings) { s.networks = 2 } }
+
+// Docker0 gives each host an interface docker0 that has the same address on all
+// and leads nowhere, as Docker does.
+func Docker0() Option { return func(s *settings) { s.docker0 = true } }
+
+// SharedHome makes root's home one directory for all hosts, as NFS does; it
+// outlives a power-off.
+func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
+
+// Up is New for tests: the bed goes with the test. Where the machine cannot
+// simulate hosts, the test is skipped, or fails where none may be skipped.
+func Up(t testing.TB, n int, options ...Option) *Bed {
+	t.Helper()
+	if err := able(); err != nil {
+		noskip.Skip(t, "%v", err)
+	}
+	b, err := New(n, options...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := b.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return b
+}
+
+// able says what simulating hosts takes and this machine lacks.
+func able() error {
+	if os.Geteuid() != 0 {
+		return errors.New("only root can simulate hosts: run it as root")
+	}
+	for _, name := range []string{"bash", "unshare", "nsenter", "setpriv", "ip", "tc", "nft", "sshd", "ssh-keygen"} {
+		if _, err := exec.LookPath(name); err != nil {
+			return fmt.Errorf("simulating hosts takes %q, which is not on PATH: run: make deps/hosts", name)
+		}
+	}
+	return nil
+}
+
+// New brings up the hosts h1 to hN, with the addresses 10.77.0.1 to 10.77.0.N,
+// each ready for SSH, and the controller, 10.77.0.254. Close takes all down; so
+// does the end of this process, however it ends.
+func New(n int, options ...Option) (*Bed, error) {
+	if n < 1 || n > most {
+		return nil, fmt.Errorf("there can be no bed of %d hosts: take 1 to %d", n, most)
+	}
+	if err := able(); err != nil {
+		return nil, err
+	}
+	b := &Bed{settings: settings{networks: 1}}
+	for _, option := range options {
+		option(&b.settings)
+	}
+	b.close = sync.OnceValue(b.end)
+	for i := range n {
+		b.hosts = append(b.hosts, newHost(b, i+1))
+	}
+	b.control = &Controller{bed: b}
+	if err := b.start(); err != nil {
+		return nil, errors.Join(fmt.Errorf("simulating hosts: %w", err), b.Close())
+	}
+	return b, nil
+}
+
+func (b *Bed) start() error {
+	var err error
+	if b.sshd, err = exec.LookPath("sshd"); err != nil {
+		return err
+	}
+	dir, lock, err := claim()
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	b.dir = dir
+	if err := errors.Join(b.makeCgroups(), b.writeFiles()); err != nil {
+		return err
+	}
+	if err := b.keep(lock); err != nil {
+		return err
+	}
+	if err := b.connect(control, b.keeper.Process.Pid); err != nil {
+		return err
+	}
+	return b.each(func(h *Host) error { return h.Boot() })
+}
+
+// each calls f for every host, all at the same time.
+func (b *Bed) each(f func(*Host) error) error {
+	errs := make([]error, len(b.hosts))
+	var group sync.WaitGroup
+	for i, h := range b.hosts {
+		group.Go(func() { errs[i] = f(h) })
+	}
+	group.Wait()
+	return errors.Join(errs...)
+}
+
+// keep starts the keeper, which ends the bed when the lifeline is cut.
+func (b *Bed) keep(lock *os.File) error {
+	end, lifeline, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer end.Close()
+	b.lifeline = lifeline
+	ready, told, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	defer told.Close()
+	log, err := os.Create(filepath.Join(b.dir, "keeper.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	keeper := exec.Command("unshare", "--net", "--mount", "--uts", "--", "bash", b.path("keep.sh"), "keep", b.dir, strconv.Itoa(b.settings.networks))
+	keeper.ExtraFiles = []*os.File{end, lock, told}
+	keeper.Stdout, keeper.Stderr = log, log
+	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's ^C is not for it
+	if err := keeper.Start(); err != nil {
+		return err
+	}
+	b.keeper = keeper
+	told.Close()
+	if err := awaitUp(ready, log.Name()); err != nil {
+		return fmt.Errorf("the fabric did not come up: %w", err)
+	}
+	b.fabric, err = onlyChild(keeper.Process.Pid, 2) // unshare, and what it has forked
+	return err
+}
+
+// awaitUp waits for the word "up"; without it, the error is what the log says.
+func awaitUp(ready *os.File, log string) error {
+	if err := ready.SetReadDeadline(time.Now().Add(limit)); err != nil {
+		return err
+	}
+	word := make([]byte, 3)
+	if _, err := io.ReadFull(ready, word); err == nil {
+		return nil
+	} else if said, readErr := os.ReadFile(log); readErr == nil && len(said) > 0 {
+		return errors.New(strings.TrimSpace(string(said)))
+	} else {
+		return err
+	}
+}
+
+// onlyChild goes from a process to its only child as often as it is told.
+func onlyChild(pid, generations int) (int, error) {
+	for range generations {
+		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+		if err != nil {
+			return 0, err
+		}
+		child, err := strconv.Atoi(strings.TrimSpace(string(data)))
+		if err != nil {
+			return 0, fmt.Errorf("process %d has the children %q, not one", pid, data)
+		}
+		pid = child
+	}
+	return pid, nil
+}
+
+// Close takes the bed down and returns when nothing of it is left. Closing it
+// again does nothing.
+func (b *Bed) Close() error { return b.close() }
+
+func (b *Bed) end() error {
+	if b.lifeline != nil {
+		b.lifeline.Close()
+	}
+	if b.keeper == nil {
+		return b.sweepOwn()
+	}
+	var stuck bool
+	timer := time.AfterFunc(limit, func() { stuck = true; _ = b.keeper.Process.Kill() })
+	err := b.keeper.Wait()
+	if !timer.Stop() && stuck {
+		return fmt.Errorf("the simulated hosts in %s are not down after %v", b.dir, limit)
+	}
+	if err != nil {
+		log, _ := os.ReadFile(filepath.Join(b.dir, "keeper.log"))
+		return fmt.Errorf("taking down the simulated hosts in %s: %w\n%s", b.dir, err, log)
+	}
+	for _, h := range b.hosts {
+		h.awaitDown()
+	}
+	return nil
+}
+
+// Host returns the host i, the first being 1. It panics where there is none.
+func (b *Bed) Host(i int) *Host { return b.hosts[i-1] }
+
+// Hosts returns all hosts in their order.
+func (b *Bed) Hosts() []*Host { return b.hosts }
+
+// Controller returns the machine from which gangrun is started.
+func (b *Bed) Controller() *Controller { return b.control }
+
+// Shared is the path of the directory that all hosts, the controller and this
+// process see; all users may write to it.
+func (b *Bed) Shared() string { return filepath.Join(b.dir, "shared") }
+
+// Absent is an address of the hosts' network that nobody has.
+func (b *Bed) Absent() netip.Addr { return address(0, most+1) }
+
+// run runs a program that takes no longer than limit, and returns what it
+// printed. The error says it too.
+func run(input string, argv ...string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
+	cmd.Stdin = strings.NewReader(input)
+	return output(cmd)
+}
+
+// output runs cmd and returns its output and errors together; an error holds
+// them as well.
+func output(cmd *exec.Cmd) (string, error) {
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("%s: %w\n%s", strings.Join(cmd.Args, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), err
+}

@@ -1,0 +1,125 @@
+package testhosts
+
+import (
+	"context"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Passphrase opens the controller's key id_encrypted.
+const Passphrase = "correct horse"
+
+// Controller is the machine from which gangrun is started. It has a network
+// namespace of its own, where ssh h1 works, this machine's files and processes,
+// and a home of its own with the SSH keys:
+//
+//	id_ed25519    opens root's accounts; ~/.ssh/config names it
+//	id_encrypted  opens them too, with Passphrase
+//	id_certified  does, but only by its certificate id_certified-cert.pub
+//	id_alice      opens alice's accounts
+type Controller struct {
+	bed *Bed
+
+	mu    sync.Mutex
+	trust map[*Host]Trust
+}
+
+// Trust is what the controller's known_hosts says of a host.
+type Trust int
+
+// The right key, another one, or none.
+const (
+	RightKey Trust = iota
+	WrongKey
+	NoKey
+)
+
+// Addr is the controller's address on the hosts' first network.
+func (c *Controller) Addr() netip.Addr { return address(0, control) }
+
+// Home is the controller's home directory.
+func (c *Controller) Home() string { return c.bed.path("ctl/home") }
+
+// Key is the path of a private key of the controller's, by its file name.
+func (c *Controller) Key(name string) string { return c.bed.path("ctl/home/.ssh", name) }
+
+// KnownHosts is the path of the controller's known_hosts.
+func (c *Controller) KnownHosts() string { return c.bed.path("ctl/home/.ssh/known_hosts") }
+
+// SSHConfig is the path of the controller's ssh_config(5).
+func (c *Controller) SSHConfig() string { return c.bed.path("ctl/home/.ssh/config") }
+
+// Command makes a command that runs on the controller: in the directory that
+// cmd.Dir says, with this process's environment but for HOME and what belongs
+// to other homes. The command's own PID is cmd.Process.Pid: what it is sent,
+// it gets. What it leaves behind ends with the bed.
+func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
+	// cd is lost on the way into a mount namespace.
+	const script = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; pid=$1; shift; exec nsenter -t "$pid" -n -m -u --wdns="$PWD" -- "$@"`
+	args := append([]string{"-c", script, c.bed.cgroupOf("ctl"), strconv.Itoa(c.bed.keeper.Process.Pid)}, argv...)
+	cmd := exec.CommandContext(ctx, "sh", args...)
+	cmd.Env = append(slices.DeleteFunc(os.Environ(), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return name == "HOME" || name == "PWD" || name == "GANGRUN_HOME" || name == "SSH_AUTH_SOCK" || strings.HasPrefix(name, "XDG_")
+	}), "HOME="+c.Home(), "XDG_RUNTIME_DIR="+c.bed.path("ctl/run"))
+	return cmd
+}
+
+// Exec runs a command on the controller and returns what it printed on stdout
+// and stderr, which an error says too.
+func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
+	cmd := c.Command(ctx, argv...)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("on the controller: %s: %w\n%s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
+	}
+	return string(out), err
+}
+
+// Processes returns the processes started on the controller that have the
+// marker in their environment, or all for "".
+func (c *Controller) Processes(marker string) ([]Process, error) {
+	found, err := processes(c.bed.keeper.Process.Pid, "net", marker)
+	return slices.DeleteFunc(found, func(p Process) bool {
+		return p.PID == c.bed.keeper.Process.Pid || p.ppid == c.bed.keeper.Process.Pid
+	}), err
+}
+
+// Know sets what the controller's known_hosts says of a host.
+func (c *Controller) Know(h *Host, what Trust) error {
+	c.mu.Lock()
+	if c.trust == nil {
+		c.trust = make(map[*Host]Trust)
+	}
+	c.trust[h] = what
+	c.mu.Unlock()
+	return c.writeKnownHosts()
+}
+
+func (c *Controller) writeKnownHosts() error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var lines strings.Builder
+	for _, h := range c.bed.hosts {
+		name := c.bed.path(h.name, "ssh/ssh_host_ed25519_key.pub")
+		switch c.trust[h] {
+		case NoKey:
+			continue
+		case WrongKey:
+			name = c.bed.path("ctl/ca.pub") // any key that is not the host's
+		}
+		key, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		fields := strings.Fields(string(key))
+		fmt.Fprintf(&lines, "%s,%v,%v %s %s\n", h.name, h.Addr(), h.SecondAddr(), fields[0], fields[1])
+	}
+	return os.WriteFile(c.KnownHosts(), []byte(lines.String()), 0o600)
+}

@@ -1,0 +1,270 @@
+package testhosts
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+)
+
+//go:embed init.sh
+var initScript string
+
+// join starts a program in the cgroup that is its first argument, if it is not
+// empty. Go could do so while it forks, but would hold all other forks up for
+// as long as the cgroup is frozen.
+const join = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; exec "$@"`
+
+// Host is one simulated host. Its methods may be called at the same time.
+type Host struct {
+	bed    *Bed
+	number int
+	name   string
+
+	mu   sync.Mutex
+	init int           // PID of the host's first process, as this process sees it
+	down chan struct{} // closed when nothing of the host runs; nil before it is first booted
+	line line
+	ice  bool // it is frozen
+}
+
+func newHost(b *Bed, number int) *Host {
+	return &Host{bed: b, number: number, name: "h" + strconv.Itoa(number)}
+}
+
+// Name is h1, h2 and so on: the name by which SSH reaches the host.
+func (h *Host) Name() string { return h.name }
+
+// Addr is the host's address on the first network.
+func (h *Host) Addr() netip.Addr { return address(0, h.number) }
+
+// SecondAddr is the host's address on the second network, if there is one.
+func (h *Host) SecondAddr() netip.Addr { return address(1, h.number) }
+
+// Disk is where this process sees the host's own disk, the host's /srv.
+func (h *Host) Disk() string { return h.bed.path(h.name, "srv") }
+
+// Log is where this process sees the host's /var/log; sshd.log is in it.
+func (h *Host) Log() string { return h.bed.path(h.name, "log") }
+
+// Init is the PID of the host's first process as this process sees it; 0 when
+// the host is off.
+func (h *Host) Init() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if !h.up() {
+		return 0
+	}
+	return h.init
+}
+
+// up says whether the host is on. The caller holds h.mu.
+func (h *Host) up() bool {
+	select {
+	case <-h.down:
+		return false
+	default:
+		return h.down != nil
+	}
+}
+
+// on is an error when the host is off. The caller holds h.mu.
+func (h *Host) on() error {
+	if !h.up() {
+		return fmt.Errorf("host %s is off: boot it first", h.name)
+	}
+	return nil
+}
+
+// Boot starts a host that is off and returns when SSH can reach it, unless its
+// line is cut: that stays as it was.
+func (h *Host) Boot() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.up() {
+		return fmt.Errorf("host %s is on", h.name)
+	}
+	if err := h.boot(); err != nil {
+		return fmt.Errorf("booting %s: %w", h.name, err)
+	}
+	return nil
+}
+
+func (h *Host) boot() error {
+	b := h.bed
+	if h.down != nil {
+		if err := errors.Join(b.disconnect(h.number), removeBelow(b.cgroupOf(h.name))); err != nil {
+			return err
+		}
+	}
+	ready, told, err := os.Pipe()
+	if err != nil {
+		return err
+	}
+	defer ready.Close()
+	defer told.Close()
+	log, err := os.Create(b.path(h.name, "init.log"))
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	home, docker0 := "own", ""
+	if b.settings.sharedHome {
+		home = "shared"
+	}
+	if b.settings.docker0 {
+		docker0 = "172.17.0.1/16"
+	}
+	cmd := exec.Command("sh", "-c", join, b.cgroupOf(h.name),
+		"nsenter", "-t", strconv.Itoa(b.fabric), "-n", "-p", "--",
+		"unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "--kill-child", "--",
+		"bash", b.path("init.sh"), h.name, b.dir, b.sshd, b.cgroup2, home, docker0)
+	cmd.Env = environment("/root", "root")
+	cmd.Dir = "/"
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.ExtraFiles = []*os.File{told}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	told.Close()
+	down := make(chan struct{})
+	go func() {
+		defer close(down)
+		_ = cmd.Wait() // it was killed, or ended by itself: it is down
+	}()
+	h.down, h.ice = down, false
+	if err := awaitUp(ready, log.Name()); err != nil {
+		return errors.Join(err, cmd.Process.Kill())
+	}
+	if h.init, err = onlyChild(cmd.Process.Pid, 2); err != nil { // of nsenter, and of unshare
+		return err
+	}
+	if err := b.connect(h.number, h.init); err != nil {
+		return err
+	}
+	return h.draw()
+}
+
+// environment is what sshd would set, at least.
+func environment(home, user string) []string {
+	return []string{
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG=C.UTF-8", "HOME=" + home, "USER=" + user, "LOGNAME=" + user, "SHELL=/bin/bash",
+	}
+}
+
+// Command makes a command that runs on the host as root, as an SSH session
+// would, without the network. Ending ctx kills it. It has no controlling
+// process but this one, and the host's death is its own.
+func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.on(); err != nil {
+		return nil, err
+	}
+	if h.ice {
+		return nil, fmt.Errorf("host %s is frozen: thaw it first", h.name)
+	}
+	args := append([]string{"-c", join, h.bed.cgroupOf(h.name),
+		"nsenter", "-t", strconv.Itoa(h.init), "-m", "-u", "-i", "-n", "-C", "-p", "--wdns=/root", "--",
+		"setpriv", "--pdeathsig", "KILL", "--"}, argv...)
+	cmd := exec.CommandContext(ctx, "sh", args...)
+	cmd.Env = environment("/root", "root")
+	cmd.Dir = "/"
+	cmd.WaitDelay = time.Second // a child that it leaves may hold the pipes open
+	return cmd, nil
+}
+
+// Exec runs a command on the host and returns what it printed on stdout and
+// stderr, which an error says too.
+func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
+	cmd, err := h.Command(ctx, argv...)
+	if err != nil {
+		return "", err
+	}
+	out, err := output(cmd)
+	if err != nil {
+		err = fmt.Errorf("on %s: %s: %w\n%s", h.name, strings.Join(argv, " "), errors.Unwrap(err), strings.TrimSpace(out))
+	}
+	return out, err
+}
+
+// Kill ends all of the host at once. The kernel closes its connections, as of
+// processes that end: others learn of it.
+func (h *Host) Kill() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.on(); err != nil {
+		return err
+	}
+	return h.kill()
+}
+
+// Poweroff is a loss of power: all of the host ends, and nobody hears of it.
+func (h *Host) Poweroff() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if err := h.on(); err != nil {
+		return err
+	}
+	if err := h.bed.ports(h.number, "nomaster"); err != nil {
+		return err
+	}
+	return h.kill()
+}
+
+// kill kills the host's first process, and with it the kernel kills all others.
+func (h *Host) kill() error {
+	if err := syscall.Kill(h.init, syscall.SIGKILL); err != nil {
+		return err
+	}
+	if cgroup := h.bed.cgroupOf(h.name); cgroup != "" { // what waits for the host is frozen with it
+		if err := os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0o644); err != nil {
+			return err
+		}
+	}
+	select {
+	case <-h.down:
+		return nil
+	case <-time.After(limit):
+		return fmt.Errorf("host %s still runs %v after it was killed", h.name, limit)
+	}
+}
+
+// awaitDown waits for the end of a host whose bed has ended.
+func (h *Host) awaitDown() {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.down != nil {
+		<-h.down
+	}
+}
+
+// StopSSH kills the host's sshd and all its sessions: others find the port
+// closed. What the sessions started goes on.
+func (h *Host) StopSSH() error {
+	processes, err := h.Processes("")
+	for _, p := range processes {
+		if p.Name == "sshd" {
+			err = errors.Join(err, syscall.Kill(p.PID, syscall.SIGKILL))
+		}
+	}
+	return err
+}
+
+// StartSSH starts sshd again.
+func (h *Host) StartSSH() error {
+	_, err := h.Exec(context.Background(), "bash", "-c", `rm -f /run/sshd.pid; "$0" -E /var/log/sshd.log || exit
+		until [[ -s /run/sshd.pid ]]; do sleep 0.01; done`, h.bed.sshd)
+	return err
+}
