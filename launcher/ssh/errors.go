@@ -1,0 +1,342 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+
+	xssh "golang.org/x/crypto/ssh"
+)
+
+// Peer says which host an error is about, and how it was to be reached.
+type Peer struct {
+	Name string   // as the user named it
+	Host string   // what is dialled: HostName of ssh_config, else Name
+	Port int      // of its sshd
+	User string   // who logs in there
+	Via  []string // jump hosts on the way, the first one first
+	Addr string   // the network address reached, "" before there is one
+}
+
+// String names the host, its address, its port, the user and the jump hosts.
+func (p Peer) String() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "host %q (", p.Name)
+	if p.Host != p.Name {
+		b.WriteString(p.Host + ", ")
+	}
+	if ip, _, err := net.SplitHostPort(p.Addr); err == nil && ip != p.Host {
+		b.WriteString(ip + ", ")
+	}
+	fmt.Fprintf(&b, "port %d, user %q", p.Port, p.User)
+	if len(p.Via) > 0 {
+		fmt.Fprintf(&b, ", through %s", strings.Join(p.Via, ", "))
+	}
+	return b.String() + ")"
+}
+
+// command is the ssh command line by which a person can try the same way.
+func (p Peer) command() string {
+	var b strings.Builder
+	b.WriteString("ssh")
+	if p.Port != defaultPort {
+		fmt.Fprintf(&b, " -p %d", p.Port)
+	}
+	return b.String() + " " + quote(p.User+"@"+p.Name)
+}
+
+// ConfigError is an ssh_config, or a host's name, that cannot be followed.
+type ConfigError struct {
+	File string // "" where no file is to blame
+	Line int
+	Text string
+	Fix  string
+}
+
+// Error says where and what.
+func (e *ConfigError) Error() string {
+	if e.File == "" {
+		return e.Text
+	}
+	if e.Line == 0 {
+		return e.File + ": " + e.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text)
+}
+
+// Hint says what to do next.
+func (e *ConfigError) Hint() string { return e.Fix }
+
+// HostKeyProblem is what is wrong with the key that a host showed.
+type HostKeyProblem string
+
+// What can be wrong with a host's key.
+const (
+	HostKeyUnknown     HostKeyProblem = "unknown"     // no known_hosts file names the host with such a key
+	HostKeyChanged     HostKeyProblem = "changed"     // another key of this type is known for it
+	HostKeyRevoked     HostKeyProblem = "revoked"     // a @revoked line, or RevokedHostKeys, names it
+	HostKeyCertificate HostKeyProblem = "certificate" // its certificate does not hold
+)
+
+// HostKeyError is a host that did not prove that it is the one meant.
+type HostKeyError struct {
+	Peer
+	Problem     HostKeyProblem
+	Type        string   // of the key shown: "ssh-ed25519"
+	Fingerprint string   // of the key shown: "SHA256:..."
+	Lookup      string   // the name looked up: "host", "[host]:port", or HostKeyAlias
+	Files       []string // the known_hosts files read; the first is the one to write to
+	Where       string   // FILE:LINE that is at odds, "" where there is none
+	Err         error    // why a certificate does not hold
+}
+
+// Error says what is wrong with the key.
+func (e *HostKeyError) Error() string {
+	shown := fmt.Sprintf("%s: its %s host key %s", e.Peer, e.Type, e.Fingerprint)
+	switch e.Problem {
+	case HostKeyChanged:
+		return fmt.Sprintf("%s is not the one known for %q (%s): the host was set up anew, or somebody stands between", shown, e.Lookup, e.Where)
+	case HostKeyRevoked:
+		return fmt.Sprintf("%s is revoked (%s)", shown, e.Where)
+	case HostKeyCertificate:
+		return fmt.Sprintf("%s has a certificate that does not hold: %v", shown, e.Err)
+	}
+	where := strings.Join(e.Files, " or ")
+	if where == "" {
+		where = "any known_hosts file"
+	}
+	if e.Where != "" {
+		return fmt.Sprintf("%s is not known for %q, only a key of another kind is (%s)", shown, e.Lookup, e.Where)
+	}
+	return fmt.Sprintf("%s is not known for %q in %s", shown, e.Lookup, where)
+}
+
+// Unwrap is why a certificate does not hold.
+func (e *HostKeyError) Unwrap() error { return e.Err }
+
+// Hint gives the exact commands that make the key known, for after its
+// fingerprint was compared.
+func (e *HostKeyError) Hint() string {
+	file := "~/.ssh/known_hosts"
+	if len(e.Files) > 0 {
+		file = quote(e.Files[0])
+	}
+	scan := fmt.Sprintf("ssh-keyscan -t %s -p %d %s", scanType(e.Type), e.Port, e.Host)
+	if len(e.Via) > 0 {
+		scan = "ssh " + quote(e.Via[len(e.Via)-1]) + " " + scan
+	}
+	if e.Lookup != lookupName(e.Host, e.Port) { // HostKeyAlias
+		scan += " | sed 's/^[^ ]*/" + e.Lookup + "/'"
+	}
+	scan += " >> " + file
+	compare := "compare " + e.Fingerprint + " with what the host itself prints for: ssh-keygen -lf /etc/ssh/ssh_host_" +
+		scanType(e.Type) + "_key.pub"
+	switch e.Problem {
+	case HostKeyChanged:
+		at := file
+		if i := strings.LastIndexByte(e.Where, ':'); i > 0 {
+			at = quote(e.Where[:i])
+		}
+		return fmt.Sprintf("%s; only where it is the same: ssh-keygen -f %s -R %s && %s", compare, at, quote(e.Lookup), scan)
+	case HostKeyRevoked:
+		return "do not use this host before its administrator gave it a new key"
+	case HostKeyCertificate:
+		return "have the host's administrator renew its certificate (on the host: ssh-keygen -Lf /etc/ssh/ssh_host_" + scanType(e.Type) + "_key-cert.pub)"
+	}
+	return compare + "; where it is the same: " + scan
+}
+
+// AuthError is a host that does not let the user in.
+type AuthError struct {
+	Peer
+	Tried   []string // what was offered: "key ~/.ssh/id_ed25519 (SHA256:...): refused"
+	Skipped []string // what could not be offered, and why
+	Offers  []string // the methods that the host takes: "publickey", "password"
+	Unable  []string // methods of ssh_config that gangrun cannot do
+	Err     error    // the host's own last words, nil where there were none
+}
+
+// Error says who was refused and what was tried.
+func (e *AuthError) Error() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s: user %q was not let in: ", e.Peer, e.User)
+	if len(e.Tried) == 0 {
+		b.WriteString("there was no key to try")
+	} else {
+		b.WriteString("tried " + strings.Join(e.Tried, ", "))
+	}
+	if len(e.Skipped) > 0 {
+		b.WriteString("; left out " + strings.Join(e.Skipped, ", "))
+	}
+	if len(e.Offers) > 0 {
+		b.WriteString("; the host takes " + strings.Join(e.Offers, ", "))
+	}
+	if len(e.Unable) > 0 {
+		b.WriteString("; ssh_config also asks for " + strings.Join(e.Unable, ", ") + ", which gangrun cannot do")
+	}
+	if e.Err != nil {
+		fmt.Fprintf(&b, ": %v", e.Err)
+	}
+	return b.String()
+}
+
+// Unwrap is the host's own last words.
+func (e *AuthError) Unwrap() error { return e.Err }
+
+// Hint says what to do next.
+func (e *AuthError) Hint() string {
+	for _, s := range e.Skipped {
+		if strings.Contains(s, "encrypted") {
+			return "add the key to ssh-agent first (ssh-add), or run gangrun on a terminal, where it asks for the passphrase"
+		}
+	}
+	if e.Err != nil && strings.Contains(e.Err.Error(), "oo many authentication failures") {
+		return fmt.Sprintf("the host takes only some tries: name the right key in ~/.ssh/config (Host %s, IdentityFile, IdentitiesOnly yes)", e.Name)
+	}
+	copyID := "ssh-copy-id"
+	if e.Port != defaultPort {
+		copyID += fmt.Sprintf(" -p %d", e.Port)
+	}
+	return fmt.Sprintf("where %q is the right user: %s %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true",
+		e.User, copyID, quote(e.User+"@"+e.Name), e.Name, e.command())
+}
+
+// DialReason is why a host was not reached.
+type DialReason string
+
+// Why a host was not reached.
+const (
+	DialRefused     DialReason = "refused"        // nothing listens on the port
+	DialUnreachable DialReason = "unreachable"    // no route to it
+	DialTimeout     DialReason = "timeout"        // it did not answer in time
+	DialNameUnknown DialReason = "name-not-found" // its name has no address
+	DialClosed      DialReason = "closed"         // it hung up before the login
+	DialProtocol    DialReason = "protocol"       // what answers does not speak SSH as we do
+	DialCancelled   DialReason = "cancelled"      // the caller gave up
+)
+
+// DialError is a host that was not reached.
+type DialError struct {
+	Peer
+	Reason  DialReason
+	Timeout time.Duration // that was allowed, for DialTimeout
+	Err     error
+}
+
+// Error says why.
+func (e *DialError) Error() string {
+	switch e.Reason {
+	case DialRefused:
+		return fmt.Sprintf("%s: connection refused: nothing listens on port %d", e.Peer, e.Port)
+	case DialUnreachable:
+		return fmt.Sprintf("%s: cannot be reached: %v", e.Peer, e.Err)
+	case DialTimeout:
+		return fmt.Sprintf("%s: no answer within %v", e.Peer, e.Timeout)
+	case DialNameUnknown:
+		return fmt.Sprintf("%s: the name %q has no address", e.Peer, e.Host)
+	case DialClosed:
+		return fmt.Sprintf("%s: it closed the connection before the login: %v", e.Peer, e.Err)
+	case DialCancelled:
+		return fmt.Sprintf("%s: given up: %v", e.Peer, e.Err)
+	}
+	return fmt.Sprintf("%s: %v", e.Peer, e.Err)
+}
+
+// Unwrap is what the system said.
+func (e *DialError) Unwrap() error { return e.Err }
+
+// Hint says what to do next.
+func (e *DialError) Hint() string {
+	switch e.Reason {
+	case DialRefused:
+		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config, or %s:PORT); see: %s true", e.Name, e.command())
+	case DialNameUnknown:
+		return fmt.Sprintf("check the spelling of %q, or give its address as HostName in ~/.ssh/config", e.Name)
+	case DialTimeout, DialUnreachable:
+		return fmt.Sprintf("check that the host is up and that no firewall drops port %d; a slow way wants a longer ConnectTimeout in ~/.ssh/config; see: %s true", e.Port, e.command())
+	case DialClosed:
+		return fmt.Sprintf("its sshd may be limiting connections (MaxStartups, hosts.deny, fail2ban); see its log, or: %s true", e.command())
+	case DialProtocol:
+		return fmt.Sprintf("see whether ssh can: %s -v true", e.command())
+	}
+	return ""
+}
+
+// LostError is a connection that ended without being closed from this side.
+type LostError struct {
+	Peer
+	Silence time.Duration // how long nothing was heard; 0 where the line broke
+	Err     error
+}
+
+// Error says how it ended.
+func (e *LostError) Error() string {
+	if e.Silence > 0 {
+		return fmt.Sprintf("%s: connection lost: nothing heard for %v", e.Peer, e.Silence.Round(100*time.Millisecond))
+	}
+	return fmt.Sprintf("%s: connection lost: %v", e.Peer, e.Err)
+}
+
+// Unwrap is what the connection said last.
+func (e *LostError) Unwrap() error { return e.Err }
+
+// A throughError is a jump host's word that it cannot reach the next host.
+type throughError struct{ refused *xssh.OpenChannelError }
+
+func (e *throughError) Error() string {
+	return "the jump host says: " + strings.TrimSpace(e.refused.Message)
+}
+
+// reason sorts the jump host's words, which are its C library's.
+func (e *throughError) reason() DialReason {
+	switch words := strings.ToLower(e.refused.Message); {
+	case strings.Contains(words, "refused"):
+		return DialRefused
+	case strings.Contains(words, "timed out"):
+		return DialTimeout
+	case strings.Contains(words, "resol"), strings.Contains(words, "name or service"):
+		return DialNameUnknown
+	}
+	return DialUnreachable
+}
+
+// dialError sorts what a failed connection said.
+func dialError(ctx context.Context, p Peer, timeout time.Duration, err error) *DialError {
+	e := &DialError{Peer: p, Timeout: timeout, Err: err, Reason: DialProtocol}
+	var dns *net.DNSError
+	var timed net.Error
+	var through *throughError
+	switch {
+	case errors.As(err, &through):
+		e.Reason = through.reason()
+	case ctx.Err() != nil:
+		e.Reason, e.Err = DialCancelled, context.Cause(ctx)
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			e.Err = ctx.Err()
+		}
+	case errors.As(err, &dns) && dns.IsNotFound:
+		e.Reason = DialNameUnknown
+	case errors.Is(err, syscall.ECONNREFUSED):
+		e.Reason = DialRefused
+	case errors.Is(err, syscall.EHOSTUNREACH), errors.Is(err, syscall.ENETUNREACH), errors.As(err, &dns) && !dns.IsTimeout:
+		e.Reason = DialUnreachable
+	case errors.Is(err, os.ErrDeadlineExceeded), errors.Is(err, context.DeadlineExceeded), errors.As(err, &timed) && timed.Timeout():
+		e.Reason = DialTimeout
+	case hungUp(err):
+		e.Reason = DialClosed
+	}
+	return e
+}
+
+// quote makes s one word of a shell for a hint that a person will copy.
+func quote(s string) string {
+	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,=") == "" && s != "" {
+		return s
+	}
+	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
+}

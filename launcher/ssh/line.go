@@ -1,0 +1,61 @@
+package ssh
+
+import (
+	"errors"
+	"io"
+	"net"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A line is the network connection under an SSH connection. It remembers when
+// the host was last heard.
+type line struct {
+	net.Conn
+	raw   syscall.RawConn // nil through a jump host
+	heard atomic.Int64    // time.Since(start) of the latest read
+	start time.Time       // with its monotonic clock
+}
+
+func newLine(conn net.Conn) *line {
+	l := &line{Conn: conn, start: time.Now()}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		l.raw, _ = tcp.SyscallConn() // without it, acknowledgements are only slower
+	}
+	l.quick()
+	return l
+}
+
+// quick has the kernel acknowledge at once: Nagle's algorithm in sshd and
+// delayed acknowledgements here add up to 40 ms to a first command. The kernel
+// forgets the option by itself, so that it is set after each read.
+func (l *line) quick() {
+	if l.raw != nil {
+		_ = l.raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
+	}
+}
+
+// Read reads, and remembers that something was heard.
+func (l *line) Read(b []byte) (int, error) {
+	n, err := l.Conn.Read(b)
+	if n > 0 {
+		l.heard.Store(int64(time.Since(l.start)))
+		l.quick()
+	}
+	return n, err
+}
+
+// silence is how long nothing was heard.
+func (l *line) silence() time.Duration {
+	return time.Since(l.start) - time.Duration(l.heard.Load())
+}
+
+// hungUp says whether err is the other side's closing of a connection.
+func hungUp(err error) bool {
+	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "connection reset by peer")
+}
