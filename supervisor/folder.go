@@ -58,7 +58,7 @@ func (f *Folder) Add(e job.Event) {
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)
 		}
-	case job.KindNote:
+	case job.KindNote, job.KindGPU:
 		r.Notes = append(r.Notes, e.Text)
 	case job.KindEnded:
 		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy

@@ -68,7 +68,7 @@ func runJob(spec job.Spec, asJSON bool) error {
 func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
-			Launcher: s.launcher, Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume},
+			Launcher: s.withGPUWatch(s.launcher), Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume},
 			Diagnose: diagnose.Diagnose, Emit: p.emit,
 		}
 		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, s.spec)

@@ -65,6 +65,11 @@ func (s *show) lines(e job.Event) []string {
 		if f := e.Finding; f.Severity == job.SeverityWarning {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)
 		}
+	case job.KindGPU:
+		if g := e.GPU; g != nil && (g.Sign == job.GPUECCSingle || g.Sign == job.GPUUnwatched) {
+			return []string{"note: " + on(e.Host) + e.Text}
+		}
+		return withHint("warning: "+on(e.Host)+e.Text, e.Hint)
 	case job.KindPlaced:
 		if e.Attempt == 1 && e.Explanation != nil && len(e.Explanation.Why) > 0 {
 			if last := e.Explanation.Why[len(e.Explanation.Why)-1]; strings.Contains(last, " share ") {

@@ -1,0 +1,189 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+	"github.com/gangrun/gangrun/topology/probe"
+)
+
+// gangOf is a Launcher of a gang that a test plays.
+type gangOf func(ctx context.Context, emit func(job.Event)) (job.Outcome, error)
+
+func (g gangOf) Run(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	return g(ctx, emit)
+}
+
+// script writes a program, and returns its path; it begins in its own directory.
+func script(t *testing.T, text string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "gangrun-nvml")
+	// A program cannot be run while a child that is being forked holds it open for writing.
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, []byte("#!/bin/sh\ncd "+filepath.Dir(path)+"\n"+text+"\n"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// onGPUs is an attempt on a host of two GPUs, the second cut into two instances.
+func onGPUs(address string, devices ...string) job.Attempt {
+	a := job.Attempt{Number: 3, Placement: job.Placement{Hosts: []job.Host{{Name: "h1", Address: address, Devices: []job.Device{
+		{UUID: "GPU-a", Index: 0, PCI: "0000:18:00.0"}, {UUID: "GPU-b", Index: 1, PCI: "0000:2a:00.0"},
+		{UUID: "MIG-1", Index: 1, GPU: "GPU-b", PCI: "0000:2a:00.0"}, {UUID: "MIG-2", Index: 1, GPU: "GPU-b", PCI: "0000:2a:00.0"},
+	}}}}}
+	for i, d := range devices {
+		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: "h1", Devices: strings.Fields(d)})
+	}
+	return a
+}
+
+func TestGPUsHere(t *testing.T) {
+	for name, test := range map[string]struct {
+		attempt job.Attempt
+		uuids   []string
+		ranks   map[string][]int
+		names   []string
+	}{
+		"GPUs":                      {onGPUs("127.0.0.1", "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
+		"one of two":                {onGPUs("127.0.0.1", "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
+		"instances":                 {onGPUs("127.0.0.1", "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
+		"two instances of one rank": {onGPUs("127.0.0.1", "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
+		"none":                      {onGPUs("127.0.0.1", "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
+		"of another machine":        {onGPUs("h1", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := gpusHere(test.attempt.Placement)
+			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
+				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
+			}
+			if names := []string{g.name("GPU-a", ""), g.name("GPU-b", "")}; !slices.Equal(names, test.names) {
+				t.Errorf("names %q, want %q", names, test.names)
+			}
+		})
+	}
+}
+
+func TestGPUEars(t *testing.T) {
+	var got []job.Event
+	ears := &gpuEars{gpus: gpusHere(onGPUs("127.0.0.1", "GPU-a", "MIG-2").Placement), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
+	told := func(e nvml.Event) nvml.Event { e.Time = at; return e }
+	for range oftenEnough + 100 {
+		ears.event(told(nvml.Event{Kind: nvml.EventECCSingle, UUID: "GPU-a"}))
+	}
+	ears.event(told(nvml.Event{Kind: nvml.EventXID, PCI: "0000:2a:00.0", XID: 79, Text: "GPU instance 3"})) // has lost its UUID
+	ears.event(told(nvml.Event{Kind: nvml.EventECCDouble, UUID: "GPU-a"}))
+	ears.event(told(nvml.Event{Kind: nvml.EventXID, PCI: "0000:ff:00.0", XID: 999}))
+	ears.finding(job.Finding{Check: probe.CheckHung, Text: "it hangs", Hint: "reboot"})
+	ears.finding(job.Finding{Check: probe.CheckWatch, Text: "not watched", Hint: "look"})
+	for i := range 2 * maxSeen {
+		ears.event(told(nvml.Event{Kind: nvml.EventXID, UUID: "GPU-a", XID: 1000 + i}))
+	}
+	ears.close()
+	if want := oftenEnough + 5 + maxSeen - 4 + 1; len(got) != want {
+		t.Fatalf("%d events, want %d", len(got), want)
+	}
+	for i, want := range map[int]job.Event{
+		0:               {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
+		oftenEnough - 1: {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC has corrected; what follows of this is counted alone", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
+		oftenEnough:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
+		oftenEnough + 1: {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC could not correct", GPU: &job.GPU{Sign: job.GPUECCDouble, UUID: "GPU-a", Ranks: []int{0}}},
+		oftenEnough + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999", GPU: &job.GPU{Sign: job.GPUXID, PCI: "0000:ff:00.0", XID: 999}},
+		oftenEnough + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung}},
+		oftenEnough + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
+		len(got) - 1:    {Text: fmt.Sprintf("GPU0 (rank 0): an error of its memory, which ECC has corrected; %d times in all", oftenEnough+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: oftenEnough + 100}},
+	} {
+		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, "h1"
+		if got[i].Time.IsZero() {
+			t.Errorf("event %d has no time", i)
+		}
+		if want.Time.IsZero() {
+			got[i].Time = want.Time
+		}
+		if !reflect.DeepEqual(got[i], want) {
+			t.Errorf("event %d is %+v, %+v; want %+v, %+v", i, got[i], got[i].GPU, want, want.GPU)
+		}
+	}
+}
+
+// TestGPUWatcher holds that a gang's own events and those of its GPUs come one at
+// a time, that the driver's last words are heard where a gang has died of them,
+// and that nothing comes after the end.
+func TestGPUWatcher(t *testing.T) {
+	for name, test := range map[string]struct {
+		good bool
+		xids int
+	}{"dies": {false, 1}, "ends well": {true, 0}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			path := script(t, `echo '{"kind":"alive"}'; touch watching
+while ! [ -e dead ]; do sleep 0.01; done
+echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
+			here := func(file string) string { return filepath.Join(filepath.Dir(path), file) }
+			gang := func(ctx context.Context, emit func(job.Event)) (job.Outcome, error) {
+				for range 100 {
+					emit(job.Event{Kind: job.KindProgress})
+				}
+				for ctx.Err() == nil {
+					if _, err := os.Stat(here("watching")); err == nil {
+						break
+					}
+					time.Sleep(time.Millisecond)
+				}
+				if test.good {
+					return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited}}}, nil
+				}
+				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
+			}
+			// It is over when gangrun-nvml has ended, and not when the time is.
+			w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path, Restarts: -1}, late: time.Minute}
+			emitting, kinds, over := false, map[job.Kind]int{}, false
+			outcome, err := w.Run(t.Context(), onGPUs("127.0.0.1", "GPU-a"), func(e job.Event) {
+				if emitting || over {
+					t.Error("two events at once, or one after the end")
+				}
+				emitting = true
+				kinds[e.Kind]++
+				if e.Kind == job.KindGPU && e.GPU.Sign == job.GPUXID && (e.GPU.XID != 79 || e.Attempt != 3) {
+					t.Errorf("%+v, %+v", e, e.GPU)
+				}
+				emitting = false
+			})
+			over = true
+			if err != nil || len(outcome.Exits) != 1 {
+				t.Errorf("%+v, %v", outcome, err)
+			}
+			// The end of gangrun-nvml itself is told of too.
+			if kinds[job.KindProgress] != 100 || kinds[job.KindGPU] != 2*test.xids {
+				t.Errorf("events %v", kinds)
+			}
+		})
+	}
+}
+
+// TestGPUWatcherGivesUp holds that a user who has ended a gang does not wait for
+// the driver.
+func TestGPUWatcherGivesUp(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	path := script(t, `while echo '{"kind":"alive"}'; do sleep 0.1; done`)
+	gang := func(context.Context, func(job.Event)) (job.Outcome, error) {
+		cancel()
+		return job.Outcome{}, nil
+	}
+	w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path}, late: time.Hour}
+	if _, err := w.Run(ctx, onGPUs("127.0.0.1", "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
+		t.Error(err)
+	}
+}
