@@ -1,92 +1,521 @@
 package main_test
 
 import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/noskip"
+	"github.com/gangrun/gangrun/topology/lease"
 )
 
 // stranger is a user who shares nothing with the one that runs the tests.
 const stranger = 65534
 
-// gpuGangs has two users start so many gangs at once on two pretended hosts of
-// eight GPUs. Every rank marks its GPUs while it runs: two marks of one GPU are a
-// GPU held twice.
-func gpuGangs(t *testing.T, random *rand.Rand, gangs int) {
+// gpuHosts are the pretended hosts of gangs on GPUs.
+var gpuHosts = map[string]int{"h1": 8, "h2": 8}
+
+// gpuRank is the program of a rank. While it runs it, and all that it has started,
+// has the lock of a file for each of its GPUs that is named after the rank: whoever
+// then finds such a lock of another rank shares the GPU with it. Ranks whose
+// controller was killed are waited for; their leases go before them.
+// Arguments: the gang's name, the host, for how long, how, and what it leaves behind.
+const gpuRank = `gang=$0 host=$1 keep=$2 how=$3 behind=$4
+fd=3
+for gpu in $(echo "$CUDA_VISIBLE_DEVICES" | tr , ' '); do
+	mine=marks/$host-$gpu.$gang.$GANGRUN_ATTEMPT.$RANK
+	eval "exec $fd<>\"\$mine\"" && flock $fd || exit 8
+	for other in marks/$host-$gpu.*; do
+		[ "$other" != "$mine" ] || continue
+		since=
+		until flock -s -n 9 9<"$other"; do
+			name=${other#*.}
+			name=${name%%.*}
+			if [ ! -e "killed/$name" ] || [ "$name" = "$gang" ]; then
+				echo "double-held: $mine $other" | tee -a doubles >&2
+				exit 9
+			fi
+			since=${since:-$(date +%s%3N)}
+			sleep 0.01
+		done
+		[ -z "$since" ] || echo $(($(date +%s%3N) - since)) >> overlaps
+	done
+	fd=$((fd+1))
+done
+[ "$fd" -gt 3 ] || exit 7
+[ "$behind" = nothing ] || setsid sleep 1000 <&- &
+case $how in
+held) until [ -e "go/$gang" ]; do sleep 0.05; done ;;
+doomed) [ -e "go/$gang" ] || exec sleep 1000 ;;
+esac
+exec sleep "$keep"`
+
+// gpuGang is one gang of a round.
+type gpuGang struct {
+	*controlled
+	number  int
+	name    string
+	uid     int
+	need    gpuNeed
+	kill    *gpuKill // nil where nobody is to be killed
+	started time.Time
+	said    strings.Builder
+}
+
+// gpuRound has two users start gangs at once on two pretended hosts, while one
+// gang holds some GPUs until nothing can move without them.
+type gpuRound struct {
+	*bench
+	random *rand.Rand
+	gangs  []*gpuGang
+	watch  *gpuWatch
+	all    sync.WaitGroup
+}
+
+// gpuFigures are what rounds have shown.
+type gpuFigures struct {
+	rounds, gangs int
+	blocked       int            // rounds in which gangs waited for the one that holds
+	kills         map[string]int // by victim and moment
+	missed        int            // kills whose gang ended before
+	longest       time.Duration  // that a gang waited
+	idled         time.Duration  // that one was seen to wait while it could have started
+	overlap       time.Duration  // that ranks of a killed controller were seen on GPUs of others
+	overlaps      int
+	looks         int
+}
+
+func (f *gpuFigures) String() string {
+	kills := 0
+	for _, n := range f.kills {
+		kills += n
+	}
+	return fmt.Sprintf("%d rounds, %d gangs, %d kills %v and %d too late; longest wait %s; in %d looks none that could start was seen waiting for more than %s, and in %d rounds others waited to the end for the gang that holds; ranks of killed controllers were met %d times, at most for %s",
+		f.rounds, f.gangs, kills, f.kills, f.missed, f.longest.Round(time.Millisecond), f.looks, f.idled.Round(time.Millisecond), f.blocked, f.overlaps, f.overlap)
+}
+
+// roundLimit is when a round has hung, and no slow machine.
+const roundLimit = 3 * time.Minute
+
+// gpuGangs runs one round with so many gangs, of which so many are killed.
+func gpuGangs(t *testing.T, random *rand.Rand, gangs, kills int, figures *gpuFigures) {
 	t.Helper()
 	if os.Getuid() != 0 {
 		noskip.Skip(t, "only root can act for another user")
 	}
-	gangrun, err := binary()
-	if err != nil {
-		t.Fatal(err)
+	r := &gpuRound{bench: newBench(t), random: random}
+	r.layOut()
+	r.watch = newGPUWatch(filepath.Join(r.dir, "leases"), gpuHosts)
+	ctx, stop := context.WithCancel(t.Context())
+	var watching sync.WaitGroup
+	watching.Go(func() { r.watch.run(ctx) })
+	defer watching.Wait()
+	defer stop()
+	defer r.end()
+
+	first := r.start("held", nil)
+	r.until("the first gang holds its GPUs", func() bool {
+		scene, _ := r.watch.now()
+		return scene.holds[first.cmd.Process.Pid] == first.need.ranks*first.need.gpus
+	})
+	doomed := map[int]bool{}
+	for _, i := range random.Perm(gangs - 1)[:kills] {
+		doomed[i] = true
 	}
-	dir := t.TempDir()
-	for name, mode := range map[string]os.FileMode{"leases": 0o777 | os.ModeSticky, "marks": 0o777, "0": 0o755, strconv.Itoa(stranger): 0o755} {
-		if err := os.Mkdir(filepath.Join(dir, name), 0o700); err != nil {
+	for i := range gangs - 1 {
+		if doomed[i] {
+			r.start("doomed", newGPUKill(random))
+		} else {
+			r.start("ends", nil)
+		}
+	}
+	figures.blocked += r.settle(first)
+	r.create("go/" + first.name).Close()
+	r.until("every gang has ended", func() bool { return len(r.alive()) == 0 })
+	r.all.Wait()
+	stop()
+	watching.Wait()
+	r.check(figures)
+}
+
+// layOut makes what gangs of two users need.
+func (r *gpuRound) layOut() {
+	t := r.t
+	for name, mode := range map[string]os.FileMode{"leases": 0o777 | os.ModeSticky, "marks": 0o777, "killed": 0o755, "go": 0o755, "0": 0o755, strconv.Itoa(stranger): 0o755} {
+		path := filepath.Join(r.dir, name)
+		if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)
 		}
-		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
-			t.Fatal(err)
-		}
 	}
-	if err := os.Chown(filepath.Join(dir, strconv.Itoa(stranger)), stranger, stranger); err != nil {
+	if err := os.Chown(filepath.Join(r.dir, strconv.Itoa(stranger)), stranger, stranger); err != nil {
 		t.Fatal(err)
 	}
-	for at := dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the stranger must get there
+	for at := r.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the stranger must get there
 		if err := os.Chmod(at, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if err := os.Chmod(filepath.Dir(gangrun), 0o755); err != nil {
+	if err := os.Chmod(filepath.Dir(r.binary), 0o755); err != nil {
 		t.Fatal(err)
 	}
-	inventory := filepath.Join(dir, "lab.yaml")
-	if err := os.WriteFile(inventory, []byte("hosts:\n  - {name: h1, gpus: 8}\n  - {name: h2, gpus: 8}\n"), 0o644); err != nil {
+	lab := "hosts:\n"
+	for _, host := range slices.Sorted(maps.Keys(gpuHosts)) {
+		lab += fmt.Sprintf("  - {name: %s, gpus: %d}\n", host, gpuHosts[host])
+	}
+	if err := os.WriteFile(filepath.Join(r.dir, "lab.yaml"), []byte(lab), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	const script = `for gpu in $(echo "$CUDA_VISIBLE_DEVICES" | tr , " "); do
-	mkdir "marks/$0-$gpu" || exit 9
-done
-sleep "$1"
-for gpu in $(echo "$CUDA_VISIBLE_DEVICES" | tr , " "); do rmdir "marks/$0-$gpu"; done`
-	var wg sync.WaitGroup
-	for i := range gangs {
-		uid := []int{0, stranger}[i%2]
-		home := filepath.Join(dir, strconv.Itoa(uid))
-		cmd := exec.Command(gangrun, "run", "--loopback", "2", "--inventory", inventory, "-n", strconv.Itoa(1+random.IntN(8)),
-			"--gpus-per-rank", strconv.Itoa(1+random.IntN(1+i%2)), "--patience", "100ms", "--preflight", "off", "--retries", "0", "--grace", "1s", "--timeout", "3m",
-			"--workdir", dir, "--", "sh", "-c", script, "{{.Host}}", fmt.Sprintf("0.%d", random.IntN(4)))
-		cmd.Dir = dir
-		cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "GANGRUN_HOME=" + filepath.Join(home, "runs"), "GANGRUN_LEASE_DIR=" + filepath.Join(dir, "leases")}
-		if uid != 0 {
-			cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: stranger, Gid: stranger}}
+	for _, name := range []string{"doubles", "overlaps"} {
+		f := r.create(name)
+		if err := errors.Join(f.Chmod(0o666), f.Close()); err != nil {
+			t.Fatal(err)
 		}
-		var said strings.Builder
-		cmd.Stdout, cmd.Stderr = &said, &said
-		wg.Go(func() {
-			if err := cmd.Run(); err != nil {
-				t.Errorf("%v: %v\n%s", cmd.Args[3:9], err, said.String())
-			}
-		})
-	}
-	wg.Wait()
-	left, err := os.ReadDir(filepath.Join(dir, "marks"))
-	if err != nil || len(left) > 0 {
-		t.Errorf("marks %v, %v, want none", left, err)
 	}
 }
 
-// TestGPUGangs: no GPU is held twice, and everybody gets a turn.
+// as is gangrun with these arguments, as a user of the round.
+func (r *gpuRound) as(uid int, args ...string) *exec.Cmd {
+	home := filepath.Join(r.dir, strconv.Itoa(uid))
+	cmd := exec.Command(r.binary, args...)
+	cmd.Dir = r.dir
+	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + home, "TMPDIR=" + home, "GANGRUN_HOME=" + filepath.Join(home, "runs"),
+		lease.Env + "=" + filepath.Join(r.dir, "leases"), ownMark + "=" + r.mark}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	}
+	return cmd
+}
+
+// start starts another gang, which holds its GPUs until it is told to go, or is
+// doomed and does so until it is hit, or ends by itself.
+func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
+	r.t.Helper()
+	g := &gpuGang{number: len(r.gangs), name: fmt.Sprintf("g%02d", len(r.gangs)), uid: []int{0, stranger}[len(r.gangs)%2], kill: kill}
+	g.need = gpuNeed{ranks: 1 + r.random.IntN(8), gpus: 1 + r.random.IntN(2)}
+	if how == "held" { // so that something is left for others
+		g.need = gpuNeed{ranks: 4 + r.random.IntN(9), gpus: 1}
+	}
+	behind := []string{"nothing", "a process"}[r.random.IntN(2)]
+	cmd := r.as(g.uid, "run", "--name", g.name, "--loopback", strconv.Itoa(len(gpuHosts)), "--inventory", filepath.Join(r.dir, "lab.yaml"),
+		"-n", strconv.Itoa(g.need.ranks), "--gpus-per-rank", strconv.Itoa(g.need.gpus), "--patience", "100ms", "--preflight", "off", "--retries", "0",
+		"--grace", "1s", "--timeout", roundLimit.String(), "--workdir", r.dir, "-e", jobMark+"="+r.mark,
+		"--", "sh", "-c", gpuRank, g.name, "{{.Host}}", fmt.Sprintf("0.%d", r.random.IntN(4)), how, behind)
+	g.controlled = &controlled{bench: r.bench, cmd: cmd, exited: make(chan struct{}), agents: map[int]bool{}}
+	cmd.Stdout, cmd.Stderr = &g.said, &g.said
+	// Where its processes outlive it they keep that open, and must not keep this waiting.
+	cmd.WaitDelay = goneLimit
+	if err := cmd.Start(); err != nil {
+		r.t.Fatal(err)
+	}
+	g.started = time.Now()
+	r.watch.gang(cmd.Process.Pid, g.need)
+	r.gangs = append(r.gangs, g)
+	r.all.Go(func() {
+		defer close(g.exited)
+		_ = cmd.Wait() // ProcessState tells
+	})
+	if kill != nil {
+		r.all.Go(func() { r.carryOut(g) })
+	}
+	return g
+}
+
+// alive returns the PIDs of the gangs that have not ended.
+func (r *gpuRound) alive() (pids []int) {
+	for _, g := range r.gangs {
+		select {
+		case <-g.exited:
+		default:
+			pids = append(pids, g.cmd.Process.Pid)
+		}
+	}
+	return pids
+}
+
+// until waits for a condition. A round that hangs, or in which something is seen
+// to be wrong, ends here.
+func (r *gpuRound) until(what string, ok func() bool) {
+	r.t.Helper()
+	tick := time.NewTicker(gpuLookEvery)
+	defer tick.Stop()
+	for deadline := time.After(roundLimit); !ok(); {
+		select {
+		case <-tick.C:
+		case <-deadline:
+			scene, _ := r.watch.now()
+			r.t.Fatalf("waited %s in vain until %s; alive are %v: %+v", roundLimit, what, r.alive(), scene)
+		}
+		r.watch.mu.Lock()
+		faults := r.watch.faults
+		r.watch.mu.Unlock()
+		if len(faults) > 0 {
+			r.t.Fatalf("before %s: %s", what, strings.Join(faults, "\n"))
+		}
+	}
+}
+
+// settle waits until only the first gang holds GPUs and, in many looks, no other
+// one could start, and returns 1 where there is another one.
+func (r *gpuRound) settle(first *gpuGang) int {
+	needs := map[int]gpuNeed{}
+	for _, g := range r.gangs {
+		needs[g.cmd.Process.Pid] = g.need
+	}
+	quiet, before, blocked := 0, 0, 0
+	r.until("no gang but the first holds GPUs, and none can start", func() bool {
+		scene, looks := r.watch.now()
+		if looks == before {
+			return false
+		}
+		before = looks
+		alive := r.alive()
+		if quiet++; !scene.quiet(alive, first.cmd.Process.Pid, needs) {
+			quiet = 0
+		}
+		blocked = min(1, len(alive)-1)
+		return quiet >= 5
+	})
+	return blocked
+}
+
+// end ends what a round that failed has left, and waits for it.
+func (r *gpuRound) end() {
+	for _, pids := range r.marked() {
+		for pid := range pids {
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+		}
+	}
+	r.all.Wait()
+	if !r.t.Failed() {
+		return
+	}
+	for _, g := range r.gangs {
+		r.t.Logf("%s: process %d of user %d needs %+v, kill %+v: %s\n%s", g.name, g.cmd.Process.Pid, g.uid, g.need, g.kill, g.cmd.ProcessState, g.said.String())
+	}
+}
+
+// check looks at what is left when every gang has ended.
+func (r *gpuRound) check(figures *gpuFigures) {
+	t := r.t
+	for _, g := range r.gangs {
+		if err := g.check(); err != nil {
+			t.Errorf("%s: %v", g.name, err)
+		}
+		if text := g.said.String(); strings.Contains(text, "panic:") || strings.Contains(text, "fatal error:") {
+			t.Errorf("%s panicked", g.name)
+		}
+		figures.gangs++
+		switch {
+		case g.kill == nil:
+		case g.kill.hit:
+			figures.kills[g.kill.String()]++
+		default:
+			figures.missed++
+		}
+	}
+	r.nothingRuns()
+	r.freed()
+	if doubles := r.file("doubles"); doubles != "" {
+		t.Errorf("ranks share GPUs:\n%s", doubles)
+	}
+	for line := range strings.Lines(r.file("overlaps")) {
+		ms, err := strconv.Atoi(strings.TrimSpace(line))
+		if err != nil {
+			t.Fatal(err)
+		}
+		took := time.Duration(ms) * time.Millisecond
+		if figures.overlaps++; took > exitLimit {
+			t.Errorf("ranks of a killed controller were on the GPU of others for %s", took)
+		}
+		figures.overlap = max(figures.overlap, took)
+	}
+	r.journals(figures)
+	r.watch.mu.Lock()
+	defer r.watch.mu.Unlock()
+	for _, fault := range r.watch.faults {
+		t.Error(fault)
+	}
+	figures.rounds++
+	figures.looks += r.watch.looks
+	figures.idled = max(figures.idled, r.watch.idled)
+}
+
+// nothingRuns waits for the end of the last process of all gangs.
+func (r *gpuRound) nothingRuns() {
+	r.t.Helper()
+	tick := time.NewTicker(5 * time.Millisecond)
+	defer tick.Stop()
+	began := time.Now()
+	for none := 0; none < 2; <-tick.C {
+		left := r.marked()
+		maps.Copy(left[ownMark], left[jobMark])
+		if none++; len(left[ownMark]) > 0 {
+			none = 0
+		}
+		if time.Since(began) > exitLimit {
+			r.t.Fatalf("%s after the last gang's end there are still %v", exitLimit, left[ownMark])
+		}
+	}
+}
+
+// freed looks at the leases: nobody holds a GPU, nobody waits, and another gang can
+// have them all.
+func (r *gpuRound) freed() {
+	t := r.t
+	killed := map[int]bool{}
+	for _, g := range r.gangs {
+		killed[g.cmd.Process.Pid] = g.kill != nil && g.kill.hit && g.kill.victim == "controller"
+	}
+	any := slices.Contains(slices.Collect(maps.Values(killed)), true)
+	r.free(0, func(l lease.Lease) bool { // a record may stay, even in part, of one that was killed
+		return any && l.State == lease.StateDead && (l.Owner == nil || killed[l.Owner.PID])
+	})
+	files, wrong := lockFiles(r.watch.dir)
+	for _, text := range wrong {
+		t.Errorf("in the directory of leases %s", text)
+	}
+	r.watch.same(files)
+	for name := range files {
+		f, err := os.Open(filepath.Join(r.watch.dir, name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+			t.Errorf("the lock of %s: %v", name, err)
+		}
+		f.Close()
+	}
+	total := 0
+	for _, gpus := range gpuHosts {
+		total += gpus
+	}
+	all := r.as(stranger, "run", "--loopback", strconv.Itoa(len(gpuHosts)), "--inventory", filepath.Join(r.dir, "lab.yaml"), "-n", strconv.Itoa(total),
+		"--preflight", "off", "--timeout", patience.String(), "--", "true")
+	if out, err := all.CombinedOutput(); err != nil {
+		t.Errorf("a gang that needs all GPUs: %v\n%s", err, out)
+	}
+	r.free(stranger, func(lease.Lease) bool { return false })
+}
+
+// free reads the leases as a user: all are free, but for those that may be dead.
+func (r *gpuRound) free(uid int, dead func(lease.Lease) bool) {
+	t := r.t
+	t.Helper()
+	var listings []lease.Listing
+	out, err := r.as(uid, "leases", "-o", "json").Output()
+	if err == nil {
+		err = json.Unmarshal(out, &listings)
+	}
+	if err != nil || len(listings) != len(gpuHosts) {
+		t.Fatalf("leases: %v\n%s", err, out)
+	}
+	for _, l := range listings {
+		if len(l.Waiting) > 0 || len(l.Warnings) > 0 {
+			t.Errorf("on %s are left: %+v, %q", l.Host, l.Waiting, l.Warnings)
+		}
+		for _, gpu := range l.Leases {
+			if (gpu.State != lease.StateFree || gpu.Warning != "") && !dead(gpu) {
+				t.Errorf("on %s is left: %+v", l.Host, gpu)
+			}
+		}
+	}
+}
+
+// journals compares what the journals tell: no GPU was placed for two gangs at one
+// time. A gang has its GPUs at least from "placed" to "outcome"; of a killed
+// controller the moment of its death is known.
+func (r *gpuRound) journals(figures *gpuFigures) {
+	t := r.t
+	type use struct {
+		gang     string
+		from, to time.Time
+	}
+	uses := map[string][]use{}
+	byPID := map[int]*gpuGang{}
+	for _, g := range r.gangs {
+		byPID[g.cmd.Process.Pid] = g
+	}
+	paths, err := filepath.Glob(filepath.Join(r.dir, "*/runs/runs/*/journal.jsonl"))
+	if err != nil || len(paths) < len(r.gangs)/2 {
+		t.Fatalf("journals %q, %v", paths, err)
+	}
+	placed := 0
+	for _, path := range paths {
+		events, skipped, err := journal.Replay(path)
+		if err != nil || skipped > 0 {
+			t.Errorf("%s: %d lines cannot be read: %v", path, skipped, err)
+		}
+		var g *gpuGang
+		var waits time.Time
+		var now use
+		var gpus []string
+		for _, e := range events {
+			switch {
+			case e.Kind == job.KindCreated && e.Controller != nil:
+				g = byPID[e.Controller.PID]
+			case e.Kind == job.KindState && e.State == job.StateWaiting:
+				waits = e.Time
+			case e.Kind == job.KindPlaced && g != nil:
+				placed++
+				figures.longest = max(figures.longest, e.Time.Sub(waits))
+				now.gang, now.from = g.name, e.Time
+				for _, rank := range e.Placement.Ranks {
+					for _, gpu := range rank.Devices {
+						gpus = append(gpus, rank.Host+" "+gpu)
+					}
+				}
+				if want := g.need.ranks * g.need.gpus; len(gpus) != want {
+					t.Errorf("%s got %q, want %d GPUs", g.name, gpus, want)
+				}
+			case e.Kind == job.KindOutcome:
+				now.to = e.Time
+			}
+		}
+		if g != nil && now.to.IsZero() && g.kill != nil {
+			now.to = g.kill.at
+		}
+		for _, gpu := range gpus {
+			uses[gpu] = append(uses[gpu], now)
+		}
+	}
+	if placed == 0 {
+		t.Error("no journal tells of a placed gang")
+	}
+	for gpu, all := range uses {
+		slices.SortFunc(all, func(a, b use) int { return cmp.Or(a.from.Compare(b.from), a.to.Compare(b.to)) })
+		for i := 1; i < len(all); i++ {
+			if before, after := all[i-1], all[i]; after.from.Before(before.to) {
+				t.Errorf("%s was placed for %s at %s, when %s had it until %s", gpu, after.gang, after.from, before.gang, before.to)
+			}
+		}
+	}
+}
+
+// TestGPUGangs: no GPU is held twice, none is idle for long that a gang could have
+// under the ticket rule, everybody gets a turn, and who is killed leaves nothing.
 func TestGPUGangs(t *testing.T) {
-	gpuGangs(t, rand.New(rand.NewPCG(1, 2)), 10)
+	figures := &gpuFigures{kills: map[string]int{}}
+	for i, kills := range []int{0, 4} {
+		gpuGangs(t, rand.New(rand.NewPCG(1, uint64(i))), 8, kills, figures)
+	}
+	t.Log(figures)
 }

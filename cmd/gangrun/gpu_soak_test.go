@@ -3,19 +3,29 @@
 package main_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"testing"
 	"time"
 )
 
-// TestSoakGPUGangs starts 20 gangs at once, COUNT times. SEED repeats it.
+// TestSoakGPUGangs starts 20 gangs at once, COUNT times; in three rounds of four
+// some of them are hit. SEED repeats it, as far as time lets it be repeated.
 func TestSoakGPUGangs(t *testing.T) {
 	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 200)
 	t.Logf("SEED=%d COUNT=%d", seed, count)
+	began, figures := time.Now(), &gpuFigures{kills: map[string]int{}}
 	for n := range count {
-		gpuGangs(t, rand.New(rand.NewPCG(seed, n)), 20)
-		if t.Failed() {
-			t.Fatalf("SEED=%d failed in round %d", seed, n)
+		if !t.Run(fmt.Sprintf("round%d", n), func(t *testing.T) {
+			random, kills := rand.New(rand.NewPCG(seed, n)), 0
+			if n%4 > 0 {
+				kills = 1 + random.IntN(10)
+			}
+			gpuGangs(t, random, 20, kills, figures)
+		}) {
+			t.Errorf("SEED=%d failed in round %d", seed, n)
+			break
 		}
 	}
+	t.Logf("%s; %.0f s", figures, time.Since(began).Seconds())
 }
