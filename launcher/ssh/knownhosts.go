@@ -203,7 +203,7 @@ func matchKnown(name, hosts string) bool {
 
 func sameKey(a, b xssh.PublicKey) bool { return bytes.Equal(a.Marshal(), b.Marshal()) }
 
-func find(keys []knownKey, key xssh.PublicKey) (string, bool) {
+func findKey(keys []knownKey, key xssh.PublicKey) (string, bool) {
 	for _, k := range keys {
 		if sameKey(k.key, key) {
 			return k.where, true
@@ -273,24 +273,24 @@ func (k knownHost) check(e Endpoint, p Peer, shown xssh.PublicKey, now time.Time
 	name, _ := e.lookup()
 	wrong := &HostKeyError{Peer: p, Problem: HostKeyUnknown, Type: plain.Type(), Fingerprint: xssh.FingerprintSHA256(plain),
 		Lookup: name, Files: e.KnownHosts}
-	if where, found := find(k.revoked, plain); found {
+	if where, found := findKey(k.revoked, plain); found {
 		wrong.Problem, wrong.Where = HostKeyRevoked, where
 		return wrong
 	}
 	var certErr error
 	if isCert {
-		if where, found := find(k.revoked, cert.SignatureKey); found {
+		if where, found := findKey(k.revoked, cert.SignatureKey); found {
 			wrong.Problem, wrong.Where = HostKeyRevoked, where
 			return wrong
 		}
-		if where, found := find(k.authorities, cert.SignatureKey); found {
+		if where, found := findKey(k.authorities, cert.SignatureKey); found {
 			if certErr = checkCert(e, cert, now); certErr == nil {
 				return nil
 			}
 			wrong.Where = where
 		}
 	}
-	if _, found := find(k.keys, plain); found {
+	if _, found := findKey(k.keys, plain); found {
 		return nil
 	}
 	for _, key := range k.keys {
@@ -299,7 +299,7 @@ func (k knownHost) check(e Endpoint, p Peer, shown xssh.PublicKey, now time.Time
 			return wrong
 		}
 	}
-	if _, found := find(k.portless, plain); found && len(k.keys) == 0 {
+	if _, found := findKey(k.portless, plain); found && len(k.keys) == 0 {
 		return nil
 	}
 	if len(k.keys) > 0 {

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	xssh "golang.org/x/crypto/ssh"
-	"golang.org/x/crypto/ssh/agent"
+	sshagent "golang.org/x/crypto/ssh/agent"
 )
 
 // loginPatience is how long a person or an agent has for a passphrase, a
@@ -195,7 +195,7 @@ func (l *login) agentKeys(e Endpoint, patience *patience) []xssh.Signer {
 	}
 	stop := context.AfterFunc(patience.ctx, func() { conn.Close() })
 	l.close = func() { stop(); conn.Close() }
-	signers, err := agent.NewClient(conn).Signers()
+	signers, err := sshagent.NewClient(conn).Signers()
 	if err != nil {
 		l.skipped = append(l.skipped, fmt.Sprintf("ssh-agent at %s: %v", e.Agent, err))
 		return nil

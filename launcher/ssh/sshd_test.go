@@ -12,6 +12,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -265,4 +266,16 @@ func output(t testing.TB, c *Client, command string) string {
 		t.Fatalf("%q: code %d, %v, stderr %q", command, code, err, s.Stderr())
 	}
 	return b.String()
+}
+
+// reread has sshd read its files anew and waits until it has.
+func (d *sshd) reread() {
+	d.site.t.Helper()
+	before := strings.Count(d.log.String(), "Server listening")
+	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
+		d.site.t.Fatal(err)
+	}
+	for strings.Count(d.log.String(), "Server listening") == before {
+		time.Sleep(time.Millisecond)
+	}
 }
