@@ -195,10 +195,15 @@ func (l *loop) step() int64 {
 	return l.folder.Report().Last().Step
 }
 
+// devicesOf names the GPUs of a rank among those of all hosts.
 func devicesOf(p job.Placement, rank int) []string {
 	i := slices.IndexFunc(p.Ranks, func(r job.Rank) bool { return r.Rank == rank })
 	if i < 0 {
 		return nil
 	}
-	return slices.Clone(p.Ranks[i].Devices)
+	var ids []string
+	for _, uuid := range p.Ranks[i].Devices {
+		ids = append(ids, job.DeviceID(p.Ranks[i].Host, uuid))
+	}
+	return ids
 }

@@ -127,6 +127,7 @@ type fakePlacer struct {
 	full bool // there is no place as soon as something is excluded
 	lose time.Duration
 	deaf bool // waits on when ctx is done
+	bare bool // GPUs have no UUIDs: each host's is GPU0
 	held int
 	nots []job.Excluded
 }
@@ -151,8 +152,14 @@ func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded,
 		lost = func() { timer.Stop() }
 	}
 	f.held++
+	placement := place(spec.Ranks)
+	for i := range placement.Ranks {
+		if f.bare {
+			placement.Ranks[i].Devices = []string{"GPU0"}
+		}
+	}
 	return Lease{
-		Placement:   place(spec.Ranks),
+		Placement:   placement,
 		Explanation: job.Explanation{Why: []string{"it fits"}},
 		Held:        held,
 		Release:     func() { lost(); cancel(nil); f.held-- },

@@ -94,6 +94,9 @@ func TestRun(t *testing.T) {
 		{"bad GPUs add up", []gang{dies(exited(0, 1), job.CUDAInit, -1), dies(exited(1, 1), job.CUDAInit, -1), works()}, nil, want{
 			story: begin + attempt + "cuda-init " + retry + attempt + "cuda-init " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well", nots: []job.Excluded{{}, devices("GPU-0"), devices("GPU-0", "GPU-1")}}},
+		{"bad GPUs without UUIDs are those of their hosts", []gang{dies(exited(0, 1), job.CUDAInit, -1), dies(exited(1, 1), job.CUDAInit, -1), works()}, func(w *world) { w.placer.bare = true }, want{
+			story: begin + attempt + "cuda-init " + retry + attempt + "cuda-init " + retry + "running outcome succeed succeeded",
+			state: job.StateSucceeded, reason: "every rank ended well", nots: []job.Excluded{{}, devices("h1/GPU0"), devices("h1/GPU0", "h2/GPU0")}}},
 		{"a GPU that there is no other than", []gang{dies(exited(0, 1), job.CUDAInit, -1), works()}, func(w *world) { w.placer.full = true }, want{
 			story: begin + attempt + "cuda-init " + retry + "running outcome succeed succeeded", state: job.StateSucceeded,
 			reason: "every rank ended well", nots: []job.Excluded{{}, devices("GPU-0"), {}},

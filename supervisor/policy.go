@@ -49,7 +49,7 @@ type Past struct {
 	From, Saved *job.Checkpoint
 	// Step is the last step that the attempt completed, -1 when it told none.
 	Step int64
-	// Devices are the UUIDs of the root-cause rank's GPUs.
+	// Devices are the root-cause rank's GPUs, as job.DeviceID names them.
 	Devices []string
 }
 
@@ -174,8 +174,11 @@ func (p Policy) exclude(last Past) job.Excluded {
 	gpu := last.Cause.Artefact
 	switch category(last.Cause) {
 	case job.CUDAFailure, job.CUDAInit, job.GPUHardware:
-		if isDevice(gpu) || slices.Contains(last.Devices, gpu) {
+		if job.IsUUID(gpu) {
 			return job.Excluded{Devices: []string{gpu}}
+		}
+		if i := slices.IndexFunc(last.Devices, func(d string) bool { return gpu != "" && !job.IsUUID(d) && strings.HasSuffix(d, "/"+gpu) }); i >= 0 {
+			return job.Excluded{Devices: []string{last.Devices[i]}}
 		}
 		if len(last.Devices) > 0 {
 			return job.Excluded{Devices: slices.Clone(last.Devices)}
@@ -185,11 +188,6 @@ func (p Policy) exclude(last Past) job.Excluded {
 		return job.Excluded{Hosts: []string{last.Cause.Host}}
 	}
 	return job.Excluded{}
-}
-
-// isDevice reports whether text has the form of NVIDIA's GPU and MIG UUIDs.
-func isDevice(text string) bool {
-	return strings.HasPrefix(text, "GPU-") || strings.HasPrefix(text, "MIG-")
 }
 
 func backoff(what job.Category, failuresBefore int) time.Duration {

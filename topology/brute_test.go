@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -153,11 +154,17 @@ func mayUse(h job.Host, not job.Excluded, idle bool) (list []int) {
 	if slices.Contains(not.Hosts, h.Name) {
 		return nil
 	}
+	gone := func(uuid string) bool {
+		if strings.HasPrefix(uuid, "GPU-") {
+			return slices.Contains(not.Devices, uuid)
+		}
+		return slices.Contains(not.Devices, h.Name+"/"+uuid)
+	}
 	for _, i := range wholeGPUs(h) {
 		d := h.Devices[i]
-		bad := d.Sick != "" || slices.Contains(not.Devices, d.UUID) || d.Busy != "" && !idle
+		bad := d.Sick != "" || gone(d.UUID) || d.Busy != "" && !idle
 		for _, p := range h.Devices {
-			if p.UUID == d.GPU && (p.Sick != "" || slices.Contains(not.Devices, p.UUID)) {
+			if p.UUID == d.GPU && (p.Sick != "" || gone(p.UUID)) {
 				bad = true
 			}
 		}

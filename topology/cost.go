@@ -15,21 +15,21 @@ type Cost struct {
 	// Racks, Switches and Hosts are how many the gang touches. A switch is of one
 	// rack: one name in two racks is two switches. Hosts that name no rack, or no
 	// switch of their rack, share one that has no name.
-	Racks    int `json:"racks"`
-	Switches int `json:"switches"`
-	Hosts    int `json:"hosts"`
+	Racks    int
+	Switches int
+	Hosts    int
 	// Bottleneck is the weakest, over the hosts, of the strongest weakest link on
 	// any ring (Hamiltonian cycle) through the host's chosen GPUs, as a link's
 	// score. Two GPUs have one link, one GPU has NoRing.
-	Bottleneck int `json:"bottleneck"`
+	Bottleneck int
 	// Links is the sum of the scores of the links between all pairs of chosen
 	// GPUs that share a host.
-	Links int `json:"links"`
+	Links int
 	// NIC is the sum over the chosen GPUs of the distance to the nearest NIC: 0 on
 	// one board, PIX 1, PXB 2, PHB 3, NODE 4, SYS or not known 5. A gang of one
 	// GPU sends to nobody: its NIC is 0, so that it takes a leftover rather than
 	// the half of a pair that has a NIC.
-	NIC int `json:"nic"`
+	NIC int
 	// Left is what the gang takes away from what stays free, 0 or less: the value
 	// of what stays free on the touched hosts, less its value before. (The other
 	// hosts stay as they are, so this orders placements as the value of all that
@@ -45,7 +45,7 @@ type Cost struct {
 	// no link is PHB or better the host is one island. Busy and sick GPUs belong to
 	// their islands, which are then not free; a GPU that is cut into MIG instances
 	// belongs to none.
-	Left int `json:"left"`
+	Left int
 }
 
 // Compare is negative where c is better than d, and 0 where they are equal.
@@ -65,34 +65,10 @@ func (c Cost) Compare(d Cost) int {
 func (c Cost) String() string {
 	ring := "no ring"
 	if c.Bottleneck != NoRing {
-		ring = fmt.Sprintf("ring %d", c.Bottleneck)
+		ring = "ring " + cmp.Or(string(LinkOf(c.Bottleneck)), "not known")
 	}
 	return fmt.Sprintf("%s, %s, %s, %s, links %d, NIC distance %d, left %d",
 		count(c.Racks, "rack"), count(c.Switches, "switch"), count(c.Hosts, "host"), ring, c.Links, c.NIC, c.Left)
-}
-
-// differs says in words in which way the better of two costs is better, or ""
-// where they are equal.
-func (c Cost) differs(worse Cost) string {
-	switch {
-	case c.Racks != worse.Racks:
-		return fmt.Sprintf("%s instead of %d", count(c.Racks, "rack"), worse.Racks)
-	case c.Switches != worse.Switches:
-		return fmt.Sprintf("%s instead of %d", count(c.Switches, "switch"), worse.Switches)
-	case c.Hosts != worse.Hosts:
-		return fmt.Sprintf("%s instead of %d", count(c.Hosts, "host"), worse.Hosts)
-	case c.Bottleneck != worse.Bottleneck && c.Bottleneck == NoRing:
-		return fmt.Sprintf("no ring instead of one of %d", worse.Bottleneck)
-	case c.Bottleneck != worse.Bottleneck:
-		return fmt.Sprintf("the weakest link of its ring is worth %d instead of %d", c.Bottleneck, worse.Bottleneck)
-	case c.Links != worse.Links:
-		return fmt.Sprintf("its links are worth %d instead of %d", c.Links, worse.Links)
-	case c.NIC != worse.NIC:
-		return fmt.Sprintf("its NICs are nearer, %d instead of %d", c.NIC, worse.NIC)
-	case c.Left != worse.Left:
-		return fmt.Sprintf("it takes less from what stays free, %d instead of %d", -c.Left, -worse.Left)
-	}
-	return ""
 }
 
 // count writes a number of things.

@@ -18,24 +18,27 @@ type Want struct {
 
 // Choice is where a gang with GPUs goes, and why.
 type Choice struct {
-	Placement job.Placement `json:"placement"`
+	Placement job.Placement
 	// Level is how close the GPUs are. A choice is an island if it is on one host
 	// and no other set of as many of the host's GPUs, busy ones among them, has a
 	// better ring, or as good a one and better links in sum (Bottleneck and Links
 	// of Cost); sick and excluded GPUs do not count.
-	Level job.Locality `json:"level"`
-	Cost  Cost         `json:"cost"`
-	Why   []string     `json:"why"`
+	Level job.Locality
+	Cost  Cost
+	// Why says in sentences what decided; of a RunnerUp it says in what it differs
+	// from the choice, in the order in which Costs are compared.
+	Why []string
 	// RunnerUp is the best of what could be had instead: without one of the hosts
 	// (the last of those with the weakest ring) or, for a gang on one host, on
 	// other GPUs of it at a higher cost. It is nil where there is nothing else.
-	RunnerUp *Choice `json:"runner_up,omitempty"`
+	RunnerUp *Choice
+
+	facts facts
 }
 
 // PlaceGPUs puts the ranks of a gang on GPUs so that the Cost is lowest, within
 // the level that is allowed. It gives no GPU that is busy, sick, cut into MIG
-// instances, or excluded: by its own UUID, that of the GPU it is part of, or its
-// host. Slots that a user stated limit the ranks of a host.
+// instances, or excluded, as job.Excluded says. Slots that a user stated limit the ranks of a host.
 //
 // The choice is exact for hosts of up to 16 GPUs and gangs of up to 24 hosts, as
 // long as the ways to choose racks and switches are few: some ten thousand, of
@@ -69,6 +72,7 @@ func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, er
 	choice := s.choice(best)
 	if second != nil {
 		runnerUp := s.choice(second)
+		runnerUp.Why = differ(runnerUp, choice)
 		choice.RunnerUp = &runnerUp
 	}
 	choice.Why = s.why(best, &choice)
@@ -212,7 +216,7 @@ func (s *survey) second(best *plan) *plan {
 
 // choice numbers the ranks of a plan.
 func (s *survey) choice(p *plan) Choice {
-	c := Choice{Cost: p.cost(), Level: job.LocalityAny}
+	c := Choice{Cost: p.cost(), Level: job.LocalityAny, facts: s.facts(p)}
 	switch {
 	case len(p.picks) == 1 && s.isIsland(p.picks[0].view, &option{p.ring, p.vec, p.picks[0].set}):
 		c.Level = job.LocalityIsland
@@ -223,7 +227,7 @@ func (s *survey) choice(p *plan) Choice {
 	}
 	for node, pick := range p.picks {
 		h := s.views[pick.view].host
-		whole := leaves(h)
+		whole := whole(h)
 		for local, gpus := range s.order(s.views[pick.view].shape, pick.set) {
 			r := job.Rank{Rank: len(c.Placement.Ranks), Host: h.Name, LocalRank: local, LocalSize: pick.ranks, Node: node}
 			for _, g := range gpus {

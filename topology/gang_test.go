@@ -43,10 +43,13 @@ func check(t *testing.T, want Want, inventory job.Inventory, not job.Excluded) (
 		if better(r.Cost, c.Cost) {
 			t.Fatalf("the runner-up is better: %v than %v", r.Cost, c.Cost)
 		}
-		if slices.EqualFunc(r.Placement.Ranks, c.Placement.Ranks, func(a, b job.Rank) bool { return slices.Equal(a.Devices, b.Devices) }) {
+		if slices.EqualFunc(r.Placement.Ranks, c.Placement.Ranks, func(a, b job.Rank) bool { return a.Host == b.Host && slices.Equal(a.Devices, b.Devices) }) {
 			t.Fatal("the runner-up is the same")
 		}
 		verify(t, want, inventory, not, *r)
+		if (len(r.Why) == 0) != (r.Cost == c.Cost) {
+			t.Fatalf("costs %v and %v differ in %q", c.Cost, r.Cost, r.Why)
+		}
 	}
 	return c, true
 }
@@ -119,6 +122,9 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 	if got := costOf(inventory.Hosts, parts); got != c.Cost {
 		t.Fatalf("what was placed costs %v, not %v", got, c.Cost)
 	}
+	if got := tell(c); got != c.Cost {
+		t.Fatalf("its words tell of %v, not of %v: %q", got, c.Cost, c.Words())
+	}
 	level := job.LocalityAny
 	switch {
 	case c.Cost.Hosts == 1:
@@ -137,6 +143,32 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 	if want.Locality != "" && slices.Index(job.Localities(), level) > slices.Index(job.Localities(), want.Locality) {
 		t.Fatalf("the level is %s, %s is allowed", level, want.Locality)
 	}
+}
+
+// tell is the cost that the words for a choice tell of.
+func tell(c Choice) Cost {
+	sum := func(t census) (sum int) {
+		for score, n := range t {
+			sum += int(score) * n
+		}
+		return sum
+	}
+	worth := func(s spare) int { return sum(s.pairs) + s.islands + s.hosts }
+	told := c.Cost
+	told.Links = sum(c.facts.pairs)
+	told.Left = worth(c.facts.after) - worth(c.facts.before)
+	told.NIC = 0
+	for score, n := range c.facts.nics {
+		if c.gpus() > 1 {
+			told.NIC += n * min(5, 6-int(score)/10)
+		}
+	}
+	for _, h := range c.Placement.Hosts {
+		if len(Leaves(h)) > exact {
+			told.Left = c.Cost.Left // what is taken from a wide host is an estimate
+		}
+	}
+	return told
 }
 
 // given lists the indices of the GPUs of a choice in rank order.
@@ -279,7 +311,7 @@ func TestNowhere(t *testing.T) {
 			"2 ranks of 9 GPUs will never fit: no host has 9 GPUs and a slot that a rank may use"},
 		{"nothing there", Want{1, 1, ""}, nil, job.Excluded{}, false, 0,
 			"1 GPU will never fit: no host has 1 GPU and a slot that a rank may use"},
-		{"an excluded GPU", Want{16, 1, ""}, half, job.Excluded{Devices: []string{"b-GPU7"}}, false, 0,
+		{"an excluded GPU", Want{16, 1, ""}, half, job.Excluded{Devices: []string{"b/b-GPU7", "a/b-GPU6", "b-GPU5"}}, false, 0,
 			"16 GPUs will never fit: there is room for 15 at most"},
 	}
 	for _, test := range tests {

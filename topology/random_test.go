@@ -3,6 +3,7 @@ package topology
 import (
 	"fmt"
 	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -19,6 +20,7 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 	var not job.Excluded
 	full := 0
 	same := r.IntN(2) == 0
+	names := []string{"", "GPU-"}[r.IntN(2)] // GPUs with UUIDs, or with names that all hosts have
 	kind, words := r.IntN(len(named)+2), r.IntN(3)
 	for i := range hosts {
 		if !same {
@@ -37,6 +39,10 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 		if r.IntN(20) == 0 {
 			not.Hosts = append(not.Hosts, h.Name)
 		}
+		for d := range h.Devices {
+			rename(&h.Devices[d].UUID, h.Name, names)
+			rename(&h.Devices[d].GPU, h.Name, names)
+		}
 		share := r.Float64()
 		for d := range h.Devices {
 			if r.Float64() < share*0.8 {
@@ -46,7 +52,11 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 				h.Devices[d].Sick = "fell off the bus"
 			}
 			if r.IntN(25) == 0 {
-				not.Devices = append(not.Devices, h.Devices[d].UUID)
+				id := h.Devices[d].UUID
+				if names == "" {
+					id = h.Name + "/" + id
+				}
+				not.Devices = append(not.Devices, id)
 			}
 		}
 		full += len(h.Devices)
@@ -58,6 +68,19 @@ func random(r *rand.Rand) (Want, job.Inventory, job.Excluded) {
 		want.Ranks = 1 + (want.Ranks-1)/want.GPUs
 	}
 	return want, inventory, not
+}
+
+// rename makes of a UUID that begins with its host's name one of NVIDIA's form, or
+// takes the host's name away.
+func rename(uuid *string, host, prefix string) {
+	if *uuid == "" {
+		return
+	}
+	if prefix == "" {
+		*uuid = strings.TrimPrefix(*uuid, host+"-")
+	} else {
+		*uuid = prefix + *uuid
+	}
 }
 
 // randomHost is some GPUs of a named machine, or GPUs linked at random.

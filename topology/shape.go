@@ -1,6 +1,9 @@
 package topology
 
-import "math/bits"
+import (
+	"math/bits"
+	"slices"
+)
 
 // exact is the largest number of GPUs of a host for which every subset is
 // looked at.
@@ -166,4 +169,43 @@ func valueTable(scores [][]int32, islands [][]int) []int32 {
 		}
 	}
 	return value
+}
+
+// intact counts the islands of which all GPUs are in a set, and 1 if all GPUs of
+// the host are.
+func (s *shape) intact(free set) (islands, hosts int) {
+	for _, part := range s.islands {
+		if !slices.ContainsFunc(part, func(i int) bool { return !free.has(i) }) {
+			islands++
+		}
+	}
+	if s.n > 0 && free.count() == s.n {
+		hosts = 1
+	}
+	return islands, hosts
+}
+
+// match yields the scores of the best parting of a set into pairs; in a wide shape
+// of a good one.
+func (s *shape) match(free set, yield func(score int32)) {
+	if s.ring == nil {
+		s.wideMatch(free, yield)
+		return
+	}
+	worth := func(m uint64) int32 {
+		islands, hosts := s.intact(set{m})
+		return s.value[m] - int32(islands+hosts)
+	}
+	for m := free[0]; m != 0; {
+		low, next := bits.TrailingZeros64(m), m&(m-1)
+		for rest := next; rest != 0; rest &= rest - 1 {
+			j := bits.TrailingZeros64(rest)
+			if without := m & (m - 1) &^ (1 << j); s.scores[low][j] > 0 && s.scores[low][j]+worth(without) == worth(m) {
+				yield(s.scores[low][j])
+				next = without
+				break
+			}
+		}
+		m = next
+	}
 }

@@ -32,16 +32,16 @@ type survey struct {
 // look surveys an inventory; with idle, as if no GPU were busy.
 func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *survey {
 	s := &survey{want: want, best: map[stateKey]joined{}, orders: map[stateKey][][]int{}}
-	hosts, gone := words(not.Hosts), words(not.Devices)
+	gone := words(not.Hosts)
 	shapes, states := map[string]*shape{}, map[stateKey]*state{}
 	racks, switches := map[string]int{}, map[[2]string]int{}
 	var key []byte
 	for at := range inventory.Hosts {
 		h := &inventory.Hosts[at]
-		if hosts[h.Name] || len(h.Devices) == 0 {
+		if gone[h.Name] || len(h.Devices) == 0 {
 			continue
 		}
-		whole := leaves(h)
+		whole := whole(h)
 		key = shapeKey(key[:0], h, whole)
 		shape := shapes[string(key)]
 		if shape == nil {
@@ -51,7 +51,7 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 		v := view{host: h, at: at}
 		var free set
 		for i, d := range whole {
-			if unfit(h, d, gone) {
+			if unfit(h, d, not.Devices) {
 				continue
 			}
 			v.usable.add(i)
@@ -76,35 +76,21 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 	return s
 }
 
-// leaves lists the devices of a host, by place, that are not cut into others.
-func leaves(h *job.Host) []int {
-	parents := map[string]bool(nil)
-	for i := range h.Devices {
-		if d := &h.Devices[i]; d.GPU != "" && d.GPU != d.UUID {
-			if parents == nil {
-				parents = map[string]bool{}
-			}
-			parents[d.GPU] = true
-		}
-	}
-	list := make([]int, 0, len(h.Devices))
-	for i := range h.Devices {
-		if !parents[h.Devices[i].UUID] && len(list) < widest {
-			list = append(list, i)
-		}
-	}
-	return list
+// whole lists the devices of a host that a gang may be given, by place.
+func whole(h *job.Host) []int {
+	list := Leaves(*h)
+	return list[:min(len(list), widest)]
 }
 
 // unfit reports whether no gang, or not this one, may have a device even when it
 // is idle: it is sick or excluded, or the GPU that it is part of is. That this GPU
 // is busy says nothing, since what runs on any of its instances is seen on it.
-func unfit(h *job.Host, device int, gone map[string]bool) bool {
+func unfit(h *job.Host, device int, gone []string) bool {
 	d := &h.Devices[device]
-	if d.Sick != "" || gone[d.UUID] {
+	if d.Sick != "" || (job.Excluded{Devices: gone}).Device(h.Name, *d) {
 		return true
 	}
-	return d.GPU != "" && (gone[d.GPU] || slices.ContainsFunc(h.Devices, func(p job.Device) bool { return p.UUID == d.GPU && p.Sick != "" }))
+	return d.GPU != "" && slices.ContainsFunc(h.Devices, func(p job.Device) bool { return p.UUID == d.GPU && p.Sick != "" })
 }
 
 // shapeKey appends what tells a shape from others: the score of every pair, then
@@ -120,7 +106,7 @@ func shapeKey(key []byte, h *job.Host, whole []int) []byte {
 		}
 	}
 	for _, a := range whole {
-		key = append(key, byte(nearest(h, a)))
+		key = append(key, byte(distance(nearest(h, a))))
 	}
 	return key
 }

@@ -25,7 +25,7 @@ func (s *survey) why(p *plan, c *Choice) []string {
 		why = append(why, fmt.Sprintf("with GPUs of host %s that are busy it would be joined better", c.Placement.Hosts[0].Name))
 	}
 	if p.ring != NoRing {
-		why = append(why, fmt.Sprintf("the weakest link of the best ring is %s", linkName(p.ring)))
+		why = append(why, "the slowest link on the best ring through its GPUs, which all-reduce goes along, is "+linkText(p.ring, map[int32]bool{}))
 	}
 	if c.RunnerUp == nil {
 		if v := &s.views[p.picks[0].view]; len(p.picks) == 1 && v.free != p.picks[0].set && s.want.Locality != job.LocalityIsland {
@@ -41,23 +41,10 @@ func (s *survey) why(p *plan, c *Choice) []string {
 	if len(hosts) == 1 && len(p.picks) == 1 && hosts[0] == c.Placement.Hosts[0].Name {
 		other = "the runner-up, on other GPUs of it"
 	}
-	if d := c.Cost.differs(c.RunnerUp.Cost); d != "" {
-		return append(why, "better than "+other+": "+d)
+	if d := differ(*c, *c.RunnerUp); len(d) > 0 {
+		return append(why, "better than "+other+": "+d[0])
 	}
 	return append(why, "as good as "+other)
-}
-
-// linkName is the word for a link of a score.
-func linkName(worth int32) string {
-	if worth >= 100 {
-		return fmt.Sprintf("NV%d", worth/100)
-	}
-	for _, l := range []job.Link{job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS} {
-		if score(l) == worth {
-			return string(l)
-		}
-	}
-	return "not known"
 }
 
 // listed names a few of many.
@@ -185,7 +172,7 @@ func (s *survey) blockers(idle *survey) []Blocker {
 	slices.SortStableFunc(views, func(a, b *view) int { return cmp.Compare(b.free.count(), a.free.count()) })
 	var way []Blocker
 	for _, v := range views {
-		whole := leaves(v.host)
+		whole := whole(v.host)
 		for _, i := range v.usable.without(v.free).members() {
 			d := v.host.Devices[whole[i]]
 			way = append(way, Blocker{v.host.Name, d.UUID, d.Busy})

@@ -124,26 +124,24 @@ func allPairs(scores [][]int32) []pair {
 
 // wideValue is what a set is worth when it stays free, with pairs taken greedily.
 func (s *shape) wideValue(free set) int32 {
-	var value int32
-	single, left := free, free.count()
-	if left == s.n {
-		value++
-	}
+	islands, hosts := s.intact(free)
+	value := int32(islands + hosts)
+	s.wideMatch(free, func(score int32) { value += score })
+	return value
+}
+
+// wideMatch yields the scores of the pairs that are taken.
+func (s *shape) wideMatch(free set, yield func(score int32)) {
+	left := free.count()
 	for _, p := range s.pairs {
 		if left < 2 {
-			break
+			return
 		}
-		if single.has(p.a) && single.has(p.b) {
-			single.drop(p.a)
-			single.drop(p.b)
+		if free.has(p.a) && free.has(p.b) {
+			free.drop(p.a)
+			free.drop(p.b)
 			left -= 2
-			value += p.score
+			yield(p.score)
 		}
 	}
-	for _, part := range s.islands {
-		if !slices.ContainsFunc(part, func(i int) bool { return !free.has(i) }) {
-			value++
-		}
-	}
-	return value
 }

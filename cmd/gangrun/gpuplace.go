@@ -76,7 +76,7 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 	}
 	return supervisor.Lease{
 		Placement:   w.choice.Placement,
-		Explanation: job.Explanation{Why: append(slices.Clone(w.choice.Why), fmt.Sprintf("level %s: %s", w.choice.Level, w.choice.Cost))},
+		Explanation: job.Explanation{Why: append(slices.Clone(w.choice.Why), fmt.Sprintf("level %s: %s", w.choice.Level, strings.Join(w.choice.Words(), "; ")))},
 		Held:        watch,
 		Release: func() {
 			for _, h := range held {
@@ -293,11 +293,8 @@ func inTheWay(way []topology.Blocker) string {
 func usable(h job.Host, not job.Excluded) []string {
 	var uuids []string
 	states, _ := gpuStates(h)
-	if slices.Contains(not.Hosts, h.Name) {
-		return nil
-	}
 	for i, d := range h.Devices {
-		if (states[i] == gpuFree || states[i] == gpuBusy) && !slices.Contains(not.Devices, d.UUID) {
+		if (states[i] == gpuFree || states[i] == gpuBusy) && !not.Device(h.Name, d) {
 			uuids = append(uuids, d.UUID)
 		}
 	}

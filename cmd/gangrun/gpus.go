@@ -9,6 +9,7 @@ import (
 	"unicode"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // gpuLabels names the devices of a host: GPU and the index, and behind a colon
@@ -65,99 +66,32 @@ func gpuStates(h job.Host) ([]gpuState, []string) {
 // cuts tells of every device whether it is a GPU whose MIG instances stand
 // beside it.
 func cuts(h job.Host) []bool {
-	parents := map[string]bool{}
-	for _, d := range h.Devices {
-		if d.GPU != "" && d.GPU != d.UUID {
-			parents[d.GPU] = true
-		}
-	}
 	cut := make([]bool, len(h.Devices))
-	for i, d := range h.Devices {
-		cut[i] = parents[d.UUID]
+	for i := range cut {
+		cut[i] = true
+	}
+	for _, i := range topology.Leaves(h) {
+		cut[i] = false
 	}
 	return cut
 }
 
-// closeness puts links in order, the nearest first: all NVLinks are one class.
-func closeness(l job.Link) int {
-	if strings.HasPrefix(string(l), "NV") {
-		return 0
-	}
-	order := []job.Link{job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS}
-	if at := slices.Index(order, l); at >= 0 {
-		return 1 + at
-	}
-	return 1 + len(order) // not known
-}
-
-// nvlinks is the number of NVLinks of a link, 0 for others.
-func nvlinks(l job.Link) int {
-	n, err := strconv.Atoi(strings.TrimPrefix(string(l), "NV"))
-	if err != nil || closeness(l) != 0 {
-		return 0
-	}
-	return n
-}
-
-// linkBetween is how two devices of a host are connected, empty where it is not
-// known.
-func linkBetween(h job.Host, a, b int) job.Link {
-	if a < len(h.Links) && b < len(h.Links[a]) {
-		return h.Links[a][b]
-	}
-	return ""
-}
-
-// gpuIslands parts the devices of a host, by place, as topology.Cost says of its
-// Left: what hangs together by links of the strongest class, where that is PHB or
-// better; else all.
-func gpuIslands(h job.Host) [][]int {
-	best, cut := closeness(job.LinkPHB)+1, cuts(h)
-	for i := range h.Devices {
-		for j := range i {
-			if !cut[i] && !cut[j] {
-				best = min(best, closeness(linkBetween(h, i, j)))
-			}
-		}
-	}
-	weak := best > closeness(job.LinkPHB)
-	var islands [][]int
-	seen := make([]bool, len(h.Devices))
-	for first := range h.Devices {
-		if seen[first] || cut[first] {
-			continue
-		}
-		seen[first] = true
-		island := []int{first}
-		for k := 0; k < len(island); k++ {
-			for j := range h.Devices {
-				if !seen[j] && !cut[j] && (weak || closeness(linkBetween(h, island[k], j)) <= best) {
-					seen[j] = true
-					island = append(island, j)
-				}
-			}
-		}
-		slices.Sort(island)
-		islands = append(islands, island)
-	}
-	return islands
-}
+// nearer puts links in order, the nearest first.
+func nearer(a, b job.Link) int { return cmp.Compare(topology.Score(b), topology.Score(a)) }
 
 // linksAmong lists the different links between pairs of devices for which pair
 // holds, the nearest first.
 func linksAmong(h job.Host, pair func(a, b int) bool) []job.Link {
 	var links []job.Link
-	cut := cuts(h)
-	for i := range h.Devices {
-		for j := range i {
-			if l := linkBetween(h, i, j); !cut[i] && !cut[j] && pair(i, j) && !slices.Contains(links, l) {
+	leaves := topology.Leaves(h)
+	for k, i := range leaves {
+		for _, j := range leaves[:k] {
+			if l := topology.LinkBetween(h, i, j); pair(i, j) && !slices.Contains(links, l) {
 				links = append(links, l)
 			}
 		}
 	}
-	slices.SortFunc(links, func(a, b job.Link) int {
-		return cmp.Or(cmp.Compare(closeness(a), closeness(b)), cmp.Compare(nvlinks(b), nvlinks(a)))
-	})
+	slices.SortStableFunc(links, nearer)
 	return links
 }
 
@@ -168,28 +102,6 @@ func linkList(links []job.Link) string {
 		names = append(names, cmp.Or(printable(string(l)), "not known"))
 	}
 	return strings.Join(names, ", ")
-}
-
-// linkWords says what a link is.
-func linkWords(l job.Link) string {
-	if n := nvlinks(l); n > 0 {
-		return plural(n, "NVLink")
-	}
-	switch l {
-	case job.LinkPSB:
-		return "on one board"
-	case job.LinkPIX:
-		return "over one PCIe switch"
-	case job.LinkPXB:
-		return "over several PCIe switches"
-	case job.LinkPHB:
-		return "over the PCIe host bridge of a CPU"
-	case job.LinkNODE:
-		return "over PCIe host bridges of one NUMA node"
-	case job.LinkSYS:
-		return "over the connection between CPU sockets"
-	}
-	return "not known"
 }
 
 // islandName is A, B ... Z, AA ...

@@ -115,52 +115,6 @@ func TestPlanMissing(t *testing.T) {
 	}
 }
 
-func TestPlanRingWords(t *testing.T) {
-	for score, want := range map[int]string{
-		topology.NoRing: "none (no host has two of its GPUs)",
-		1200:            "NV12 (12 NVLinks)", 100: "NV1 (1 NVLink)",
-		60: "PSB (on one board)", 50: "PIX (over one PCIe switch)", 40: "PXB (over several PCIe switches)",
-		30: "PHB (over the PCIe host bridge of a CPU)", 20: "NODE (over PCIe host bridges of one NUMA node)",
-		10: "SYS (over the connection between CPU sockets)", 0: "not known",
-	} {
-		if got := ringWords(score); got != want {
-			t.Errorf("a ring of %d is %q, want %q", score, got, want)
-		}
-	}
-}
-
-// The words for a ring follow the scores of package topology.
-func TestPlanRingWordsAreTopologys(t *testing.T) {
-	for _, l := range []job.Link{"NV2", job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS} {
-		h := pairsOf("h", 2)
-		h.Links[0][1], h.Links[1][0] = l, l
-		c, err := gang{ranks: 2, gpus: 1}.place([]job.Host{h})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if got := ringWords(c.Cost.Bottleneck); !strings.HasPrefix(got, string(l)+" (") {
-			t.Errorf("two GPUs joined by %s: the ring is %q", l, got)
-		}
-	}
-}
-
-func TestPlanPrice(t *testing.T) {
-	best := topology.Cost{Racks: 1, Switches: 1, Hosts: 1, Bottleneck: 400, Links: 400, NIC: 2, Left: -400}
-	if got := price(best, best); got != nil {
-		t.Errorf("the same costs %q more", got)
-	}
-	other := topology.Cost{Racks: 2, Switches: 2, Hosts: 3, Bottleneck: topology.NoRing, Links: 0, NIC: 10, Left: 0}
-	want := []string{
-		"2 racks instead of 1", "2 switches instead of 1", "3 hosts instead of 1",
-		"the slowest link of its ring is none (no host has two of its GPUs) instead of NV4 (4 NVLinks)",
-		"its links are worth 0 instead of 400 in sum", "its NICs are at distance 10 instead of 2 in sum",
-		"it takes 0 instead of 400 from what stays free for others",
-	}
-	if got := price(best, other); strings.Join(got, "\n") != strings.Join(want, "\n") {
-		t.Errorf("got %q, want %q", got, want)
-	}
-}
-
 func TestPlanSpans(t *testing.T) {
 	for want, numbers := range map[string][]int{"": nil, "3": {3}, "0-1": {0, 1}, "0-2,5,7-8": {0, 1, 2, 5, 7, 8}} {
 		if got := spans(numbers); got != want {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
 	"text/tabwriter"
@@ -32,7 +33,7 @@ func (p planText) print(to io.Writer) error {
 	}
 	used := p.choice.Placement.Hosts
 	fmt.Fprintf(w, "gang       %s %s: %s\n", plural(p.gang.ranks, "rank"), each, levelWords(p.choice.Level, used, gpus > 0))
-	fmt.Fprintf(w, "cost       %s\n", costWords(p.choice.Cost, gpus > 0))
+	lines(w, "cost", p.choice.Words())
 	switch {
 	case gpus == 0:
 		p.slots(w)
@@ -44,14 +45,9 @@ func (p planText) print(to io.Writer) error {
 		p.rows(w)
 	}
 	p.rest(w, gpus > 0)
-	word := "why"
-	for _, why := range p.choice.Why {
-		if len(used) > drawnHosts && strings.HasPrefix(why, "host ") {
-			continue // what each host gives is drawn
-		}
-		fmt.Fprintf(w, "%-10s %s\n", word, printable(why))
-		word = ""
-	}
+	lines(w, "why", slices.DeleteFunc(slices.Clone(p.choice.Why), func(why string) bool {
+		return len(used) > drawnHosts && strings.HasPrefix(why, "host ") // what each host gives is drawn
+	}))
 	p.runnerUp(w)
 	return w.Flush()
 }
@@ -73,34 +69,12 @@ func levelWords(l job.Locality, hosts []job.Host, gpus bool) string {
 	return fmt.Sprintf("level any, on %s of several racks", plural(len(hosts), "host"))
 }
 
-// costWords says what a placement costs.
-func costWords(c topology.Cost, gpus bool) string {
-	at := fmt.Sprintf("%s, %s, %s", plural(c.Racks, "rack"), plural(c.Switches, "switch"), plural(c.Hosts, "host"))
-	if !gpus {
-		return at
+// lines prints lines behind a word.
+func lines(w io.Writer, word string, all []string) {
+	for _, one := range all {
+		fmt.Fprintf(w, "%-10s %s\n", word, printable(one))
+		word = ""
 	}
-	ring := "no two of its GPUs on one host"
-	if c.Bottleneck != topology.NoRing {
-		ring = fmt.Sprintf("slowest link of the ring %s, all links worth %d", ringWords(c.Bottleneck), c.Links)
-	}
-	return fmt.Sprintf("%s; %s; distance to NICs %d; taken from what stays free %d", at, ring, c.NIC, -c.Left)
-}
-
-// ringWords names the slowest link of a ring by its score.
-func ringWords(score int) string {
-	if score == topology.NoRing {
-		return "none (no host has two of its GPUs)"
-	}
-	for _, l := range []job.Link{job.LinkPSB, job.LinkPIX, job.LinkPXB, job.LinkPHB, job.LinkNODE, job.LinkSYS} {
-		if score == 10*(7-closeness(l)) { // the scores of topology.Cost, ten for each step
-			return fmt.Sprintf("%s (%s)", l, linkWords(l))
-		}
-	}
-	if score >= 100 {
-		l := job.Link("NV" + strconv.Itoa(score/100))
-		return fmt.Sprintf("%s (%s)", l, linkWords(l))
-	}
-	return "not known"
 }
 
 // draw draws a host with a line for each of its GPUs.
@@ -276,15 +250,11 @@ func (p planText) runnerUp(w io.Writer) {
 		return
 	}
 	fmt.Fprintf(w, "runner-up  level %s, on %s\n", o.Level, onWords(o.Placement))
-	worse := price(p.choice.Cost, o.Cost)
-	if len(worse) == 0 {
-		worse = []string{"the same"}
+	costs := o.Why
+	if len(costs) == 0 {
+		costs = []string{"the same"}
 	}
-	word := "  costs"
-	for _, one := range worse {
-		fmt.Fprintf(w, "%-10s %s\n", word, one)
-		word = ""
-	}
+	lines(w, "  costs", costs)
 }
 
 // onWords names the hosts of a placement and their GPUs.
@@ -306,26 +276,4 @@ func onWords(p job.Placement) string {
 		places = append(places, fmt.Sprintf("%s (%s)", printable(h.Name), all))
 	}
 	return few(places)
-}
-
-// price says in what other differs from the best, in the order in which costs
-// are compared.
-func price(best, other topology.Cost) []string {
-	var says []string
-	say := func(a, b int, text string) {
-		if a != b {
-			says = append(says, text)
-		}
-	}
-	instead := func(a, b int, thing string) string {
-		return fmt.Sprintf("%s instead of %d", plural(b, thing), a)
-	}
-	say(best.Racks, other.Racks, instead(best.Racks, other.Racks, "rack"))
-	say(best.Switches, other.Switches, instead(best.Switches, other.Switches, "switch"))
-	say(best.Hosts, other.Hosts, instead(best.Hosts, other.Hosts, "host"))
-	say(best.Bottleneck, other.Bottleneck, fmt.Sprintf("the slowest link of its ring is %s instead of %s", ringWords(other.Bottleneck), ringWords(best.Bottleneck)))
-	say(best.Links, other.Links, fmt.Sprintf("its links are worth %d instead of %d in sum", other.Links, best.Links))
-	say(best.NIC, other.NIC, fmt.Sprintf("its NICs are at distance %d instead of %d in sum", other.NIC, best.NIC))
-	say(best.Left, other.Left, fmt.Sprintf("it takes %d instead of %d from what stays free for others", -other.Left, -best.Left))
-	return says
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // topoFormats are how topo can print.
@@ -116,7 +117,7 @@ func printTopoJSON(w io.Writer, l hostList) error {
 	r := topoReport{Hosts: []topoHost{}, Findings: []job.Finding{}}
 	for _, h := range l.Hosts {
 		t := topoHost{Host: h, Islands: [][]string{}}
-		for _, island := range gpuIslands(h) {
+		for _, island := range topology.Islands(h) {
 			var uuids []string
 			for _, i := range island {
 				uuids = append(uuids, h.Devices[i].UUID)
@@ -207,7 +208,7 @@ func gpuCount(h job.Host) string {
 // islandText says how the GPUs of a host hang together, as in
 // "2 islands of 4 (NV2), SYS between them".
 func islandText(h job.Host) string {
-	islands := gpuIslands(h)
+	islands := topology.Islands(h)
 	if len(h.Links) == 0 || len(islands) == 0 {
 		if len(h.Devices) > 1 {
 			return "links not known"

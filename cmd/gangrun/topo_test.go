@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/inventory"
 	"github.com/gangrun/gangrun/topology/probe"
 )
@@ -42,7 +43,7 @@ func TestTopoIslands(t *testing.T) {
 		{job.Host{}, "[]", ""},
 	} {
 		t.Run(c.host.Name, func(t *testing.T) {
-			if got := fmt.Sprint(gpuIslands(c.host)); got != c.want {
+			if got := fmt.Sprint(topology.Islands(c.host)); got != c.want {
 				t.Errorf("islands %s, want %s", got, c.want)
 			}
 			if got := islandText(c.host); got != c.text {

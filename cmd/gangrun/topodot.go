@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // stateColours are the colours of GPUs by what may be done with them.
@@ -29,7 +30,7 @@ func printTopoDot(to io.Writer, l hostList) error {
 // PHB or better, and each NIC with the GPUs to which it is nearest.
 func hostDot(w io.Writer, h job.Host) {
 	fmt.Fprintf(w, "  label=%s;\n", dotText(h.Name+where(h)))
-	labels, islands := gpuLabels(h), gpuIslands(h)
+	labels, islands := gpuLabels(h), topology.Islands(h)
 	states, words := gpuStates(h)
 	for k, island := range islands {
 		fmt.Fprintf(w, "  subgraph cluster_%d {\n    label=%s;\n", k, dotText("island "+islandName(k)))
@@ -93,13 +94,17 @@ type gpuEdge struct {
 	link job.Link
 }
 
+// isDrawn reports whether a link between GPUs is drawn: those through several host
+// bridges, or between sockets, join everything to everything.
+func isDrawn(l job.Link) bool { return topology.Score(l) >= topology.Score(job.LinkPHB) }
+
 // gpuEdges lists the links of a host that are PHB or better.
 func gpuEdges(h job.Host) []gpuEdge {
 	var edges []gpuEdge
-	cut := cuts(h)
-	for b := range h.Devices {
-		for a := range b {
-			if l := linkBetween(h, a, b); closeness(l) <= closeness(job.LinkPHB) && !cut[a] && !cut[b] {
+	leaves := topology.Leaves(h)
+	for k, b := range leaves {
+		for _, a := range leaves[:k] {
+			if l := topology.LinkBetween(h, a, b); isDrawn(l) {
 				edges = append(edges, gpuEdge{a, b, l})
 			}
 		}
@@ -109,7 +114,7 @@ func gpuEdges(h job.Host) []gpuEdge {
 
 // edgeWidth is how wide a link is drawn.
 func edgeWidth(l job.Link) float64 {
-	if n := nvlinks(l); n > 0 {
+	if n := topology.NVLinks(l); n > 0 {
 		return 1.5 + 0.25*float64(min(n, 18))
 	}
 	return 1
@@ -118,17 +123,16 @@ func edgeWidth(l job.Link) float64 {
 // nearestGPUs lists the GPUs to which a NIC is nearest, none where all are as far
 // as another CPU socket, or not known.
 func nearestGPUs(h job.Host, n job.NIC) []int {
-	best, cut := closeness(job.LinkSYS), cuts(h)
+	best := topology.Score(job.LinkSYS)
 	var near []int
-	for i := range h.Devices {
-		c := closeness(nicLink(n, i))
-		if cut[i] || c > best || c >= closeness(job.LinkSYS) {
-			continue
+	for _, i := range topology.Leaves(h) {
+		score := topology.Score(nicLink(n, i))
+		if score > best {
+			best, near = score, nil
 		}
-		if c < best {
-			best, near = c, nil
+		if score == best && score > topology.Score(job.LinkSYS) {
+			near = append(near, i)
 		}
-		near = append(near, i)
 	}
 	return near
 }

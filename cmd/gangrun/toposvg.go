@@ -10,6 +10,7 @@ import (
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // canvas is an SVG drawing that is being made. Lengths are in pixels.
@@ -88,7 +89,7 @@ const (
 func hostSVG(c *canvas, h job.Host) {
 	c.text(svgMargin, 24, "start", "host "+h.Name+where(h)+": "+gpuCount(h))
 	var order []int
-	islands := gpuIslands(h)
+	islands := topology.Islands(h)
 	for _, island := range islands {
 		order = append(order, island...)
 	}
@@ -105,7 +106,7 @@ func hostSVG(c *canvas, h job.Host) {
 		at[i] = around(middle, radius, angle[i])
 	}
 	for _, e := range gpuEdges(h) {
-		c.line(at[e.a], at[e.b], edgeWidth(e.link), dashes(e.link), string(e.link)+": "+linkWords(e.link))
+		c.line(at[e.a], at[e.b], edgeWidth(e.link), dashes(e.link), string(e.link)+": "+topology.LinkWords(e.link))
 	}
 	nics(c, h, middle, outer, angle, at)
 	labels, of := gpuLabels(h), islandOf(h, islands)
@@ -123,8 +124,8 @@ func hostSVG(c *canvas, h job.Host) {
 	stateLegend(c, y)
 	for _, l := range linksAmong(h, func(int, int) bool { return true }) {
 		y += 20
-		text := fmt.Sprintf("%s: %s", cmp.Or(string(l), "?"), linkWords(l))
-		if closeness(l) <= closeness(job.LinkPHB) {
+		text := fmt.Sprintf("%s: %s", cmp.Or(string(l), "?"), topology.LinkWords(l))
+		if isDrawn(l) {
 			c.line(point{svgMargin, y - 4}, point{svgMargin + 30, y - 4}, edgeWidth(l), dashes(l), string(l))
 		} else {
 			text += ", not drawn"
@@ -183,7 +184,7 @@ func around(p point, distance, angle float64) point {
 
 // dashes tells links over PCIe from NVLinks.
 func dashes(l job.Link) string {
-	if nvlinks(l) > 0 {
+	if topology.NVLinks(l) > 0 {
 		return "none"
 	}
 	return "6 3"

@@ -10,6 +10,7 @@ import (
 	"text/tabwriter"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 func printTopoText(to io.Writer, l hostList) error {
@@ -133,7 +134,7 @@ func ownText(w io.Writer, h job.Host, m *ownMachine) {
 func matrix(w io.Writer, h job.Host) {
 	labels := gpuLabels(h)
 	_, states := gpuStates(h)
-	of := islandOf(h, gpuIslands(h))
+	of := islandOf(h, topology.Islands(h))
 	head := slices.Clone(labels)
 	for _, n := range h.NICs {
 		head = append(head, printable(n.Name))
@@ -144,7 +145,7 @@ func matrix(w io.Writer, h job.Host) {
 	for i, d := range h.Devices {
 		row := []string{labels[i]}
 		for j := range h.Devices {
-			cell := cmp.Or(printable(string(linkBetween(h, i, j))), "?")
+			cell := cmp.Or(printable(string(topology.LinkBetween(h, i, j))), "?")
 			if i == j {
 				cell = "X"
 			}
@@ -173,7 +174,7 @@ func nicLink(n job.NIC, device int) job.Link {
 
 // islandLines names the islands and the GPUs of this host.
 func islandLines(w io.Writer, h job.Host) {
-	labels, islands := gpuLabels(h), gpuIslands(h)
+	labels, islands := gpuLabels(h), topology.Islands(h)
 	of := islandOf(h, islands)
 	fmt.Fprintln(w)
 	for k, island := range islands {
@@ -216,12 +217,12 @@ func legend(w io.Writer, h job.Host) {
 			}
 		}
 	}
-	slices.SortStableFunc(links, func(a, b job.Link) int { return cmp.Compare(closeness(a), closeness(b)) })
+	slices.SortStableFunc(links, nearer)
 	for i, l := range links {
 		before := "        "
 		if i == 0 {
 			before = "links   "
 		}
-		fmt.Fprintf(w, "%s%-4s  %s\n", before, cmp.Or(printable(string(l)), "?"), linkWords(l))
+		fmt.Fprintf(w, "%s%-4s  %s\n", before, cmp.Or(printable(string(l)), "?"), topology.LinkWords(l))
 	}
 }

@@ -126,3 +126,24 @@ func TestPlacementOn(t *testing.T) {
 		t.Error("Excluded is empty when it names neither host nor GPU, and only then")
 	}
 }
+
+func TestExcludedDevice(t *testing.T) {
+	e := job.Excluded{Hosts: []string{"gone"}, Devices: []string{"GPU-1", "MIG-GPU-2/1/0", "h1/GPU0", "h1/MIG-/1/0"}}
+	for _, c := range []struct {
+		host, uuid, gpu string
+		want            bool
+	}{
+		{"h1", "GPU-1", "", true}, {"h2", "GPU-1", "", true}, {"h1", "MIG-GPU-2/1/0", "GPU-2", true}, {"h1", "GPU-2", "", false},
+		{"h1", "GPU0", "", true}, {"h2", "GPU0", "", false}, {"h1", "GPU1", "", false}, {"h11", "GPU0", "", false},
+		{"h1", "MIG-3", "GPU0", true}, {"h2", "MIG-3", "GPU0", false}, {"h2", "MIG-4", "GPU-1", true}, {"h2", "MIG-4", "GPU-3", false},
+		{"h1", "MIG-/1/0", "", true}, {"h2", "MIG-/1/0", "", false},
+		{"gone", "GPU0", "", true}, {"gone", "GPU-7", "", true},
+	} {
+		if got := e.Device(c.host, job.Device{UUID: c.uuid, GPU: c.gpu}); got != c.want {
+			t.Errorf("%s of %s is excluded: %t, want %t", c.uuid, c.host, got, c.want)
+		}
+	}
+	if bare := (job.Excluded{Devices: []string{"GPU0"}}); bare.Device("h1", job.Device{UUID: "GPU0"}) {
+		t.Error("a name that many hosts have excludes a GPU of one")
+	}
+}

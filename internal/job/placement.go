@@ -1,5 +1,10 @@
 package job
 
+import (
+	"slices"
+	"strings"
+)
+
 // Rank is the place of one rank of a gang.
 type Rank struct {
 	Rank    int      `json:"rank"`
@@ -38,9 +43,42 @@ type Explanation struct {
 
 // Excluded names what a gang must not be placed on.
 type Excluded struct {
-	Hosts   []string `json:"hosts,omitempty"`
-	Devices []string `json:"devices,omitempty"` // GPU UUIDs
+	Hosts []string `json:"hosts,omitempty"`
+	// Devices holds what DeviceID returns.
+	Devices []string `json:"devices,omitempty"`
 }
 
 // Empty reports whether nothing is excluded.
 func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }
+
+// Device reports whether a device of a host is excluded: itself, the GPU that it is
+// part of, or its host.
+func (e Excluded) Device(host string, d Device) bool {
+	if slices.Contains(e.Hosts, host) {
+		return true
+	}
+	if len(e.Devices) == 0 {
+		return false
+	}
+	return slices.Contains(e.Devices, DeviceID(host, d.UUID)) || d.GPU != "" && slices.Contains(e.Devices, DeviceID(host, d.GPU))
+}
+
+// IsUUID reports whether text has the form of the UUIDs that NVIDIA's driver gives
+// to GPUs and MIG instances, which are the same nowhere else.
+func IsUUID(text string) bool {
+	for _, kind := range []string{"GPU-", "MIG-"} {
+		if rest, ok := strings.CutPrefix(text, kind); ok && rest != "" && rest[0] != '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// DeviceID names a GPU among those of all hosts: its UUID, or where the driver has
+// told none, so that Device.UUID is as on other hosts, as in "h1/GPU0".
+func DeviceID(host, uuid string) string {
+	if IsUUID(uuid) {
+		return uuid
+	}
+	return host + "/" + uuid
+}

@@ -1,0 +1,164 @@
+package topology
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+)
+
+// facts are what the words for a choice say beside its Cost, all of them counted on
+// the hosts that the choice touches.
+type facts struct {
+	pairs         census // links between all pairs of its GPUs that share a host
+	nics          census // links between its GPUs and their nearest NICs
+	before, after spare  // what was free, and what stays so
+}
+
+// spare is what free GPUs are good for: the best way of parting them into pairs,
+// and how many islands and hosts are free as a whole.
+type spare struct {
+	pairs          census
+	islands, hosts int
+}
+
+// facts looks at what a plan takes.
+func (s *survey) facts(p *plan) facts {
+	f := facts{pairs: census{}, nics: census{}, before: spare{pairs: census{}}, after: spare{pairs: census{}}}
+	for _, pick := range p.picks {
+		v := &s.views[pick.view]
+		gpus, places := pick.set.members(), whole(v.host)
+		for i, a := range gpus {
+			for _, b := range gpus[:i] {
+				f.pairs[v.shape.scores[a][b]]++
+			}
+			f.nics[nearest(v.host, places[a])]++
+		}
+		f.before.add(v.shape, v.free)
+		f.after.add(v.shape, v.free.without(pick.set))
+	}
+	return f
+}
+
+// add counts the free GPUs of one more host.
+func (sp *spare) add(s *shape, free set) {
+	s.match(free, func(score int32) {
+		if score > 0 {
+			sp.pairs[score]++
+		}
+	})
+	islands, hosts := s.intact(free)
+	sp.islands, sp.hosts = sp.islands+islands, sp.hosts+hosts
+}
+
+// beyond is what sp has more of than another.
+func (sp spare) beyond(other spare) spare {
+	more := spare{census{}, max(0, sp.islands-other.islands), max(0, sp.hosts-other.hosts)}
+	for score, n := range sp.pairs {
+		if n > other.pairs[score] {
+			more.pairs[score] = n - other.pairs[score]
+		}
+	}
+	return more
+}
+
+func (sp spare) words(said map[int32]bool) string {
+	var parts []string
+	if len(sp.pairs) > 0 {
+		parts = append(parts, sp.pairs.words("pair", said))
+	}
+	if sp.islands > 0 {
+		parts = append(parts, count(sp.islands, "whole island"))
+	}
+	if sp.hosts > 0 {
+		parts = append(parts, count(sp.hosts, "whole host"))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// taken says what the choice takes from what was free. What is left can be parted
+// into pairs that were none before.
+func (f facts) taken(said map[int32]bool) string {
+	text := cmp.Or(f.before.beyond(f.after).words(said), "nothing")
+	if back := f.after.beyond(f.before).words(said); back != "" {
+		text += ", but leaves " + back
+	}
+	return text
+}
+
+// Words says what a choice costs, a sentence for each part of its Cost, in that
+// order, with links by name and what they are.
+func (c Choice) Words() []string {
+	said := map[int32]bool{}
+	says := []string{fmt.Sprintf("%s, %s, %s", count(c.Cost.Racks, "rack"), count(c.Cost.Switches, "switch"), count(c.Cost.Hosts, "host"))}
+	if c.facts.nics == nil {
+		return says // a gang without GPUs
+	}
+	if c.gpus() > 1 {
+		each := ""
+		if c.Cost.Hosts > 1 {
+			each = " of one host"
+		}
+		if c.Cost.Bottleneck == NoRing {
+			says = append(says, "no two of its GPUs share a host")
+		} else {
+			says = append(says,
+				"slowest link on the best ring through its GPUs"+each+": "+linkText(int32(c.Cost.Bottleneck), said),
+				"its pairs of GPUs"+each+": "+c.facts.pairs.words("", said))
+		}
+		says = append(says, "its nearest NICs: "+nicWords(c.facts.nics, said))
+	}
+	return append(says, "it takes from the pairs, islands and hosts that are free: "+c.facts.taken(said))
+}
+
+// gpus is the number of GPUs of the gang.
+func (c Choice) gpus() int {
+	n := 0
+	for _, r := range c.Placement.Ranks {
+		n += len(r.Devices)
+	}
+	return n
+}
+
+func nicWords(nics census, said map[int32]bool) string {
+	if len(nics) == 1 && nics[0] > 0 {
+		return "not known"
+	}
+	return nics.words("", said)
+}
+
+// differ says in what one choice of a gang differs from another, part by part
+// of their Costs, in that order.
+func differ(c, other Choice) []string {
+	said := map[int32]bool{}
+	ring := func(c Choice) string {
+		if c.Cost.Bottleneck == NoRing {
+			return "none, as no two GPUs share a host,"
+		}
+		return linkText(int32(c.Cost.Bottleneck), said)
+	}
+	pairs := func(c Choice) string { return cmp.Or(c.facts.pairs.words("", said), "none, as none share a host") }
+	a, b := c.Cost, other.Cost
+	var says []string
+	if a.Racks != b.Racks {
+		says = append(says, fmt.Sprintf("%s instead of %d", count(a.Racks, "rack"), b.Racks))
+	}
+	if a.Switches != b.Switches {
+		says = append(says, fmt.Sprintf("%s instead of %d", count(a.Switches, "switch"), b.Switches))
+	}
+	if a.Hosts != b.Hosts {
+		says = append(says, fmt.Sprintf("%s instead of %d", count(a.Hosts, "host"), b.Hosts))
+	}
+	if a.Bottleneck != b.Bottleneck {
+		says = append(says, fmt.Sprintf("the slowest link on the ring through its GPUs is %s instead of %s", ring(c), ring(other)))
+	}
+	if a.Links != b.Links {
+		says = append(says, fmt.Sprintf("its pairs of GPUs are joined: %s, instead of %s", pairs(c), pairs(other)))
+	}
+	if a.NIC != b.NIC {
+		says = append(says, fmt.Sprintf("the nearest NICs of its GPUs are %s instead of %s", nicWords(c.facts.nics, said), nicWords(other.facts.nics, said)))
+	}
+	if a.Left != b.Left {
+		says = append(says, fmt.Sprintf("it takes from the pairs, islands and hosts that are free: %s, instead of %s", c.facts.taken(said), other.facts.taken(said)))
+	}
+	return says
+}
