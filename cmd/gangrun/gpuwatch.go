@@ -46,7 +46,7 @@ func (s *session) withGPUWatch(l supervisor.Launcher) supervisor.Launcher {
 
 // Run implements supervisor.Launcher.
 func (w gpuWatcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	gpus := gpusHere(a.Placement)
+	gpus := gpusHere(a.Placement, hostname())
 	if len(gpus.uuids) == 0 {
 		return w.Launcher.Run(ctx, a, emit)
 	}
@@ -91,10 +91,10 @@ type heldGPUs struct {
 	pci   map[string]string // UUIDs by bus id, for a GPU that cannot tell its UUID any more
 }
 
-// gpusHere finds them in a placement.
-func gpusHere(p job.Placement) heldGPUs {
+// gpusHere finds them in a placement; own is the name of this machine.
+func gpusHere(p job.Placement, own string) heldGPUs {
 	g := heldGPUs{ranks: map[string][]int{}, label: map[string]string{}, pci: map[string]string{}}
-	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return h.Address == "127.0.0.1" })
+	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return isOwn(h.Name, own) })
 	if at < 0 {
 		return g
 	}

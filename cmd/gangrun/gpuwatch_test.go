@@ -38,13 +38,13 @@ func script(t *testing.T, text string) string {
 }
 
 // onGPUs is an attempt on a host of two GPUs, the second cut into two instances.
-func onGPUs(address string, devices ...string) job.Attempt {
-	a := job.Attempt{Number: 3, Placement: job.Placement{Hosts: []job.Host{{Name: "h1", Address: address, Devices: []job.Device{
+func onGPUs(host string, devices ...string) job.Attempt {
+	a := job.Attempt{Number: 3, Placement: job.Placement{Hosts: []job.Host{{Name: host, Address: "127.0.0.1", Devices: []job.Device{
 		{UUID: "GPU-a", Index: 0, PCI: "0000:18:00.0"}, {UUID: "GPU-b", Index: 1, PCI: "0000:2a:00.0"},
 		{UUID: "MIG-1", Index: 1, GPU: "GPU-b", PCI: "0000:2a:00.0"}, {UUID: "MIG-2", Index: 1, GPU: "GPU-b", PCI: "0000:2a:00.0"},
 	}}}}}
 	for i, d := range devices {
-		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: "h1", Devices: strings.Fields(d)})
+		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: host, Devices: strings.Fields(d)})
 	}
 	return a
 }
@@ -56,15 +56,15 @@ func TestGPUsHere(t *testing.T) {
 		ranks   map[string][]int
 		names   []string
 	}{
-		"GPUs":                      {onGPUs("127.0.0.1", "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
-		"one of two":                {onGPUs("127.0.0.1", "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
-		"instances":                 {onGPUs("127.0.0.1", "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
-		"two instances of one rank": {onGPUs("127.0.0.1", "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
-		"none":                      {onGPUs("127.0.0.1", "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
-		"of another machine":        {onGPUs("h1", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
+		"GPUs":                      {onGPUs(hostname(), "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
+		"one of two":                {onGPUs(hostname(), "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
+		"instances":                 {onGPUs(hostname(), "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
+		"two instances of one rank": {onGPUs(hostname(), "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
+		"none":                      {onGPUs(hostname(), "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
+		"of another machine":        {onGPUs("of-nobody", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gpusHere(test.attempt.Placement)
+			g := gpusHere(test.attempt.Placement, hostname())
 			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
 				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
 			}
@@ -77,7 +77,7 @@ func TestGPUsHere(t *testing.T) {
 
 func TestGPUEars(t *testing.T) {
 	var got []job.Event
-	ears := &gpuEars{gpus: gpusHere(onGPUs("127.0.0.1", "GPU-a", "MIG-2").Placement), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	ears := &gpuEars{gpus: gpusHere(onGPUs(hostname(), "GPU-a", "MIG-2").Placement, hostname()), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	told := func(e nvml.Event) nvml.Event { e.Time = at; return e }
 	for range oftenEnough + 100 {
@@ -105,7 +105,7 @@ func TestGPUEars(t *testing.T) {
 		oftenEnough + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
 		len(got) - 1:    {Text: fmt.Sprintf("GPU0 (rank 0): an error of its memory, which ECC has corrected; %d times in all", oftenEnough+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: oftenEnough + 100}},
 	} {
-		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, "h1"
+		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, hostname()
 		if got[i].Time.IsZero() {
 			t.Errorf("event %d has no time", i)
 		}
@@ -150,7 +150,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 			// It is over when gangrun-nvml has ended, and not when the time is.
 			w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path, Restarts: -1}, late: time.Minute}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
-			outcome, err := w.Run(t.Context(), onGPUs("127.0.0.1", "GPU-a"), func(e job.Event) {
+			outcome, err := w.Run(t.Context(), onGPUs(hostname(), "GPU-a"), func(e job.Event) {
 				if emitting || over {
 					t.Error("two events at once, or one after the end")
 				}
@@ -183,7 +183,7 @@ func TestGPUWatcherGivesUp(t *testing.T) {
 		return job.Outcome{}, nil
 	}
 	w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path}, late: time.Hour}
-	if _, err := w.Run(ctx, onGPUs("127.0.0.1", "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
+	if _, err := w.Run(ctx, onGPUs(hostname(), "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
 		t.Error(err)
 	}
 }

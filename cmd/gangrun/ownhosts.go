@@ -45,7 +45,11 @@ func withGPUs(ctx context.Context, h job.Host) (job.Host, []job.Finding) {
 	_, errDriver := os.Stat("/proc/driver/nvidia")
 	_, errTool := exec.LookPath("nvidia-smi")
 	if errDevice != nil && errDriver != nil && errTool != nil {
-		return h, nil
+		return h, []job.Finding{{
+			Check: probe.Check, Severity: job.SeverityNote,
+			Text: "no NVIDIA driver: there is neither /dev/nvidiactl nor /proc/driver/nvidia, and nvidia-smi is not in PATH",
+			Hint: "install the NVIDIA driver, or start the ranks without GPUs: --gpus-per-rank 0",
+		}}
 	}
 	cores, slots := h.Cores, h.Slots
 	m, err := lookAt(ctx, &h, os.DirFS("/sys"), probe.Options{})

@@ -225,8 +225,9 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
+	missed := spec.GPUs > 0 && !slices.ContainsFunc(inventory.Hosts, func(h job.Host) bool { return len(h.Devices) > 0 })
 	for _, f := range s.findings {
-		if f.Severity != job.SeverityNote && emit != nil {
+		if (missed || f.Severity != job.SeverityNote) && emit != nil {
 			emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")})
 		}
 	}
