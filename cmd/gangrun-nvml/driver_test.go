@@ -4,6 +4,7 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"io"
 	"os"
@@ -11,10 +12,13 @@ import (
 	"path/filepath"
 	"reflect"
 	"strings"
+	"syscall"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/nvml"
+	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // driver makes the library of testdata/driver.c and returns the environment in
@@ -161,6 +165,44 @@ func TestLoadedDriver(t *testing.T) {
 		}
 		if want := "gangrun-nvml: warning: GPU GPU-1 is not watched: GPU is lost\n"; says.String() != want {
 			t.Errorf("it said %q, want %q", says.String(), want)
+		}
+	})
+
+	// What gangrun hears of it, through what it runs.
+	watch := func(t *testing.T, o probe.Watching, flags ...string) (events []nvml.Event, findings []job.Finding) {
+		environ := driver(t, flags...)
+		o.NVML, o.GPUs = filepath.Join(t.TempDir(), "gangrun-nvml"), []string{"GPU-0", "GPU-1"}
+		script := "#!/bin/sh\nexec env " + environ[len(environ)-1] + " '" + path + "' \"$@\"\n"
+		// A program cannot be run while a child that is being forked holds it open for writing.
+		syscall.ForkLock.RLock()
+		err := os.WriteFile(o.NVML, []byte(script), 0o755)
+		syscall.ForkLock.RUnlock()
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		heard := func() {
+			if len(events)+len(findings) == 2 {
+				cancel()
+			}
+		}
+		probe.Watch(ctx, o, func(e nvml.Event) { events = append(events, e); heard() }, func(f job.Finding) { findings = append(findings, f); heard() })
+		return events, findings
+	}
+	t.Run("watched", func(t *testing.T) {
+		events, findings := watch(t, probe.Watching{})
+		if len(events) != 1 || events[0].XID != 63 || events[0].UUID != "GPU-0" {
+			t.Errorf("events %+v", events)
+		}
+		if len(findings) != 1 || findings[0].Check != probe.CheckWatch || findings[0].Text != "GPU GPU-1 is not watched: GPU is lost" {
+			t.Errorf("findings %+v", findings)
+		}
+	})
+	t.Run("hangs", func(t *testing.T) {
+		events, findings := watch(t, probe.Watching{Silence: 200 * time.Millisecond}, "-DHANGS")
+		if len(events) > 0 || len(findings) != 2 || findings[1].Check != probe.CheckHung {
+			t.Errorf("events %+v, findings %+v", events, findings)
 		}
 	})
 }

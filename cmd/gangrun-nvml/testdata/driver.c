@@ -1,5 +1,6 @@
 // A driver's library of two GPUs, of which the second is lost. With SPARSE it has
-// only what no library is without. The layouts are those of NVIDIA's nvml.h.
+// only what no library is without; with HANGS it does not return from waiting for
+// events. The layouts are those of NVIDIA's nvml.h.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
@@ -76,6 +77,9 @@ int nvmlEventSetCreate(int **set) { static int s; *set = &s; return OK; }
 int nvmlDeviceGetSupportedEventTypes(gpu *g, uint64_t *types) { *types = 0x1b; return OK; }
 int nvmlDeviceRegisterEvents(gpu *g, uint64_t types, int *set) { ALIVE(g); return types == 0xb ? OK : INVALID; }
 int nvmlEventSetWait_v2(int *set, event *e, unsigned ms) {
+#ifdef HANGS
+	for (;;) pause();
+#endif
 	if (*set) { usleep(ms * 1000); return TIMEOUT; }
 	*set = 1;
 	*e = (event){&gpus[0], 8, 63, -1, -1};
