@@ -59,24 +59,32 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 	return env
 }
 
-// rankHints are variables that help a rank with GPUs to send through the NICs
-// that are near to them, in a gang on several hosts; the user's own win.
-func rankHints(a job.Attempt, r job.Rank) []string {
-	if len(a.Placement.Hosts) < 2 || len(r.Devices) == 0 {
+// rankHints are variables that help the ranks of a gang on several hosts to send
+// through the right interfaces: over the network that the gang meets on, and for
+// GPUs through the NICs that are near to them. The user's own win.
+func rankHints(a job.Attempt, r job.Rank) (hints []string) {
+	if len(a.Placement.Hosts) < 2 {
 		return nil
 	}
+	h := a.Placement.Hosts[r.Node]
+	if h.Interface != "" {
+		hints = append(hints, "GLOO_SOCKET_IFNAME="+h.Interface, "NCCL_SOCKET_IFNAME="+h.Interface, "TP_SOCKET_IFNAME="+h.Interface)
+		if len(h.NICs) == 0 { // else UCX finds what is faster
+			hints = append(hints, "UCX_NET_DEVICES="+h.Interface)
+		}
+	}
 	var ports, names []string
-	for _, name := range topology.NICs(a.Placement.Hosts[r.Node], r.Devices) {
+	for _, name := range topology.NICs(h, r.Devices) {
 		if strings.HasPrefix(name, "NIC") { // a matrix without a legend: not its name
 			continue
 		}
 		names = append(names, name)
 		ports = append(ports, name+":1")
 	}
-	if len(names) == 0 {
-		return nil
+	if len(r.Devices) > 0 && len(names) > 0 {
+		hints = append(hints, "NCCL_IB_HCA="+strings.Join(names, ","), "UCX_NET_DEVICES="+strings.Join(ports, ","))
 	}
-	return []string{"NCCL_IB_HCA=" + strings.Join(names, ","), "UCX_NET_DEVICES=" + strings.Join(ports, ",")}
+	return hints
 }
 
 // rankArgs is the command of one rank, with its templates expanded. Other

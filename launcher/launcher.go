@@ -9,7 +9,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"net/netip"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -31,6 +33,11 @@ type Link struct {
 	Conn net.Conn
 	// Local says that the agent is on this machine.
 	Local bool
+	// Heard returns when the agent was last heard of. It is nil where Conn itself
+	// tells at once that the agent is gone.
+	Heard func() time.Time
+	// Address is that by which the host was reached; zero on this machine.
+	Address netip.Addr
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error
@@ -53,6 +60,14 @@ type Options struct {
 	Universe int
 	// Cascade reports whether a line is an echo of another rank's failure.
 	Cascade func(text string) bool
+	// Network is the network over which the ranks meet where they are on several
+	// machines, as a CIDR or the name of an interface; empty leaves the choice.
+	Network string
+	// Env is set for agents on other machines, over their own environment.
+	Env []string
+	// HostTimeout is how long a host may be silent before it counts as lost, and
+	// OrphanGrace how long its agent lives without hearing of this process.
+	HostTimeout, OrphanGrace time.Duration
 }
 
 // Launcher holds one agent a host for as long as a run lasts. Run is called
@@ -79,28 +94,54 @@ func New(opts Options) *Launcher {
 	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
 }
 
-// Probe connects to every host and returns them with what their agents found.
-func (l *Launcher) Probe(ctx context.Context) ([]job.Host, error) {
-	hosts := make([]job.Host, len(l.opts.Hosts))
-	err := each(len(hosts), func(i int) error {
-		a, err := l.agent(ctx, l.opts.Hosts[i].Name)
-		if err != nil {
-			return err
-		}
-		hosts[i] = l.opts.Hosts[i]
-		hosts[i].Cores, hosts[i].Memory = a.cores, a.memory
-		return nil
-	})
-	return hosts, err
+// Unreached is a host that has no agent.
+type Unreached struct {
+	Host string
+	Err  error
 }
 
-// Survey asks every host for the facts of the static preflight, all at once.
-// One host compiles the program for all: the hashes must be equal anyway.
-func (l *Launcher) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
-	facts := make([]job.Facts, len(l.opts.Hosts))
+// Probe connects to every host and returns those that it has reached, with what
+// their agents found and the addresses at which they reach each other, and the
+// others. An error means that those reached have no network in common.
+func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unreached, err error) {
+	agents := make([]*remote, len(l.opts.Hosts))
+	errs := make([]error, len(agents))
+	_ = each(len(agents), func(i int) error {
+		agents[i], errs[i] = l.agent(ctx, l.opts.Hosts[i].Name)
+		return nil
+	})
+	var ports []port
+	for i, a := range agents {
+		host := l.opts.Hosts[i]
+		if a == nil {
+			unreached = append(unreached, Unreached{host.Name, errs[i]})
+			continue
+		}
+		host.Cores, host.Memory = a.cores, a.memory
+		for _, name := range a.rdma {
+			host.NICs = append(host.NICs, job.NIC{Name: name})
+		}
+		hosts = append(hosts, host)
+		ports = append(ports, port{host.Name, a.link.Address, a.link.Local, a.interfaces})
+	}
+	if slices.ContainsFunc(ports, func(p port) bool { return !p.local }) && len(hosts) > 1 {
+		chosen, err := chooseNetwork(ports, l.opts.Network)
+		if err != nil {
+			return hosts, unreached, err
+		}
+		for i := range hosts {
+			hosts[i].Address, hosts[i].Interface, hosts[i].Network = chosen[i].address, chosen[i].name, chosen[i].network
+		}
+	}
+	return hosts, unreached, nil
+}
+
+// Survey asks hosts for the facts of the static preflight, all at once. One host
+// compiles the program for all: the hashes must be equal anyway.
+func (l *Launcher) Survey(ctx context.Context, hosts []string, ask job.Survey) ([]job.Facts, error) {
+	facts := make([]job.Facts, len(hosts))
 	err := each(len(facts), func(i int) error {
-		host := l.opts.Hosts[i].Name
-		a, err := l.agent(ctx, host)
+		a, err := l.agent(ctx, hosts[i])
 		if err != nil {
 			return err
 		}
@@ -112,7 +153,7 @@ func (l *Launcher) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, err
 		}
 		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			return fmt.Errorf("survey host %s: %w", host, ended(ctx, err))
+			return fmt.Errorf("survey host %s: %w", hosts[i], a.why(ended(ctx, err)))
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})
@@ -174,7 +215,7 @@ func (l *Launcher) dial(ctx context.Context, host string) (*remote, error) {
 	if l.opts.Tmpdir != nil {
 		tmpdir = l.opts.Tmpdir(host)
 	}
-	a, err := connect(ctx, l.opts.Dialer, host, tmpdir)
+	a, err := connect(ctx, l.opts, host, tmpdir)
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.dialing[host])
@@ -194,13 +235,14 @@ func (l *Launcher) drop(a *remote) error {
 		delete(l.agents, a.host)
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit+l.opts.OrphanGrace)
 	defer cancel()
 	return a.end(ctx)
 }
 
 // endLimit bounds the wait for an agent to be gone: longer than it takes to
-// give up processes that SIGKILL does not end.
+// give up processes that SIGKILL does not end. One on another machine may have to
+// find out that it is alone before.
 const endLimit = 15 * time.Second
 
 // Hurry ends the running gang, and every later one, without any grace.

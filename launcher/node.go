@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"path"
 	"strconv"
 	"sync"
 	"time"
@@ -20,6 +21,7 @@ type node struct {
 	ranks  []job.Rank
 	done   bool // it has reported Done, or is lost
 	asked  bool // who has joined, and has not answered
+	quiet  bool // it is suspect
 	gone   bool // it is lost, and its agent is being ended
 
 	mu     sync.Mutex // guards what follows, and sends on the stream
@@ -44,6 +46,12 @@ type report struct {
 
 // start sends the node its ranks, and the order to stop that came meanwhile.
 func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe int) error {
+	if !n.agent.link.Local {
+		a.LogDir = "" // its own, which collect reads
+		if a.Trial() && a.CheckpointDir != "" {
+			a.CheckpointDir = path.Join(n.agent.dir, "trial")
+		}
+	}
 	start := &wire.Start{
 		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
 		Env: raw(gangEnv(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
@@ -136,6 +144,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 			r.err = fmt.Errorf("a line that cannot be decoded: %w", err)
 			return r, r.err
 		}
+		line.Time = n.here(line.Time)
 		r.lines = append(r.lines, line)
 	}
 	for _, data := range reply.Events {
@@ -144,9 +153,21 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 			r.err = fmt.Errorf("an event that cannot be decoded: %w", err)
 			return r, r.err
 		}
+		event.Time = n.here(event.Time)
+		if event.Exit != nil {
+			event.Exit.Time = n.here(event.Exit.Time)
+		}
 		r.events = append(r.events, event)
 	}
 	return r, nil
+}
+
+// here returns what this machine's clock showed when the host's showed t.
+func (n *node) here(t time.Time) time.Time {
+	if t.IsZero() {
+		return t
+	}
+	return t.Add(-n.agent.skew)
 }
 
 // raw turns texts into what travels.

@@ -3,8 +3,11 @@ package launcher
 import (
 	"context"
 	"errors"
+	"fmt"
+	"math"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -20,11 +23,20 @@ type remote struct {
 	cores  int
 	memory int64
 	client wire.AgentClient
+	// What follows is known of agents on other machines.
+	dir        string        // the agent's own
+	skew       time.Duration // how far its clock is ahead of this machine's
+	interfaces []*wire.Interface
+	rdma       []string
 
 	once  sync.Once
 	grpc  *grpc.ClientConn
 	link  Link
 	ended error
+
+	stop     chan struct{} // closed: the watch ends
+	watching sync.WaitGroup
+	silent   atomic.Bool // its calls were ended for its silence
 }
 
 // Silence after which an agent counts as lost: a ping is sent after pingEvery
@@ -37,15 +49,19 @@ const (
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
 const maxMessage = 256 << 20
 
-func connect(ctx context.Context, d Dialer, host, tmpdir string) (*remote, error) {
-	link, err := d.Dial(ctx, host)
+func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, error) {
+	link, err := opts.Dialer.Dial(ctx, host)
 	if err != nil {
 		return nil, err
 	}
 	conns := make(chan net.Conn, 1)
 	conns <- link.Conn
 	// The link is the trust: a socket pair, or later an SSH session.
-	g, err := grpc.NewClient("passthrough:///"+host,
+	keep := keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}
+	if link.Heard != nil { // watch sees to it
+		keep = keepalive.ClientParameters{Time: math.MaxInt64}
+	}
+	g, err := grpc.NewClient("passthrough:///agent",
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			select {
@@ -57,26 +73,86 @@ func connect(ctx context.Context, d Dialer, host, tmpdir string) (*remote, error
 		}),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(maxMessage), grpc.MaxCallSendMsgSize(maxMessage)),
 		grpc.WithInitialWindowSize(256<<10), grpc.WithInitialConnWindowSize(1<<20),
-		grpc.WithKeepaliveParams(keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}),
+		grpc.WithKeepaliveParams(keep),
 		grpc.WithDisableServiceConfig(),
 	)
 	if err != nil {
 		return nil, errors.Join(err, link.End(ctx))
 	}
-	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link}
-	hello, err := a.client.Hello(ctx, &wire.HelloRequest{Host: host, Tmpdir: tmpdir})
+	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, stop: make(chan struct{})}
+	ask := &wire.HelloRequest{Host: host, Tmpdir: tmpdir}
+	if !link.Local {
+		ask.Env, ask.OrphanGraceMs = raw(opts.Env), opts.OrphanGrace.Milliseconds()
+	}
+	if link.Heard != nil {
+		a.watching.Go(func() { a.watch(opts.HostTimeout) })
+	}
+	asked := time.Now()
+	hello, err := a.client.Hello(ctx, ask)
 	if err != nil {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
 		defer cancel()
-		return nil, errors.Join(ended(ctx, err), a.end(ending))
+		return nil, errors.Join(a.why(ended(ctx, err)), a.end(ending))
 	}
 	a.cores, a.memory = int(hello.Cores), hello.Memory
+	if !link.Local {
+		a.dir, a.interfaces, a.rdma = string(hello.Dir), hello.Interfaces, hello.Rdma
+		a.skew = time.Unix(0, hello.Clock).Sub(asked.Add(time.Since(asked) / 2).Round(0))
+	}
 	return a, nil
+}
+
+// watchEvery is how often the silence of an agent is looked at.
+const watchEvery = 100 * time.Millisecond
+
+// watch ends the calls of an agent that has been silent for too long.
+func (a *remote) watch(limit time.Duration) {
+	begun := time.Now()
+	tick := time.NewTicker(watchEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-a.stop:
+			return
+		case <-tick.C:
+		}
+		if heard := a.link.Heard(); time.Since(begun) > limit && time.Since(heard) > limit {
+			a.silent.Store(true)
+			_ = a.grpc.Close()
+			return
+		}
+	}
+}
+
+// silence is how long nothing was heard of the agent; 0 where its link tells of
+// its end.
+func (a *remote) silence() time.Duration {
+	if a.link.Heard == nil {
+		return 0
+	}
+	return time.Since(a.link.Heard())
+}
+
+// errSilent is why calls of an agent have ended.
+type errSilent struct{ silence time.Duration }
+
+func (e errSilent) Error() string {
+	return fmt.Sprintf("nothing was heard of it for %s", e.silence.Round(100*time.Millisecond))
+}
+
+// why returns the reason that lies behind the error of a call.
+func (a *remote) why(err error) error {
+	if a.silent.Load() {
+		return errSilent{a.silence()}
+	}
+	return err
 }
 
 // end closes the connection and waits until the agent is gone.
 func (a *remote) end(ctx context.Context) error {
 	a.once.Do(func() {
+		close(a.stop)
+		a.watching.Wait()
 		_ = a.grpc.Close()
 		a.ended = a.link.End(ctx)
 	})

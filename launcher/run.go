@@ -45,13 +45,19 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, cascade: l.opts.Cascade, drop: l.drop,
-		emitter: newEmitter(emit),
+		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout,
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
 		wiring:  newWiring(a.MPI, asked, nodes),
 	}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
 		g.wiring.overdue = time.After(limit) // it is mpirun that starts the ranks
+	}
+	collected, err := l.collect(a, nodes, g.emitter.put)
+	if err != nil {
+		hangUp()
+		g.emitter.close()
+		return job.Outcome{}, err
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
@@ -72,6 +78,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	g.conclude()
 	unfeed()
 	<-fed
+	collected(l.hurry)
 	hangUp()
 	listeners.Wait()
 	g.emitter.close()
@@ -118,6 +125,8 @@ type running struct {
 	emitter *emitter
 	reports chan report
 
+	hostTimeout time.Duration
+
 	wiring *wiring
 
 	outcome   job.Outcome
@@ -132,8 +141,12 @@ type running struct {
 
 // loop follows the gang to its end.
 func (g *running) loop(cancelled, hurry <-chan struct{}) {
+	tick := time.NewTicker(suspectEvery)
+	defer tick.Stop()
 	for g.listening > 0 {
 		select {
+		case <-tick.C:
+			g.suspect()
 		case r := <-g.reports:
 			g.take(r)
 		case <-g.settling:
@@ -287,6 +300,7 @@ func (g *running) stop(grace time.Duration, why string) {
 func (g *running) lose(n *node, err error) {
 	n.gone = true
 	g.answered(n)
+	err = n.agent.why(err)
 	text := err.Error()
 	if s, ok := status.FromError(err); ok {
 		text = s.Message()
@@ -307,6 +321,29 @@ func (g *running) lose(n *node, err error) {
 		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
+}
+
+// Silence after which a host is suspect, and how often that is looked at.
+const (
+	suspectAfter = 3 * time.Second
+	suspectEvery = 100 * time.Millisecond
+)
+
+// suspect tells which hosts have gone silent, or are heard again.
+func (g *running) suspect() {
+	for _, n := range g.nodes {
+		silence := n.agent.silence()
+		if n.done || n.gone || n.quiet == (silence > suspectAfter) {
+			continue
+		}
+		n.quiet = !n.quiet
+		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
+		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s; it counts as lost after %s", n.agent.host, silence.Round(100*time.Millisecond), g.hostTimeout)
+		if !n.quiet {
+			e.Kind, e.Text = job.KindHeard, n.agent.host+" is heard again, nothing was lost"
+		}
+		g.emitter.put(e)
+	}
 }
 
 // bury ends the account of a lost node: ranks whose end is not certain are

@@ -255,6 +255,7 @@ func mpirunOf(a job.Attempt, at rendezvous) *wire.Mpirun {
 	for _, app := range a.Apps {
 		m.Apps = append(m.Apps, int32(app.Ranks))
 	}
+	m.Interface = []byte(a.Placement.Hosts[0].Network)
 	if at.address == loopback {
 		m.Interface = []byte("lo")
 	}

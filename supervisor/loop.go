@@ -107,6 +107,10 @@ func (l *loop) preflight(ctx context.Context) *end {
 	if ctx.Err() != nil {
 		return interrupted(ctx, " during the preflight")
 	}
+	var none NoPlacement
+	if errors.As(err, &none) {
+		return &end{ending: Ending{State: job.StateNoPlacement}, text: none.Text, hint: none.Hint}
+	}
 	if err != nil {
 		return failed("preflight", err)
 	}

@@ -126,7 +126,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	s.stopProbe = cancel
 	go func() {
 		defer close(s.probed)
-		s.hosts, s.hostsErr = s.launcher.Probe(ctx)
+		s.hosts, _, s.hostsErr = s.launcher.Probe(ctx)
 		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
 			s.look(ctx)
 		}
@@ -279,7 +279,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		return nil, err
 	}
 	return &preflight.Preflight{
-		Surveyor: s.launcher,
+		Surveyor: s,
 		Runner:   quiet{s.launcher},
 		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
 			spec := s.spec
@@ -294,6 +294,19 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		LogDir:    logs,
 		Scratch:   scratch,
 	}, nil
+}
+
+// Survey implements preflight.Surveyor, for the hosts that have been reached.
+func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
+	inventory, err := s.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, h := range inventory.Hosts {
+		names = append(names, h.Name)
+	}
+	return s.launcher.Survey(ctx, names, ask)
 }
 
 // quiet runs trials: what they print is shown only if they fail.

@@ -215,18 +215,24 @@ func (g *gang) acts() <-chan func() {
 	return g.ompi.do
 }
 
-// follow returns a follower for each stream of the named ranks, once they have
+// follow returns a follower for each stream of the wanted ranks, once they have
 // been started.
-func (g *gang) follow(ctx context.Context, ranks []int32) ([]*follower, error) {
+func (g *gang) follow(ctx context.Context, want *wire.OutputRequest) ([]*follower, error) {
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
 	var followers []*follower
+	from := func(offsets []int64, i int) int64 {
+		if i < len(offsets) {
+			return max(0, offsets[i])
+		}
+		return 0
+	}
 	for _, r := range g.ranks {
-		if slices.Contains(ranks, int32(r.number)) {
-			followers = append(followers, &follower{stream: r.out}, &follower{stream: r.err})
+		if i := slices.Index(want.Ranks, int32(r.number)); i >= 0 {
+			followers = append(followers, &follower{stream: r.out, offset: from(want.Out, i)}, &follower{stream: r.err, offset: from(want.Err, i)})
 		}
 	}
 	return followers, nil

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"net"
 	"os"
 	"os/signal"
 	"time"
@@ -48,11 +47,11 @@ func work() error {
 	unix.CloseOnExec(watchdog.LifelineFD)
 	unix.CloseOnExec(watchdog.AliveFD)
 	file := os.NewFile(watchdog.ConnFD, "controller")
-	conn, err := net.FileConn(file)
-	if err != nil {
-		return errors.Join(fmt.Errorf("descriptor %d is no connection: %w", watchdog.ConnFD, err), errors.New("this command is for gangrun's own use"))
-	}
+	line, err := newLine(file)
 	_ = file.Close()
+	if err != nil {
+		return err
+	}
 	children, err := newChildren()
 	if err != nil {
 		return err
@@ -65,7 +64,7 @@ func work() error {
 		cancel()
 	}()
 	group := newCgroup(os.Getpid())
-	s := newServer(children, group)
+	s := newServer(children, group, line)
 	go func() {
 		<-s.ending
 		// A file system that hangs may hold a survey for ever; the ranks must not
@@ -75,11 +74,15 @@ func work() error {
 		group.close()
 		os.Exit(1)
 	}()
-	err = s.serve(ctx, conn)
-	_ = conn.Close()
+	line.serve(ctx)
+	err = s.serve(ctx, line.conn)
 	killAll(children, group)
 	group.close()
 	children.close()
+	orphaned := line.close(cancel)
+	if line.dir != "" && !orphaned { // else it has what the ranks have printed
+		err = errors.Join(err, os.RemoveAll(line.dir))
+	}
 	return errors.Join(err, s.cleanTmpdir())
 }
 

@@ -18,7 +18,7 @@ func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error
 	if err != nil {
 		return err
 	}
-	followers, err := g.follow(ctx, r.Ranks)
+	followers, err := g.follow(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -73,7 +73,7 @@ func (f *follower) close() {
 func (f *follower) step(buffer []byte, to wire.Agent_OutputServer) (sent, ended bool, err error) {
 	written, closed := f.stream.state()
 	reply := &wire.OutputReply{Rank: int32(f.stream.rank), Stderr: f.stream.stderr}
-	if f.offset == written {
+	if f.offset >= written {
 		if closed {
 			reply.End = true
 			return false, true, to.Send(reply)

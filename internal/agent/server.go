@@ -9,6 +9,7 @@ import (
 	"math"
 	"net"
 	"os"
+	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
@@ -31,6 +32,7 @@ type server struct {
 	children *children
 	group    *cgroup
 	ending   chan struct{} // closed when the controller is gone
+	line     *line
 
 	mu     sync.Mutex
 	host   string
@@ -42,11 +44,11 @@ type server struct {
 	grew   bell             // gangs has a new entry
 }
 
-func newServer(c *children, group *cgroup) *server {
+func newServer(c *children, group *cgroup, line *line) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
-	return &server{children: c, group: group, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
+	return &server{children: c, group: group, line: line, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -103,8 +105,39 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 		s.tmpdir = r.Tmpdir
 		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
 	}
+	s.env = environ.Overlay(s.env, native(texts(r.Env)))
+	if r.OrphanGraceMs > 0 {
+		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
+	}
 	cores, memory := machine()
-	return &wire.HelloReply{Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory}, nil
+	return &wire.HelloReply{
+		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
+		Clock: time.Now().UnixNano(), Interfaces: interfaces(), Rdma: rdma(),
+	}, nil
+}
+
+// interfaces lists the network interfaces that are up and lead off this host.
+func interfaces() (list []*wire.Interface) {
+	all, err := net.Interfaces()
+	if err != nil {
+		return nil
+	}
+	for _, i := range all {
+		addrs, err := i.Addrs()
+		if err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
+			continue
+		}
+		found := &wire.Interface{Name: i.Name}
+		for _, a := range addrs {
+			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
+				found.Networks = append(found.Networks, n.String())
+			}
+		}
+		if len(found.Networks) > 0 {
+			list = append(list, found)
+		}
+	}
+	return list
 }
 
 // machine returns the cores that this process may use and the memory in bytes.
@@ -114,6 +147,18 @@ func machine() (cores int, memory int64) {
 		memory = int64(info.Totalram) * int64(info.Unit)
 	}
 	return runtime.NumCPU(), memory
+}
+
+// rdma lists the InfiniBand and RoCE devices, which the kernel knows by name.
+func rdma() (names []string) {
+	entries, err := os.ReadDir("/sys/class/infiniband")
+	if err != nil {
+		return nil // there are none
+	}
+	for _, e := range entries {
+		names = append(names, e.Name())
+	}
+	return names
 }
 
 // Survey implements wire.AgentServer.
@@ -233,6 +278,16 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 	defer s.mu.Unlock()
 	if s.busy {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	}
+	if len(start.LogDir) == 0 {
+		dir := filepath.Join(s.line.dir, "logs", filepath.FromSlash(start.Gang))
+		if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(start.Gang)) {
+			return nil, status.Error(codes.InvalidArgument, "no directory for the logs is named")
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, status.Error(codes.ResourceExhausted, err.Error())
+		}
+		start.LogDir = []byte(dir)
 	}
 	s.busy = true
 	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, reports)

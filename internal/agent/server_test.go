@@ -69,7 +69,7 @@ func TestCleanTmpdir(t *testing.T) {
 	ours, other := "gangrun-h1", "precious"
 	write(t, ours+"/a/b", "x", 0o644)
 	write(t, other+"/c", "x", 0o644)
-	s := newServer(nil, nil)
+	s := newServer(nil, nil, &line{})
 	if err := s.cleanTmpdir(); err != nil {
 		t.Errorf("without one: %v", err)
 	}

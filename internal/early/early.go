@@ -8,6 +8,7 @@ package early
 import (
 	"os"
 
+	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
@@ -21,6 +22,8 @@ func init() {
 		os.Exit(shim.Main())
 	case "rsh":
 		os.Exit(shim.Rsh(os.Args[2:]))
+	case "bridge":
+		os.Exit(bridge.Main(os.Args[2:]))
 	case "agent":
 		watchdog.Start(os.Args[2:])
 	}

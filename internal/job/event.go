@@ -26,6 +26,8 @@ const (
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
+	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: it is silent
+	KindHeard      Kind = "heard"       // Attempt, Host, Text: it is silent no more
 	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs
 )
 

@@ -5,6 +5,10 @@ type Host struct {
 	Name string `json:"name"`
 	// Address is what the other ranks connect to.
 	Address string `json:"address"`
+	// Interface has Address, and Network is the CIDR of its network, where the gang
+	// is on several machines.
+	Interface string `json:"interface,omitempty"`
+	Network   string `json:"network,omitempty"`
 	// Slots is the number of ranks that the host takes; Hard slots are a limit
 	// that the user stated, others a wish derived from the host's cores.
 	Slots  int   `json:"slots"`

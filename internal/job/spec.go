@@ -20,9 +20,21 @@ type Spec struct {
 	// GPUs is how many GPUs each rank gets; -1 is one where the hosts have any, and
 	// none elsewhere.
 	GPUs int `json:"gpus_per_rank"`
-	// Inventory is the path of a YAML inventory whose hosts, the first Loopback of
-	// them, are pretended with their GPUs; empty is none.
+	// Hosts lists the hosts to use, as in h1,h2:4; Hostfile and Inventory are the
+	// paths of files that do. At most one of them is set; none is the allocation of
+	// the batch system, and outside of every allocation this machine. With Loopback
+	// the first hosts of an Inventory are pretended, with their GPUs.
+	Hosts     string `json:"hosts,omitempty"`
+	Hostfile  string `json:"hostfile,omitempty"`
 	Inventory string `json:"inventory,omitempty"`
+	// Network is the network over which the ranks of several hosts meet, as a CIDR
+	// or the name of an interface; empty leaves the choice.
+	Network string `json:"network,omitempty"`
+	// HostTimeout is how long a host may be silent before it counts as lost, and
+	// OrphanGrace how long an agent on another host, and its ranks, outlive the last
+	// word of their controller.
+	HostTimeout Duration `json:"host_timeout"`
+	OrphanGrace Duration `json:"orphan_grace"`
 	// Locality is the widest level that the GPUs of the gang may be spread over, and
 	// Patience how long a closer one is waited for.
 	Locality Locality `json:"locality"`
@@ -91,6 +103,8 @@ const (
 	DefaultTrialTime  = Duration(60 * time.Second)
 
 	DefaultInitTimeout = Duration(60 * time.Second)
+	DefaultHostTimeout = Duration(10 * time.Second)
+	DefaultOrphanGrace = Duration(20 * time.Second)
 )
 
 // Default returns a Spec with every default filled in and no command.
@@ -111,6 +125,9 @@ func Default() Spec {
 
 		MPI:         MPIAuto,
 		InitTimeout: DefaultInitTimeout,
+
+		HostTimeout: DefaultHostTimeout,
+		OrphanGrace: DefaultOrphanGrace,
 	}
 }
 

@@ -38,6 +38,9 @@ func TestValidate(t *testing.T) {
 		{"too few ranks", func(s *job.Spec) { s.Ranks, s.Trial.Ranks, s.Stdin = 0, 0, "0" }, "ranks is 0, but must be 1 to 131072"},
 		{"too many ranks", func(s *job.Spec) { s.Ranks = job.MaxRanks + 1 }, "ranks is 131073, but must be 1 to 131072"},
 		{"negative loopback", func(s *job.Spec) { s.Loopback = -1 }, "loopback is -1, but must be 0 to 256"},
+		{"two lists of hosts", func(s *job.Spec) { s.Loopback, s.Hosts, s.Hostfile = 0, "h1", "/f" }, "hosts come from one list, but several of hosts, hostfile and inventory are given"},
+		{"pretended and real hosts", func(s *job.Spec) { s.Loopback, s.Hosts = 1, "h1" }, "loopback pretends hosts on this machine, and takes only an inventory beside it, not hosts or a hostfile"},
+		{"an impatient host timeout", func(s *job.Spec) { s.HostTimeout = 1 }, "host-timeout 1ns and orphan-grace 20s must be at least 1s"},
 		{"too many pretended hosts", func(s *job.Spec) { s.Loopback = 257 }, "loopback is 257, but must be 0 to 256"},
 		{"negative retries", func(s *job.Spec) { s.Retries = -1 }, "retries is -1, but must be 0 or more"},
 		{"negative trial ranks", func(s *job.Spec) { s.Trial.Ranks = -1 }, "trial.ranks is -1, but must be 0 to ranks (4)"},
@@ -104,7 +107,7 @@ func TestValidateJoins(t *testing.T) {
 	s := job.Spec{Ranks: -1, Resume: true, Env: map[string]string{"B=": "", "A=": ""},
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
-		"there is no command", "ranks is -1", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
+		"there is no command", "ranks is -1", "host-timeout 0s", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
 		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "exit-code", "mpi",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 )
 
 // MaxRanks bounds the size of a gang: far beyond any known MPI job, and small
@@ -33,8 +34,20 @@ func (s Spec) Validate() error {
 	if s.GPUs < -1 {
 		bad("gpus-per-rank is %d, but must be 0 or more, or -1 for one where the hosts have any", s.GPUs)
 	}
-	if s.Inventory != "" && s.Loopback == 0 {
-		bad("inventory %q names hosts that can only be pretended so far: say how many of them with loopback", s.Inventory)
+	lists := 0
+	for _, list := range []string{s.Hosts, s.Hostfile, s.Inventory} {
+		if list != "" {
+			lists++
+		}
+	}
+	if lists > 1 {
+		bad("hosts come from one list, but several of hosts, hostfile and inventory are given")
+	}
+	if s.Loopback > 0 && (s.Hosts != "" || s.Hostfile != "") {
+		bad("loopback pretends hosts on this machine, and takes only an inventory beside it, not hosts or a hostfile")
+	}
+	if s.HostTimeout < Duration(time.Second) || s.OrphanGrace < Duration(time.Second) {
+		bad("host-timeout %s and orphan-grace %s must be at least 1s", s.HostTimeout, s.OrphanGrace)
 	}
 	if !slices.Contains(Localities(), s.Locality) {
 		bad("locality %q is none of island, host, rack and any", s.Locality)

@@ -86,9 +86,13 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Locality: rapid.SampledFrom(job.Localities()).Draw(t, "locality"),
 			Patience: rapid.SampledFrom([]job.Patience{"strict", "0s", "1h30m", "island=1s,rack=strict", "host=10m"}).Draw(t, "patience"),
 		}
-		if s.Loopback > 0 && rapid.Bool().Draw(t, "has an inventory") {
-			s.Inventory = "/i"
+		s.HostTimeout, s.OrphanGrace = anyDuration(job.Duration(time.Second)).Draw(t, "host-timeout"), anyDuration(job.Duration(time.Second)).Draw(t, "orphan-grace")
+		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
+		lists := []func(){func() {}, func() { s.Inventory = "/i" }, func() { s.Hosts = "h1,h2:4" }, func() { s.Hostfile = "/h" }}
+		if s.Loopback > 0 {
+			lists = lists[:2]
 		}
+		rapid.SampledFrom(lists).Draw(t, "list of hosts")()
 		if rapid.Bool().Draw(t, "has a trial command") {
 			s.Trial.Command = command.Draw(t, "trial.command")
 		}
@@ -178,6 +182,8 @@ func TestMarshalIsReadable(t *testing.T) {
   - "0.1"
 ranks: 1
 gpus-per-rank: -1
+host-timeout: 10s
+orphan-grace: 20s
 locality: any
 patience: 2m
 env:

@@ -14,7 +14,7 @@ func TestNear(t *testing.T) {
 		"exitcode": "exit-code", "retry": "retries", "retrys": "retries", "work-dir": "workdir", "wordir": "workdir",
 		"input": "inputs", "secrets": "secret", "time-out": "timeout", "outptu": "output", "preflght": "preflight",
 		"polcy": "policy", "environment": "", "envs": "env", "std-in": "stdin", "trails": "trial",
-		"": "", "x": "", "foo": "", "network": "", "image": "", "hosts": "", "kubernetes": "",
+		"": "", "x": "", "foo": "", "image": "", "host": "hosts", "host-file": "hostfile", "kubernetes": "",
 		"volumes": "", "restart": "", "qwertz": "", "1": "", "数据": "", strings.Repeat("ranks", 1000): "",
 	} {
 		if got := near(text, keys("")); got != want {

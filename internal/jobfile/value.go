@@ -158,7 +158,7 @@ func (f *Field) reset(s *job.Spec) {
 // is checked as part of a job that bars nothing else.
 func (f *Field) alone(value any) []*fault {
 	s := job.Default()
-	s.Command, s.Ranks, s.CheckpointDir, s.Loopback = []string{"-"}, job.MaxRanks, "/", 1
+	s.Command, s.Ranks, s.CheckpointDir = []string{"-"}, job.MaxRanks, "/"
 	f.put(&s, value)
 	absolute(&s, "/")
 	var bad []*fault

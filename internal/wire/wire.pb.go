@@ -29,7 +29,12 @@ type HelloRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// tmpdir, when set, is made and becomes the ranks' TMPDIR (pretended hosts).
-	Tmpdir        string `protobuf:"bytes,2,opt,name=tmpdir,proto3" json:"tmpdir,omitempty"`
+	Tmpdir string `protobuf:"bytes,2,opt,name=tmpdir,proto3" json:"tmpdir,omitempty"`
+	// env is set over the agent's own environment, NAME=VALUE.
+	Env [][]byte `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"`
+	// orphan_grace_ms is how long an agent that was started for a controller on
+	// another host lives without a word from it.
+	OrphanGraceMs int64 `protobuf:"varint,4,opt,name=orphan_grace_ms,json=orphanGraceMs,proto3" json:"orphan_grace_ms,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -78,11 +83,29 @@ func (x *HelloRequest) GetTmpdir() string {
 	return ""
 }
 
+func (x *HelloRequest) GetEnv() [][]byte {
+	if x != nil {
+		return x.Env
+	}
+	return nil
+}
+
+func (x *HelloRequest) GetOrphanGraceMs() int64 {
+	if x != nil {
+		return x.OrphanGraceMs
+	}
+	return 0
+}
+
 type HelloReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Pid           int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
 	Cores         int32                  `protobuf:"varint,2,opt,name=cores,proto3" json:"cores,omitempty"`
 	Memory        int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // bytes
+	Clock         int64                  `protobuf:"varint,4,opt,name=clock,proto3" json:"clock,omitempty"`   // nanoseconds of Unix time
+	Interfaces    []*Interface           `protobuf:"bytes,5,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
+	Rdma          []string               `protobuf:"bytes,7,rep,name=rdma,proto3" json:"rdma,omitempty"` // InfiniBand and RoCE devices
+	Dir           []byte                 `protobuf:"bytes,6,opt,name=dir,proto3" json:"dir,omitempty"`   // the agent's own, on a host that is not the controller's
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -138,6 +161,88 @@ func (x *HelloReply) GetMemory() int64 {
 	return 0
 }
 
+func (x *HelloReply) GetClock() int64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
+func (x *HelloReply) GetInterfaces() []*Interface {
+	if x != nil {
+		return x.Interfaces
+	}
+	return nil
+}
+
+func (x *HelloReply) GetRdma() []string {
+	if x != nil {
+		return x.Rdma
+	}
+	return nil
+}
+
+func (x *HelloReply) GetDir() []byte {
+	if x != nil {
+		return x.Dir
+	}
+	return nil
+}
+
+// Interface is a network interface that is up.
+type Interface struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Name  string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	// networks are its addresses with the lengths of their networks' prefixes.
+	Networks      []string `protobuf:"bytes,2,rep,name=networks,proto3" json:"networks,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Interface) Reset() {
+	*x = Interface{}
+	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Interface) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Interface) ProtoMessage() {}
+
+func (x *Interface) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Interface.ProtoReflect.Descriptor instead.
+func (*Interface) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Interface) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *Interface) GetNetworks() []string {
+	if x != nil {
+		return x.Networks
+	}
+	return nil
+}
+
 type SurveyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Survey        []byte                 `protobuf:"bytes,1,opt,name=survey,proto3" json:"survey,omitempty"` // JSON of job.Survey
@@ -147,7 +252,7 @@ type SurveyRequest struct {
 
 func (x *SurveyRequest) Reset() {
 	*x = SurveyRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -159,7 +264,7 @@ func (x *SurveyRequest) String() string {
 func (*SurveyRequest) ProtoMessage() {}
 
 func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -172,7 +277,7 @@ func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
 func (*SurveyRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{2}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *SurveyRequest) GetSurvey() []byte {
@@ -191,7 +296,7 @@ type SurveyReply struct {
 
 func (x *SurveyReply) Reset() {
 	*x = SurveyReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -203,7 +308,7 @@ func (x *SurveyReply) String() string {
 func (*SurveyReply) ProtoMessage() {}
 
 func (x *SurveyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -216,7 +321,7 @@ func (x *SurveyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyReply.ProtoReflect.Descriptor instead.
 func (*SurveyReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *SurveyReply) GetFacts() []byte {
@@ -237,7 +342,7 @@ type LibraryRequest struct {
 
 func (x *LibraryRequest) Reset() {
 	*x = LibraryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -249,7 +354,7 @@ func (x *LibraryRequest) String() string {
 func (*LibraryRequest) ProtoMessage() {}
 
 func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -262,7 +367,7 @@ func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
 func (*LibraryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *LibraryRequest) GetArgv() [][]byte {
@@ -296,7 +401,7 @@ type LibraryReply struct {
 
 func (x *LibraryReply) Reset() {
 	*x = LibraryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +413,7 @@ func (x *LibraryReply) String() string {
 func (*LibraryReply) ProtoMessage() {}
 
 func (x *LibraryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +426,7 @@ func (x *LibraryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
 func (*LibraryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *LibraryReply) GetMpi() string {
@@ -346,7 +451,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -358,7 +463,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -371,7 +476,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
 type PortReply struct {
@@ -383,7 +488,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -395,7 +500,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -408,7 +513,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -436,7 +541,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -448,7 +553,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -461,7 +566,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -584,6 +689,7 @@ type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// gang is RUN/ATTEMPT, by which Output and Feed find it.
 	Gang string `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	// log_dir is empty where the agent is to keep the logs until they are fetched.
 	// Paths, arguments and variables are bytes: Linux does not ask for UTF-8.
 	LogDir  []byte `protobuf:"bytes,2,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"`
 	Workdir []byte `protobuf:"bytes,3,opt,name=workdir,proto3" json:"workdir,omitempty"`
@@ -614,7 +720,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -626,7 +732,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -639,7 +745,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Start) GetGang() string {
@@ -755,7 +861,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +873,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +886,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -830,7 +936,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -842,7 +948,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -855,7 +961,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -886,7 +992,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -898,7 +1004,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -911,7 +1017,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Name) GetId() int64 {
@@ -952,7 +1058,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -964,7 +1070,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -977,7 +1083,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *Pair) GetKey() string {
@@ -1003,7 +1109,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1015,7 +1121,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1028,7 +1134,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -1044,7 +1150,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1056,7 +1162,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1069,7 +1175,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1106,7 +1212,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1118,7 +1224,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1131,7 +1237,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Relay) GetId() int32 {
@@ -1180,7 +1286,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1192,7 +1298,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1205,7 +1311,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -1274,7 +1380,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1286,7 +1392,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1299,7 +1405,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1325,7 +1431,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1337,7 +1443,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1350,7 +1456,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -1419,7 +1525,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1431,7 +1537,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1444,7 +1550,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -1455,16 +1561,20 @@ func (x *Done) GetUnreaped() []int32 {
 }
 
 type OutputRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
-	Ranks         []int32                `protobuf:"varint,2,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Gang  string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	Ranks []int32                `protobuf:"varint,2,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
+	// out and err are the offsets, in the order of ranks, from which their standard
+	// output and error are wanted; where they are missing, from the beginning.
+	Out           []int64 `protobuf:"varint,3,rep,packed,name=out,proto3" json:"out,omitempty"`
+	Err           []int64 `protobuf:"varint,4,rep,packed,name=err,proto3" json:"err,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1476,7 +1586,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1489,7 +1599,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -1506,6 +1616,20 @@ func (x *OutputRequest) GetRanks() []int32 {
 	return nil
 }
 
+func (x *OutputRequest) GetOut() []int64 {
+	if x != nil {
+		return x.Out
+	}
+	return nil
+}
+
+func (x *OutputRequest) GetErr() []int64 {
+	if x != nil {
+		return x.Err
+	}
+	return nil
+}
+
 type OutputReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Rank          int32                  `protobuf:"varint,1,opt,name=rank,proto3" json:"rank,omitempty"`
@@ -1518,7 +1642,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1530,7 +1654,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1543,7 +1667,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -1585,7 +1709,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1597,7 +1721,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1610,7 +1734,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -1642,7 +1766,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1654,7 +1778,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1667,22 +1791,33 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
 
 const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
-	"\x18internal/wire/wire.proto\x12\x0fgangrun.wire.v1\":\n" +
+	"\x18internal/wire/wire.proto\x12\x0fgangrun.wire.v1\"t\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
-	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\"L\n" +
+	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\x12\x10\n" +
+	"\x03env\x18\x03 \x03(\fR\x03env\x12&\n" +
+	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xc4\x01\n" +
 	"\n" +
 	"HelloReply\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x14\n" +
 	"\x05cores\x18\x02 \x01(\x05R\x05cores\x12\x16\n" +
-	"\x06memory\x18\x03 \x01(\x03R\x06memory\"'\n" +
+	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12\x14\n" +
+	"\x05clock\x18\x04 \x01(\x03R\x05clock\x12:\n" +
+	"\n" +
+	"interfaces\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.InterfaceR\n" +
+	"interfaces\x12\x12\n" +
+	"\x04rdma\x18\a \x03(\tR\x04rdma\x12\x10\n" +
+	"\x03dir\x18\x06 \x01(\fR\x03dir\";\n" +
+	"\tInterface\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
+	"\bnetworks\x18\x02 \x03(\tR\bnetworks\"'\n" +
 	"\rSurveyRequest\x12\x16\n" +
 	"\x06survey\x18\x01 \x01(\fR\x06survey\"#\n" +
 	"\vSurveyReply\x12\x14\n" +
@@ -1770,10 +1905,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\x12+\n" +
 	"\x05names\x18\b \x03(\v2\x15.gangrun.wire.v1.NameR\x05names\"\"\n" +
 	"\x04Done\x12\x1a\n" +
-	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"9\n" +
+	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"]\n" +
 	"\rOutputRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x14\n" +
-	"\x05ranks\x18\x02 \x03(\x05R\x05ranks\"_\n" +
+	"\x05ranks\x18\x02 \x03(\x05R\x05ranks\x12\x10\n" +
+	"\x03out\x18\x03 \x03(\x03R\x03out\x12\x10\n" +
+	"\x03err\x18\x04 \x03(\x03R\x03err\"_\n" +
 	"\vOutputReply\x12\x12\n" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x16\n" +
 	"\x06stderr\x18\x02 \x01(\bR\x06stderr\x12\x12\n" +
@@ -1805,69 +1942,71 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 25)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),   // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),     // 1: gangrun.wire.v1.HelloReply
-	(*SurveyRequest)(nil),  // 2: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),    // 3: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil), // 4: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),   // 5: gangrun.wire.v1.LibraryReply
-	(*PortRequest)(nil),    // 6: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),      // 7: gangrun.wire.v1.PortReply
-	(*GangRequest)(nil),    // 8: gangrun.wire.v1.GangRequest
-	(*Start)(nil),          // 9: gangrun.wire.v1.Start
-	(*Mpirun)(nil),         // 10: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),        // 11: gangrun.wire.v1.Barrier
-	(*Name)(nil),           // 12: gangrun.wire.v1.Name
-	(*Pair)(nil),           // 13: gangrun.wire.v1.Pair
-	(*Look)(nil),           // 14: gangrun.wire.v1.Look
-	(*Spawn)(nil),          // 15: gangrun.wire.v1.Spawn
-	(*Relay)(nil),          // 16: gangrun.wire.v1.Relay
-	(*RankStart)(nil),      // 17: gangrun.wire.v1.RankStart
-	(*Stop)(nil),           // 18: gangrun.wire.v1.Stop
-	(*GangReply)(nil),      // 19: gangrun.wire.v1.GangReply
-	(*Done)(nil),           // 20: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),  // 21: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),    // 22: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),    // 23: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),      // 24: gangrun.wire.v1.FeedReply
+	(*Interface)(nil),      // 2: gangrun.wire.v1.Interface
+	(*SurveyRequest)(nil),  // 3: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),    // 4: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil), // 5: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),   // 6: gangrun.wire.v1.LibraryReply
+	(*PortRequest)(nil),    // 7: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),      // 8: gangrun.wire.v1.PortReply
+	(*GangRequest)(nil),    // 9: gangrun.wire.v1.GangRequest
+	(*Start)(nil),          // 10: gangrun.wire.v1.Start
+	(*Mpirun)(nil),         // 11: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),        // 12: gangrun.wire.v1.Barrier
+	(*Name)(nil),           // 13: gangrun.wire.v1.Name
+	(*Pair)(nil),           // 14: gangrun.wire.v1.Pair
+	(*Look)(nil),           // 15: gangrun.wire.v1.Look
+	(*Spawn)(nil),          // 16: gangrun.wire.v1.Spawn
+	(*Relay)(nil),          // 17: gangrun.wire.v1.Relay
+	(*RankStart)(nil),      // 18: gangrun.wire.v1.RankStart
+	(*Stop)(nil),           // 19: gangrun.wire.v1.Stop
+	(*GangReply)(nil),      // 20: gangrun.wire.v1.GangReply
+	(*Done)(nil),           // 21: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),  // 22: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),    // 23: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),    // 24: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),      // 25: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
-	9,  // 0: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	18, // 1: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	11, // 2: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	14, // 3: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	15, // 4: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	16, // 5: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	12, // 6: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	17, // 7: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	10, // 8: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	13, // 9: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	20, // 10: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	11, // 11: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	15, // 12: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	16, // 13: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	12, // 14: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	0,  // 15: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	2,  // 16: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	6,  // 17: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	4,  // 18: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	8,  // 19: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	21, // 20: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	23, // 21: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 22: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	3,  // 23: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	7,  // 24: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	5,  // 25: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	19, // 26: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	22, // 27: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	24, // 28: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	22, // [22:29] is the sub-list for method output_type
-	15, // [15:22] is the sub-list for method input_type
-	15, // [15:15] is the sub-list for extension type_name
-	15, // [15:15] is the sub-list for extension extendee
-	0,  // [0:15] is the sub-list for field type_name
+	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
+	10, // 1: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	19, // 2: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	12, // 3: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	15, // 4: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	16, // 5: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	17, // 6: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	13, // 7: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	18, // 8: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	11, // 9: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	14, // 10: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	21, // 11: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	12, // 12: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	16, // 13: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	17, // 14: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	13, // 15: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	0,  // 16: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	3,  // 17: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	7,  // 18: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	5,  // 19: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	9,  // 20: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	22, // 21: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	24, // 22: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 23: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 24: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	8,  // 25: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	6,  // 26: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	20, // 27: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	23, // 28: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	25, // 29: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	23, // [23:30] is the sub-list for method output_type
+	16, // [16:23] is the sub-list for method input_type
+	16, // [16:16] is the sub-list for extension type_name
+	16, // [16:16] is the sub-list for extension extendee
+	0,  // [0:16] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -1875,7 +2014,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[8].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[9].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -1890,7 +2029,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   25,
+			NumMessages:   26,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

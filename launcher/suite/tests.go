@@ -55,15 +55,16 @@ func good(t *testing.T, b Bed) {
 // oneAgent: however many ask at once, a host gets one agent.
 func oneAgent(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, hosts: 2, command: []string{"true"}})
+	hosts := []string{g.attempt.Placement.Hosts[0].Name, g.attempt.Placement.Hosts[1].Name}
 	var asking sync.WaitGroup
 	for range 4 {
 		asking.Go(func() {
-			if _, err := g.launcher.Probe(t.Context()); err != nil {
+			if _, _, err := g.launcher.Probe(t.Context()); err != nil {
 				t.Error(err)
 			}
 		})
 		asking.Go(func() {
-			if _, err := g.launcher.Survey(t.Context(), job.Survey{Command: g.attempt.Command, Workdir: g.attempt.Workdir}); err != nil {
+			if _, err := g.launcher.Survey(t.Context(), hosts, job.Survey{Command: g.attempt.Command, Workdir: g.attempt.Workdir}); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,0 +1,244 @@
+// Package bridge joins a controller on another host to the agent of this one. An
+// SSH session runs "gangrun bridge start TOKEN HOST", which starts an agent that
+// outlives the session, or "gangrun bridge join TOKEN", which finds it again; both
+// then carry bytes between the session and the agent's socket. It is a package of
+// its own, which needs next to nothing, so that it is up at once.
+package bridge
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Greeting begins the one line that a bridge says before it carries anything: the
+// Greeting, a State, the host's boot id, and words. What a login shell has printed
+// may stand before it.
+const Greeting = "gangrun bridge: "
+
+// State is what a bridge has found.
+type State string
+
+// The states.
+const (
+	Ready  State = "ready"  // what follows comes from the agent
+	Gone   State = "gone"   // there is no such agent, nor any process of it
+	Ending State = "ending" // it takes no more connections, and is not gone yet
+	Failed State = "failed" // it could not be started; the words say why
+)
+
+// Main is the hidden command "gangrun bridge"; it returns the exit code.
+func Main(args []string) int {
+	var conn net.Conn
+	var err error
+	state := Failed
+	switch {
+	case len(args) == 3 && args[0] == "start" && tokenLike(args[1]):
+		conn, err = start(args[1], args[2])
+	case len(args) == 2 && args[0] == "join" && tokenLike(args[1]):
+		conn, state, err = join(args[1])
+	default:
+		fmt.Fprintln(os.Stderr, "gangrun: bridge: this command is for gangrun's own use")
+		return 64
+	}
+	if err != nil {
+		say(state, err.Error())
+		return 70
+	}
+	say(Ready, "")
+	carry(conn)
+	return 0
+}
+
+func say(state State, words string) {
+	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	if err != nil {
+		boot = []byte("unknown")
+	}
+	words = string(bytes.ReplaceAll([]byte(words), []byte("\n"), []byte("; ")))
+	_, _ = fmt.Fprintf(os.Stdout, "%s%s %s %s\n", Greeting, state, bytes.TrimSpace(boot), words)
+}
+
+// tokenLike reports whether a word can be an agent's token: hexadecimal digits,
+// which name its directory.
+func tokenLike(word string) bool {
+	for _, c := range word {
+		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
+			return false
+		}
+	}
+	return len(word) >= 16 && len(word) <= 64
+}
+
+// Files of an agent's directory.
+const (
+	socketName = "socket"
+	lockName   = "lock" // flocked by the agent and its watchdog
+	logName    = "log"  // what they say
+)
+
+// bases are the directories that may hold agents' directories, the best first.
+// $XDG_RUNTIME_DIR comes late: it goes with the user's last session, and an agent
+// must be found again after that.
+func bases() []string {
+	name := "gangrun-" + strconv.Itoa(os.Getuid())
+	list := []string{filepath.Join("/tmp", name), filepath.Join("/var/tmp", name), filepath.Join("/dev/shm", name)}
+	if dir := os.Getenv("XDG_RUNTIME_DIR"); filepath.IsAbs(dir) {
+		list = append(list, filepath.Join(dir, "gangrun"))
+	}
+	return list
+}
+
+// start starts the agent of the host called host, unless there is one by that
+// token, and connects to it.
+func start(token, host string) (net.Conn, error) {
+	if conn, _, err := join(token); err == nil {
+		return conn, nil
+	}
+	var errs []error
+	for _, base := range bases() {
+		dir, err := makeDir(base, token)
+		if err == nil {
+			if err = launch(dir, host); err == nil {
+				sweep(base, token)
+				return net.Dial("unix", filepath.Join(dir, socketName))
+			}
+			_ = os.RemoveAll(dir)
+		}
+		errs = append(errs, err)
+	}
+	return nil, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
+}
+
+// makeDir makes an agent's directory below one that only this user can use.
+func makeDir(base, token string) (string, error) {
+	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return "", err
+	}
+	if err := own(base); err != nil {
+		return "", err
+	}
+	dir := filepath.Join(base, token)
+	return dir, os.Mkdir(dir, 0o700)
+}
+
+// own is nil for a directory that is this user's, and nobody else's to use.
+func own(dir string) error {
+	var info unix.Stat_t
+	if err := unix.Lstat(dir, &info); err != nil {
+		return &os.PathError{Op: "lstat", Path: dir, Err: err}
+	}
+	if info.Mode&unix.S_IFMT != unix.S_IFDIR || int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
+		return fmt.Errorf("%q is not a directory of user %d with mode 0700 (mode %#o, user %d)", dir, os.Getuid(), info.Mode, info.Uid)
+	}
+	return nil
+}
+
+// launch starts an agent that serves on the socket of its directory.
+func launch(dir, host string) error {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close()
+	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
+		return fmt.Errorf("lock %q: %w", lock.Name(), err)
+	}
+	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return err
+	}
+	defer null.Close()
+	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
+	if err != nil {
+		return err
+	}
+	listener.SetUnlinkOnClose(false)
+	defer listener.Close()
+	socket, err := listener.File()
+	if err != nil {
+		return err
+	}
+	defer socket.Close()
+	// A session of its own, which the end of the SSH session does not reach.
+	_, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host}, &syscall.ProcAttr{
+		Env:   os.Environ(),
+		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
+		Sys:   &syscall.SysProcAttr{Setsid: true},
+	})
+	if err != nil {
+		return fmt.Errorf("start the agent: %w", err)
+	}
+	return nil
+}
+
+// join connects to an agent that there is; the State is that of the error.
+func join(token string) (net.Conn, State, error) {
+	for _, base := range bases() {
+		dir := filepath.Join(base, token)
+		if own(base) != nil || own(dir) != nil {
+			continue
+		}
+		conn, err := net.Dial("unix", filepath.Join(dir, socketName))
+		if err == nil {
+			return conn, Ready, nil
+		}
+		if held(dir) {
+			return nil, Ending, fmt.Errorf("the agent in %s takes no connections: %w", dir, err)
+		}
+	}
+	return nil, Gone, errors.New("there is no such agent")
+}
+
+// held reports whether an agent or its watchdog lives that has this directory.
+func held(dir string) bool {
+	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
+	if err != nil {
+		return !errors.Is(err, os.ErrNotExist)
+	}
+	defer lock.Close()
+	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+}
+
+// keep is how long the directory of an agent that did not end in order is kept,
+// for what its ranks have printed.
+const keep = 7 * 24 * time.Hour
+
+// sweep removes what agents have left long ago.
+func sweep(base, but string) {
+	entries, err := os.ReadDir(base)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		info, err := e.Info()
+		if err != nil || !e.IsDir() || e.Name() == but || !tokenLike(e.Name()) || time.Since(info.ModTime()) < keep || held(dir) {
+			continue
+		}
+		_ = os.RemoveAll(dir)
+	}
+}
+
+// carry moves bytes both ways until either side ends.
+func carry(conn net.Conn) {
+	done := make(chan struct{}, 2) // the other copy ends with the process
+	go func() { _, _ = io.Copy(conn, os.Stdin); done <- struct{}{} }()
+	go func() { _, _ = io.Copy(os.Stdout, conn); done <- struct{}{} }()
+	<-done
+	_ = conn.Close()
+}
