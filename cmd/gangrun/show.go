@@ -59,8 +59,10 @@ func (s *show) lines(e job.Event) []string {
 		return []string{fmt.Sprintf("run %s, logs in %s", s.run.ID, s.run.Dir)}
 	case job.KindTrial:
 		return []string{"trial: " + e.Text}
-	case job.KindNote:
+	case job.KindNote, job.KindHeard:
 		return []string{"note: " + e.Text}
+	case job.KindSuspect:
+		return []string{"warning: " + e.Text}
 	case job.KindFinding:
 		if f := e.Finding; f.Severity == job.SeverityWarning {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)
