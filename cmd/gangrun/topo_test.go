@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -434,6 +435,27 @@ func legible(t *testing.T, text string, want int) {
 			if a.x < b.x+b.w && b.x < a.x+a.w && a.y < b.y+b.h && b.y < a.y+a.h {
 				t.Errorf("%q lies on %q", a.title, b.title)
 			}
+		}
+	}
+}
+
+// A link of more NVLinks is drawn wider, whatever their numbers are.
+func TestTopoEdgeWidths(t *testing.T) {
+	for _, c := range []struct {
+		links []job.Link
+		want  map[job.Link]float64
+	}{
+		{nil, map[job.Link]float64{}},
+		{[]job.Link{"NV18", "NV18"}, map[job.Link]float64{"NV18": 1}},
+		{[]job.Link{"NV1", "PIX", "NV2", "NV1"}, map[job.Link]float64{"NV1": 1, "NV2": 3.5, "PIX": 1}},
+		{[]job.Link{"NV12", "NV4", "NV1", "NV3", "NV6"}, map[job.Link]float64{"NV1": 1, "NV3": 3.5, "NV4": 6, "NV6": 8.5, "NV12": 8.5}},
+	} {
+		var edges []edge
+		for _, l := range c.links {
+			edges = append(edges, edge{link: l})
+		}
+		if got := edgeWidths(edges); !maps.Equal(got, c.want) {
+			t.Errorf("%v are drawn %v wide, want %v", c.links, got, c.want)
 		}
 	}
 }

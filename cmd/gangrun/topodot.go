@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -16,7 +17,8 @@ var stateColours = [...]string{gpuFree: "#cdebd3", gpuBusy: "#f7d9a8", gpuSick: 
 func printTopoDot(to io.Writer, l hostList) error {
 	w := bufio.NewWriter(to)
 	fmt.Fprintln(w, "graph gangrun {")
-	fmt.Fprintln(w, "  node [shape=box, style=filled, fillcolor=white, fontname=\"sans-serif\"];")
+	fmt.Fprintln(w, "  fontname=\"Helvetica\";") // graphviz knows how wide it is, with or without fonts
+	fmt.Fprintln(w, "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", margin=\"0.2,0.08\"];")
 	if len(l.Hosts) == 1 {
 		hostDot(w, l.Hosts[0])
 	} else {
@@ -26,46 +28,72 @@ func printTopoDot(to io.Writer, l hostList) error {
 	return w.Flush()
 }
 
-// hostDot draws the GPUs of a host by island, with the links between them that are
-// PHB or better, and each NIC with the GPUs to which it is nearest.
+// hostDot draws the GPUs of a host on a circle, island by island, with the links
+// between them that are PHB or better, and each NIC with the GPUs to which it is
+// nearest.
 func hostDot(w io.Writer, h job.Host) {
-	fmt.Fprintf(w, "  label=%s;\n", dotText(h.Name+where(h)))
-	labels, islands := gpuLabels(h), topology.Islands(h)
-	states, words := gpuStates(h)
-	for k, island := range islands {
-		fmt.Fprintf(w, "  subgraph cluster_%d {\n    label=%s;\n", k, dotText("island "+islandName(k)))
-		for _, i := range island {
-			fmt.Fprintf(w, "    g%d [label=%s, fillcolor=%q];\n", i, dotText(labels[i]+"\n"+words[i]), stateColours[states[i]])
+	edges := gpuEdges(h)
+	label := "host " + h.Name + where(h) + ": " + gpuCount(h)
+	for _, line := range linkLegend(h, edges) {
+		switch {
+		case line.dash == nicDashes:
+			label += "\ndotted: " + line.text
+		case line.width > 0:
+			label += fmt.Sprintf("\nwidth %g: %s", line.width, line.text)
+		default:
+			label += "\n" + line.text
 		}
-		fmt.Fprintln(w, "  }")
 	}
-	for _, e := range gpuEdges(h) {
-		fmt.Fprintf(w, "  g%d -- g%d [label=%s, penwidth=%g];\n", e.a, e.b, dotText(string(e.link)), edgeWidth(e.link))
+	fmt.Fprintf(w, "  layout=neato; splines=line; pad=1; label=%s;\n", dotText(label))
+	a, labels := arrange(h), gpuLabels(h)
+	at := func(p point) string { return fmt.Sprintf("\"%.2f,%.2f!\"", p.x*dotScale, (a.height-p.y)*dotScale) } // y goes up
+	islands := topology.Islands(h)
+	of := islandOf(h, islands)
+	states, words := gpuStates(h)
+	for _, i := range topology.Leaves(h) {
+		label := labels[i]
+		if len(islands) > 1 {
+			label += " " + islandName(of[i])
+		}
+		fmt.Fprintf(w, "  g%d [label=%s, tooltip=%s, pos=%s, fillcolor=%q];\n", i, dotText(label), dotText(words[i]), at(a.gpus[i]), stateColours[states[i]])
 	}
 	for i, n := range h.NICs {
-		fmt.Fprintf(w, "  n%d [label=%s, shape=ellipse];\n", i, dotText(n.Name))
-		for _, g := range nearestGPUs(h, n) {
-			fmt.Fprintf(w, "  g%d -- n%d [label=%s, style=dashed];\n", g, i, dotText(string(nicLink(n, g))))
+		fmt.Fprintf(w, "  n%d [label=%s, pos=%s, shape=ellipse];\n", i, dotText(n.Name), at(a.nics[i]))
+	}
+	widths := edgeWidths(edges)
+	for _, e := range edges {
+		style := "solid"
+		if topology.NVLinks(e.link) == 0 {
+			style = "dashed"
 		}
+		fmt.Fprintf(w, "  g%d -- g%d [tooltip=%s, style=%s, penwidth=%g];\n", e.a, e.b, dotText(string(e.link)), style, widths[e.link])
+	}
+	for _, e := range nicEdges(h) {
+		fmt.Fprintf(w, "  g%d -- n%d [tooltip=%s, style=dotted];\n", e.a, e.b, dotText(string(e.link)))
 	}
 }
 
+// dotScale makes inches, graphviz's unit, of pixels; a little more of them, since
+// its boxes are larger.
+const dotScale = 1.3 / 72
+
 // racksDot draws hosts below their switches, in racks.
 func racksDot(w io.Writer, hosts []job.Host) {
+	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;") // switches left; of what stands above each other the last comes first
 	host, sw := 0, 0
-	for r, rack := range byRack(hosts) {
+	for r, rack := range slices.Backward(byRack(hosts)) {
 		name := "rack not known"
 		if rack.name != "" {
 			name = "rack " + rack.name
 		}
 		fmt.Fprintf(w, "  subgraph cluster_%d {\n    label=%s;\n", r, dotText(name))
-		for _, s := range rack.switches {
+		for _, s := range slices.Backward(rack.switches) {
 			name := "switch not known"
 			if s.name != "" {
 				name = "switch " + s.name
 			}
 			fmt.Fprintf(w, "    s%d [label=%s, shape=ellipse];\n", sw, dotText(name))
-			for _, h := range s.hosts {
+			for _, h := range slices.Backward(s.hosts) {
 				text := h.Name + "\n" + gpuCount(h)
 				if more := islandText(h); more != "" {
 					text += "\n" + more
@@ -86,53 +114,4 @@ func dotText(text string) string {
 		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(printable(lines[i]))
 	}
 	return `"` + strings.Join(lines, `\n`) + `"`
-}
-
-// gpuEdge is a link between two GPUs of a host that is drawn.
-type gpuEdge struct {
-	a, b int
-	link job.Link
-}
-
-// isDrawn reports whether a link between GPUs is drawn: those through several host
-// bridges, or between sockets, join everything to everything.
-func isDrawn(l job.Link) bool { return topology.Score(l) >= topology.Score(job.LinkPHB) }
-
-// gpuEdges lists the links of a host that are PHB or better.
-func gpuEdges(h job.Host) []gpuEdge {
-	var edges []gpuEdge
-	leaves := topology.Leaves(h)
-	for k, b := range leaves {
-		for _, a := range leaves[:k] {
-			if l := topology.LinkBetween(h, a, b); isDrawn(l) {
-				edges = append(edges, gpuEdge{a, b, l})
-			}
-		}
-	}
-	return edges
-}
-
-// edgeWidth is how wide a link is drawn.
-func edgeWidth(l job.Link) float64 {
-	if n := topology.NVLinks(l); n > 0 {
-		return 1.5 + 0.25*float64(min(n, 18))
-	}
-	return 1
-}
-
-// nearestGPUs lists the GPUs to which a NIC is nearest, none where all are as far
-// as another CPU socket, or not known.
-func nearestGPUs(h job.Host, n job.NIC) []int {
-	best := topology.Score(job.LinkSYS)
-	var near []int
-	for _, i := range topology.Leaves(h) {
-		score := topology.Score(nicLink(n, i))
-		if score > best {
-			best, near = score, nil
-		}
-		if score == best && score > topology.Score(job.LinkSYS) {
-			near = append(near, i)
-		}
-	}
-	return near
 }

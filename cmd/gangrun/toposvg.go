@@ -42,8 +42,12 @@ func (c *canvas) text(x, y float64, anchor, text string) {
 }
 
 func (c *canvas) line(a, b point, width float64, dash, title string) {
-	fmt.Fprintf(&c.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="#667" stroke-width="%.1f" stroke-dasharray="%s"><title>%s</title></line>`+"\n",
-		a.x, a.y, b.x, b.y, width, dash, xmlText(title))
+	colour := "#667"
+	if dash == "none" { // an NVLink
+		colour = "#5a8f29"
+	}
+	fmt.Fprintf(&c.body, `<line x1="%.1f" y1="%.1f" x2="%.1f" y2="%.1f" stroke="%s" stroke-width="%.1f" stroke-dasharray="%s"><title>%s</title></line>`+"\n",
+		a.x, a.y, b.x, b.y, colour, width, dash, xmlText(title))
 }
 
 // writeTo writes the whole drawing.
@@ -54,9 +58,6 @@ func (c *canvas) writeTo(w io.Writer) error {
 `, c.width+20, c.height+20, c.width+20, c.height+20, c.body.Bytes())
 	return err
 }
-
-// point is a place in a drawing.
-type point struct{ x, y float64 }
 
 // textWidth is about how wide a text is.
 func textWidth(text string) float64 { return 7 * float64(len([]rune(text))) }
@@ -78,109 +79,88 @@ func printTopoSVG(w io.Writer, l hostList) error {
 	return c.writeTo(w)
 }
 
-const (
-	svgGPUWidth, svgGPUHeight = 64, 26
-	svgMargin                 = 20
-)
+const svgMargin = 20
 
 // hostSVG draws the GPUs of a host on a circle, island by island, with the links
 // between them that are PHB or better, and around them the NICs, each joined to
 // the GPUs to which it is nearest.
 func hostSVG(c *canvas, h job.Host) {
-	c.text(svgMargin, 24, "start", "host "+h.Name+where(h)+": "+gpuCount(h))
-	var order []int
-	islands := topology.Islands(h)
-	for _, island := range islands {
-		order = append(order, island...)
+	title := "host " + h.Name + where(h) + ": " + gpuCount(h)
+	c.text(svgMargin, 24, "start", title)
+	edges := gpuEdges(h)
+	legend := linkLegend(h, edges)
+	a, widest := arrange(h), textWidth(title)
+	for _, l := range legend {
+		widest = max(widest, 40+textWidth(l.text))
 	}
-	radius := max(90, float64(len(order))*svgGPUWidth*1.3/(2*math.Pi))
-	widest := 0.0
-	for _, n := range h.NICs {
-		widest = max(widest, nicWidth(n))
+	left, top := svgMargin+max(0, widest-a.width)/2, 50.0
+	put := func(p point) point { return point{left + p.x, top + p.y} }
+	for _, e := range nicEdges(h) {
+		c.line(put(a.nics[e.b]), put(a.gpus[e.a]), 1, nicDashes, h.NICs[e.b].Name+" to GPU: "+string(e.link)+", "+topology.LinkWords(e.link))
 	}
-	outer := max(radius+60+widest/2, float64(len(h.NICs))*(widest+12)/(2*math.Pi))
-	middle := point{svgMargin + outer + max(svgGPUWidth, widest)/2, 60 + outer}
-	angle, at := map[int]float64{}, map[int]point{}
-	for k, i := range order {
-		angle[i] = 2*math.Pi*float64(k)/float64(len(order)) - math.Pi/2
-		at[i] = around(middle, radius, angle[i])
+	widths := edgeWidths(edges)
+	for _, e := range edges {
+		c.line(put(a.gpus[e.a]), put(a.gpus[e.b]), widths[e.link], dashes(e.link), string(e.link)+": "+topology.LinkWords(e.link))
 	}
-	for _, e := range gpuEdges(h) {
-		c.line(at[e.a], at[e.b], edgeWidth(e.link), dashes(e.link), string(e.link)+": "+topology.LinkWords(e.link))
+	for i, n := range h.NICs {
+		p, w := put(a.nics[i]), nicWidth(n)
+		c.box(p.x-w/2, p.y-nicHeight/2, w, nicHeight, "#dfe8f7", n.Name)
+		c.text(p.x, p.y+4, "middle", n.Name)
 	}
-	nics(c, h, middle, outer, angle, at)
-	labels, of := gpuLabels(h), islandOf(h, islands)
+	labels, islands := gpuLabels(h), topology.Islands(h)
+	of := islandOf(h, islands)
 	states, words := gpuStates(h)
-	for _, i := range order {
-		label := labels[i]
+	for _, i := range topology.Leaves(h) {
+		label, p := labels[i], put(a.gpus[i])
 		if len(islands) > 1 {
 			label += " " + islandName(of[i])
 		}
-		c.box(at[i].x-svgGPUWidth/2, at[i].y-svgGPUHeight/2, svgGPUWidth, svgGPUHeight, stateColours[states[i]], labels[i]+": "+words[i])
-		c.text(at[i].x, at[i].y+4, "middle", label)
+		c.box(p.x-gpuWidth/2, p.y-gpuHeight/2, gpuWidth, gpuHeight, stateColours[states[i]], labels[i]+": "+words[i])
+		c.text(p.x, p.y+4, "middle", label)
 	}
-	c.reach(2*middle.x-svgMargin, middle.y+outer)
-	y := middle.y + outer + 36
-	stateLegend(c, y)
-	for _, l := range linksAmong(h, func(int, int) bool { return true }) {
+	y := top + a.height + 36
+	stateLegend(c, y, []job.Host{h})
+	for _, l := range legend {
 		y += 20
-		text := fmt.Sprintf("%s: %s", cmp.Or(string(l), "?"), topology.LinkWords(l))
-		if isDrawn(l) {
-			c.line(point{svgMargin, y - 4}, point{svgMargin + 30, y - 4}, edgeWidth(l), dashes(l), string(l))
-		} else {
-			text += ", not drawn"
+		if l.width > 0 {
+			c.line(point{svgMargin, y - 4}, point{svgMargin + 30, y - 4}, l.width, l.dash, "")
 		}
-		c.text(svgMargin+40, y, "start", text)
+		c.text(svgMargin+40, y, "start", l.text)
 		c.reach(0, y)
 	}
 }
 
-// nics draws the NICs on the outer circle, as near to their GPUs as even
-// distances allow.
-func nics(c *canvas, h job.Host, middle point, outer float64, angle map[int]float64, at map[int]point) {
-	type place struct {
-		nic  int
-		near []int
-		wish float64
-	}
-	var places []place
-	for i, n := range h.NICs {
-		p := place{nic: i, near: nearestGPUs(h, n), wish: 1.5 * math.Pi}
-		var sum point
-		for _, g := range p.near {
-			sum = around(sum, 1, angle[g])
+// legendLine says what a line is; one of width 0 is not drawn.
+type legendLine struct {
+	width float64
+	dash  string
+	text  string
+}
+
+func linkLegend(h job.Host, edges []edge) []legendLine {
+	var lines []legendLine
+	widths := edgeWidths(edges)
+	for _, l := range linksAmong(h, func(int, int) bool { return true }) {
+		line := legendLine{widths[l], dashes(l), fmt.Sprintf("%s: %s", cmp.Or(string(l), "?"), topology.LinkWords(l))}
+		if !isDrawn(l) {
+			line.text += " (not drawn)"
 		}
-		if len(p.near) > 0 {
-			p.wish = math.Mod(math.Atan2(sum.y, sum.x)+2.5*math.Pi, 2*math.Pi) // from the top, as the GPUs go
-		}
-		places = append(places, p)
+		lines = append(lines, line)
 	}
-	slices.SortStableFunc(places, func(a, b place) int { return cmp.Compare(a.wish, b.wish) })
-	step := 2 * math.Pi / float64(max(1, len(places)))
-	var turn point // the mean of what turns each even place to the one wished for
-	for k, p := range places {
-		turn = around(turn, 1, p.wish-step*float64(k))
+	if len(nicEdges(h)) > 0 {
+		lines = append(lines, legendLine{1, nicDashes, "a NIC to the GPUs that it is nearest to"})
 	}
-	first := math.Atan2(turn.y, turn.x) - math.Pi/2
-	for k, p := range places {
-		n := h.NICs[p.nic]
-		here := around(middle, outer, first+step*float64(k))
-		for _, g := range p.near {
-			c.line(here, at[g], 1, "2 3", n.Name+" to GPU: "+string(nicLink(n, g)))
-		}
-		w := nicWidth(n)
-		c.box(here.x-w/2, here.y-10, w, 20, "#dfe8f7", n.Name)
-		c.text(here.x, here.y+4, "middle", n.Name)
+	if n := len(topology.Islands(h)); n > 1 {
+		lines = append(lines, legendLine{0, "", fmt.Sprintf("A to %s: islands, GPUs that are joined well", islandName(n-1))})
 	}
+	return lines
 }
 
 // nicWidth is how wide a NIC is drawn.
 func nicWidth(n job.NIC) float64 { return textWidth(n.Name) + 8 }
 
-// around is the point at an angle and a distance from another.
-func around(p point, distance, angle float64) point {
-	return point{p.x + distance*math.Cos(angle), p.y + distance*math.Sin(angle)}
-}
+// nicDashes are those of a line to a NIC.
+const nicDashes = "2 3"
 
 // dashes tells links over PCIe from NVLinks.
 func dashes(l job.Link) string {
@@ -191,9 +171,13 @@ func dashes(l job.Link) string {
 }
 
 // stateLegend says what the colours are.
-func stateLegend(c *canvas, y float64) {
+func stateLegend(c *canvas, y float64, hosts []job.Host) {
+	words := []string{gpuFree: "free", gpuBusy: "busy", gpuSick: "sick"}
+	if len(hosts) > 1 && slices.ContainsFunc(hosts, func(h job.Host) bool { return slices.Contains(cuts(h), true) }) {
+		words = append(words, "cut into MIG instances")
+	}
 	x := float64(svgMargin)
-	for state, word := range []string{gpuFree: "free", gpuBusy: "busy", gpuSick: "sick"} {
+	for state, word := range words {
 		c.box(x, y-11, 14, 14, stateColours[state], "")
 		c.text(x+20, y, "start", word)
 		x += 80
@@ -215,7 +199,7 @@ func racksSVG(c *canvas, hosts []job.Host) {
 	}
 	widest = max(widest, 150)
 	columns := int(math.Ceil(math.Sqrt(float64(len(racks)))))
-	stateLegend(c, 24)
+	stateLegend(c, 24, hosts)
 	x, y, tallest := float64(svgMargin), 44.0, 0.0
 	for r, rack := range racks {
 		if r > 0 && r%columns == 0 {
