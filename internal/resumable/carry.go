@@ -23,6 +23,10 @@ const readBytes = 64 << 10
 // ended, the error of Abort, and else what the carrier's Read or Write
 // returned. The carrier is then closed and no goroutine is left.
 //
+// A peer that has ended in order and gone refuses the carrier that would have
+// brought its last word: ErrUnknownStream is no loss to a stream that was closed
+// and had nothing more to deliver.
+//
 // Carry does not give up on a carrier that is silent: see Heard. On a stream
 // that has ended it tells so a peer that does not know it yet.
 func (c *Conn) Carry(ctx context.Context, carrier io.ReadWriteCloser) error {

@@ -20,7 +20,7 @@
 //
 // # On the carrier
 //
-// Each side sends a preamble of 8 bytes, "gangrun" and the version, and then
+// Each side sends a preamble of 9 bytes, "gangrun", 0 and the version, and then
 // frames: a byte that says the kind, a big-endian 64-bit argument, and for some
 // kinds a body. The first frame is a hello or a refusal; preamble and refusal
 // stay as they are in all versions. An acknowledgement counts what the peer's

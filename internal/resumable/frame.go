@@ -21,7 +21,7 @@ const (
 
 const (
 	version      = 1
-	magic        = "gangrun"
+	magic        = "gangrun\x00" // no text begins so
 	preamble     = magic + string(rune(version))
 	frameBytes   = 1 + 8
 	helloBytes   = 16 + 6*8

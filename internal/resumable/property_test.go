@@ -77,7 +77,7 @@ func survive(t *testing.T, seed uint64, faults int) {
 		c.in.limit = c.out.limit
 		c.beat = time.Duration(1+rng.IntN(20)) * time.Millisecond
 	}
-	size := 1 << rng.IntN(18) // of a write, at most
+	size := min(1<<rng.IntN(18), 64*min(client.out.limit, server.out.limit)) // of a write, at most
 
 	var stop atomic.Bool
 	var writers, readers sync.WaitGroup
