@@ -5,6 +5,7 @@ SHELL := bash
 
 FUZZTIME ?= 20s
 BENCHTIME ?= 1s
+N ?= 4
 STATICCHECK := honnef.co/go/tools/cmd/staticcheck@v0.8.2
 PROTOC_GEN_GO := google.golang.org/protobuf/cmd/protoc-gen-go@v1.36.12
 PROTOC_GEN_GO_GRPC := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
@@ -19,7 +20,7 @@ TAGS := urfave_cli_no_docs,grpcnotrace
 LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
 export GOFLAGS += -buildvcs=false
 
-.PHONY: help deps deps/% build demo test soak bench fuzz lint docs proto clean
+.PHONY: help deps deps/% build demo hosts test soak bench fuzz lint docs proto clean
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z]+:.*## /{printf "make %-6s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
@@ -40,6 +41,11 @@ build: deps/build ## write bin/gangrun, one static binary, and bin/gangrun-nvml,
 
 demo: deps/demo build ## run the demo
 	examples/demo
+
+hosts: export CMD ?=
+hosts: deps/hosts build ## N (4) simulated hosts, and a shell, or CMD, that reaches them by SSH; as root
+	go build -o bin/hosts ./internal/testhosts/hosts
+	PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' -c "$$CMD"
 
 # -count=1: tests build the binary and read the tree through other programs,
 # which go test's cache cannot see. -p 2: more would disturb the tests that

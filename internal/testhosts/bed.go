@@ -84,9 +84,7 @@ func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
 // simulate hosts, the test is skipped, or fails where none may be skipped.
 func Up(t testing.TB, n int, options ...Option) *Bed {
 	t.Helper()
-	if err := able(); err != nil {
-		noskip.Skip(t, "%v", err)
-	}
+	Need(t)
 	b, err := New(n, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -99,9 +97,18 @@ func Up(t testing.TB, n int, options ...Option) *Bed {
 	return b
 }
 
-// able says what simulating hosts takes and this machine lacks.
-func able() error {
-	if os.Geteuid() != 0 {
+// Need skips a test, or fails it where none may be skipped, if this machine or
+// user cannot simulate hosts.
+func Need(t testing.TB) {
+	t.Helper()
+	if err := able(os.Geteuid()); err != nil {
+		noskip.Skip(t, "%v", err)
+	}
+}
+
+// able says what simulating hosts takes and that user of this machine lacks.
+func able(uid int) error {
+	if uid != 0 {
 		return errors.New("only root can simulate hosts: run it as root")
 	}
 	for _, name := range []string{"bash", "unshare", "nsenter", "setpriv", "ip", "tc", "nft", "sshd", "ssh-keygen"} {
@@ -119,7 +126,7 @@ func New(n int, options ...Option) (*Bed, error) {
 	if n < 1 || n > most {
 		return nil, fmt.Errorf("there can be no bed of %d hosts: take 1 to %d", n, most)
 	}
-	if err := able(); err != nil {
+	if err := able(os.Geteuid()); err != nil {
 		return nil, err
 	}
 	b := &Bed{settings: settings{networks: 1}}
@@ -154,7 +161,7 @@ func (b *Bed) start() error {
 	if err := b.keep(lock); err != nil {
 		return err
 	}
-	if err := b.connect(control, b.keeper.Process.Pid); err != nil {
+	if err := b.connect(control, b.keeper.Process.Pid, true); err != nil {
 		return err
 	}
 	return b.each(func(h *Host) error { return h.Boot() })
@@ -242,26 +249,38 @@ func onlyChild(pid, generations int) (int, error) {
 func (b *Bed) Close() error { return b.close() }
 
 func (b *Bed) end() error {
+	var errs []error
+	for _, h := range b.hosts {
+		errs = append(errs, h.wake())
+	}
 	if b.lifeline != nil {
-		b.lifeline.Close()
+		errs = append(errs, b.lifeline.Close())
 	}
-	if b.keeper == nil {
-		return b.sweepOwn()
+	if b.keeper != nil {
+		errs = append(errs, b.awaitKeeper())
 	}
-	var stuck bool
-	timer := time.AfterFunc(limit, func() { stuck = true; _ = b.keeper.Process.Kill() })
-	err := b.keeper.Wait()
-	if !timer.Stop() && stuck {
-		return fmt.Errorf("the simulated hosts in %s are not down after %v", b.dir, limit)
+	if _, err := os.Stat(b.dir); err == nil { // there never was a keeper, or it failed
+		errs = append(errs, clean(b.dir))
 	}
-	if err != nil {
-		log, _ := os.ReadFile(filepath.Join(b.dir, "keeper.log"))
-		return fmt.Errorf("taking down the simulated hosts in %s: %w\n%s", b.dir, err, log)
+	if err := errors.Join(errs...); err != nil {
+		return fmt.Errorf("taking down the simulated hosts of %s: %w", b.dir, err)
 	}
 	for _, h := range b.hosts {
 		h.awaitDown()
 	}
 	return nil
+}
+
+// awaitKeeper waits for the keeper, which ends now that its lifeline is cut.
+func (b *Bed) awaitKeeper() error {
+	timer := time.AfterFunc(limit, func() { _ = b.keeper.Process.Kill() })
+	defer timer.Stop()
+	err := b.keeper.Wait()
+	if err != nil {
+		log, _ := os.ReadFile(b.path("keeper.log"))
+		err = fmt.Errorf("the keeper: %w\n%s", err, log)
+	}
+	return err
 }
 
 // Host returns the host i, the first being 1. It panics where there is none.

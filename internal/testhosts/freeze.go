@@ -32,7 +32,7 @@ func (h *Host) Freeze() error {
 	if err != nil {
 		return fmt.Errorf("freezing %s: %w", h.name, err)
 	}
-	h.ice = true
+	h.frozen = true
 	return nil
 }
 
@@ -60,7 +60,7 @@ func (h *Host) Thaw() error {
 	if err := h.thaw(); err != nil {
 		return fmt.Errorf("thawing %s: %w", h.name, err)
 	}
-	h.ice = false
+	h.frozen = false
 	return nil
 }
 
@@ -69,17 +69,46 @@ func (h *Host) thaw() error {
 		return setFrozen(cgroup, false)
 	}
 	found, err := processes(h.init, "pid", "")
-	parents := make(map[int]bool) // nsenter stops with what it has started
-	for _, p := range found {
-		parents[p.ppid] = true
-		err = errors.Join(err, signal(p.PID, syscall.SIGCONT))
+	waiting, waitingErr := h.waiting()
+	return errors.Join(err, waitingErr, resume(found), resume(waiting))
+}
+
+// wake kills a host that is stopped by signals: what waits for its processes is
+// stopped as well, and would be for ever.
+func (h *Host) wake() error {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.bed.cgroup != "" || !h.up() || !h.frozen {
+		return nil
 	}
-	for ppid := range parents {
-		if p, ok := process(fmt.Sprintf("/proc/%d", ppid)); ok && p.Name == "nsenter" {
-			err = errors.Join(err, signal(ppid, syscall.SIGCONT))
+	return h.kill()
+}
+
+// waiting returns the processes by which commands got onto the host: nsenter
+// stops when what it has started does. A cgroup leaves them alone.
+func (h *Host) waiting() ([]Process, error) {
+	if h.bed.cgroup != "" {
+		return nil, nil
+	}
+	found, err := processes(h.init, "pid", "")
+	seen := make(map[int]bool)
+	var waiting []Process
+	for _, p := range found {
+		parent, ok := process(fmt.Sprintf("/proc/%d", p.ppid))
+		if ok && parent.Name == "nsenter" && !seen[p.ppid] {
+			seen[p.ppid] = true
+			waiting = append(waiting, parent)
 		}
 	}
-	return err
+	return waiting, err
+}
+
+func resume(stopped []Process) error {
+	var errs []error
+	for _, p := range stopped {
+		errs = append(errs, signal(p.PID, syscall.SIGCONT))
+	}
+	return errors.Join(errs...)
 }
 
 // signal sends a signal to a process that may have ended.

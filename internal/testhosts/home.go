@@ -67,11 +67,3 @@ func clean(dir string) error {
 	_, err := output(exec.Command("bash", "-c", keepScript, "keeper", "clean", dir))
 	return err
 }
-
-// sweepOwn removes what there is of a bed that never had a keeper.
-func (b *Bed) sweepOwn() error {
-	if b.dir == "" {
-		return nil
-	}
-	return clean(b.dir)
-}

@@ -19,10 +19,30 @@ import (
 //go:embed init.sh
 var initScript string
 
-// join starts a program in the cgroup that is its first argument, if it is not
-// empty. Go could do so while it forks, but would hold all other forks up for
-// as long as the cgroup is frozen.
-const join = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; exec "$@"`
+// A program joins a host's cgroup, which may be "", after nsenter has taken it
+// to the host: nsenter itself must not freeze with the host, since the kernel
+// ends a PID namespace only when those outside have reaped what they put in it.
+// Go could put a program into a cgroup while it forks, but holds all other forks
+// up for as long as the cgroup is frozen.
+const (
+	open = `[ -z "$0" ] || exec 9>"$0/cgroup.procs"; exec "$@"`
+	join = `if [ -n "$0" ]; then echo 0 >&9; exec 9>&-; fi; exec "$@"`
+)
+
+// entering returns a command that nsenter takes, with the flags, to where a
+// process is, and which joins the host's cgroup there.
+func (h *Host) entering(ctx context.Context, pid int, flags []string, argv ...string) *exec.Cmd {
+	cgroup := h.bed.cgroupOf(h.name)
+	args := append([]string{"-c", open, cgroup, "nsenter", "-t", strconv.Itoa(pid)}, flags...)
+	args = append(args, "--", "sh", "-c", join, cgroup)
+	cmd := exec.CommandContext(ctx, "sh", append(args, argv...)...)
+	cmd.Env = []string{ // what sshd would set, at least
+		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+		"LANG=C.UTF-8", "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash",
+	}
+	cmd.Dir = "/"
+	return cmd
+}
 
 // Host is one simulated host. Its methods may be called at the same time.
 type Host struct {
@@ -34,7 +54,8 @@ type Host struct {
 	init int           // PID of the host's first process, as this process sees it
 	down chan struct{} // closed when nothing of the host runs; nil before it is first booted
 	line line
-	ice  bool // it is frozen
+
+	frozen bool
 }
 
 func newHost(b *Bed, number int) *Host {
@@ -124,12 +145,9 @@ func (h *Host) boot() error {
 	if b.settings.docker0 {
 		docker0 = "172.17.0.1/16"
 	}
-	cmd := exec.Command("sh", "-c", join, b.cgroupOf(h.name),
-		"nsenter", "-t", strconv.Itoa(b.fabric), "-n", "-p", "--",
+	cmd := h.entering(context.Background(), b.fabric, []string{"-n", "-p"},
 		"unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "--kill-child", "--",
 		"bash", b.path("init.sh"), h.name, b.dir, b.sshd, b.cgroup2, home, docker0)
-	cmd.Env = environment("/root", "root")
-	cmd.Dir = "/"
 	cmd.Stdout, cmd.Stderr = log, log
 	cmd.ExtraFiles = []*os.File{told}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
@@ -142,25 +160,17 @@ func (h *Host) boot() error {
 		defer close(down)
 		_ = cmd.Wait() // it was killed, or ended by itself: it is down
 	}()
-	h.down, h.ice = down, false
+	h.down, h.frozen = down, false
 	if err := awaitUp(ready, log.Name()); err != nil {
 		return errors.Join(err, cmd.Process.Kill())
 	}
 	if h.init, err = onlyChild(cmd.Process.Pid, 2); err != nil { // of nsenter, and of unshare
 		return err
 	}
-	if err := b.connect(h.number, h.init); err != nil {
+	if err := b.connect(h.number, h.init, !h.line.cut); err != nil {
 		return err
 	}
 	return h.draw()
-}
-
-// environment is what sshd would set, at least.
-func environment(home, user string) []string {
-	return []string{
-		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-		"LANG=C.UTF-8", "HOME=" + home, "USER=" + user, "LOGNAME=" + user, "SHELL=/bin/bash",
-	}
 }
 
 // Command makes a command that runs on the host as root, as an SSH session
@@ -172,15 +182,11 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	if err := h.on(); err != nil {
 		return nil, err
 	}
-	if h.ice {
+	if h.frozen {
 		return nil, fmt.Errorf("host %s is frozen: thaw it first", h.name)
 	}
-	args := append([]string{"-c", join, h.bed.cgroupOf(h.name),
-		"nsenter", "-t", strconv.Itoa(h.init), "-m", "-u", "-i", "-n", "-C", "-p", "--wdns=/root", "--",
-		"setpriv", "--pdeathsig", "KILL", "--"}, argv...)
-	cmd := exec.CommandContext(ctx, "sh", args...)
-	cmd.Env = environment("/root", "root")
-	cmd.Dir = "/"
+	cmd := h.entering(ctx, h.init, []string{"-m", "-u", "-i", "-n", "-C", "-p", "--wdns=/root"},
+		append([]string{"setpriv", "--pdeathsig", "KILL", "--"}, argv...)...)
 	cmd.WaitDelay = time.Second // a child that it leaves may hold the pipes open
 	return cmd, nil
 }
@@ -225,13 +231,20 @@ func (h *Host) Poweroff() error {
 
 // kill kills the host's first process, and with it the kernel kills all others.
 func (h *Host) kill() error {
+	waiting, err := h.waiting()
+	if err != nil {
+		return err
+	}
 	if err := syscall.Kill(h.init, syscall.SIGKILL); err != nil {
 		return err
 	}
-	if cgroup := h.bed.cgroupOf(h.name); cgroup != "" { // what waits for the host is frozen with it
-		if err := os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0o644); err != nil {
-			return err
-		}
+	if cgroup := h.bed.cgroupOf(h.name); cgroup != "" { // it is to be booted again
+		err = os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0o644)
+	} else {
+		err = resume(waiting)
+	}
+	if err != nil {
+		return err
 	}
 	select {
 	case <-h.down:
@@ -255,7 +268,7 @@ func (h *Host) awaitDown() {
 func (h *Host) StopSSH() error {
 	processes, err := h.Processes("")
 	for _, p := range processes {
-		if p.Name == "sshd" {
+		if strings.HasPrefix(p.Name, "sshd") { // newer ones have sshd-session
 			err = errors.Join(err, syscall.Kill(p.PID, syscall.SIGKILL))
 		}
 	}

@@ -4,8 +4,8 @@
 #   clean DIR           removes what a bed has left whose keeper was killed
 set -eu
 
-# clean ends what the bed's cgroup still holds, which are commands of the
-# controller's, and removes the cgroup and the directory.
+# clean ends what the bed's cgroup still holds, and removes the cgroup and the
+# directory.
 clean() {
 	local cgroup pids
 	cgroup=$(cat "$1/cgroup" 2>/dev/null || true)

@@ -32,12 +32,9 @@ func (h *Host) change(carryOut func() error, set func(*line)) error {
 	return err
 }
 
-// draw gives a host that has just booted the line that it had.
+// draw gives a host that has just booted the line that it had, but for a cut.
 func (h *Host) draw() error {
 	var errs []error
-	if h.line.cut {
-		errs = append(errs, h.attach())
-	}
 	if h.line.unplugged {
 		errs = append(errs, h.carry())
 	}
@@ -126,7 +123,10 @@ func (h *Host) filter() error {
 				rules = append(rules, fmt.Sprintf("%s %v drop", addresses, address(network, other.number)))
 			}
 		}
-		if h.line.loss > 0 {
+		switch {
+		case h.line.loss == 100: // nft(8) counts from 0 to 99
+			rules = append(rules, "drop")
+		case h.line.loss > 0:
 			rules = append(rules, fmt.Sprintf("numgen random mod 100 < %d drop", h.line.loss))
 		}
 		return fmt.Sprintf("chain %s { type filter hook %[1]s priority 0; %s; }\n", hook, strings.Join(rules, "; "))

@@ -31,15 +31,19 @@ func ip(pid int, lines ...string) error {
 }
 
 // connect puts a link for each network between the fabric and the network
-// namespace of a process. A host has the same hardware addresses at each boot.
-func (b *Bed) connect(number, pid int) error {
+// namespace of a process, on the bridge or not. A host has the same hardware
+// addresses at each boot.
+func (b *Bed) connect(number, pid int, bridged bool) error {
 	var outside []string
 	inside := []string{"link set lo up"}
 	for network := range b.settings.networks {
 		eth := fmt.Sprintf("eth%d", network)
 		outside = append(outside,
 			fmt.Sprintf("link add %s type veth peer name %s address 02:67:72:00:%02x:%02x netns %d", port(network, number), eth, network, number, pid),
-			fmt.Sprintf("link set %s master br%d up", port(network, number), network))
+			fmt.Sprintf("link set %s up", port(network, number)))
+		if bridged {
+			outside = append(outside, fmt.Sprintf("link set %s master br%d", port(network, number), network))
+		}
 		inside = append(inside,
 			fmt.Sprintf("addr add %v/24 dev %s", address(network, number), eth),
 			fmt.Sprintf("link set %s up", eth))

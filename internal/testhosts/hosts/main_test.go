@@ -1,0 +1,76 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/testhosts"
+)
+
+// TestMain lets the test's own binary be the program bed.
+func TestMain(m *testing.M) {
+	if filepath.Base(os.Args[0]) == bedName {
+		os.Exit(ask(os.Args[1:]))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestRunGivesACommandTheHosts(t *testing.T) {
+	testhosts.Need(t)
+	out := filepath.Join(t.TempDir(), "out")
+	t.Setenv("OUT", out)
+	code, err := run(t.Context(), 2, `set -e
+		exec >"$OUT" 2>&1
+		ssh h2 hostname
+		open() { timeout "$1" bash -c '</dev/tcp/h1/22'; }
+		bed cut h1
+		code=0; open 1 || code=$?
+		echo "cut: $code"
+		bed mend h1
+		open 60
+		bed poweroff h1
+		bed boot h1
+		ssh h1 hostname
+		bed loss h3 20 || bed loss h1 many || bed dance h1 || bed cut || bed | head -n 1
+		exit 7`)
+	if err != nil || code != 7 {
+		t.Errorf("exit code %d and error %v, want 7 and none", code, err)
+	}
+	got, err := os.ReadFile(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := `h2
+cut: 124
+h1
+bed: there is no host "h3": take h1 to h2
+bed: "many" is no number of percent: take 0 to 100
+bed: there is no action "dance": run bed without words to see them
+bed: 1 words are too many or too few: it is bed cut HOST
+usage: bed ACTION HOST [ARGUMENT]
+`
+	if string(got) != want {
+		t.Errorf("the command wrote:\n%swant:\n%s", got, want)
+	}
+}
+
+func TestRunEndsAsItsCommandDoes(t *testing.T) {
+	testhosts.Need(t)
+	code, err := run(t.Context(), 1, "kill -TERM $$")
+	if err != nil || code != 128+15 {
+		t.Errorf("exit code %d and error %v, want 143 and none", code, err)
+	}
+}
+
+func TestEveryActionIsListed(t *testing.T) {
+	list := usage()
+	for _, a := range actions {
+		if !strings.Contains(list, "  "+a.name+" HOST") || a.do == nil || a.text == "" {
+			t.Errorf("%s is not whole", a.name)
+		}
+	}
+}

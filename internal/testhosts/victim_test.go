@@ -1,0 +1,146 @@
+package testhosts
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+)
+
+// victimEnv makes the test's binary a process that has a bed, says what it is
+// made of, and waits to be killed.
+const victimEnv = "GANGRUN_TESTHOSTS_VICTIM"
+
+// remains is what must not be left of a bed.
+type remains struct {
+	Dir, Cgroup string
+	Keeper      int
+	PIDs        []int
+}
+
+func victim() int {
+	var options []Option
+	if os.Getenv(victimEnv) == "SIGSTOP" {
+		options = append(options, noCgroup)
+	}
+	r, err := bury(options)
+	if err == nil {
+		err = json.NewEncoder(os.Stdout).Encode(r)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		return 1
+	}
+	var forever chan struct{}
+	for range forever {
+	}
+	return 0
+}
+
+// bury makes a bed that is hard to end: a host that is frozen, processes that
+// left their sessions, on a host and on the controller.
+func bury(options []Option) (remains, error) {
+	b, err := New(2, options...)
+	if err != nil {
+		return remains{}, err
+	}
+	r := remains{Dir: b.dir, Cgroup: b.cgroup, Keeper: b.keeper.Process.Pid, PIDs: []int{b.fabric, b.Host(1).Init(), b.Host(2).Init()}}
+	const detach = "BED_MARK=1 setsid sleep 1000 >/dev/null 2>&1 </dev/null &"
+	_, err = b.Controller().Exec(context.Background(), "sh", "-c", detach)
+	if err != nil {
+		return r, err
+	}
+	if _, err := b.Controller().Exec(context.Background(), "ssh", "h1", detach); err != nil {
+		return r, err
+	}
+	for _, list := range []func(string) ([]Process, error){b.Controller().Processes, b.Host(1).Processes} {
+		err := eventually(func() (bool, error) {
+			found, err := list("BED_MARK=1")
+			if len(found) == 1 {
+				r.PIDs = append(r.PIDs, found[0].PID)
+			}
+			return len(found) == 1, err
+		})
+		if err != nil {
+			return r, err
+		}
+	}
+	return r, b.Host(1).Freeze()
+}
+
+func TestKilledTestLeavesNothing(t *testing.T) {
+	for _, freezer := range []string{"cgroup.freeze", "SIGSTOP"} {
+		t.Run(freezer, func(t *testing.T) {
+			r := startVictim(t, freezer, func(remains) {})
+			must(t, eventually(func() (bool, error) { return gone(r.Keeper) && r.left() == "", nil }))
+		})
+	}
+}
+
+// TestNextBedSweeps kills a bed's keeper as well: what it would have removed is
+// left to the next bed.
+func TestNextBedSweeps(t *testing.T) {
+	r := startVictim(t, "cgroup.freeze", func(r remains) { must(t, syscall.Kill(r.Keeper, syscall.SIGKILL)) })
+	if _, err := os.Stat(r.Dir); err != nil {
+		t.Fatalf("there is nothing to sweep: %v", err)
+	}
+	must(t, eventually(func() (bool, error) { return gone(r.PIDs[0]), nil })) // and with it who holds the lock
+	Up(t, 1)
+	if left := r.left(); left != "" {
+		t.Errorf("left is %s", left)
+	}
+}
+
+// startVictim returns what there was of the bed of a process that is now dead.
+func startVictim(t *testing.T, freezer string, before func(remains)) remains {
+	t.Helper()
+	Need(t)
+	cmd := exec.CommandContext(t.Context(), os.Args[0])
+	cmd.Env = append(os.Environ(), victimEnv+"="+freezer)
+	cmd.Stderr = os.Stderr
+	stdout, err := cmd.StdoutPipe()
+	must(t, err)
+	must(t, cmd.Start())
+	var r remains
+	must(t, json.NewDecoder(stdout).Decode(&r))
+	if left := r.left(); r.Dir == "" || len(r.PIDs) != 5 || strings.Count(left, "process") != 5 {
+		t.Fatalf("the bed is not whole: %+v, %s", r, left)
+	}
+	before(r)
+	must(t, cmd.Process.Kill())
+	if freezer == "cgroup.freeze" && r.Cgroup == "" {
+		noskip.Skip(t, "root can make no cgroup of version 2 here")
+	}
+	if err := cmd.Wait(); err == nil {
+		t.Error("the process with the bed ended well")
+	}
+	return r
+}
+
+// left says what is still there; "" is nothing.
+func (r remains) left() string {
+	var left []string
+	for _, path := range []string{r.Dir, r.Cgroup} {
+		if _, err := os.Stat(path); path != "" && err == nil {
+			left = append(left, path)
+		}
+	}
+	for _, pid := range r.PIDs {
+		if !gone(pid) {
+			left = append(left, fmt.Sprintf("process %d", pid))
+		}
+	}
+	return strings.Join(left, ", ")
+}
+
+// gone says whether a process has ended, reaped or not.
+func gone(pid int) bool {
+	_, ok := process(fmt.Sprintf("/proc/%d", pid))
+	return !ok
+}
