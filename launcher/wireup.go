@@ -30,7 +30,8 @@ func (g *running) wire(r report) {
 		if !done {
 			continue
 		}
-		release := &wire.Barrier{Group: b.Group}
+		g.wiring.released[b.Group]++
+		release := &wire.Barrier{Group: b.Group, Number: g.wiring.released[b.Group]}
 		for _, p := range all {
 			release.Puts = append(release.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
 		}

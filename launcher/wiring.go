@@ -112,28 +112,29 @@ func nodesOf(a job.Attempt) []int {
 
 // wiring is what the controller knows of how the ranks find each other.
 type wiring struct {
-	mpi     job.MPI
-	asked   bool // the user named the MPI
-	hub     *pmi1.Hub
-	joined  map[int]bool
-	waiting map[int]bool
-	silent  map[int]bool
-	library string
-	lasting bool // it is in use
-	told    bool // that all are in
-	noted   bool // that they are singletons
-	cried   bool // and the gang was ended for it
-	overdue <-chan time.Time
-	answers int              // hosts that have still to say who is in
-	late    bool             // they were asked because it is overdue
-	ordered bool             // Open MPI wants the gang to end
-	judging <-chan time.Time // until that ends it
-	pids    map[int]int      // rank of each process
-	daemons map[int32]*node  // Open MPI's, by the id of their Spawn
+	mpi      job.MPI
+	asked    bool // the user named the MPI
+	hub      *pmi1.Hub
+	released map[string]int64 // releases of each group
+	joined   map[int]bool
+	waiting  map[int]bool
+	silent   map[int]bool
+	library  string
+	lasting  bool // it is in use
+	told     bool // that all are in
+	noted    bool // that they are singletons
+	cried    bool // and the gang was ended for it
+	overdue  <-chan time.Time
+	answers  int              // hosts that have still to say who is in
+	late     bool             // they were asked because it is overdue
+	ordered  bool             // Open MPI wants the gang to end
+	judging  <-chan time.Time // until that ends it
+	pids     map[int]int      // rank of each process
+	daemons  map[int32]*node  // Open MPI's, by the id of their Spawn
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{mpi: mpi, asked: asked, released: map[string]int64{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {

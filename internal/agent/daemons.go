@@ -15,6 +15,9 @@ import (
 // spawn starts a daemon for mpirun, which runs on another host.
 func (o *openMPI) spawn(s *wire.Spawn) {
 	id := int(s.Id)
+	if o.daemons[id] != nil {
+		return // a controller that has taken over asks again
+	}
 	fail := func(err error) {
 		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: "start Open MPI's daemon: " + err.Error()})
 		o.g.reports.relay(&wire.Relay{Id: s.Id, End: true, Code: 127})

@@ -43,6 +43,10 @@ type gang struct {
 	broken  chan job.Line // at most one: the logs cannot be written
 
 	begun    time.Time
+	cancel   context.CancelFunc // ends it as if the controller were gone
+	stop     chan time.Duration // asks for its end, with a grace period
+	ended    chan struct{}      // closed when every process is gone
+	released map[string]int64   // the newest release of each group
 	releases chan *wire.Barrier
 	names    chan *wire.Name
 	looks    chan struct{}
@@ -66,6 +70,9 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 
 		aborting: map[int]bool{},
 		begun:    time.Now(),
+		stop:     make(chan time.Duration),
+		ended:    make(chan struct{}),
+		released: map[string]int64{},
 		releases: make(chan *wire.Barrier),
 		names:    make(chan *wire.Name),
 		looks:    make(chan struct{}),
@@ -140,7 +147,10 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			abort = nil
 			g.abort()
 		case b := <-g.releases:
-			g.wiring.release(b)
+			if b.Number == 0 || b.Number > g.released[b.Group] {
+				g.released[b.Group] = b.Number
+				g.wiring.release(b)
+			}
 		case n := <-g.names:
 			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: n.Service, Port: n.Port, Ask: n.Ask})
 		case <-g.looks:

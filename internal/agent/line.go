@@ -19,19 +19,23 @@ import (
 
 // line is how the controller reaches its agent: a socket pair on the controller's
 // own machine, and elsewhere one stream over whatever connections are made to the
-// agent's socket.
+// agent's socket. A stream of another ID is a controller that takes over.
 type line struct {
-	conn net.Conn
+	conn net.Conn // the socket pair; nil elsewhere
 
 	// What follows is zero on the controller's own machine.
 	dir      string // the agent's own, which its socket is in
 	listener *net.UnixListener
-	stream   *resumable.Conn
-	begun    time.Time
 	grace    atomic.Int64 // how long the agent lives without a word, a Duration
-	orphaned atomic.Bool
-	served   chan struct{} // closed when the stream is being ended
 	carriers sync.WaitGroup
+	served   chan struct{} // closed when the last stream is being ended
+
+	mu       sync.Mutex
+	stream   *resumable.Conn
+	known    map[resumable.ID]bool // streams that there have been
+	next     bool                  // stream is a controller's that takes over, and is not served yet
+	begun    time.Time             // of stream
+	orphaned bool
 }
 
 // firstGrace is how long an agent waits for the first word of its controller.
@@ -66,14 +70,51 @@ func newLine(file *os.File) (*line, error) {
 	if err != nil {
 		return nil, err
 	}
-	l := &line{dir: dir, listener: listener, stream: resumable.New(resumable.Options{ID: id}), begun: time.Now(), served: make(chan struct{})}
-	l.conn = held{l.stream}
+	l := &line{dir: dir, listener: listener, served: make(chan struct{}), known: map[resumable.ID]bool{}}
 	l.grace.Store(int64(firstGrace))
+	l.open(id)
 	return l, nil
 }
 
-// errOrphaned is why an agent ends that nobody has spoken to.
-var errOrphaned = errors.New("nothing was heard of the controller for too long")
+// open begins a stream. l.mu is held, or l is not shared yet.
+func (l *line) open(id resumable.ID) {
+	l.stream, l.begun = resumable.New(resumable.Options{ID: id}), time.Now()
+	l.known[id] = true
+}
+
+// current is what to serve on.
+func (l *line) current() net.Conn {
+	if l.conn != nil {
+		return l.conn
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.next = false
+	return held{l.stream}
+}
+
+// awaited reports whether a controller takes over that is not served yet.
+func (l *line) awaited() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+// held is a stream that is not ended by who reads it: its end tells the controller
+// that every process of the agent is gone.
+type held struct{ *resumable.Conn }
+
+// Close ends a Read that waits, and all that follow.
+func (h held) Close() error { return h.SetReadDeadline(time.Unix(1, 0)) }
+
+// errOrphaned and errReplaced are why a stream is given up.
+var (
+	errOrphaned = errors.New("nothing was heard of the controller for too long")
+	errReplaced = errors.New("another controller has taken over")
+)
+
+// dismissed is what a controller is told that is not served any more.
+const dismissed = "another controller has taken over, or the agent is ending"
 
 // serve takes connections until ctx ends, and gives the controller up when it has
 // been silent for too long.
@@ -100,18 +141,24 @@ func (l *line) serve(ctx context.Context) {
 			case <-l.served:
 				return
 			case <-tick.C:
-			}
-			heard := l.stream.Heard()
-			if heard.IsZero() {
-				heard = l.begun
-			}
-			if time.Since(heard) > time.Duration(l.grace.Load()) {
-				l.orphaned.Store(true)
-				l.stream.Abort(errOrphaned)
-				return
+				l.look()
 			}
 		}
 	})
+}
+
+// look gives a controller up that has been silent for too long.
+func (l *line) look() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard := l.stream.Heard()
+	if heard.IsZero() {
+		heard = l.begun
+	}
+	if !l.orphaned && time.Since(heard) > time.Duration(l.grace.Load()) {
+		l.orphaned = true
+		l.stream.Abort(errOrphaned)
+	}
 }
 
 func (l *line) carry(ctx context.Context, carrier *net.UnixConn) {
@@ -119,15 +166,30 @@ func (l *line) carry(ctx context.Context, carrier *net.UnixConn) {
 	if err != nil {
 		return
 	}
-	_ = l.stream.CarryPending(ctx, pending) // refuses what is for another stream; its end says nothing of the stream's
+	if stream := l.find(pending.ID()); stream != nil {
+		_ = stream.CarryPending(ctx, pending) // its end says nothing of the stream's
+	} else {
+		_ = pending.Refuse(ctx, dismissed)
+	}
 }
 
-// held is a stream that is not ended by who reads it: its end tells the controller
-// that every process of the agent is gone.
-type held struct{ *resumable.Conn }
-
-// Close ends a Read that waits, and all that follow.
-func (h held) Close() error { return h.SetReadDeadline(time.Unix(1, 0)) }
+// find returns the stream of an ID. One that has never been is that of a
+// controller that takes over.
+func (l *line) find(id resumable.ID) *resumable.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case id == l.stream.ID():
+	case l.known[id] || l.orphaned || closed(l.served):
+		return nil
+	default:
+		before := l.stream
+		l.open(id)
+		l.next = true
+		before.Abort(errReplaced)
+	}
+	return l.stream
+}
 
 // farewell bounds the wait for the controller to take the agent's last word.
 const farewell = time.Second
@@ -140,8 +202,11 @@ func (l *line) close(stop context.CancelFunc) (orphaned bool) {
 		_ = l.conn.Close()
 		return false
 	}
+	l.mu.Lock()
 	close(l.served)
-	_ = l.stream.Close()
+	stream, orphaned := l.stream, l.orphaned
+	l.mu.Unlock()
+	_ = stream.Close()
 	_ = l.listener.Close()
 	taken := make(chan struct{})
 	go func() { l.carriers.Wait(); close(taken) }()
@@ -151,5 +216,5 @@ func (l *line) close(stop context.CancelFunc) (orphaned bool) {
 	}
 	stop()
 	<-taken
-	return l.orphaned.Load()
+	return orphaned
 }

@@ -66,7 +66,7 @@ func work() error {
 	group := newCgroup(os.Getpid())
 	s := newServer(children, group, line)
 	go func() {
-		<-s.ending
+		<-s.life.Done()
 		// A file system that hangs may hold a survey for ever; the ranks must not
 		// live on for that, nor this process.
 		<-time.After(endLimit)
@@ -75,7 +75,7 @@ func work() error {
 		os.Exit(1)
 	}()
 	line.serve(ctx)
-	err = s.serve(ctx, line.conn)
+	err = s.serve(ctx)
 	killAll(children, group)
 	group.close()
 	children.close()

@@ -1,8 +1,14 @@
 package agent
 
 import (
+	"bytes"
+	"context"
 	"encoding/json"
+	"errors"
+	"slices"
 	"sync"
+
+	"google.golang.org/protobuf/proto"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -16,9 +22,12 @@ const maxReports = 10_000
 // message is being sent travels together in the next.
 type reports struct {
 	bell bell
+	keep bool // for a controller that takes over: it is told everything
 
 	mu   sync.Mutex
 	next *wire.GangReply
+	kept *wire.GangReply // what has been sent, but progress and relays
+	turn int             // of whoever sends
 }
 
 func (r *reports) event(e job.Event) {
@@ -58,20 +67,62 @@ func (r *reports) add(change func(*wire.GangReply)) {
 	r.bell.ring()
 }
 
-// send sends every report, up to the one with Done, or until sending fails.
-func (r *reports) send(to interface{ Send(*wire.GangReply) error }) error {
+// errTakenOver is why a controller is told no more.
+var errTakenOver = errors.New("another controller has taken over")
+
+// send sends every report, up to the one with Done, or until sending fails, ctx
+// ends or another send begins: that sends anew what was kept.
+func (r *reports) send(ctx context.Context, to interface{ Send(*wire.GangReply) error }) error {
+	r.mu.Lock()
+	r.turn++
+	turn := r.turn
+	if r.kept != nil {
+		again := r.kept
+		r.kept = nil
+		if r.next != nil {
+			proto.Merge(again, r.next)
+		}
+		r.next = again
+	}
+	r.mu.Unlock()
+	r.bell.ring()
 	for {
 		change := r.bell.wait()
 		r.mu.Lock()
+		if r.turn != turn {
+			r.mu.Unlock()
+			return errTakenOver
+		}
 		message := r.next
 		r.next = nil
+		if r.keep && message != nil {
+			r.remember(message)
+		}
 		r.mu.Unlock()
 		if message == nil {
-			<-change
+			select {
+			case <-change:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
 			continue
 		}
 		if err := to.Send(message); err != nil || message.Done != nil {
 			return err
 		}
 	}
+}
+
+// remember keeps of a message what a later controller has to know. r.mu is held.
+func (r *reports) remember(message *wire.GangReply) {
+	if r.kept == nil {
+		r.kept = &wire.GangReply{}
+	}
+	lasting := proto.CloneOf(message)
+	lasting.Relays = nil
+	lasting.Events = slices.DeleteFunc(lasting.Events, func(e []byte) bool { return bytes.Contains(e, []byte(`"kind":"progress"`)) })
+	if lasting.Wireup != nil {
+		r.kept.Wireup = nil
+	}
+	proto.Merge(r.kept, lasting)
 }

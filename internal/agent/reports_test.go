@@ -55,7 +55,7 @@ func said(t *testing.T, m *wire.GangReply) (words []string) {
 func TestReportsAreBatched(t *testing.T) {
 	r, to := &reports{}, newSlow()
 	sent := make(chan error, 1)
-	go func() { sent <- r.send(to) }()
+	go func() { sent <- r.send(t.Context(), to) }()
 	r.event(job.Event{Kind: job.KindStarted, Rank: 0})
 	<-to.taking
 	r.event(job.Event{Kind: job.KindStarted, Rank: 1})
@@ -94,7 +94,7 @@ func TestReportsKeepTheirOrder(t *testing.T) {
 	const ranks, events = 8, 200
 	r, to := &reports{}, &counted{}
 	sent := make(chan error, 1)
-	go func() { sent <- r.send(to) }()
+	go func() { sent <- r.send(t.Context(), to) }()
 	var wg sync.WaitGroup
 	for rank := range ranks {
 		wg.Go(func() {
@@ -160,7 +160,7 @@ func TestReportsDropOnlyProgress(t *testing.T) {
 	r.event(job.Event{Kind: job.KindExit, Rank: 5, Exit: &job.Exit{}})
 	r.done(nil)
 	to := &counted{}
-	if err := r.send(to); err != nil {
+	if err := r.send(t.Context(), to); err != nil {
 		t.Fatal(err)
 	}
 	if len(to.got) != 1 || len(to.got[0].Events) != maxReports+4 {
@@ -175,7 +175,7 @@ func TestReportsDropOnlyProgress(t *testing.T) {
 func TestReportsToNobody(t *testing.T) {
 	r, to := &reports{}, newSlow()
 	sent := make(chan error, 1)
-	go func() { sent <- r.send(to) }()
+	go func() { sent <- r.send(t.Context(), to) }()
 	r.event(job.Event{Kind: job.KindStarted})
 	<-to.taking
 	gone := errors.New("the line is broken")

@@ -31,8 +31,10 @@ type server struct {
 	wire.UnimplementedAgentServer
 	children *children
 	group    *cgroup
-	ending   chan struct{} // closed when the controller is gone
 	line     *line
+	life     context.Context // of gangs
+	end      context.CancelFunc
+	running  sync.WaitGroup // gangs
 
 	mu     sync.Mutex
 	host   string
@@ -48,7 +50,8 @@ func newServer(c *children, group *cgroup, line *line) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
-	return &server{children: c, group: group, line: line, env: env, ending: make(chan struct{}), gangs: map[string]*gang{}}
+	life, end := context.WithCancel(context.Background())
+	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*gang{}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -59,9 +62,22 @@ const MaxMessage = 256 << 20
 // often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
 const pingLeast = time.Second
 
-// serve answers on conn until it closes or ctx ends, and returns when every
-// gang that was started has ended.
-func (s *server) serve(ctx context.Context, conn net.Conn) error {
+// serve answers the controller, and every later one that takes over, until it
+// closes its connection or ctx ends, and returns when every gang that was started
+// has ended.
+func (s *server) serve(ctx context.Context) error {
+	var errs error
+	for more := true; more && ctx.Err() == nil; {
+		errs = errors.Join(errs, s.answer(ctx, s.line.current()))
+		more = s.line.awaited()
+	}
+	s.end()
+	s.running.Wait()
+	return errs
+}
+
+// answer answers on conn until it closes or ctx ends.
+func (s *server) answer(ctx context.Context, conn net.Conn) error {
 	g := grpc.NewServer(
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
@@ -81,7 +97,9 @@ func (s *server) serve(ctx context.Context, conn net.Conn) error {
 		case <-l.closed:
 		case <-ctx.Done():
 		}
-		close(s.ending)
+		if !s.line.awaited() { // nobody takes over
+			s.end()
+		}
 		g.Stop() // cancels every handler's context and waits for it
 	}()
 	err := g.Serve(l)
@@ -197,52 +215,43 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if start == nil || len(start.Ranks) == 0 {
 		return status.Error(codes.InvalidArgument, "the first request starts no rank")
 	}
-	reports := &reports{}
-	g, err := s.admit(start, reports)
+	g, err := s.admit(start)
 	if err != nil {
 		return err
 	}
-	sent := make(chan error, 1)
-	go func() { sent <- reports.send(stream) }()
-	ctx, cancel := context.WithCancel(stream.Context())
-	stop := make(chan time.Duration)
-	ended := make(chan struct{})
 	// The receiver ends with the stream's context, which ends when the handler
 	// returns: it cannot be waited for here, and holds nothing.
 	go func() {
-		defer cancel() // the controller has gone
+		if s.line.dir == "" {
+			defer g.cancel() // the controller has gone
+		}
 		for {
 			r, err := stream.Recv()
-			if err != nil {
-				return
-			}
-			var ok bool
-			switch {
-			case r.GetStop() != nil:
-				ok = hand(stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, ended)
-			case r.GetRelease() != nil:
-				ok = hand(g.releases, r.GetRelease(), ended)
-			case r.GetName() != nil:
-				ok = hand(g.names, r.GetName(), ended)
-			case r.GetSpawn() != nil:
-				ok = hand(g.spawns, r.GetSpawn(), ended)
-			case r.GetRelay() != nil:
-				ok = hand(g.relays, r.GetRelay(), ended)
-			case r.GetLook() != nil:
-				ok = hand(g.looks, struct{}{}, ended)
-			}
-			if !ok {
+			if err != nil || !g.take(r) {
 				return
 			}
 		}
 	}()
-	unreaped := g.run(ctx, stop)
-	close(ended)
-	s.dismiss() // before the last word: the controller may start the next at once
-	reports.done(unreaped)
-	err = <-sent
-	cancel()
-	return err
+	return g.reports.send(stream.Context(), stream)
+}
+
+// take passes a request on; false once the gang has ended.
+func (g *gang) take(r *wire.GangRequest) bool {
+	switch {
+	case r.GetStop() != nil:
+		return hand(g.stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, g.ended)
+	case r.GetRelease() != nil:
+		return hand(g.releases, r.GetRelease(), g.ended)
+	case r.GetName() != nil:
+		return hand(g.names, r.GetName(), g.ended)
+	case r.GetSpawn() != nil:
+		return hand(g.spawns, r.GetSpawn(), g.ended)
+	case r.GetRelay() != nil:
+		return hand(g.relays, r.GetRelay(), g.ended)
+	case r.GetLook() != nil:
+		return hand(g.looks, struct{}{}, g.ended)
+	}
+	return true
 }
 
 // hand gives v to whoever reads c, unless the gang ends first.
@@ -273,9 +282,14 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library)}, nil
 }
 
-func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
+// admit starts a gang or, on a host that is not the controller's, finds the one
+// that has been started for an earlier controller.
+func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if g := s.gangs[start.Gang]; g != nil && s.line.dir != "" {
+		return g, nil
+	}
 	if s.busy {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
@@ -290,7 +304,9 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 		start.LogDir = []byte(dir)
 	}
 	s.busy = true
-	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, reports)
+	ctx, cancel := context.WithCancel(s.life)
+	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
+	g.cancel = cancel
 	for name := range s.gangs { // who follows an older one has found it
 		if name != s.last {
 			delete(s.gangs, name)
@@ -299,6 +315,13 @@ func (s *server) admit(start *wire.Start, reports *reports) (*gang, error) {
 	s.last = start.Gang
 	s.gangs[start.Gang] = g
 	s.grew.ring()
+	s.running.Go(func() {
+		defer cancel()
+		unreaped := g.run(ctx, g.stop)
+		close(g.ended)
+		s.dismiss() // before the last word: the controller may start the next at once
+		g.reports.done(unreaped)
+	})
 	return g, nil
 }
 

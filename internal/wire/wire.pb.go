@@ -927,9 +927,12 @@ func (x *Mpirun) GetEnv() [][]byte {
 // Barrier is a host's share of a PMI barrier: what its ranks have put since the
 // last one. From the controller it is what all have put, and lets the ranks go.
 type Barrier struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Group         string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // as PMI-1.2 names it; empty for all ranks
-	Puts          []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
+	state protoimpl.MessageState `protogen:"open.v1"`
+	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // as PMI-1.2 names it; empty for all ranks
+	Puts  []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
+	// number counts the releases of a group, from 1: one that comes again, from a
+	// controller that has taken over, is not obeyed again.
+	Number        int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -976,6 +979,13 @@ func (x *Barrier) GetPuts() []*Pair {
 		return x.Puts
 	}
 	return nil
+}
+
+func (x *Barrier) GetNumber() int64 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
 }
 
 // Name is a name that a rank has published or withdrawn: from its host to the
@@ -1862,10 +1872,11 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
 	"\x04apps\x18\x03 \x03(\x05R\x04apps\x12\x1c\n" +
 	"\tinterface\x18\x04 \x01(\fR\tinterface\x12\x10\n" +
-	"\x03env\x18\x05 \x03(\fR\x03env\"J\n" +
+	"\x03env\x18\x05 \x03(\fR\x03env\"b\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
-	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\"V\n" +
+	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\x12\x16\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\"V\n" +
 	"\x04Name\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +

@@ -47,8 +47,9 @@ type AgentClient interface {
 	// Library says which MPI library a program uses, as far as its files tell.
 	Library(ctx context.Context, in *LibraryRequest, opts ...grpc.CallOption) (*LibraryReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
-	// process of it is gone. The first request is Start; the end of the stream
-	// from the controller's side ends the share at once.
+	// process of it is gone. The first request is Start. On the controller's own
+	// machine the end of the stream from its side ends the share at once; elsewhere
+	// the share goes on, and a Start of the same gang is told all that there was.
 	Gang(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GangRequest, GangReply], error)
 	// Output streams what ranks print, from their log files, from the beginning
 	// to the end. A slow reader holds up nobody but itself.
@@ -165,8 +166,9 @@ type AgentServer interface {
 	// Library says which MPI library a program uses, as far as its files tell.
 	Library(context.Context, *LibraryRequest) (*LibraryReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
-	// process of it is gone. The first request is Start; the end of the stream
-	// from the controller's side ends the share at once.
+	// process of it is gone. The first request is Start. On the controller's own
+	// machine the end of the stream from its side ends the share at once; elsewhere
+	// the share goes on, and a Start of the same gang is told all that there was.
 	Gang(grpc.BidiStreamingServer[GangRequest, GangReply]) error
 	// Output streams what ranks print, from their log files, from the beginning
 	// to the end. A slow reader holds up nobody but itself.
