@@ -13,7 +13,7 @@ const (
 	KindTrial      Kind = "trial"       // Text: how the trial goes; Attempt 0
 	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
 	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom
-	KindHost       Kind = "host"        // Host, PID of its agent, Text
+	KindHost       Kind = "host"        // Host, Agent: one was started there
 	KindStarted    Kind = "started"     // Rank, Host, PID
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
@@ -44,6 +44,7 @@ type Event struct {
 	PID     int       `json:"pid,omitempty"`
 
 	Controller  *Controller  `json:"controller,omitempty"`
+	Agent       *Agent       `json:"agent,omitempty"`
 	Spec        *Spec        `json:"spec,omitempty"`
 	Run         string       `json:"run,omitempty"`
 	Finding     *Finding     `json:"finding,omitempty"`
@@ -75,6 +76,16 @@ type Controller struct {
 	// Start is the process's start time in clock ticks after boot, field 22 of
 	// /proc/PID/stat, which tells a later process with the same PID apart.
 	Start uint64 `json:"start"`
+}
+
+// Agent is one on another host, told exactly enough to find it again.
+type Agent struct {
+	// Token names it on its host; it is no secret, since only its user can reach it.
+	Token string `json:"token"`
+	// Program is the path of gangrun there.
+	Program string `json:"program"`
+	// Boot is the host's boot id: an agent of an earlier one is gone.
+	Boot string `json:"boot"`
 }
 
 // Progress is what a line of a rank's output says of how far the job is.
