@@ -45,7 +45,7 @@ demo: deps/demo build ## run the demo
 hosts: export CMD ?=
 hosts: deps/hosts build ## N (4) simulated hosts, and a shell, or CMD, that reaches them by SSH; as root
 	go build -o bin/hosts ./internal/testhosts/hosts
-	PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' -c "$$CMD"
+	@PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' -c "$$CMD"
 
 # -count=1: tests build the binary and read the tree through other programs,
 # which go test's cache cannot see. -p 2: more would disturb the tests that
