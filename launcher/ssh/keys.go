@@ -153,6 +153,13 @@ func (k *key) needsPassphrase() bool {
 	return k.signer == nil && k.err == nil
 }
 
+// useless is why the key cannot be used, as far as that is known.
+func (k *key) useless() error {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return k.err
+}
+
 // A lazySigner opens its key when a host wants the signature, not before.
 type lazySigner struct {
 	public xssh.PublicKey

@@ -81,12 +81,12 @@ func (d *Dialer) newLogin(e Endpoint, patience *patience) *login {
 		case err != nil:
 			l.skip(path, err.Error())
 			continue
-		case k.public == nil && d.Ask == nil, k.needsPassphrase() && d.Ask == nil:
+		case d.Ask == nil && k.needsPassphrase():
 			l.skip(path, errNoTerminal.Error())
 			continue
 		default:
 			open := func() (xssh.Signer, error) { return d.keys.open(k, d.Ask) }
-			if k.public == nil { // an old format, which shows its public half only when opened
+			if f.public == nil { // an old format, which shows its public half only when opened
 				resume := patience.wait(loginPatience)
 				signer, err := open()
 				resume()
@@ -94,13 +94,10 @@ func (d *Dialer) newLogin(e Endpoint, patience *patience) *login {
 					l.skip(path, err.Error())
 					continue
 				}
-				k.mu.Lock()
-				k.public = signer.PublicKey()
-				k.mu.Unlock()
 				f.public = signer.PublicKey()
 			}
-			if k.err != nil {
-				l.skip(path, k.err.Error())
+			if why := k.useless(); why != nil {
+				l.skip(path, why.Error())
 				continue
 			}
 			f.signer = &lazySigner{f.public, open}

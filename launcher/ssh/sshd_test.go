@@ -86,6 +86,12 @@ func (s *site) tool(name string, args ...string) string {
 // newKey makes a key pair and returns its private file.
 func (s *site) newKey(name, kind, passphrase string, more ...string) string {
 	s.t.Helper()
+	if passphrase != "" {
+		more = append(more, "-a", "1") // what it costs to guess is not the test's concern
+	}
+	if kind == "rsa" {
+		more = append(more, "-b", "2048") // quick to make
+	}
 	args := append([]string{"-q", "-t", kind, "-N", passphrase, "-C", name, "-f", s.path(name)}, more...)
 	if err := os.MkdirAll(filepath.Dir(s.path(name)), 0o700); err != nil {
 		s.t.Fatal(err)
@@ -140,6 +146,13 @@ func (l *lockedBuffer) String() string {
 // lines of its sshd_config.
 func (s *site) sshd(name string, more ...string) *sshd {
 	s.t.Helper()
+	return s.sshdIn(name, "", more...)
+}
+
+// sshdIn starts one in a mount namespace of its own, after a shell has done
+// setup there, which may mount what it likes.
+func (s *site) sshdIn(name, setup string, more ...string) *sshd {
+	s.t.Helper()
 	d := &sshd{site: s, name: name}
 	d.hostKey = s.newKey(name+"/host_ed25519", "ed25519", "")
 	if os.Getuid() == 0 {
@@ -163,6 +176,10 @@ func (s *site) sshd(name string, more ...string) *sshd {
 			"KbdInteractiveAuthentication no", "MaxStartups 100", "LogLevel VERBOSE", "PrintMotd no")
 		config := s.write(name+"/sshd_config", strings.Join(lines, "\n")+"\n")
 		d.cmd = exec.Command("/usr/sbin/sshd", "-D", "-e", "-f", config)
+		if setup != "" {
+			d.cmd = exec.Command("unshare", "--mount", "--propagation", "private",
+				"/bin/sh", "-ec", setup+`; exec "$@"`, "sh", "/usr/sbin/sshd", "-D", "-e", "-f", config)
+		}
 		d.cmd.Stderr = &d.log
 		if err := d.cmd.Start(); err != nil {
 			s.t.Fatal(err)

@@ -1,0 +1,372 @@
+package ssh
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// self is this test's own binary, as a program to be brought to a host.
+var self = sync.OnceValue(func() Program {
+	path, err := os.Executable()
+	if err != nil {
+		panic(err)
+	}
+	data, err := os.ReadFile(path)
+	if err != nil {
+		panic(err)
+	}
+	sum := sha256.Sum256(data)
+	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return os.Open(path) }}
+})
+
+// small is a program that is sent quickly. It is more than the 1 MiB of some
+// hosts' directories here.
+var small = sync.OnceValue(func() Program {
+	return programOf([]byte("#!/bin/sh\ncase $1 in self-check) exit 0;; esac\nshift\necho \"$@\"\nexit 0\n" + strings.Repeat("# and nothing more\n", 1<<16+1<<14)))
+})
+
+func programOf(data []byte) Program {
+	sum := sha256.Sum256(data)
+	return Program{Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
+}
+
+// private gives a host a /tmp, a /dev/shm and a home of its own; the test's
+// files stay where they are. home is done with $HOME set to a directory that
+// is there.
+func private(s *site, home string) string {
+	return fmt.Sprintf(`mount --bind %[1]s /mnt; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm;
+mkdir -p %[1]s; mount --bind /mnt %[1]s; HOME=%[1]s/home; mkdir -p $HOME; %s`, s.dir, home)
+}
+
+// hostIn is a connection to a host with mounts of its own, and with a home.
+func hostIn(t *testing.T, home string, more ...string) (*site, *Client) {
+	t.Helper()
+	s := newSite(t)
+	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+	env := "SetEnv HOME=" + s.path("home")
+	if len(more) > 0 {
+		env += " " + more[0]
+		more = more[1:]
+	}
+	s.sshdIn("n1", private(s, home), append([]string{env}, more...)...).known().named()
+	return s, dial(t, s.dialer(), "n1")
+}
+
+func install(t *testing.T, c *Client, p Program) (path, note string) {
+	t.Helper()
+	path, note, err := Install(t.Context(), c, p)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return path, note
+}
+
+func TestInstall(t *testing.T) {
+	s, c := hostIn(t, ":")
+	p := small()
+	start, err := StartCommand(p, "say", "a", "bridge-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	absent, err := c.Exec(t.Context(), start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	io.Copy(io.Discard, absent.Stdout)
+	if code, err := absent.Wait(); code != NotInstalled || err != nil {
+		t.Errorf("where it is not installed: code %d, %v, %s", code, err, absent.Stderr())
+	}
+
+	path, note := install(t, c, p)
+	if want := s.path("home/.cache/gangrun/" + p.Hash + "/gangrun"); path != want || note != "" {
+		t.Errorf("path %q, note %q, want %q and no note", path, note, want)
+	}
+	for file, mode := range map[string]os.FileMode{path: 0o755, filepath.Dir(path): 0o700, filepath.Dir(filepath.Dir(path)): 0o700} {
+		if info, err := os.Stat(file); err != nil || info.Mode().Perm() != mode {
+			t.Errorf("%s: %v, %v", file, info.Mode(), err)
+		}
+	}
+	if got := output(t, c, Command(path, "say", "x y", "it's", "$HOME")); got != "x y it's $HOME\n" {
+		t.Errorf("it says %q", got)
+	}
+	old := time.Now().Add(-40 * 24 * time.Hour)
+	if err := os.Chtimes(filepath.Dir(path), old, old); err != nil {
+		t.Fatal(err)
+	}
+	if got := output(t, c, start); got != "a bridge-1\n" {
+		t.Errorf("it says %q", got)
+	}
+	if info, err := os.Stat(filepath.Dir(path)); err != nil || time.Since(info.ModTime()) > time.Hour {
+		t.Errorf("starting it did not mark it as used: %v, %v", info.ModTime(), err)
+	}
+	// A second time nothing is sent.
+	p.Open = func() (io.ReadCloser, error) { t.Error("sent again"); return nil, errors.New("no") }
+	if again, _ := install(t, c, p); again != path {
+		t.Errorf("the second time it is in %q", again)
+	}
+	// What is not whole, or open to others, is not taken for it.
+	if err := os.Truncate(path, p.Size-1); err != nil {
+		t.Fatal(err)
+	}
+	if path, _ = install(t, c, small()); output(t, c, start) == "" {
+		t.Error("it was not mended")
+	}
+	if err := os.Chmod(s.path("home/.cache/gangrun"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if s, err := c.Exec(t.Context(), start); err != nil {
+		t.Error(err)
+	} else if code, _ := s.Wait(); code != NotInstalled {
+		t.Errorf("from a directory that anybody can write it runs: code %d", code)
+	}
+	if got := s.tool("find", s.path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
+		t.Errorf("left behind: %s", got)
+	}
+}
+
+func TestInstallElsewhere(t *testing.T) {
+	p := small()
+	for _, test := range []struct {
+		name, home, env, want, why string
+	}{
+		{name: "XDG_CACHE_HOME", home: "mkdir -p $HOME/xdg", env: "XDG_CACHE_HOME=HOME/xdg", want: "HOME/xdg/gangrun"},
+		{name: "relative XDG_CACHE_HOME", home: ":", env: "XDG_CACHE_HOME=xdg", want: "HOME/.cache/gangrun"},
+		{name: "read-only", home: "mount -t tmpfs -o ro home $HOME", want: "/tmp/gangrun-UID", why: "Read-only file system"},
+		{name: "noexec", home: "mount -t tmpfs -o noexec home $HOME", want: "/tmp/gangrun-UID", why: "noexec"},
+		{name: "full", home: "mount -t tmpfs -o size=1m home $HOME", want: "/tmp/gangrun-UID", why: "No space left on device"},
+		{name: "quite full", home: "mount -t tmpfs -o size=8k home $HOME; cat /dev/zero >$HOME/x || :", want: "/tmp/gangrun-UID", why: "No space left on device"},
+		{name: "missing", home: "rmdir $HOME; touch $HOME", want: "/tmp/gangrun-UID", why: "mkdir"},
+		{name: "runtime directory", home: "mount -t tmpfs -o ro home $HOME; mkdir /tmp/run", env: "XDG_RUNTIME_DIR=/tmp/run", want: "/tmp/run/gangrun", why: "Read-only"},
+		{name: "link in /tmp", home: "mount -t tmpfs -o ro home $HOME; mkdir /tmp/x; ln -s /tmp/x /tmp/gangrun-$(id -u)", want: "/dev/shm/gangrun-UID", why: "symbolic link"},
+		{name: "another's in /tmp", home: "mount -t tmpfs -o ro home $HOME; mkdir -m 777 /tmp/gangrun-0; chown 1 /tmp/gangrun-0", want: "/dev/shm/gangrun-UID", why: "belongs to somebody else"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			env := "NOTHING=1"
+			if test.env != "" {
+				env = test.env
+			}
+			s := newSite(t)
+			s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+			home := s.path("home")
+			s.sshdIn("n1", private(s, test.home), "SetEnv HOME="+home+" "+strings.ReplaceAll(env, "=HOME", "="+home)).known().named()
+			c := dial(t, s.dialer(), "n1")
+			path, note := install(t, c, p)
+			want := strings.NewReplacer("HOME", home, "UID", fmt.Sprint(os.Getuid())).Replace(test.want) + "/" + p.Hash + "/gangrun"
+			if path != want {
+				t.Errorf("it is in %s, want %s", path, want)
+			}
+			if !strings.Contains(note, test.why) || (note == "") != (test.why == "") || test.why != "" && !strings.Contains(note, filepath.Dir(filepath.Dir(path))) {
+				t.Errorf("note %q, want %q", note, test.why)
+			}
+			start, _ := StartCommand(p, "say", "hello")
+			if got := output(t, c, start); got != "hello\n" {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
+}
+
+func TestInstallNowhere(t *testing.T) {
+	_, c := hostIn(t, "for d in $HOME /tmp /dev/shm; do mkdir -p $d; done; mount -t tmpfs -o size=1m home $HOME; mkdir /tmp/gangrun-0; mount -t tmpfs -o size=1m x /tmp/gangrun-0; mount -t tmpfs -o size=1m shm /dev/shm")
+	_, _, err := Install(t.Context(), c, small())
+	var failed *InstallError
+	if !errors.As(err, &failed) || len(failed.Tries) != 3 || strings.Count(err.Error(), "No space left on device") != 3 || !strings.Contains(failed.Hint(), "free space") {
+		t.Fatalf("%T: %v", err, err)
+	}
+	if !strings.Contains(err.Error(), `host "n1"`) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestInstallRefuses(t *testing.T) {
+	s, c := hostIn(t, ":")
+	text := []byte("#!/bin/sh\nexit 3\n")
+	other := programOf(text)
+	other.Hash = small().Hash
+	broken := programOf(text)
+	broken.Open = func() (io.ReadCloser, error) { return nil, errors.New("it was deleted") }
+	for name, test := range map[string]struct {
+		program Program
+		want    string
+	}{
+		"another hash":       {other, "is not what was sent"},
+		"does not run":       {programOf(text), "code 3"},
+		"another kind":       {programOf([]byte("\x7fELF\x02\x01\x01 and nothing more")), "it does not run from"},
+		"cannot be read":     {broken, "it was deleted"},
+		"upper-case hash":    {Program{Hash: strings.ToUpper(small().Hash), Size: 1}, "is no SHA-256"},
+		"a hash that is not": {Program{Hash: "$(touch x)", Size: 1}, "is no SHA-256"},
+		"name":               {Program{Hash: small().Hash, Size: 1, Name: "a;b"}, "something else than"},
+	} {
+		_, _, err := Install(t.Context(), c, test.program)
+		if err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%s: %v, want %q", name, err, test.want)
+		}
+	}
+	if got := s.tool("find", s.path("home/.cache"), "-type", "f"); got != "" {
+		t.Errorf("left behind: %s", got)
+	}
+}
+
+// TestInstallWithoutSha256sum has the program check itself.
+func TestInstallWithoutSha256sum(t *testing.T) {
+	s := newSite(t)
+	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+	bin := s.path("bin")
+	if err := os.Mkdir(bin, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range strings.Fields("sh id ls wc touch mkdir chmod cat mv rm rmdir find") {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(path, filepath.Join(bin, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	s.sshd("n1", "SetEnv PATH="+bin+" HOME="+s.path("home")).known().named()
+	c := dial(t, s.dialer(), "n1")
+	if path, _ := install(t, c, self()); path == "" {
+		t.Error("no path")
+	}
+	other := self()
+	other.Hash = strings.Repeat("0", 64)
+	if _, _, err := Install(t.Context(), c, other); err == nil || !strings.Contains(err.Error(), "is not what was sent") {
+		t.Errorf("another hash: %v", err)
+	}
+}
+
+func TestInstallAtOnce(t *testing.T) {
+	s, c := hostIn(t, ":")
+	d := s.dialer()
+	clients := []*Client{c, dial(t, d, "n1"), dial(t, d, "n1"), dial(t, d, "n1")}
+	start, _ := StartCommand(small(), "say")
+	var all sync.WaitGroup
+	for _, c := range clients {
+		all.Go(func() {
+			if _, note, err := Install(t.Context(), c, small()); err != nil || note != "" {
+				t.Errorf("%v, note %q", err, note)
+				return
+			}
+			if got := output(t, c, start); got != "\n" {
+				t.Errorf("it says %q", got)
+			}
+		})
+	}
+	all.Wait()
+	if got := s.tool("find", s.path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 2 {
+		t.Errorf("there are %s", got)
+	}
+}
+
+func TestSweep(t *testing.T) {
+	s, c := hostIn(t, ":")
+	root := s.path("home/.cache/gangrun")
+	name := func(digit string) string { return strings.Repeat(digit, 64) }
+	plant := func(dir string, age time.Duration) {
+		s.write(strings.TrimPrefix(root, s.dir+"/")+"/"+dir+"/gangrun", "")
+		when := time.Now().Add(-age)
+		for _, path := range []string{root + "/" + dir + "/gangrun", root + "/" + dir} {
+			if err := os.Chtimes(path, when, when); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	const day = 24 * time.Hour
+	plant(name("1"), 40*day) // goes
+	plant(name("2"), 20*day)
+	plant("not-a-hash", 40*day)
+	plant(".old."+name("3"), 2*day) // goes: somebody's sweep was cut short
+	plant(name("4"), 40*day)        // runs
+	running := root + "/" + name("4") + "/gangrun"
+	sleep, err := exec.LookPath("sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := os.ReadFile(sleep)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(running, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(running, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cmd := exec.CommandContext(ctx, running, "1000")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { cancel(); cmd.Wait() }()
+	old := time.Now().Add(-40 * day)
+	if err := os.Chtimes(filepath.Dir(running), old, old); err != nil {
+		t.Fatal(err)
+	}
+	install(t, c, small())
+	for dir, stays := range map[string]bool{name("1"): false, name("2"): true, "not-a-hash": true, ".old." + name("3"): false, name("4"): true, small().Hash: true} {
+		if _, err := os.Stat(root + "/" + dir); (err == nil) != stays {
+			t.Errorf("%s: %v, want it to stay: %v", dir, err, stays)
+		}
+	}
+}
+
+func TestInstallCancelled(t *testing.T) {
+	s, c := hostIn(t, ":")
+	ctx, cancel := context.WithCancel(t.Context())
+	p := small()
+	open := p.Open
+	p.Open = func() (io.ReadCloser, error) { cancel(); return open() }
+	if _, _, err := Install(ctx, c, p); !errors.Is(err, context.Canceled) {
+		t.Errorf("%v", err)
+	}
+	// What arrived of it is no program, and does not stay one under its name.
+	install(t, c, small())
+	if got := s.tool("find", s.path("home/.cache/gangrun"), "-name", "gangrun", "-type", "f"); strings.Count(got, "\n") != 1 {
+		t.Errorf("there are %s", got)
+	}
+}
+
+// TestScripts holds the scripts to what every login shell passes on.
+func TestScripts(t *testing.T) {
+	for _, text := range []string{startScript, probeScript, putScript} {
+		if strings.ContainsAny(text, "'!\\`#") && !strings.Contains(text, "${#h}") || strings.ContainsAny(text, "'!\\`") {
+			t.Error("a script has a character that a login shell may change")
+		}
+		line := script(text, "a")
+		if strings.ContainsAny(line, "\n\t") {
+			t.Error("a script is more than one line")
+		}
+		if out, err := exec.Command("/bin/sh", "-n", "-c", line).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+		if out, err := exec.Command("/bin/sh", "-n", "-c", strings.Join(strings.Fields(text), " ")).CombinedOutput(); err != nil {
+			t.Errorf("%v: %s", err, out)
+		}
+	}
+}
+
+func FuzzParseReports(f *testing.F) {
+	f.Add("welcome\n@gangrun 0 no /home/a b/.cache\nmkdir: no\nreally\n@gangrun 3 can /tmp/gangrun-0\n")
+	f.Add("@gangrun 9 can /x\n@gangrun x\n@gangrun \n")
+	f.Add("@gangrun 5 none")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, r := range parseReports(text) {
+			if r.place < 0 || r.place > places || strings.Contains(r.words, "\n") {
+				t.Fatalf("%+v", r)
+			}
+		}
+	})
+}

@@ -1,0 +1,132 @@
+package ssh
+
+import "strings"
+
+// places is how many directories a program may be in.
+const places = 5
+
+// The scripts below are fixed: what differs comes as arguments, and is
+// hexadecimal, a number or a plain name. They hold no single quote, no
+// exclamation mark and no backslash, and are made one line, so that every login
+// shell (sh, csh, fish) passes them to /bin/sh as they are. They use what POSIX
+// and every /bin/sh has, and test -O.
+
+// preludeScript sets D, which makes $d the directory of place $1 ("" where it
+// has none), and T, which is true where the program is there: the user's own
+// file, whole, in the user's own directory that nobody else can enter.
+const preludeScript = `
+LC_ALL=C; export LC_ALL; umask 077; U=$(id -u);
+D() {
+	d=;
+	case $1 in
+	0) d=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/gangrun};;
+	1) d=${HOME:+$HOME/.cache/gangrun};;
+	2) d=${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/gangrun};;
+	3) d=/tmp/gangrun-$U;;
+	4) d=/dev/shm/gangrun-$U;;
+	esac;
+	case $d in /*) ;; *) d=;; esac;
+	m=$d/$H; f=$m/$N;
+};
+T() {
+	[ -n "$d" ] && [ -x "$f" ] && [ -f "$f" ] && [ -O "$d" ] && [ -O "$m" ] && [ -O "$f" ] || return 1;
+	case $(ls -ld "$d/") in drwx------*) ;; *) return 1;; esac;
+	[ "$(wc -c <"$f")" -eq "$S" ] || return 1;
+	touch -c "$m" 2>/dev/null; return 0;
+};
+`
+
+// startScript: HASH NAME SIZE [ARG...] runs the program.
+const startScript = `
+H=$1; N=$2; S=$3; shift 3;
+` + preludeScript + `
+for i in 0 1 2 3 4; do
+	D $i; if T; then exec "$f" "$@"; fi;
+done;
+echo "gangrun: $N is not installed here" >&2; exit 113
+`
+
+// probeScript: HASH NAME SIZE NONCE FROM looks for the program, and else for
+// the first place, from FROM on, that takes one: a file is written and run
+// there. The file holds an empty line, which is a script.
+const probeScript = `
+H=$1; N=$2; S=$3; X=$4; K=$5;
+` + preludeScript + `
+C() {
+	if [ $i -gt 2 ] && [ -L "$d" ]; then echo "it is a symbolic link"; return 1; fi;
+	mkdir -p "$d" || return 1;
+	if [ -O "$d" ]; then :; else echo "it belongs to somebody else"; return 1; fi;
+	chmod 700 "$d" || return 1;
+	t=$d/.try.$X;
+	if echo | cat >"$t" && chmod 700 "$t"; then :; else rm -f "$t"; return 1; fi;
+	if "$t"; then rm -f "$t"; else rm -f "$t"; echo "no program runs from there: noexec"; return 1; fi;
+};
+if [ $K -eq 0 ]; then
+	for i in 0 1 2 3 4; do
+		D $i; if T; then echo "@gangrun $i there $f"; exit 0; fi;
+	done;
+fi;
+for i in 0 1 2 3 4; do
+	if [ $i -lt $K ]; then continue; fi;
+	D $i;
+	if [ -z "$d" ]; then continue; fi;
+	if r=$(C 2>&1); then echo "@gangrun $i can $d"; exit 0; fi;
+	echo "@gangrun $i no $d"; echo "$r";
+done;
+echo "@gangrun 5 none"
+`
+
+// putScript: HASH NAME SIZE NONCE PLACE takes the program from its input. Its
+// hash is checked, by sha256sum or by itself, and it is run, before it gets its
+// name; both at once would be one process less, but then something unchecked
+// would run where sha256sum is there to check it. Then old programs go: those
+// not started for 30 days and not running, which is looked at again under
+// another name, under which nobody can start them.
+const putScript = `
+H=$1; N=$2; S=$3; X=$4; K=$5;
+` + preludeScript + `
+D $K; t=$m/.$X;
+W() { mkdir -p "$m" && chmod 700 "$m" && cat >"$t" && chmod 755 "$t"; };
+if r=$(W 2>&1); then :; else
+	rm -f "$t"; rmdir "$m" 2>/dev/null;
+	echo "@gangrun $K no $d"; echo "$r"; exit 0;
+fi;
+if command -v sha256sum >/dev/null 2>&1; then
+	g=$(sha256sum <"$t"); g=${g%% *};
+elif g=$("$t" self-check "$H" 2>&1); then g=$H; fi;
+if [ "$g" = "$H" ]; then :; else
+	rm -f "$t"; rmdir "$m" 2>/dev/null;
+	echo "@gangrun $K bad $d"; echo "$g"; exit 0;
+fi;
+if r=$("$t" self-check 2>&1); then :; else
+	c=$?; rm -f "$t"; rmdir "$m" 2>/dev/null;
+	echo "@gangrun $K dead $d"; echo "code $c"; echo "$r"; exit 0;
+fi;
+if r=$(mv -f "$t" "$f" 2>&1); then :; else
+	rm -f "$t"; echo "@gangrun $K no $d"; echo "$r"; exit 0;
+fi;
+echo "@gangrun $K there $f";
+R() { p=$(cd "$1" && pwd -P) || return 0; case $(ls -l /proc/[0-9]*/exe 2>/dev/null) in *"> $p/"*) return 0;; esac; return 1; };
+for v in "$d"/*; do
+	h=${v##*/}; o=$d/.old.$h.$X;
+	if [ ${#h} -ne 64 ] || [ "$h" = "$H" ] || [ -L "$v" ]; then continue; fi;
+	if [ -z "$(find "$v" -prune -type d -mtime +30 2>/dev/null)" ]; then continue; fi;
+	if R "$v"; then continue; fi;
+	mv "$v" "$o" 2>/dev/null || continue;
+	if R "$o"; then mv "$o" "$v" 2>/dev/null; else rm -rf "$o"; fi;
+done;
+find "$d" -mindepth 1 -maxdepth 2 -name ".*" -mtime +1 -exec rm -rf {} + 2>/dev/null;
+exit 0
+`
+
+// script is the line that has /bin/sh run a script with arguments.
+func script(text string, args ...string) string {
+	var b strings.Builder
+	b.WriteString("exec /bin/sh -c '")
+	b.WriteString(strings.Join(strings.Fields(text), " "))
+	b.WriteString("' gangrun")
+	for _, a := range args {
+		b.WriteString(" " + quote(a))
+	}
+	return b.String()
+}
