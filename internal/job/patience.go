@@ -8,19 +8,20 @@ import (
 
 // Patience is how long a gang waits for GPUs that are as close as a level says
 // before it takes wider ones: one duration for every level ("2m"), or one for
-// each ("island=10m,host=2m"), or "strict", which waits for the closest for ever.
+// each ("island=10m,host=2m"), or Strict, which waits for the closest for ever. In
+// a job file it may also be a mapping.
 type Patience string
 
 // DefaultPatience is the wait for each level.
 const DefaultPatience = "2m"
 
-// strict is the Patience that never relaxes.
-const strict = "strict"
+// Strict is the wait, for one level or for all, that never ends.
+const Strict = "strict"
 
 // For returns how long a level is waited for; bounded is false where that is for
 // ever. Levels that are not named have the default.
 func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
-	if p == strict {
+	if p == Strict {
 		return 0, false
 	}
 	for part := range strings.SplitSeq(string(p), ",") {
@@ -31,7 +32,7 @@ func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 		if name != string(level) {
 			continue
 		}
-		if text == strict {
+		if text == Strict {
 			return 0, false
 		}
 		if d, err := ParseDuration(text); err == nil {
@@ -44,7 +45,7 @@ func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 
 // Validate reports what is wrong with it.
 func (p Patience) Validate() error {
-	if p == strict {
+	if p == Strict {
 		return nil
 	}
 	seen := map[string]bool{}
@@ -63,7 +64,7 @@ func (p Patience) Validate() error {
 			return fmt.Errorf("patience %q names %s twice", p, name)
 		}
 		seen[name] = true
-		if text == strict && each {
+		if text == Strict && each {
 			continue
 		}
 		if d, err := ParseDuration(text); err != nil || d < 0 {

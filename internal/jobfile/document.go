@@ -15,6 +15,7 @@ const mistakes = `command: python train.py > log
 rank: 4
 retries: three
 grace: 5
+patience: {iland: 10m, host: 2}
 trial:
   step: 2
 policy:

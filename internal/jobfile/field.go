@@ -25,6 +25,7 @@ const (
 	Paths                // a list of paths, left as they are
 	Names                // a list of names of environment variables
 	Policy               // a mapping of categories to actions
+	Patience             // a duration, strict, or one of them for each level: a mapping, or LEVEL=TIME with commas
 	Group                // a mapping of the fields whose names begin with this one's
 )
 
@@ -91,8 +92,8 @@ var table = withDefaults([]Field{
 	{Name: "locality", Kind: Choice, Value: "LEVEL", Flag: true, Key: true, Choices: texts(job.Localities()),
 		Usage: "spread the gang's GPUs no wider than this",
 		at:    func(s *job.Spec) any { return &s.Locality }},
-	{Name: "patience", Kind: Text, Value: "TIME", Flag: true, Key: true,
-		Usage: "wait this long for GPUs of each level of locality, the closest first, before taking wider ones; as island=10m,host=2m for each level, and strict never takes wider ones",
+	{Name: "patience", Kind: Patience, Value: "TIME", Flag: true, Key: true,
+		Usage: "wait this long for GPUs of each level of locality, the closest first, before taking wider ones; strict never takes wider ones; one time for all levels, or as {island: 10m, host: 2m} and on the command line island=10m,host=2m for each",
 		at:    func(s *job.Spec) any { return &s.Patience }},
 	{Name: "env", Short: "e", Kind: Env, Value: "K=V", Flag: true, Key: true, Default: "none",
 		Usage: "set environment variables for every rank, over everything that gangrun sets; the flag sets one, may be repeated, and as -e K takes the value from the caller's environment",

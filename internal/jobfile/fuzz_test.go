@@ -16,7 +16,8 @@ import (
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{"", example, mistakes, "\ufeff---\nranks: 2\n", "command: [a, !!binary AP8=]\n", "env: &e {A: *e}\n",
 		"env: &e {A: 1}\ntrial: {env: *e, <<: *e}\n", "trial: off\nstdin: 3\n", "a: b: c", "\t", "command: |\n  a \\\n  b\n", "? [a]\n: b", "- 1\n---\n- 2",
-		"policy: {unknown: again}\nsecret: [A]\nenv: {A: '***'}", "name: \"\\u2028\\xff\"", "[[[[{{{{", "%YAML 1.1\n---\n", "%TAG ! x\n---\n!a b", "&a *a", "name: &a x\n? *a\n: y"} {
+		"policy: {unknown: again}\nsecret: [A]\nenv: {A: '***'}", "name: \"\\u2028\\xff\"", "[[[[{{{{", "%YAML 1.1\n---\n", "%TAG ! x\n---\n!a b", "&a *a", "name: &a x\n? *a\n: y",
+		"patience: {rack: 1h, island: strict}", "patience: island=1m,host=2m", "patience: {host: &a 1m, island: *a, any: 3}"} {
 		f.Add([]byte(seed))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {

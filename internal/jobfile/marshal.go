@@ -84,6 +84,8 @@ func node(at any) *yaml.Node {
 		return mappingNode(*v)
 	case *map[job.Category]job.Action:
 		return mappingNode(*v)
+	case *job.Patience:
+		return patienceNode(*v)
 	case *int, *bool:
 		return &yaml.Node{Kind: yaml.ScalarNode, Value: text(at)}
 	default:

@@ -185,6 +185,8 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		r.env(f, n)
 	case Policy:
 		r.policy(f, n)
+	case Patience:
+		r.patience(f, n)
 	case Command, Words:
 		r.words(f, n)
 	case Paths, Names:

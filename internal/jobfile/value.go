@@ -37,6 +37,8 @@ func (f *Field) wants() string {
 		return "a list of names of variables"
 	case Policy:
 		return "a mapping of categories to actions"
+	case Patience:
+		return "a duration with a unit, as in 2m, strict, or a mapping of levels to them"
 	case Group:
 		return "a mapping, or off"
 	default:
@@ -66,8 +68,8 @@ func (f *Field) scalar(text string) (any, *fault) {
 	case Path:
 		return text, pathFault(f.Name, text)
 	case Duration:
-		if _, err := job.ParseDuration(text + "s"); err == nil && strings.Trim(text, "0123456789.") == "" && text != "0" {
-			return nil, faultf("", "%s %q has no unit, write %ss", f.Name, text, text)
+		if bad := noUnit(f.Name, text); bad != nil {
+			return nil, bad
 		}
 		d, err := job.ParseDuration(text)
 		if err != nil {
@@ -85,6 +87,8 @@ func (f *Field) scalar(text string) (any, *fault) {
 			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), didYouMean(text, f.Choices))
 		}
 		return s, nil
+	case Patience:
+		return text, f.patience(text)
 	default:
 		return text, nil
 	}
