@@ -37,7 +37,15 @@ func newGPUKill(random *rand.Rand) *gpuKill {
 	return k
 }
 
-func (k *gpuKill) String() string { return k.victim + " while " + k.when }
+func (k *gpuKill) String() string {
+	if k == nil {
+		return "none"
+	}
+	return k.victim + " while " + k.when
+}
+
+// lost reports whether the gang's controller was killed.
+func (g *gpuGang) lost() bool { return g.kill != nil && g.kill.hit && g.kill.victim == "controller" }
 
 // now reports whether the moment has come, or is over.
 func (k *gpuKill) now(g *gpuGang, scene gpuScene) bool {
@@ -133,12 +141,12 @@ func (g *gpuGang) check() error {
 		if code != 0 {
 			return fmt.Errorf("it ended with %s", g.cmd.ProcessState)
 		}
-	case g.kill.victim == "controller":
+	case g.lost():
 		if code != -1 && code != 0 { // 0 where the kill came after its last word
 			return fmt.Errorf("its controller was killed, and it ended with %s", g.cmd.ProcessState)
 		}
 	case code == -1:
-		return fmt.Errorf("its %s, and the controller ended with %s", g.kill, g.cmd.ProcessState)
+		return fmt.Errorf("its %s was killed, and its controller ended with %s", g.kill, g.cmd.ProcessState)
 	case code == 0 && (g.kill.when == "launching" || g.kill.when == "running"):
 		return fmt.Errorf("its %s was killed, and it ended well", g.kill)
 	}

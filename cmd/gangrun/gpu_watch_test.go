@@ -44,7 +44,7 @@ func newGPUScene(hosts map[string]int, listings []lease.Listing) gpuScene {
 	}
 	for _, l := range listings {
 		for _, gpu := range l.Leases {
-			if gpu.Idle() {
+			if gpu.State == lease.StateFree || gpu.State == lease.StateDead {
 				continue
 			}
 			delete(s.idle[l.Host], gpu.Device)
