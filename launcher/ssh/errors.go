@@ -13,43 +13,6 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Peer says which host an error is about, and how it was to be reached.
-type Peer struct {
-	Name string   // as the user named it
-	Host string   // what is dialled: HostName of ssh_config, else Name
-	Port int      // of its sshd
-	User string   // who logs in there
-	Via  []string // jump hosts on the way, the first one first
-	Addr string   // the network address reached, "" before there is one
-}
-
-// String names the host, its address, its port, the user and the jump hosts.
-func (p Peer) String() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "host %q (", p.Name)
-	if p.Host != p.Name {
-		b.WriteString(p.Host + ", ")
-	}
-	if ip, _, err := net.SplitHostPort(p.Addr); err == nil && ip != p.Host {
-		b.WriteString(ip + ", ")
-	}
-	fmt.Fprintf(&b, "port %d, user %q", p.Port, p.User)
-	if len(p.Via) > 0 {
-		fmt.Fprintf(&b, ", through %s", strings.Join(p.Via, ", "))
-	}
-	return b.String() + ")"
-}
-
-// command is the ssh command line by which a person can try the same way.
-func (p Peer) command() string {
-	var b strings.Builder
-	b.WriteString("ssh")
-	if p.Port != defaultPort {
-		fmt.Fprintf(&b, " -p %d", p.Port)
-	}
-	return b.String() + " " + quote(p.User+"@"+p.Name)
-}
-
 // ConfigError is an ssh_config, or a host's name, that cannot be followed.
 type ConfigError struct {
 	File string // "" where no file is to blame
@@ -71,85 +34,6 @@ func (e *ConfigError) Error() string {
 
 // Hint says what to do next.
 func (e *ConfigError) Hint() string { return e.Fix }
-
-// HostKeyProblem is what is wrong with the key that a host showed.
-type HostKeyProblem string
-
-// What can be wrong with a host's key.
-const (
-	HostKeyUnknown     HostKeyProblem = "unknown"     // no known_hosts file names the host with such a key
-	HostKeyChanged     HostKeyProblem = "changed"     // another key of this type is known for it
-	HostKeyRevoked     HostKeyProblem = "revoked"     // a @revoked line, or RevokedHostKeys, names it
-	HostKeyCertificate HostKeyProblem = "certificate" // its certificate does not hold
-)
-
-// HostKeyError is a host that did not prove that it is the one meant.
-type HostKeyError struct {
-	Peer
-	Problem     HostKeyProblem
-	Type        string   // of the key shown: "ssh-ed25519"
-	Fingerprint string   // of the key shown: "SHA256:..."
-	Lookup      string   // the name looked up: "host", "[host]:port", or HostKeyAlias
-	Files       []string // the known_hosts files read; the first is the one to write to
-	Where       string   // FILE:LINE that is at odds, "" where there is none
-	Err         error    // why a certificate does not hold
-}
-
-// Error says what is wrong with the key.
-func (e *HostKeyError) Error() string {
-	shown := fmt.Sprintf("%s: its %s host key %s", e.Peer, e.Type, e.Fingerprint)
-	switch e.Problem {
-	case HostKeyChanged:
-		return fmt.Sprintf("%s is not the one known for %q (%s): the host was set up anew, or somebody stands between", shown, e.Lookup, e.Where)
-	case HostKeyRevoked:
-		return fmt.Sprintf("%s is revoked (%s)", shown, e.Where)
-	case HostKeyCertificate:
-		return fmt.Sprintf("%s has a certificate that does not hold: %v", shown, e.Err)
-	}
-	where := strings.Join(e.Files, " or ")
-	if where == "" {
-		where = "any known_hosts file"
-	}
-	if e.Where != "" {
-		return fmt.Sprintf("%s is not known for %q, only a key of another kind is (%s)", shown, e.Lookup, e.Where)
-	}
-	return fmt.Sprintf("%s is not known for %q in %s", shown, e.Lookup, where)
-}
-
-// Unwrap is why a certificate does not hold.
-func (e *HostKeyError) Unwrap() error { return e.Err }
-
-// Hint gives the exact commands that make the key known, for after its
-// fingerprint was compared.
-func (e *HostKeyError) Hint() string {
-	file := "~/.ssh/known_hosts"
-	if len(e.Files) > 0 {
-		file = quote(e.Files[0])
-	}
-	scan := fmt.Sprintf("ssh-keyscan -t %s -p %d %s", scanType(e.Type), e.Port, e.Host)
-	if len(e.Via) > 0 {
-		scan = "ssh " + quote(e.Via[len(e.Via)-1]) + " " + scan
-	}
-	if e.Lookup != lookupName(e.Host, e.Port) { // HostKeyAlias
-		scan += " | sed 's/^[^ ]*/" + e.Lookup + "/'"
-	}
-	scan += " >> " + file
-	compare := "compare " + e.Fingerprint + " with what the host itself prints for: ssh-keygen -lf /etc/ssh/ssh_host_" +
-		scanType(e.Type) + "_key.pub"
-	switch e.Problem {
-	case HostKeyChanged:
-		at := file
-		if i := strings.LastIndexByte(e.Where, ':'); i > 0 {
-			at = quote(e.Where[:i])
-		}
-		return fmt.Sprintf("%s; only where it is the same: ssh-keygen -f %s -R %s && %s", compare, at, quote(e.Lookup), scan)
-	case HostKeyRevoked:
-		return "do not use this host before its administrator gave it a new key"
-	case HostKeyCertificate:
-		return "have the host's administrator renew its certificate (on the host: ssh-keygen -Lf /etc/ssh/ssh_host_" + scanType(e.Type) + "_key-cert.pub)"
-	}
-	return compare + "; where it is the same: " + scan
-}
 
 // AuthError is a host that does not let the user in.
 type AuthError struct {
@@ -331,12 +215,4 @@ func dialError(ctx context.Context, p Peer, timeout time.Duration, err error) *D
 		e.Reason = DialClosed
 	}
 	return e
-}
-
-// quote makes s one word of a shell for a hint that a person will copy.
-func quote(s string) string {
-	if strings.Trim(s, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_./:@%+,=") == "" && s != "" {
-		return s
-	}
-	return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'"
 }

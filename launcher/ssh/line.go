@@ -13,7 +13,9 @@ import (
 )
 
 // A line is the network connection under an SSH connection. It remembers when
-// the host was last heard.
+// the host was last heard. TCP_USER_TIMEOUT is not set: a Client asks the host
+// itself and closes the line of one that is silent, which also notices a host
+// that is frozen and whose kernel goes on acknowledging.
 type line struct {
 	net.Conn
 	raw   syscall.RawConn // nil through a jump host

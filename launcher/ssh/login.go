@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,6 +38,7 @@ type login struct {
 	tried   []string
 	offers  []string
 	started bool
+	open    bool  // what became of the latest one is not known yet
 	failed  error // why the latest one could not sign
 	ended   bool  // there was nothing left to offer
 }
@@ -223,23 +223,21 @@ func (l *login) method(ctx *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
 	}
 	l.tried = append(l.tried, l.idents[l.next].name)
 	l.next++
+	l.open = true
 	return xssh.PublicKeys(l.idents[l.next-1].signer), nil
 }
 
 // settle writes what became of the latest identity offered. The caller holds
 // l.mu.
 func (l *login) settle(outcome string) {
-	if len(l.tried) != l.next || l.next == 0 {
+	if !l.open {
 		return
 	}
-	latest := &l.tried[l.next-1]
-	if strings.HasSuffix(*latest, ")") {
-		if l.failed != nil {
-			outcome = l.failed.Error()
-		}
-		*latest += ": " + outcome
+	if l.failed != nil {
+		outcome = l.failed.Error()
 	}
-	l.failed = nil
+	l.tried[l.next-1] += ": " + outcome
+	l.open, l.failed = false, nil
 }
 
 // error is the login's failure; err is what the connection said.

@@ -23,6 +23,7 @@ type option struct {
 	file   string
 	line   int
 	system bool // of the system's file, not the user's
+	order  int  // in which the lines were read, from 1
 }
 
 func (o option) fail(fix, format string, args ...any) error {
@@ -43,6 +44,7 @@ type options struct {
 	config Config
 	target target
 	lines  map[string][]option
+	read   int  // lines kept
 	final  bool // the second reading, for Match final
 	wanted bool // somebody asked for a second reading
 	notes  []string
@@ -81,7 +83,7 @@ func (o *options) note(format string, args ...any) {
 	}
 }
 
-// read reads both files, twice where a Match final wants it.
+// readOptions reads both files, twice where a Match final wants it.
 func readOptions(c Config, t target) (*options, error) {
 	o := &options{config: c, target: t, lines: map[string][]option{}}
 	if err := o.files(); err != nil {
@@ -173,6 +175,8 @@ func (o *options) add(keyword string, at option) {
 			return
 		}
 	}
+	o.read++
+	at.order = o.read
 	o.lines[keyword] = append(o.lines[keyword], at)
 }
 
@@ -200,169 +204,6 @@ func (o *options) include(at option, name string, depth int) error {
 		}
 	}
 	return nil
-}
-
-// match says whether a Match line applies. A condition that needs something
-// run or looked up on this machine never does, and a note says so where it
-// would have decided.
-func (o *options) match(name string, at option) (bool, error) {
-	words := slices.Clone(at.args)
-	for i := 0; i < len(words); i++ {
-		if key, value, ok := strings.Cut(words[i], "="); ok && key != "" && value != "" {
-			words = slices.Replace(words, i, i+1, key, value)
-			i++
-		}
-	}
-	result, unable := true, ""
-	for len(words) > 0 {
-		word := strings.ToLower(words[0])
-		words = words[1:]
-		word, negated := strings.CutPrefix(word, "!")
-		holds := false
-		switch word {
-		case "all":
-			holds = true
-		case "canonical":
-		case "final":
-			o.wanted = true
-			holds = o.final
-		default:
-			if len(words) == 0 {
-				return false, at.fail("give it a pattern", "Match %s has no argument", word)
-			}
-			patterns := words[0]
-			words = words[1:]
-			switch word {
-			case "host":
-				host := name
-				if o.first("hostname").value() != "" {
-					host = o.host()
-				}
-				holds = matchList(strings.ToLower(host), strings.ToLower(patterns))
-			case "originalhost":
-				holds = matchList(strings.ToLower(o.target.host), strings.ToLower(patterns))
-			case "user":
-				holds = matchList(o.user(), patterns)
-			case "localuser":
-				holds = matchList(o.config.User, patterns)
-			case "exec", "localnetwork", "tagged", "command", "version", "sessiontype":
-				unable = word
-				continue
-			default:
-				return false, at.fail("see ssh_config(5)", "Match knows no %q", word)
-			}
-		}
-		if holds == negated {
-			result = false
-		}
-	}
-	if result && unable != "" {
-		o.note("%s:%d: Match %s is something that gangrun cannot judge: what follows it is left out", at.file, at.line, unable)
-		return false, nil
-	}
-	return result, nil
-}
-
-// matchHost is the rule of a Host line: one pattern matches and no negated one.
-func matchHost(name string, patterns []string) bool {
-	found := false
-	for _, p := range patterns {
-		p, negated := strings.CutPrefix(p, "!")
-		if !matchPattern(name, p) {
-			continue
-		}
-		if negated {
-			return false
-		}
-		found = true
-	}
-	return found
-}
-
-// matchList is the same rule for a list with commas.
-func matchList(s, list string) bool { return matchHost(s, strings.Split(list, ",")) }
-
-// matchPattern matches all of s: * is any number of characters, ? is one.
-func matchPattern(s, pattern string) bool {
-	star, from := -1, 0
-	i, j := 0, 0
-	for i < len(s) {
-		switch {
-		case j < len(pattern) && pattern[j] == '*':
-			star, from = j, i
-			j++
-		case j < len(pattern) && (pattern[j] == '?' || pattern[j] == s[i]):
-			i++
-			j++
-		case star >= 0:
-			from++
-			i, j = from, star+1
-		default:
-			return false
-		}
-	}
-	for j < len(pattern) && pattern[j] == '*' {
-		j++
-	}
-	return j == len(pattern)
-}
-
-// splitKeyword takes a line apart: its keyword in lower case and the rest. A
-// comment and an empty line have no keyword.
-func splitKeyword(line string) (keyword, rest string) {
-	line = strings.Trim(line, " \t\r\f\v")
-	if line == "" || line[0] == '#' {
-		return "", ""
-	}
-	end := strings.IndexAny(line, " \t=")
-	if end < 0 {
-		return strings.ToLower(strings.Trim(line, `"`)), ""
-	}
-	rest = strings.TrimLeft(line[end:], " \t")
-	if after, ok := strings.CutPrefix(rest, "="); ok {
-		rest = strings.TrimLeft(after, " \t")
-	}
-	return strings.ToLower(strings.Trim(line[:end], `"`)), rest
-}
-
-// splitArgs splits what follows a keyword into words: quotes of both kinds
-// hold blanks, a backslash takes the meaning of a quote, a backslash and
-// outside quotes a blank, and # at the start of a word begins a comment.
-func splitArgs(s string) ([]string, error) {
-	var words []string
-	for i := 0; i < len(s); {
-		if s[i] == ' ' || s[i] == '\t' {
-			i++
-			continue
-		}
-		if s[i] == '#' {
-			break
-		}
-		var word []byte
-		quoted := byte(0)
-	word:
-		for ; i < len(s); i++ {
-			c := s[i]
-			switch {
-			case c == '\\' && i+1 < len(s) && (strings.IndexByte(`'"\`, s[i+1]) >= 0 || quoted == 0 && s[i+1] == ' '):
-				i++
-				word = append(word, s[i])
-			case quoted == 0 && (c == ' ' || c == '\t'):
-				break word
-			case quoted == 0 && (c == '\'' || c == '"'):
-				quoted = c
-			case quoted != 0 && c == quoted:
-				quoted = 0
-			default:
-				word = append(word, c)
-			}
-		}
-		if quoted != 0 {
-			return nil, fmt.Errorf("no closing quote in %q", s)
-		}
-		words = append(words, string(word))
-	}
-	return words, nil
 }
 
 // trusted refuses a file that somebody else could have written.
