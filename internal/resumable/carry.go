@@ -83,8 +83,19 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 		defer close(sent)
 		err := l.send(ctx, c.beat)
 		var r *Refused
-		if !errors.As(err, &r) { // else the receiver tells, once this is written
+		switch {
+		case errors.As(err, &r): // the receiver tells, once this is written
+		case err == errEnded:
 			cancel(err)
+		default:
+			// What the peer said before it left tells more than that it left.
+			limit := time.NewTimer(c.beat)
+			defer limit.Stop()
+			select {
+			case <-ctx.Done():
+			case <-limit.C:
+				cancel(err)
+			}
 		}
 	})
 	err := l.greet(s, r, theirs)

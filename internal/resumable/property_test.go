@@ -72,12 +72,13 @@ func FuzzNothingIsLostOrDoubled(f *testing.F) {
 func survive(t *testing.T, seed uint64, faults int) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	client, server := pair(t, Options{})
+	least := 1 << rng.IntN(13) // of a buffer; the other is not so much bigger that it would take ages to go through it
 	for _, c := range []*Conn{client, server} {
-		c.out.limit = 1 + rng.IntN(1<<(rng.IntN(20)))
+		c.out.limit = least + rng.IntN(63*least+1)
 		c.in.limit = c.out.limit
 		c.beat = time.Duration(1+rng.IntN(20)) * time.Millisecond
 	}
-	size := min(1<<rng.IntN(18), 64*min(client.out.limit, server.out.limit)) // of a write, at most
+	size := min(1<<rng.IntN(18), 64*least) // of a write, at most
 
 	var stop atomic.Bool
 	var writers, readers sync.WaitGroup
