@@ -533,9 +533,10 @@ func (r *gpuRound) journals(figures *gpuFigures) {
 // TestGPUGangs: no GPU is held twice, none is idle for long that a gang could have
 // under the ticket rule, everybody gets a turn, and who is killed leaves nothing.
 func TestGPUGangs(t *testing.T) {
+	const seed = 195 // every victim and every moment that is seen
 	figures := &gpuFigures{kills: map[string]int{}}
 	for i, c := range []struct{ gangs, kills int }{{6, 0}, {7, 4}} {
-		gpuGangs(t, rand.New(rand.NewPCG(1, uint64(i))), c.gangs, c.kills, figures)
+		gpuGangs(t, rand.New(rand.NewPCG(seed, uint64(i))), c.gangs, c.kills, figures)
 	}
 	t.Log(figures)
 }
