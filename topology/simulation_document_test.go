@@ -10,25 +10,6 @@ import (
 
 const simulationPath = "../docs/placement.md"
 
-// conclusion is what told and toldOfWaiting hold against the figures.
-const conclusion = `All of it is of half a year.
-
-- **Islands.** On all three kinds of machines gangrun puts more gangs on one island than first-fit
-  and best-fit do, in every seed, and more than best-fit with the same waiting in four seeds of five
-  or in all. That last difference is small: 1 to 3 of 100 gangs. Most is gained by looking
-  for islands at all, which this best-fit does with gangrun's eyes, and plain best-fit does not.
-- **Hosts.** It keeps as many gangs on one host as best-fit does, within 2 of 100.
-- **Rings.** Where machines differ its rings are the strongest of all, in every seed: it takes the
-  better joined machines first.
-- **Delay.** The mean delay is longer than each rival's in some seeds and shorter in
-  others, on all machines: what is won is not paid with delay, and no delay is won.
-- **Fragmentation.** Where machines differ this is the price: the ring counts before what stays
-  free, so gangrun begins a well joined host where best-fit fills a lesser one. In every seed it
-  leaves more GPUs free on partly busy hosts than either best-fit. First-fit leaves the most.
-- **Waiting.** Delays are hours where there are any, so that two minutes a level do little. More
-  patience buys closer places, and an hour a level costs delay.
-`
-
 // document writes the page.
 func document(f figures) string {
 	var b strings.Builder
@@ -37,10 +18,18 @@ Written by the simulation in topology/simulation_*_test.go (`+"`make docs`"+`); 
 Nothing here was measured on machines: it is simulated time, of gangs that exist only
 as a number of GPUs and a run time.
 
+## Verdict
+How many of %d seeds gangrun holds its own in, beside each rival: more gangs of two GPUs or more on one
+island; a mean queueing delay that is no longer; both in one seed. First the gangs
+that come within a day, then those of half a year that begins with that day.
+
+%s
+%s
 ## What is compared
-256 GPUs: four racks of eight hosts with eight GPUs each, four hosts under a switch;
-two racks of HGX-H100 (all GPUs joined by NVSwitch) and two of DGX-1V (a mesh in
-which some pairs have two NVLinks, some one, some none). Gangs come one by one:
+256 GPUs: four racks of eight hosts with eight GPUs each, four hosts under a switch. The hosts are all
+DGX-1V (a mesh in which some pairs have two NVLinks, some one, some none: a machine of the
+time of the Philly study), all HGX-H100 (all GPUs joined by NVSwitch), or two racks of
+each. Gangs come one by one:
 
 - **how many GPUs** they ask for: %s. That is how jobs of
   Microsoft's Philly cluster are drawn by Gavel (Narayanan et al., OSDI 2020), but that 5 %% have eight
@@ -53,43 +42,36 @@ which some pairs have two NVLinks, some one, some none). Gangs come one by one:
   for %.0f %% of the GPUs. Sizes and run times are drawn evenly (in every %d gangs each size as
   often as it should be), or a few big gangs would decide a seed.
 
-Before anything is measured, gangs come for %d days. The waiting, its levels and its
-times are those of `+"`gangrun run`"+` (%s a level, then one wider), and who may start is for
-all policies what the ticket rule of gangrun says: the oldest first, younger ones only on GPUs
+Before anything is measured, gangs come for %d days. Who waits takes a wider level each
+%s, as with `+"`gangrun run`"+`, and who may start is for all
+policies what the ticket rule of gangrun says: the oldest first, younger ones only on GPUs
 that no older one has its ticket for. Nobody says how long it will run.
 
-| policy | where it puts a gang | waits for a close place |
+| policy | where it puts a gang | waits for |
 |---|---|---|
-| first-fit | on the first host with room, else on the first free GPUs | no |
-| best-fit | on the host with the fewest free GPUs that has room, else under the switch, in the rack, or anywhere, as Slurm with a topology; the host's first free GPUs | no |
-| best-fit, waiting | the same, but while it waits for an island it takes one of a host that has one | like gangrun |
-| gangrun | `+"`topology.PlaceGPUs`"+` | yes |
+| first-fit | on the first host with room, else on the first free GPUs | nothing |
+| best-fit | on the host with the fewest free GPUs that has room, else under the switch, in the rack, or anywhere, as Slurm with a topology; the host's first free GPUs | nothing |
+| best-fit, waiting, blind to links | the same: Slurm, told of no Links between GPUs, with gangrun's waiting rule | a host, then a rack |
+| best-fit, waiting, lent gangrun's eyes | the same, but while it waits for an island it takes one of the fullest host that has one: an ideal rival, no known scheduler | an island, a host, then a rack |
+| gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
 An island is as joined as so many GPUs of that host can be; what is on an island is
-on a host, and what is on a host is in a rack. Every figure is the median of %d seeds, and
-in brackets the least and the greatest.
+on a host, and what is on a host is in a rack. Where all GPUs of a host are joined alike, every host
+is an island. Every figure is the median of %d seeds, and in brackets the least and the
+greatest. Delays are minutes. Gangs are followed until they have started.
 
-## A day
-The gangs that come within a day, followed until they have started. Delays are minutes.
-
-%s
-The same, seed by seed:
-
-%s
-On these five days gangrun puts more gangs on an island than first-fit and best-fit, each day,
-and on stronger rings than any; but on no day more on an island than best-fit with the same
-waiting, and on one its gangs wait longer than those of either best-fit. A day has some 180
-gangs, of which every third has more than one GPU, and one that starts a little earlier
-changes where all that follow go: half a year turns some of this round.
-
-## Half a year
-The same, measured for %d days, and on machines that are all alike too.
-
-`, shares(), meanMinutes(0), meanMinutes(1), meanMinutes(2), meanMinutes(3), 100*fullLoad, block, warmUp/day, defaultWait, len(seeds), f.day, f.dayLess, longRun/day)
-	for i, c := range clusters {
-		fmt.Fprintf(&b, "### %s\n%s\n%s\n", c.name, f.long[i], f.longLess[i])
+`, len(seeds), f.verdict, conclusion, shares(), meanMinutes(0), meanMinutes(1), meanMinutes(2), meanMinutes(3), 100*fullLoad, block, warmUp/day, defaultWait, len(seeds))
+	for i, k := range clusters {
+		fmt.Fprintf(&b, "## %s\n%s\nThe same, seed by seed:\n\n%s\n", k.name, f.clusters[i], f.less[i])
 	}
-	fmt.Fprintf(&b, `## What it shows
+	fmt.Fprintf(&b, `## What a day can tell
+The half years cut into their days: on how many gangrun puts more gangs on an island, or fewer (of
+%d seeds times %d days), and what a table of one day and %d seeds could have said, had that
+day been another. A day has some 180 gangs, of which every third has more than one GPU, and one
+that starts a little earlier changes where all that follow go: beside the ideal rival the difference of
+a day is spread over several times its mean, and hardly any day has more in every seed, though
+more days have more than have fewer. The days above begin the half years; they were not chosen.
+
 %s
 ## How long to wait
 gangrun, half a year on the mixed machines, with other patience for each level:
@@ -100,7 +82,7 @@ One seed, two days on the mixed machines, empty at first, with gangs that in the
 would ask for twice the GPUs that there are. It is here because every run of the tests works it out anew and holds
 this page against it; the other tables are held by `+"`make soak`"+`.
 
-%s`, conclusion, f.patience, f.slice)
+%s`, len(seeds), longRun/day, len(seeds), f.chances, f.patience, f.slice)
 	return b.String()
 }
 
@@ -134,12 +116,12 @@ func committed(page string) figures {
 		}
 		return t
 	}
+	f := figures{verdict: next()}
 	next() // the policies
-	f := figures{day: next(), dayLess: next()}
 	for range clusters {
-		f.long, f.longLess = append(f.long, next()), append(f.longLess, next())
+		f.clusters, f.less = append(f.clusters, next()), append(f.less, next())
 	}
-	f.patience, f.slice = next(), next()
+	f.chances, f.patience, f.slice = next(), next(), next()
 	return f
 }
 

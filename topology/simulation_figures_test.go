@@ -1,6 +1,7 @@
 package topology
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -10,13 +11,13 @@ import (
 
 const day = 24 * 60 * 60 // seconds
 
-// trial is one run of the simulation: who comes, and which part of it is measured.
+// trial is one run of the simulation: who comes, and which parts of it are measured.
 type trial struct {
 	fleet    *fleet
 	seed     uint64
 	load     float64
-	warm     int64 // seconds before the measured ones
-	measured int64 // seconds; measured are the gangs that come in them
+	warm     int64   // seconds before the measured ones
+	measured []int64 // seconds from then on; measured are the gangs that come in them
 	patience time.Duration
 }
 
@@ -70,60 +71,74 @@ var rows = []row{
 	{"gangs measured", 0},
 }
 
+// meter adds up how a cluster stands from one moment to another: GPUs times seconds.
+type meter struct {
+	from, to            int64
+	busy, partly, split float64
+}
+
+func (m *meter) watch(a, b int64, free []gpuMask) {
+	seconds := float64(min(b, m.to) - max(a, m.from))
+	if seconds <= 0 {
+		return
+	}
+	all, parts := 0, 0
+	for _, f := range free {
+		all += f.count()
+		if f.count() < 8 {
+			parts += f.count()
+		}
+	}
+	m.busy += seconds * float64(8*len(free)-all)
+	m.partly += seconds * float64(parts)
+	if all >= 8 && parts == all {
+		m.split += seconds
+	}
+}
+
 // measure runs a trial under a policy. Gangs go on coming after the measured ones,
-// until all of these have started.
-func measure(tr trial, p policy) (outcome, error) {
-	from, to := tr.warm, tr.warm+tr.measured
+// until all of these have started. It returns an outcome for each time measured,
+// and the gangs of the longest of them.
+func measure(tr trial, p policy) ([]outcome, []simulated, error) {
+	end := tr.warm + slices.Max(tr.measured)
 	gpus := 8 * len(tr.fleet.hosts)
-	list := arrivals(tr.seed, to+14*day, gpus, tr.load)
-	s := newSimulation(tr.fleet, p, tr.patience, list)
-	var busy, partly, split float64 // times seconds
+	s := newSimulation(tr.fleet, p, tr.patience, arrivals(tr.seed, end+14*day, gpus, tr.load))
+	meters := make([]meter, len(tr.measured))
+	for i, length := range tr.measured {
+		meters[i] = meter{from: tr.warm, to: tr.warm + length}
+	}
 	s.watch = func(a, b int64, free []gpuMask) {
-		seconds := float64(min(b, to) - max(a, from))
-		if seconds <= 0 {
-			return
-		}
-		all, parts := 0, 0
-		for _, m := range free {
-			all += m.count()
-			if m.count() < 8 {
-				parts += m.count()
-			}
-		}
-		busy += seconds * float64(gpus-all)
-		partly += seconds * float64(parts)
-		if all >= 8 && parts == all {
-			split += seconds
+		for i := range meters {
+			meters[i].watch(a, b, free)
 		}
 	}
-	var wanted []int
-	for i, a := range list {
-		if a.at >= from && a.at < to {
-			wanted = append(wanted, i)
-		}
+	at := func(seconds int64) int { // the first gang that comes then
+		i, _ := slices.BinarySearchFunc(s.gangs, seconds, func(g simulated, t int64) int { return cmp.Compare(g.at, t) })
+		return i
 	}
-	for open := wanted; len(open) > 0 || s.now < to; {
+	from, to := at(tr.warm), at(end)
+	for next := from; next < to || s.now < end; {
 		more, err := s.step()
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		if !more {
-			return nil, fmt.Errorf("%s leaves %d gangs waiting", p.name, len(open))
+			return nil, nil, fmt.Errorf("%s leaves %d gangs waiting", p.name, to-next)
 		}
-		for len(open) > 0 && s.gangs[open[0]].start >= 0 {
-			open = open[1:]
+		for next < to && s.gangs[next].start >= 0 {
+			next++
 		}
 	}
-	var gangs []simulated
-	for _, i := range wanted {
-		gangs = append(gangs, s.gangs[i])
+	var list []outcome
+	for i, m := range meters {
+		o := tally(s.gangs[from:at(m.to)])
+		seconds := float64(tr.measured[i])
+		o[rowPartly] = m.partly / seconds
+		o[rowSplit] = 100 * m.split / seconds
+		o[rowBusy] = 100 * m.busy / seconds / float64(gpus)
+		list = append(list, o)
 	}
-	o := tally(gangs)
-	seconds := float64(tr.measured)
-	o[rowPartly] = partly / seconds
-	o[rowSplit] = 100 * split / seconds
-	o[rowBusy] = 100 * busy / seconds / float64(gpus)
-	return o, nil
+	return list, s.gangs[from:to], nil
 }
 
 // tally is what can be said of gangs that have started.

@@ -122,19 +122,29 @@ func (f *fleet) level(taken []gpuMask) (level job.Locality, hosts, links int) {
 // ticket rule says for all policies alike.
 type policy struct {
 	name string
-	// waits says that a gang waits for a close place before it takes a wider one.
-	waits bool
+	// levels are those that a gang waits for before it takes a wider one, as far as
+	// it would fit if no GPU were busy; the last is the widest.
+	levels []job.Locality
 	// place chooses GPUs among the free ones, within a level; nil where it cannot.
 	place func(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, error)
 }
 
-// policies are what is compared; the last is gangrun's.
+// policies are what is compared, by the constants below; the last is gangrun's.
 var policies = []policy{
-	{"first-fit", false, firstFit},
-	{"best-fit", false, bestFit},
-	{"best-fit, waiting", true, bestFit},
-	{"gangrun", true, packed},
+	{"first-fit", []job.Locality{job.LocalityAny}, firstFit},
+	{"best-fit", []job.Locality{job.LocalityAny}, bestFit},
+	{"best-fit, waiting, blind to links", []job.Locality{job.LocalityHost, job.LocalityRack, job.LocalityAny}, bestFit},
+	{"best-fit, waiting, lent gangrun's eyes", job.Localities(), bestFit},
+	{"gangrun", job.Localities(), packed},
 }
+
+const (
+	ruleFirst = iota
+	ruleBest
+	ruleBlind // waits, and does not see links
+	ruleLent  // waits, and sees islands as gangrun does
+	ruleOwn
+)
 
 // packed is gangrun's own: PlaceGPUs.
 func packed(f *fleet, free []gpuMask, gpus int, level job.Locality) ([]gpuMask, error) {

@@ -24,37 +24,42 @@ func TestSimulationOrder(t *testing.T) {
 		{
 			// The third host's worth is free for nobody: 4 GPUs of the first host
 			// are kept for the gang of eight from 100 on.
-			"kept for the oldest", 3, long,
+			"kept for the oldest", ruleOwn, long,
 			[]arrival{{0, 100, 4}, {0, 1000, 4}, {0, 500, 8}, {10, 50, 8}, {20, 10, 4}},
 			[]int64{0, 0, 0, 500, 500}, job.LocalityIsland,
 		},
 		{
-			"ahead where nobody waits", 3, long,
+			"ahead where nobody waits", ruleOwn, long,
 			[]arrival{{0, 1000, 4}, {0, 1000, 4}, {0, 1000, 4}, {10, 50, 8}, {20, 2000, 4}},
 			[]int64{0, 0, 0, 1000, 20}, job.LocalityIsland,
 		},
 		{
-			"relaxes level by level", 3, 2 * time.Minute,
+			"relaxes level by level", ruleOwn, 2 * time.Minute,
 			[]arrival{{0, 50, 4}, {0, 1000, 4}, {0, 1000, 4}, {60, 50, 8}},
 			[]int64{0, 0, 0, 300}, job.LocalityRack,
 		},
 		{
-			"relaxes as gangrun does", 2, 2 * time.Minute,
+			"relaxes as gangrun does", ruleLent, 2 * time.Minute,
 			[]arrival{{0, 50, 4}, {0, 1000, 4}, {0, 1000, 4}, {60, 50, 8}},
 			[]int64{0, 0, 0, 300}, job.LocalityRack,
 		},
 		{
-			"does not wait", 1, 2 * time.Minute,
+			"knows no islands to wait for", ruleBlind, 2 * time.Minute,
+			[]arrival{{0, 50, 4}, {0, 1000, 4}, {0, 1000, 4}, {60, 50, 8}},
+			[]int64{0, 0, 0, 180}, job.LocalityRack,
+		},
+		{
+			"does not wait", ruleBest, 2 * time.Minute,
 			[]arrival{{0, 50, 4}, {0, 1000, 4}, {0, 1000, 4}, {60, 50, 8}},
 			[]int64{0, 0, 0, 60}, job.LocalityRack,
 		},
 		{
-			"no patience at all", 3, 0,
+			"no patience at all", ruleOwn, 0,
 			[]arrival{{0, 50, 4}, {0, 1000, 4}, {0, 1000, 4}, {60, 50, 8}},
 			[]int64{0, 0, 0, 60}, job.LocalityRack,
 		},
 		{
-			"two hosts, of those that have two", 3, long,
+			"two hosts, of those that have two", ruleOwn, long,
 			[]arrival{{0, 100, 1}, {1, 10, 16}},
 			[]int64{0, 100}, job.LocalityRack,
 		},
@@ -97,16 +102,17 @@ func TestSimulationPolicies(t *testing.T) {
 		free   []gpuMask
 		want   []gpuMask // nil is none
 	}{
-		{"first-fit takes the first host", 0, job.LocalityAny, 2, []gpuMask{1, 0xff, 3, 0}, []gpuMask{0, 3, 0, 0}},
-		{"first-fit takes the first GPUs", 0, job.LocalityAny, 9, []gpuMask{1, 0xff, 3, 0}, []gpuMask{1, 0xff, 0, 0}},
-		{"best-fit takes the fullest host", 1, job.LocalityAny, 2, []gpuMask{1, 0xff, 3, 0}, []gpuMask{0, 0, 3, 0}},
-		{"best-fit takes a rack", 1, job.LocalityAny, 10, []gpuMask{3, 0x7f, 0xff, 7}, []gpuMask{0, 0, 0xff, 3}},
-		{"best-fit has no rack", 1, job.LocalityRack, 10, []gpuMask{0xff, 0, 0xff, 0}, nil},
-		{"best-fit takes all racks", 1, job.LocalityAny, 10, []gpuMask{0xff, 0, 0xff, 0}, []gpuMask{0xff, 0, 3, 0}},
+		{"first-fit takes the first host", ruleFirst, job.LocalityAny, 2, []gpuMask{1, 0xff, 3, 0}, []gpuMask{0, 3, 0, 0}},
+		{"first-fit takes the first GPUs", ruleFirst, job.LocalityAny, 9, []gpuMask{1, 0xff, 3, 0}, []gpuMask{1, 0xff, 0, 0}},
+		{"best-fit takes the fullest host", ruleBest, job.LocalityAny, 2, []gpuMask{1, 0xff, 3, 0}, []gpuMask{0, 0, 3, 0}},
+		{"best-fit takes a rack", ruleBest, job.LocalityAny, 10, []gpuMask{3, 0x7f, 0xff, 7}, []gpuMask{0, 0, 0xff, 3}},
+		{"best-fit has no rack", ruleBest, job.LocalityRack, 10, []gpuMask{0xff, 0, 0xff, 0}, nil},
+		{"best-fit takes all racks", ruleBest, job.LocalityAny, 10, []gpuMask{0xff, 0, 0xff, 0}, []gpuMask{0xff, 0, 3, 0}},
 		// GPU0 and GPU1 have one NVLink between them, GPU1 and GPU2 two.
-		{"best-fit finds an island", 2, job.LocalityIsland, 2, []gpuMask{0xff, 7, 3, 0}, []gpuMask{0, 6, 0, 0}},
-		{"gangrun finds it too", 3, job.LocalityIsland, 2, []gpuMask{0, 7, 3, 0}, []gpuMask{0, 6, 0, 0}},
-		{"gangrun has none", 3, job.LocalityIsland, 2, []gpuMask{0, 0, 3, 0}, nil},
+		{"best-fit finds an island", ruleLent, job.LocalityIsland, 2, []gpuMask{0xff, 7, 3, 0}, []gpuMask{0, 6, 0, 0}},
+		{"best-fit is blind to it", ruleBlind, job.LocalityHost, 2, []gpuMask{0xff, 7, 3, 0}, []gpuMask{0, 0, 3, 0}},
+		{"gangrun finds it too", ruleOwn, job.LocalityIsland, 2, []gpuMask{0, 7, 3, 0}, []gpuMask{0, 6, 0, 0}},
+		{"gangrun has none", ruleOwn, job.LocalityIsland, 2, []gpuMask{0, 0, 3, 0}, nil},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -187,5 +193,54 @@ func TestSimulationTally(t *testing.T) {
 	}
 	if !math.IsNaN(o["delay, mean, 8 GPUs"]) {
 		t.Error("there is no gang of eight")
+	}
+}
+
+// TestSimulationCompared counts seeds and days by hand.
+func TestSimulationCompared(t *testing.T) {
+	of := func(islands, delays []float64) []outcome {
+		var list []outcome
+		for i := range islands {
+			list = append(list, outcome{rowIsland: islands[i], rowDelay: delays[i]})
+		}
+		return list
+	}
+	all := make([][]outcome, len(policies))
+	all[ruleBest] = of([]float64{50, 60, 70}, []float64{5, 5, 5})
+	all[ruleOwn] = of([]float64{51, 60, 71}, []float64{5, 4, 6})
+	if islands, delays, both := held(all, ruleBest, rowIsland), held(all, ruleBest, rowDelay), held(all, ruleBest, rowIsland, rowDelay); islands != 2 || delays != 2 || both != 1 {
+		t.Errorf("it holds its own in %d, %d and %d seeds, want 2, 2 and 1", islands, delays, both)
+	}
+	c := compared{islands: make([][][]float64, len(policies))}
+	c.islands[ruleBest] = [][]float64{{50, 50, 50, 50}, {50, math.NaN(), 50, 50}}
+	c.islands[ruleOwn] = [][]float64{{52, 49, 50, 51}, {51, math.NaN(), 50, 46}}
+	want := chance{more: 300. / 7, fewer: 200. / 7, mean: -1. / 7, sigma: math.Sqrt((4 + 1 + 0 + 1 + 1 + 0 + 16 - 7./49) / 6), none: 50, all: 25}
+	if got := c.chance(ruleBest); math.Abs(got.sigma-want.sigma) > 1e-9 || math.Abs(got.mean-want.mean) > 1e-9 || math.Abs(got.more-want.more) > 1e-9 || math.Abs(got.fewer-want.fewer) > 1e-9 || got.none != want.none || got.all != want.all {
+		t.Errorf("a day says %+v, want %+v", got, want)
+	}
+	if got := spread([]float64{0.4, math.NaN(), -0.04, 0.2}, 1); got != "0.2 (0.0 to 0.4)" {
+		t.Errorf("a spread is %q", got)
+	}
+}
+
+// TestSimulationMeasure measures a day by itself and as the first of three.
+func TestSimulationMeasure(t *testing.T) {
+	tr := trial{clusters[0].make(), 1, fullLoad, day, []int64{day, 3 * day}, defaultWait}
+	both, gangs, err := measure(tr, policies[ruleOwn])
+	if err != nil {
+		t.Fatal(err)
+	}
+	tr.measured = tr.measured[:1]
+	one, _, err := measure(tr, policies[ruleOwn])
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, v := range one[0] {
+		if v != both[0][name] && !math.IsNaN(v) {
+			t.Errorf("%s is %g of the first day, and %g of it alone", name, both[0][name], v)
+		}
+	}
+	if days := daily(gangs, tr.warm, 3*day); len(days) != 3 || days[0] != one[0][rowIsland] {
+		t.Errorf("days have %v, and the first alone %v", days, one[0][rowIsland])
 	}
 }

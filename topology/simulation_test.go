@@ -115,10 +115,7 @@ func (s *simulation) levelsOf(gpus int) ([]job.Locality, error) {
 		return list, nil
 	}
 	var list []job.Locality
-	for _, level := range job.Localities() {
-		if !s.policy.waits && level != job.LocalityAny {
-			continue
-		}
+	for _, level := range s.policy.levels {
 		taken, err := s.policy.place(s.fleet, s.fleet.idle(), gpus, level)
 		if err != nil {
 			return nil, err
