@@ -84,7 +84,7 @@ func TestLoadedDriver(t *testing.T) {
 		}
 		for field, function := range map[string]string{"numa": "nvmlDeviceGetMemoryAffinity", "ecc": "nvmlDeviceGetEccMode", "utilisation_gpu": "nvmlDeviceGetUtilizationRates",
 			"compute_mode": "nvmlDeviceGetComputeMode", "remapped_rows": "nvmlDeviceGetRemappedRows", "throttle": "nvmlDeviceGetCurrentClocksThrottleReasons"} {
-			if want := "this driver has no " + function; errs[field] != want {
+			if want := "not supported: this driver has no " + function; errs[field] != want {
 				t.Errorf("%s: %q, want %q", field, errs[field], want)
 			}
 		}
@@ -169,17 +169,21 @@ func TestLoadedDriver(t *testing.T) {
 	})
 
 	// What gangrun hears of it, through what it runs.
-	watch := func(t *testing.T, o probe.Watching, flags ...string) (events []nvml.Event, findings []job.Finding) {
+	through := func(t *testing.T, flags ...string) string {
 		environ := driver(t, flags...)
-		o.NVML, o.GPUs = filepath.Join(t.TempDir(), "gangrun-nvml"), []string{"GPU-0", "GPU-1"}
+		program := filepath.Join(t.TempDir(), "gangrun-nvml")
 		script := "#!/bin/sh\nexec env " + environ[len(environ)-1] + " '" + path + "' \"$@\"\n"
 		// A program cannot be run while a child that is being forked holds it open for writing.
 		syscall.ForkLock.RLock()
-		err := os.WriteFile(o.NVML, []byte(script), 0o755)
+		err := os.WriteFile(program, []byte(script), 0o755)
 		syscall.ForkLock.RUnlock()
 		if err != nil {
 			t.Fatal(err)
 		}
+		return program
+	}
+	watch := func(t *testing.T, o probe.Watching, flags ...string) (events []nvml.Event, findings []job.Finding) {
+		o.NVML, o.GPUs = through(t, flags...), []string{"GPU-0", "GPU-1"}
 		ctx, cancel := context.WithCancel(t.Context())
 		defer cancel()
 		heard := func() {
@@ -205,4 +209,39 @@ func TestLoadedDriver(t *testing.T) {
 			t.Errorf("events %+v, findings %+v", events, findings)
 		}
 	})
+
+	// A driver of which nothing, or not all, can be known is said to be one.
+	for name, test := range map[string]struct {
+		flags    []string
+		devices  int
+		findings []string // "severity: text", each but what nvidia-smi that is not there makes
+		missing  bool     // of nvidia-smi, which should be asked
+	}{
+		"cannot be counted": {[]string{"-DCOUNTED=999"}, 0, []string{"warning: NVML cannot tell of any GPU: Unknown Error"}, true},
+		"none":              {[]string{"-DCOUNT=0"}, 0, []string{"warning: the NVIDIA driver tells of no GPU, and yet there are 2 (0000:3b:00.0, 0000:5d:00.0)"}, false},
+		"none is allowed":   {[]string{"-DHANDLE=DENIED"}, 0, []string{"warning: NVML cannot tell of any GPU: GPU 0: Insufficient Permissions"}, true},
+		"one is allowed": {[]string{"-DHANDLE=(i==1?DENIED:OK)"}, 1, []string{
+			"note: NVML does not tell of every GPU: GPU 1: Insufficient Permissions", "warning: the driver tells of 1 of 2 GPUs; not of 0000:5d:00.0"}, false},
+		"crashes": {[]string{"-DCRASHES"}, 0, []string{"warning: gangrun-nvml crashed (SIGSEGV) and said "}, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			o := probe.Options{NVML: through(t, test.flags...), Path: t.TempDir(), GPUs: []string{"0000:3b:00.0", "0000:5d:00.0"}}
+			r, findings, err := probe.Find(t.Context(), o)
+			if err != nil || len(r.Devices) != test.devices {
+				t.Errorf("%+v, %v", r, err)
+			}
+			want := test.findings
+			if test.missing {
+				want = append(want, "warning: nvidia-smi is not in PATH, and cannot be asked instead", "warning: the NVIDIA driver tells of no GPU, and yet there are 2")
+			}
+			for i, f := range findings {
+				if i >= len(want) || !strings.HasPrefix(string(f.Severity)+": "+strings.ReplaceAll(f.Text, o.NVML, "gangrun-nvml"), want[i]) {
+					t.Errorf("%s: %s", f.Severity, f.Text)
+				}
+			}
+			if len(findings) != len(want) {
+				t.Errorf("%d findings, want %d: %+v", len(findings), len(want), findings)
+			}
+		})
+	}
 }

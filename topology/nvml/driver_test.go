@@ -171,11 +171,11 @@ func TestDriverOld(t *testing.T) {
 	r := Read(l, nobody)
 	sound(t, r)
 	got := r.Devices[0]
-	if got.MemoryUsed != 2 || got.MIG || len(got.Throttle) != 1 || len(got.Processes) != 2 || r.Errors["cuda"] != "this driver has no nvmlSystemGetCudaDriverVersion" {
+	if got.MemoryUsed != 2 || got.MIG || len(got.Throttle) != 1 || len(got.Processes) != 2 || r.Errors["cuda"] != "not supported: this driver has no nvmlSystemGetCudaDriverVersion" {
 		t.Errorf("%+v", r)
 	}
 	for field, function := range map[string]string{"numa": "nvmlDeviceGetMemoryAffinity", "remapped_rows": "nvmlDeviceGetRemappedRows", "recovery": "nvmlDeviceGetFieldValues"} {
-		if want := "this driver has no " + function; got.Errors[field] != want {
+		if want := "not supported: this driver has no " + function; got.Errors[field] != want {
 			t.Errorf("%s: %q, want %q", field, got.Errors[field], want)
 		}
 	}

@@ -72,9 +72,13 @@ func (f faults) note(err error, fields ...string) bool {
 	if *f.errs == nil {
 		*f.errs = map[string]string{}
 	}
+	why := err.Error()
+	if errors.Is(err, ErrNotSupported) && !strings.Contains(strings.ToLower(why), lacks) {
+		why = lacks + ": " + why
+	}
 	for _, field := range fields {
 		if _, told := (*f.errs)[field]; !told {
-			(*f.errs)[field] = err.Error()
+			(*f.errs)[field] = why
 		}
 	}
 	return true
@@ -124,7 +128,7 @@ func readDevice(g GPU, index int, about func(pid int) (user, name string)) Devic
 		d.CPUs = list(a.Mask)
 	}
 	if a, ok := r.ask(QueryNUMA, "numa"); ok {
-		d.NUMA = list(a.Mask)
+		d.NUMA = first(a.Mask)
 	}
 	if a, ok := r.ask(QueryMemory, "memory_total", "memory_used", "memory_free"); ok {
 		d.MemoryTotal, d.MemoryUsed, d.MemoryFree = amount(a.Numbers[0]), amount(a.Numbers[1]), amount(a.Numbers[2])
@@ -220,6 +224,17 @@ func list(mask []uint64) string {
 		}
 	}
 	return text.String()
+}
+
+// first is the least number of a set, empty for none: the driver tells of several
+// NUMA nodes where the memory of GPUs is one too, and the least is that of CPUs.
+func first(mask []uint64) string {
+	for i, word := range mask {
+		if word != 0 {
+			return strconv.Itoa(64*i + bits.TrailingZeros64(word))
+		}
+	}
+	return ""
 }
 
 // amount is n, or 0 where the driver says by a number with all bits set, or near

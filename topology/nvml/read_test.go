@@ -373,6 +373,37 @@ func TestList(t *testing.T) {
 	}
 }
 
+func TestFirst(t *testing.T) {
+	for want, mask := range map[string][]uint64{"": {0, 0}, "0": {0x3fd}, "1": {0b110}, "64": {0, 1}} {
+		if got := first(mask); got != want {
+			t.Errorf("%b: got %q, want %q", mask, got, want)
+		}
+	}
+	l := fakeHost(1, func(_ int, g *fakeGPU) { g.answers[QueryNUMA] = Answer{Mask: []uint64{0x3fd}} }) // 0,2-9
+	if d := Read(l, nobody).Devices[0]; d.NUMA != "0" {
+		t.Errorf("the GPU is close to node %q", d.NUMA)
+	}
+}
+
+// TestLacks holds that what a GPU or driver does not have can be told from a fault,
+// however the driver words it.
+func TestLacks(t *testing.T) {
+	for why, want := range map[string]bool{
+		"Not Supported": true, "not supported: this driver has no nvmlDeviceGetEccMode": true, "a: Not Supported\nb: Not Supported": true,
+		"Unknown Error": false, "Insufficient Permissions": false, "a: Not Supported\nb: Unknown Error": false,
+	} {
+		if got := Lacks(why); got != want {
+			t.Errorf("%q: %v", why, got)
+		}
+	}
+	for _, text := range []string{"Not Supported", "Function Not Found", "this driver has no nvmlDeviceGetName"} {
+		l := fakeHost(1, func(_ int, g *fakeGPU) { g.answers[QueryName] = said{text, ErrNotSupported} })
+		if why := Read(l, nobody).Devices[0].Errors["name"]; !Lacks(why) || !strings.Contains(why, text) {
+			t.Errorf("%q became %q", text, why)
+		}
+	}
+}
+
 func TestThrottle(t *testing.T) {
 	if got, want := throttle(1<<8|1<<5|1<<40), []string{"sw_thermal_slowdown", "display_clocks_setting", "0x10000000000"}; !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)

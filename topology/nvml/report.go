@@ -29,7 +29,8 @@ type Report struct {
 	// NICs are those that the driver knows; their Links are to Devices.
 	NICs   []job.NIC `json:"nics,omitempty"`
 	Events []Event   `json:"events,omitempty"`
-	// Errors says, by the JSON name of a field, why the field could not be read.
+	// Errors says, by the JSON name of a field, why the field could not be read; Lacks
+	// tells apart what is no fault.
 	Errors map[string]string `json:"errors,omitempty"`
 }
 
@@ -41,7 +42,7 @@ type Device struct {
 	PCI   string `json:"pci,omitempty"`
 	Name  string `json:"name,omitempty"`
 	CPUs  string `json:"cpus,omitempty"` // list of the CPUs close to it, as in 0-15,32-47
-	NUMA  string `json:"numa,omitempty"`
+	NUMA  string `json:"numa,omitempty"` // number of the NUMA node close to it, the first of several
 
 	MemoryTotal int64 `json:"memory_total,omitempty"` // bytes, as the next two
 	MemoryUsed  int64 `json:"memory_used,omitempty"`  // without what the driver reserves for itself, where it tells the two apart
@@ -153,6 +154,20 @@ type Event struct {
 	PCI  string    `json:"pci,omitempty"`
 	XID  int       `json:"xid,omitempty"`
 	Text string    `json:"text,omitempty"`
+}
+
+// lacks is in the Errors of what the GPU or the driver does not have.
+const lacks = "not supported"
+
+// Lacks reports whether why, one of Errors, says only that the GPU or the driver
+// has no such thing, as old and small ones often do.
+func Lacks(why string) bool {
+	for line := range strings.Lines(strings.ToLower(why)) {
+		if !strings.Contains(line, lacks) {
+			return false
+		}
+	}
+	return true
 }
 
 var busID = regexp.MustCompile(`^([0-9a-fA-F]{1,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$`)

@@ -113,7 +113,7 @@ func (w *watch) child(ctx context.Context) ending {
 	case end.hung:
 		end.why += after(o)
 	case end.why == "":
-		if end.why = "it ended with " + status(o); len(last) > 0 {
+		if end.why = "it " + outcome(o); len(last) > 0 {
 			end.why += " and said " + said(o)
 		}
 	}

@@ -11,9 +11,11 @@ import (
 	"os"
 	"os/user"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -42,6 +44,10 @@ type Options struct {
 	// sysfs.Machine.GPUs gives them; nil is not known. With it, GPUs that the driver
 	// does not tell of are missed, and one that is lost does not hide the others.
 	GPUs []string
+	// Hung is set when gangrun-nvml has hung; a Find that finds it set asks nvidia-smi
+	// at once, and says so in a note. Who looks again and again gives each Find the
+	// same, so that a driver that hangs costs Limit only once; nil is that it is asked.
+	Hung *atomic.Bool
 	// Run runs the children; nil is Run. A program that reaps all of its children
 	// itself must start them itself.
 	Run Runner
@@ -67,6 +73,10 @@ func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
 	if f.Owner == nil {
 		f.Owner = owner
 	}
+	if f.Hung == nil {
+		f.Hung = new(atomic.Bool)
+	}
+	f.smi = lookPath("nvidia-smi", f.Path)
 	r, ok := f.byNVML()
 	if !ok {
 		r = f.byNvidiaSMI()
@@ -86,12 +96,14 @@ func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
 		}
 	}
 	f.missing(r)
+	f.twins(&r)
 	return r, f.findings, nil
 }
 
 type finder struct {
 	Options
 	ctx      context.Context
+	smi      string // path of nvidia-smi, or empty
 	findings []job.Finding
 }
 
@@ -99,38 +111,67 @@ func (f *finder) say(severity job.Severity, hint, format string, args ...any) {
 	f.findings = append(f.findings, job.Finding{Check: Check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// byNVML asks gangrun-nvml; it is false where nvidia-smi is to be asked instead.
+// byNVML asks gangrun-nvml; it is false where nvidia-smi is to be asked instead,
+// and then has said why unless there is no gangrun-nvml or no driver.
 func (f *finder) byNVML() (nvml.Report, bool) {
 	path := cmp.Or(f.NVML, lookNVML(f.Path))
 	if path == "" {
 		return nvml.Report{}, false
 	}
-	const rest = "gangrun asks nvidia-smi instead"
+	rest := ""
+	if f.smi != "" {
+		rest = "; gangrun asks nvidia-smi instead"
+	}
+	if f.Hung.Load() {
+		f.say(job.SeverityNote, "look for NVRM and Xid in dmesg; a reboot of the host may be needed", "%s hung before and is not asked again%s", path, rest)
+		return nvml.Report{}, false
+	}
 	out, ok := f.child(path)
 	if !ok {
-		return nvml.Report{}, false
-	}
-	var r nvml.Report
-	if out.Code != 0 {
-		f.say(job.SeverityWarning, "where its glibc is older than gangrun-nvml wants, remove gangrun-nvml: "+rest,
-			"%s ended with %s and said %s; %s", path, status(out), said(out), rest)
-		return r, false
-	}
-	if err := json.Unmarshal(out.Stdout, &r); err != nil {
-		f.say(job.SeverityWarning, "is it the gangrun-nvml of this gangrun? Run it and look", "%s printed no report: %v: %s; %s", path, err, quoted(string(out.Stdout)), rest)
-		return nvml.Report{}, false
-	}
-	if err := r.Check(); err != nil {
-		f.say(job.SeverityWarning, "is it the gangrun-nvml of this gangrun? Run it and look", "%s printed a report that does not fit together: %v; %s", path, err, rest)
-		return nvml.Report{}, false
-	}
-	if r.NoDriver || r.Failed != "" {
-		if !r.NoDriver {
-			f.say(job.SeverityWarning, "run nvidia-smi and look", "NVML cannot be used: %s; %s", r.Failed, rest)
+		if out.Hung {
+			f.Hung.Store(true)
 		}
 		return nvml.Report{}, false
 	}
-	return r, true
+	const look = "is it the gangrun-nvml of this gangrun? Run it and look"
+	var r nvml.Report
+	if out.Code != 0 {
+		hint := "run it and look"
+		switch text := string(out.Stderr); {
+		case crash(out) != "":
+			hint = "the driver's library may be broken: look for NVRM, Xid and segfault in dmesg, run nvidia-smi, and install the driver again if that crashes too"
+		case out.Signalled:
+			hint = "somebody or something has killed it: look in dmesg for the kernel's OOM killer"
+		case strings.Contains(text, "GLIBC_"):
+			hint = "this host's glibc is older than gangrun-nvml wants: remove gangrun-nvml, and gangrun asks nvidia-smi"
+		}
+		f.say(job.SeverityWarning, hint, "%s %s and said %s%s", path, outcome(out), said(out), rest)
+		return nvml.Report{}, false
+	}
+	err := json.Unmarshal(out.Stdout, &r)
+	switch {
+	case err != nil:
+		f.say(job.SeverityWarning, look, "%s printed no report: %v: %s%s", path, err, quoted(string(out.Stdout)), rest)
+	case r.NoDriver:
+	case r.Failed != "":
+		f.say(job.SeverityWarning, "run nvidia-smi and look", "NVML cannot be used: %s%s", r.Failed, rest)
+	case r.Devices == nil:
+		f.say(job.SeverityWarning, look, "%s printed no report: it has no devices, not even none: %s%s", path, quoted(string(out.Stdout)), rest)
+	case len(r.Devices) == 0 && r.Errors["devices"] != "":
+		f.say(job.SeverityWarning, "inside a container or batch job, ask for GPUs; else run nvidia-smi and look, and look for NVRM and Xid in dmesg",
+			"NVML cannot tell of any GPU: %s%s", r.Errors["devices"], rest)
+	default:
+		if err := r.Check(); err != nil {
+			f.say(job.SeverityWarning, look, "%s printed a report that does not fit together: %v%s", path, err, rest)
+			break
+		}
+		if len(r.Devices) == 0 {
+			f.noDevices()
+		}
+		f.faults(r)
+		return r, true
+	}
+	return nvml.Report{}, false
 }
 
 // child runs a program to its end and says what kept it from getting there.
@@ -163,8 +204,8 @@ func (f *finder) child(path string, args ...string) (Output, bool) {
 
 // missing tells of GPUs that the kernel sees and the driver does not tell of.
 func (f *finder) missing(r nvml.Report) {
-	if len(r.Devices) == 0 {
-		return // said already, and why
+	if r.NoDriver {
+		return // said already
 	}
 	var not []string
 	for _, pci := range f.GPUs {
@@ -172,10 +213,45 @@ func (f *finder) missing(r nvml.Report) {
 			not = append(not, pci)
 		}
 	}
-	if len(not) > 0 {
+	switch {
+	case len(not) == 0:
+	case len(r.Devices) == 0:
+		f.say(job.SeverityWarning, "ranks run on CPUs; inside a container or batch job, ask for GPUs; else look for NVRM and Xid in dmesg",
+			"the NVIDIA driver tells of no GPU, and yet there are %d (%s)", len(not), strings.Join(not, ", "))
+	default:
 		f.say(job.SeverityWarning, "inside a container or batch job that is as it should be; else look for NVRM and Xid in dmesg",
-			"the driver tells of %d of %d GPUs; not of %s", len(r.Devices), len(f.GPUs), strings.Join(not, ", "))
+			"the driver tells of %d of %d GPUs; not of %s", len(f.GPUs)-len(not), len(f.GPUs), strings.Join(not, ", "))
 	}
+}
+
+// twins leaves out of r the GPUs whose UUID another has: ranks are given GPUs by
+// their UUIDs.
+func (f *finder) twins(r *nvml.Report) {
+	first := map[string]int{} // by UUID
+	keep := make([]bool, len(r.Devices))
+	for i, d := range r.Devices {
+		at, is := first[d.UUID]
+		if keep[i] = d.UUID == "" || !is; keep[i] {
+			first[d.UUID] = i
+			continue
+		}
+		f.say(job.SeverityWarning, "run nvidia-smi -L and look; a reset of the driver or a reboot may help",
+			"GPU %d (%s) has the UUID of GPU %d (%s), %s: it is left out", d.Index, d.PCI, r.Devices[at].Index, r.Devices[at].PCI, d.UUID)
+	}
+	r.Devices = kept(r.Devices, keep)
+	for i := range r.Links {
+		r.Links[i] = kept(r.Links[i], keep)
+	}
+	r.Links = kept(r.Links, keep)
+	for i := range r.NICs {
+		r.NICs[i].Links = kept(r.NICs[i].Links, keep)
+	}
+}
+
+// kept is those of list that are to be kept; a list that is nil stays so.
+func kept[T any](list []T, keep []bool) []T {
+	i := -1
+	return slices.DeleteFunc(list, func(T) bool { i++; return !keep[i] })
 }
 
 // lookNVML returns the path of the gangrun-nvml beside the program that runs, else
@@ -218,12 +294,38 @@ func owner(pid int) string {
 	return uid
 }
 
-// status is how a child ended, in words.
-func status(out Output) string {
-	if out.Code > 128 && out.Signalled {
-		return "signal " + syscall.Signal(out.Code-128).String()
+// outcome is how a child ended badly: that it ended with a status or by a signal,
+// or that it crashed.
+func outcome(out Output) string {
+	if name := crash(out); name != "" {
+		return "crashed (" + name + ")"
 	}
-	return "status " + strconv.Itoa(out.Code)
+	if out.Signalled {
+		return "was ended by signal " + syscall.Signal(out.Code-128).String()
+	}
+	return "ended with status " + strconv.Itoa(out.Code)
+}
+
+// crashes are the signals that a program brings upon itself.
+var crashes = []syscall.Signal{
+	syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS,
+}
+
+// goCrash is how Go tells of a signal of its program, which then ends with status 2.
+var goCrash = regexp.MustCompile(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
+
+// crash names the signal by which a child crashed, empty where it did not.
+func crash(out Output) string {
+	if out.Signalled {
+		if signal := syscall.Signal(out.Code - 128); slices.Contains(crashes, signal) {
+			return signal.String()
+		}
+		return ""
+	}
+	if m := goCrash.FindSubmatch(out.Stderr); out.Code == 2 && m != nil {
+		return string(m[1]) + string(m[2])
+	}
+	return ""
 }
 
 // said is what a child said that ended badly.

@@ -4,10 +4,13 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
+	"reflect"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -71,12 +74,12 @@ func TestFindBySMI(t *testing.T) {
 			script: "echo \"NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\"; exit 12"},
 		{name: "no devices", script: "echo 'No devices were found'", findings: []string{"note: finds no GPU | CPUs"}},
 		{name: "no devices, and yet there are some", script: "echo 'No devices were found'; exit 6", gpus: []string{"0000:18:00.0", "0000:2a:00.0"},
-			findings: []string{"warning: finds no GPU, and yet there are 2 | dmesg"}},
+			findings: []string{"warning: tells of no GPU, and yet there are 2 (0000:18:00.0, 0000:2a:00.0) | dmesg"}},
 		{name: "a report without devices", script: "echo '<nvidia_smi_log><driver_version>1</driver_version></nvidia_smi_log>'", findings: []string{"note: finds no GPU |"}},
 		{name: "rubbish", script: "echo 'hello, world'", findings: []string{`warning: no report: line 1, column 1: "hello, world" | run nvidia-smi`}},
 		{name: "nothing at all", script: "exit 0", findings: []string{"warning: nothing where <nvidia_smi_log> | run"}},
 		{name: "half a report", script: smi("-q\\ -x) head -c 6000 $D/query-550-h100.xml;;"), findings: []string{"warning: the text ends inside | run"}},
-		{name: "half a report and a crash", script: smi("-q\\ -x) head -c 6000 $D/query-550-h100.xml; kill -SEGV $$;;"), findings: []string{"warning: ended with signal segmentation fault | dmesg"}},
+		{name: "half a report and a crash", script: smi("-q\\ -x) head -c 6000 $D/query-550-h100.xml; kill -SEGV $$;;"), findings: []string{"warning: nvidia-smi -q -x crashed (segmentation fault) and said | dmesg"}},
 		{name: "unknown failure", script: "echo 'Internal error' >&2; exit 255", findings: []string{`warning: ended with status 255 and said "Internal error" | dmesg`}},
 		{name: "corrupt infoROM", script: smi("-q\\ -x) cat $D/query-550-h100.xml; echo 'WARNING: infoROM is corrupted at gpu 0000:2A:00.0'; exit 14;;\ntopo\\ -m) " + topoOf3 + ";;"),
 			devices: 3, links: true, findings: []string{"warning: infoROM is corrupted at gpu 0000:2A:00.0 | replaces"}},
@@ -193,6 +196,34 @@ func TestFindByNVML(t *testing.T) {
 		findings             []string
 	}{
 		{"sound", text(func(*nvml.Report) {}), "gangrun-nvml", nil},
+		{"notes of what cannot be read", text(func(r *nvml.Report) {
+			r.Errors = map[string]string{"devices": "GPU 4: Insufficient Permissions", "cuda": "not supported: this driver has no nvmlSystemGetCudaDriverVersion", "driver": "Unknown Error"}
+			a := r.Devices[0]
+			a.Errors = map[string]string{
+				"ecc": "corrected errors: Insufficient Permissions\nuncorrected errors: Not Supported", "retired_pages": "Not Supported",
+				"name": "Unknown Error", "throttle": "Unknown Error",
+			}
+			b, c := a, a
+			b.Index, b.UUID, b.PCI, b.Errors = 1, "GPU-b", "0000:2a:00.0", maps.Clone(a.Errors)
+			delete(b.Errors, "ecc")
+			c.Index, c.UUID, c.PCI, c.Lost = 2, "GPU-c", "0000:3a:00.0", "GPU is lost"
+			r.Devices = []nvml.Device{a, b, c}
+		}), "gangrun-nvml", []string{
+			"note: NVML does not tell of every GPU: GPU 4: Insufficient Permissions | container", "note: NVML does not tell driver: Unknown Error | container",
+			"note: NVML does not tell ecc of GPU 0: corrected errors: Insufficient Permissions; uncorrected errors: Not Supported | container",
+			"note: NVML does not tell name, throttle of GPU 0, 1: Unknown Error | container", "warning: GPU 2 (0000:3a:00.0) is lost |",
+		}},
+		{"GPUs cannot be counted", text(func(r *nvml.Report) {
+			*r = nvml.Report{Source: "gangrun-nvml", Devices: []nvml.Device{}, Errors: map[string]string{"devices": "Unknown Error"}}
+		}), "nvidia-smi", []string{"warning: NVML cannot tell of any GPU: Unknown Error; gangrun asks nvidia-smi | dmesg"}},
+		{"no devices, not even none", "echo '{}'", "nvidia-smi", []string{"warning: printed no report: it has no devices | of this gangrun"}},
+		{"crash", "kill -SEGV $$", "nvidia-smi", []string{"warning: gangrun-nvml crashed (segmentation fault) and said nothing; gangrun asks nvidia-smi | Xid and segfault in dmesg"}},
+		{"crash, as Go tells it", "echo 'fatal error: unexpected signal during runtime execution' >&2; echo '[signal SIGBUS: bus error code=0x1 addr=0x2a pc=0x7f]' >&2; exit 2", "nvidia-smi",
+			[]string{"warning: gangrun-nvml crashed (SIGBUS) and said \"fatal error | segfault in dmesg"}},
+		{"crash, as old Go tells it", "echo 'SIGSEGV: segmentation violation' >&2; echo 'PC=0x7f m=0 sigcode=1 addr=0x2a' >&2; exit 2", "nvidia-smi",
+			[]string{"warning: gangrun-nvml crashed (SIGSEGV) and said \"SIGSEGV: seg | segfault in dmesg"}},
+		{"killed", "kill -KILL $$", "nvidia-smi", []string{"warning: gangrun-nvml was ended by signal killed and said nothing; | OOM killer"}},
+		{"another failure", "echo 'error: [signal SIGSEGV: no]' >&2; exit 1", "nvidia-smi", []string{"warning: gangrun-nvml ended with status 1 and said | run it and look"}},
 		{"one lost", text(func(r *nvml.Report) {
 			r.Devices = append(r.Devices, nvml.Device{Index: 1, PCI: "0000:2a:00.0", Lost: "GPU is lost"})
 		}), "gangrun-nvml", []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost | XID 79"}},
@@ -231,6 +262,149 @@ func TestFindByNVML(t *testing.T) {
 			compare(t, findings, test.findings)
 		})
 	}
+}
+
+// TestFindNothing holds what is said where gangrun-nvml finds no GPU: by itself, and
+// with no nvidia-smi to ask instead.
+func TestFindNothing(t *testing.T) {
+	t.Parallel()
+	const (
+		none    = `echo '{"source":"gangrun-nvml","driver":"570.1","devices":[]}'`
+		broken  = `echo '{"source":"gangrun-nvml","driver":"570.1","devices":[],"errors":{"devices":"Unknown Error"}}'`
+		noSMI   = "warning: nvidia-smi is not in PATH, and cannot be asked instead | ranks run on CPUs"
+		nothing = "warning: tells of no GPU, and yet there are 1 (0000:18:00.0) | ranks run on CPUs"
+	)
+	one := []string{"0000:18:00.0"}
+	tests := []struct {
+		name, script string
+		gpus         []string
+		noDriver     bool
+		findings     []string
+	}{
+		{"none", none, nil, false, []string{"note: the NVIDIA driver finds no GPU on this host | CPUs"}},
+		{"none, and yet there is one", none, one, false, []string{nothing}},
+		{"cannot be counted", broken, nil, false, []string{"warning: cannot tell of any GPU: Unknown Error |", noSMI}},
+		{"cannot be counted, and yet there is one", broken, one, false, []string{"warning: cannot tell of any GPU: Unknown Error |", noSMI, nothing}},
+		{"hangs", "kill -STOP $$", nil, false, []string{"warning: had not ended after 1s and was killed | dmesg", noSMI}},
+		{"hangs, and yet there is one", "kill -STOP $$", one, false, []string{"warning: had not ended after 1s and was killed | dmesg", noSMI, nothing}},
+		{"crashes", "kill -SEGV $$", nil, false, []string{"warning: crashed (segmentation fault) | dmesg", noSMI}},
+		{"old glibc", "echo 'libc.so.6: version GLIBC_2.34 not found' >&2; exit 1", nil, false, []string{"warning: GLIBC_2.34 | remove gangrun-nvml", noSMI}},
+		{"no driver", `echo '{"devices":[],"failed":"none","no_driver":true}'`, nil, true, []string{"note: no NVIDIA driver: nvidia-smi is not in PATH | install"}},
+	}
+	for _, test := range tests {
+		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
+			o := Options{Path: host(t, map[string]string{"gangrun-nvml": test.script}), GPUs: test.gpus, Limit: time.Minute}
+			if strings.Contains(test.script, "STOP") {
+				o.Limit = time.Second
+			}
+			r, findings, err := Find(t.Context(), o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(r.Devices) > 0 || r.Devices == nil || r.NoDriver != test.noDriver {
+				t.Errorf("%+v", r)
+			}
+			for _, f := range findings {
+				if strings.Contains(f.Text, "asks nvidia-smi") {
+					t.Errorf("there is no nvidia-smi to ask: %q", f.Text)
+				}
+			}
+			compare(t, findings, test.findings)
+		})
+	}
+}
+
+// TestFindHung holds that a driver that hangs is asked once for all the looks that
+// share their Hung.
+func TestFindHung(t *testing.T) {
+	t.Parallel()
+	dir := host(t, map[string]string{"nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
+	asked := 0
+	o := Options{NVML: filepath.Join(dir, "gangrun-nvml"), Path: dir, Limit: time.Minute, Hung: new(atomic.Bool)}
+	hangs := false
+	o.Run = func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
+		if path != o.NVML {
+			return Run(ctx, limit, path, args...)
+		}
+		asked++
+		return Output{Hung: hangs, Code: 1, Stderr: []byte("not now")}, nil
+	}
+	for i, want := range []struct {
+		hangs   bool
+		asked   int
+		finding string
+	}{
+		{false, 1, "warning: gangrun-nvml ended with status 1 | look"}, // which is asked again
+		{true, 2, "warning: gangrun-nvml had not ended after 1m0s and was killed | dmesg"},
+		{true, 2, "note: gangrun-nvml hung before and is not asked again; gangrun asks nvidia-smi instead | dmesg"},
+		{false, 2, "note: gangrun-nvml hung before | dmesg"},
+	} {
+		hangs = want.hangs
+		r, findings, err := Find(t.Context(), o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(r.Devices) != 3 || asked != want.asked || o.Hung.Load() != (i > 0) {
+			t.Errorf("look %d: %d devices, asked %d times, hung %v", i, len(r.Devices), asked, o.Hung.Load())
+		}
+		compare(t, findings, []string{want.finding})
+	}
+	o.Hung = nil // which remembers nothing
+	for range 2 {
+		hangs = true
+		if _, _, err := Find(t.Context(), o); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if asked != 4 {
+		t.Errorf("asked %d times", asked)
+	}
+}
+
+// TestFindTwins holds that of GPUs with one UUID only the first is told of, and
+// that the rest still fits together.
+func TestFindTwins(t *testing.T) {
+	t.Parallel()
+	r := nvml.Report{
+		Source: "gangrun-nvml",
+		Devices: []nvml.Device{
+			{Index: 0, UUID: "GPU-a", PCI: "0000:18:00.0"}, {Index: 1, PCI: "0000:2a:00.0"}, {Index: 2, UUID: "GPU-a", PCI: "0000:3a:00.0"},
+			{Index: 3, UUID: "GPU-b", PCI: "0000:5d:00.0"}, {Index: 4, PCI: "0000:6d:00.0"}, {Index: 5, UUID: "GPU-a", PCI: "0000:7d:00.0"},
+		},
+		NICs: []job.NIC{{Name: "a", Links: []job.Link{"PIX", "PXB", "PHB", "NODE", "SYS", "SYS"}}, {Name: "b"}},
+	}
+	o := Options{GPUs: []string{}}
+	for i, d := range r.Devices {
+		o.GPUs = append(o.GPUs, d.PCI)
+		r.Links = append(r.Links, make([]job.Link, len(r.Devices)))
+		for j := range r.Devices {
+			if i != j {
+				r.Links[i][j] = job.Link("NV" + strconv.Itoa(i+j))
+			}
+		}
+	}
+	b, err := json.Marshal(r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Path = host(t, map[string]string{"gangrun-nvml": "cat <<'END'\n" + string(b) + "\nEND"})
+	got, findings, err := Find(t.Context(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := nvml.Report{
+		Source: "gangrun-nvml", Devices: []nvml.Device{r.Devices[0], r.Devices[1], r.Devices[3], r.Devices[4]},
+		Links: [][]job.Link{{"", "NV1", "NV3", "NV4"}, {"NV1", "", "NV4", "NV5"}, {"NV3", "NV4", "", "NV7"}, {"NV4", "NV5", "NV7", ""}},
+		NICs:  []job.NIC{{Name: "a", Links: []job.Link{"PIX", "PXB", "NODE", "SYS"}}, {Name: "b"}},
+	}
+	if !reflect.DeepEqual(got, want) {
+		t.Errorf("got  %+v\nwant %+v", got, want)
+	}
+	compare(t, findings, []string{
+		"warning: GPU 2 (0000:3a:00.0) has the UUID of GPU 0 (0000:18:00.0), GPU-a: it is left out | nvidia-smi -L",
+		"warning: GPU 5 (0000:7d:00.0) has the UUID of GPU 0 (0000:18:00.0), GPU-a: it is left out | nvidia-smi -L",
+	})
 }
 
 func TestOwner(t *testing.T) {

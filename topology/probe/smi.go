@@ -24,8 +24,13 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 	if f.ctx.Err() != nil {
 		return none
 	}
-	smi := lookPath("nvidia-smi", f.Path)
+	smi := f.smi
 	if smi == "" {
+		if len(f.findings) > 0 { // there is a driver, or it is not known that there is none
+			f.say(job.SeverityWarning, "ranks run on CPUs; where the driver's tools are installed, put the directory of nvidia-smi into PATH",
+				"nvidia-smi is not in PATH, and cannot be asked instead")
+			return none
+		}
 		none.NoDriver = true
 		if len(f.GPUs) > 0 {
 			f.say(job.SeverityWarning, "install the NVIDIA driver, or put the directory of nvidia-smi into PATH",
@@ -47,7 +52,7 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 		if out.Code == smiCorrupt {
 			hint = "the infoROM of a GPU is corrupt: it works, but NVIDIA replaces such GPUs"
 		}
-		f.say(job.SeverityWarning, hint, "nvidia-smi -q -x told all and ended with %s: %s", status(out), warning(out))
+		f.say(job.SeverityWarning, hint, "nvidia-smi -q -x told all and %s: %s", outcome(out), warning(out))
 	case err != nil:
 		var understood bool
 		if r, understood = f.failed(smi, out, err); !understood || len(r.Devices) == 0 {
@@ -120,7 +125,7 @@ func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool)
 		f.noDevices()
 	case out.Code != 0:
 		f.say(job.SeverityWarning, "run nvidia-smi and look; look for NVRM and Xid in dmesg",
-			"nvidia-smi -q -x ended with %s and said %s", status(out), said(out))
+			"nvidia-smi -q -x %s and said %s", outcome(out), said(out))
 	default:
 		f.say(job.SeverityWarning, "run nvidia-smi -q -x and look", "nvidia-smi -q -x printed no report: %v", parse)
 	}
@@ -128,12 +133,9 @@ func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool)
 }
 
 func (f *finder) noDevices() {
-	if len(f.GPUs) == 0 {
+	if len(f.GPUs) == 0 { // else missing says so
 		f.say(job.SeverityNote, "ranks run on CPUs", "the NVIDIA driver finds no GPU on this host")
-		return
 	}
-	f.say(job.SeverityWarning, "inside a container or batch job, ask for GPUs; else look for NVRM and Xid in dmesg",
-		"the NVIDIA driver finds no GPU, and yet there are %d (%s)", len(f.GPUs), strings.Join(f.GPUs, ", "))
 }
 
 // around asks for one GPU after the other, since nvidia-smi tells of none when
@@ -163,7 +165,7 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 		}
 		one, err := ParseQuery(string(out.Stdout))
 		if err != nil || len(one.Devices) != 1 {
-			f.say(job.SeverityWarning, "run it and look", "nvidia-smi -q -x -i %s tells nothing (%s): %s", pci, status(out), said(out))
+			f.say(job.SeverityWarning, "run it and look", "nvidia-smi -q -x -i %s tells nothing: it %s and said %s", pci, outcome(out), said(out))
 			continue
 		}
 		r.Driver, r.CUDA, r.Errors = one.Driver, one.CUDA, one.Errors
@@ -199,7 +201,7 @@ func (f *finder) topo(smi string, r *nvml.Report) {
 		return
 	}
 	if out.Code != 0 {
-		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m ended with %s and said %s", status(out), said(out))
+		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m %s and said %s", outcome(out), said(out))
 		return
 	}
 	devices, links, nics, err := ParseTopo(string(out.Stdout))

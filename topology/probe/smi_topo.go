@@ -11,14 +11,17 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The most devices that a matrix may have, far above any machine.
-const maxColumns = 512
+// Bounds of a matrix, far above any machine.
+const (
+	maxColumns = 512
+	maxNVLinks = 255 // between two devices; the largest GPUs so far have 18
+)
 
 var (
 	// underline is how nvidia-smi sets off the header on a terminal; what is saved
 	// from a pipe may have lost the escape character.
 	underline = regexp.MustCompile(`\x1b?\[[0-9;]*m`)
-	nvlinks   = regexp.MustCompile(`^NV[1-9][0-9]{0,3}$`)
+	nvlinks   = regexp.MustCompile(`^NV[1-9][0-9]*$`)
 	gpuName   = regexp.MustCompile(`^GPU(0|[1-9][0-9]{0,4})$`)
 	nicName   = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9_.-]*$`)
 	cpuList   = regexp.MustCompile(`^[0-9]{1,6}(-[0-9]{1,6})?(,[0-9]{1,6}(-[0-9]{1,6})?)*$`)
@@ -146,7 +149,7 @@ func (m *matrix) readHeader(n int, ws []word) error {
 			m.affinity = append(m.affinity, "memory")
 		case m.affinity != nil:
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no column that may follow %s Affinity", w.text, m.affinity[0])}
-		case isLink(w.text) || w.text == "X" || !nicName.MatchString(w.text) || w.text == "GPU" || w.text == "CPU" || w.text == "NUMA":
+		case isLink(w.text) || nvlinks.MatchString(w.text) || w.text == "X" || !nicName.MatchString(w.text) || w.text == "GPU" || w.text == "CPU" || w.text == "NUMA":
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no name of a column: is the header line whole?", w.text)}
 		case slices.Contains(m.columns, w.text):
 			return &TopoError{n, w.at, fmt.Sprintf("column %q is there twice", w.text)}
@@ -179,6 +182,8 @@ func (m *matrix) readRow(n int, ws []word, end int) error {
 				what = "X"
 			}
 			return &TopoError{n, w.at, fmt.Sprintf("%q where %s should be", w.text, what)}
+		case nvlinks.MatchString(w.text) && !isLink(w.text):
+			return &TopoError{n, w.at, fmt.Sprintf("%q is no link: two devices are connected by at most %d NVLinks", w.text, maxNVLinks)}
 		case !self && !isLink(w.text):
 			return &TopoError{n, w.at, fmt.Sprintf("%q is no link: want NV and a number, PIX, PXB, PHB, NODE, SYS, SOC or N/A", w.text)}
 		}
@@ -241,9 +246,9 @@ func (m *matrix) result() ([]job.Device, [][]job.Link, []job.NIC, error) {
 	var nics []job.NIC
 	for _, c := range m.columns {
 		r := m.rows[c]
-		numa := ""
-		if _, err := strconv.Atoi(r.numa); err == nil {
-			numa = r.numa // and not a list of several
+		numa := r.numa
+		if end := strings.IndexAny(numa, ",-"); end >= 0 {
+			numa = numa[:end] // the first of several, which is that of CPUs where GPUs have nodes too
 		}
 		if found := gpuName.FindStringSubmatch(c); found != nil {
 			index, _ := strconv.Atoi(found[1])
@@ -294,7 +299,7 @@ func linkOf(w word) job.Link { return link(w.text) }
 
 // link returns what a cell says; X says nothing.
 func link(text string) job.Link {
-	if nvlinks.MatchString(text) {
+	if isNVLinks(text) {
 		return job.Link(text)
 	}
 	return links[text]
@@ -302,7 +307,16 @@ func link(text string) job.Link {
 
 func isLink(text string) bool {
 	_, ok := links[text]
-	return ok || nvlinks.MatchString(text)
+	return ok || isNVLinks(text)
+}
+
+// isNVLinks reports whether text is NV and a number that topology.NVLinks takes.
+func isNVLinks(text string) bool {
+	if !nvlinks.MatchString(text) {
+		return false
+	}
+	n, err := strconv.Atoi(text[len("NV"):])
+	return err == nil && n <= maxNVLinks
 }
 
 // words splits a line at white space.

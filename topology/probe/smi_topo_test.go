@@ -137,7 +137,10 @@ func TestParseTopoSmall(t *testing.T) {
 			[]job.Device{{UUID: "GPU0", CPUs: "0"}}, [][]job.Link{{""}}, []job.NIC{{Name: "rocep1s0", Links: []job.Link{"NODE"}}}},
 		{"NUMA node of a NIC", "GPU0 mlx5_0 NUMA Affinity\nGPU0 X PIX 1\nmlx5_0 PIX X 1\n",
 			[]job.Device{{UUID: "GPU0", NUMA: "1"}}, [][]job.Link{{""}}, []job.NIC{{Name: "mlx5_0", NUMA: "1", Links: []job.Link{"PIX"}}}},
-		{"several NUMA nodes", "GPU0 CPU Affinity NUMA Affinity\nGPU0 X 0-63 0-1\n", []job.Device{{UUID: "GPU0", CPUs: "0-63"}}, [][]job.Link{{""}}, nil},
+		{"several NUMA nodes", "GPU0 CPU Affinity NUMA Affinity\nGPU0 X 0-63 0-1\n", []job.Device{{UUID: "GPU0", CPUs: "0-63", NUMA: "0"}}, [][]job.Link{{""}}, nil},
+		{"NUMA nodes of GPUs", "GPU0 NIC0 CPU Affinity NUMA Affinity GPU NUMA ID\nGPU0 X NODE 72-143 1,10-17 10\nNIC0 NODE X 1,10-17\n",
+			[]job.Device{{UUID: "GPU0", CPUs: "72-143", NUMA: "1"}}, [][]job.Link{{""}}, []job.NIC{{Name: "NIC0", Links: []job.Link{"NODE"}}}},
+		{"the most NVLinks", "GPU0 GPU1\nGPU0 X NV255\nGPU1 NV255 X", []job.Device{{UUID: "GPU0"}, {UUID: "GPU1", Index: 1}}, [][]job.Link{{"", "NV255"}, {"NV255", ""}}, nil},
 		{"an empty cell: a lone number may be either", "GPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t\t0\t\tN/A\n", []job.Device{{UUID: "GPU0"}}, [][]job.Link{{""}}, nil},
 		{"an empty cell: a list is CPUs", "GPU0\tCPU Affinity\tNUMA Affinity\tGPU NUMA ID\nGPU0\t X \t0-7\n", []job.Device{{UUID: "GPU0", CPUs: "0-7"}}, [][]job.Link{{""}}, nil},
 	}
@@ -172,6 +175,9 @@ func TestParseTopoErrors(t *testing.T) {
 		{"GPU behind a NIC", "GPU0 mlx5_0 GPU1\n", 1, 13, `"GPU1" follows a NIC`},
 		{"unknown link", "    GPU0 GPU1\nGPU0 X   FOO\nGPU1 FOO X\n", 2, 10, `"FOO" is no link`},
 		{"glued by a terminal", "GPU0 GPU1 GPU2\nGPU0 X NODENODE\n", 2, 8, `"NODENODE" is no link`},
+		{"too many NVLinks", "GPU0 GPU1\nGPU0 X NV256\nGPU1 NV256 X\n", 2, 8, `"NV256" is no link: two devices are connected by at most 255 NVLinks`},
+		{"far too many NVLinks", "GPU0 GPU1\nGPU0 X NV99999999999999999999\n", 2, 8, `"NV99999999999999999999" is no link: two devices are connected by at most 255`},
+		{"NVLinks for a name", "GPU0 NV256\nGPU0 X PIX\n", 1, 6, `"NV256" is no name of a column`},
 		{"no NVLink", "GPU0 GPU1\nGPU0 X NV0\nGPU1 NV0 X\n", 2, 8, `"NV0" is no link`},
 		{"row too short", "GPU0 GPU1\nGPU0 X\n", 2, 7, `"GPU0" ends before column "GPU1": 1 of 2 cells`},
 		{"row too long", "GPU0\nGPU0 X 0-3\n", 2, 8, `"0-3" is beyond the last column`},
@@ -219,6 +225,9 @@ func FuzzParseTopo(f *testing.F) {
 		}
 		for a := range links {
 			for b := range links[a] {
+				if n, is := strings.CutPrefix(string(links[a][b]), "NV"); is && len(n) > 3 {
+					t.Fatalf("links %q", links)
+				}
 				if len(links[a]) != len(devices) || links[a][b] != links[b][a] || a == b && links[a][b] != "" {
 					t.Fatalf("links %q", links)
 				}

@@ -1,21 +1,37 @@
 // A driver's library of two GPUs, of which the second is lost. With SPARSE it has
 // only what no library is without; with HANGS it does not return from waiting for
-// events. The layouts are those of NVIDIA's nvml.h.
+// events. It tells of COUNT GPUs, its count ends with COUNTED and the handle of a
+// GPU with HANDLE; with CRASHES it dies when it begins. The layouts are those of NVIDIA's nvml.h.
 #include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-enum { OK = 0, INVALID = 2, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
+enum { OK = 0, INVALID = 2, DENIED = 4, TOO_SMALL = 7, TIMEOUT = 10, LOST = 15 };
 
 typedef struct { int index; } gpu;
 static gpu gpus[2] = {{0}, {1}};
 
-int nvmlInit_v2(void) { return OK; }
-const char *nvmlErrorString(int code) { return code == LOST ? "GPU is lost" : code == INVALID ? "Invalid Argument" : "Unknown Error"; }
-int nvmlDeviceGetCount_v2(unsigned *n) { *n = 2; return OK; }
+#ifndef COUNT
+#define COUNT 2
+#endif
+#ifndef COUNTED
+#define COUNTED OK
+#endif
+#ifndef HANDLE
+#define HANDLE OK
+#endif
+
+int nvmlInit_v2(void) {
+#ifdef CRASHES
+	*(volatile int *)8 = 1;
+#endif
+	return OK;
+}
+const char *nvmlErrorString(int code) { return code == LOST ? "GPU is lost" : code == INVALID ? "Invalid Argument" : code == DENIED ? "Insufficient Permissions" : "Unknown Error"; }
+int nvmlDeviceGetCount_v2(unsigned *n) { *n = COUNT; return COUNTED; }
 int nvmlDeviceGetCount(unsigned *n) { return nvmlDeviceGetCount_v2(n); }
-int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu **g) { *g = &gpus[i]; return OK; }
+int nvmlDeviceGetHandleByIndex_v2(unsigned i, gpu **g) { *g = &gpus[i]; return HANDLE; }
 int nvmlDeviceGetHandleByIndex(unsigned i, gpu **g) { return nvmlDeviceGetHandleByIndex_v2(i, g); }
 int nvmlDeviceGetUUID(gpu *g, char *text, unsigned n) { snprintf(text, n, "GPU-%d", g->index); return OK; } // known by heart
 
