@@ -98,7 +98,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 		MPI:           l.spec.MPI,
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
-	}, l.watch(number))
+	}, l.watch(gang, number))
 	l.emit(job.Event{Kind: job.KindOutcome, Attempt: number, Outcome: &outcome})
 	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
 		return outcome, failed("launch", err), nil
@@ -110,11 +110,17 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	return outcome, nil, lost
 }
 
-// watch passes a gang's events on, and tells the states that they stand for.
-func (l *loop) watch(number int) func(job.Event) {
+// watch passes a gang's events on, and tells the states that they stand for. gang
+// ends where the gang is to be ended: then its cause is why, and not that somebody
+// has told gangrun so.
+func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
 		e.Attempt = number
+		var lost LeaseLost
+		if e.Kind == job.KindStop && !stopping && errors.As(context.Cause(gang), &lost) {
+			e.Text = lost.Error()
+		}
 		l.emit(e)
 		switch e.Kind {
 		case job.KindAllStarted:

@@ -90,9 +90,12 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	return job.Outcome{Exits: g.exits, Unreaped: g.left}, nil
 }
 
+// toldToEnd is what a launcher says when its context is done.
+const toldToEnd = "gangrun was told to end the gang"
+
 // end ends the gang as a launcher does, with SIGTERM and in its time.
 func (f *fakeLauncher) end(ctx context.Context, a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
-	emit(job.Event{Kind: job.KindStop, Text: context.Cause(ctx).Error()})
+	emit(job.Event{Kind: job.KindStop, Text: toldToEnd})
 	time.Sleep(time.Duration(a.Grace))
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {

@@ -13,6 +13,7 @@ type Folder struct {
 	report Report
 	last   time.Time // of the latest event
 	phase  phase
+	waits  int          // the number of the note of the current wait, from 1; 0 is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
 }
 
@@ -53,13 +54,19 @@ func (f *Folder) Add(e job.Event) {
 			r.Name, r.Command, r.Ranks = e.Spec.Name, slices.Clone(e.Spec.Command), e.Spec.Ranks
 		}
 	case job.KindState:
-		r.State, r.Reason, f.phase = e.State, e.Text, phaseOf(e.State)
+		r.State, r.Reason, f.phase, f.waits = e.State, e.Text, phaseOf(e.State), 0
 	case job.KindFinding:
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)
 		}
 	case job.KindNote, job.KindGPU:
-		r.Notes = append(r.Notes, e.Text)
+		waits := e.Kind == job.KindNote && e.State == job.StateWaiting
+		if waits && f.waits > 0 { // what it said of the same wait before is old news
+			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
+		}
+		if r.Notes = append(r.Notes, e.Text); waits {
+			f.waits = len(r.Notes)
+		}
 	case job.KindEnded:
 		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy
 		r.Ended, f.phase = when(e.Time), phaseNone

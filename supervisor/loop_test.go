@@ -419,7 +419,7 @@ func TestLateStart(t *testing.T) {
 		}
 		return nil
 	}}}
-	emit := l.watch(1)
+	emit := l.watch(t.Context(), 1)
 	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})
 	emit(job.Event{Kind: job.KindAllStarted})
 	emit(job.Event{Kind: job.KindStop, Text: "cancelled"})
@@ -499,4 +499,29 @@ func TestPanicsPass(t *testing.T) {
 	w.placer.wait, w.launcher.gangs[0].launch, w.launcher.gangs[0].life = 0, 0, 0
 	_, err := w.supervisor.Run(t.Context(), Run{LogDir: w.logDir}, w.spec)
 	t.Errorf("no panic, but %v", err)
+}
+
+// TestLostLeaseIsNamed: nobody has told gangrun to end a gang that has lost its
+// lease.
+func TestLostLeaseIsNamed(t *testing.T) {
+	for name, c := range map[string]struct {
+		set  func(*world)
+		want string
+	}{
+		"lost":      {func(w *world) { w.placer.lose, w.spec.Retries = 5*time.Second, 0 }, "the lease was lost: "},
+		"cancelled": {func(w *world) { w.cancelAfter = time.Minute }, toldToEnd},
+	} {
+		w := newWorld(t, gang{life: time.Hour})
+		c.set(w)
+		w.run(t)
+		var why []string
+		for _, e := range w.events {
+			if e.Kind == job.KindStop || e.Kind == job.KindState && e.State == job.StateStopping {
+				why = append(why, e.Text)
+			}
+		}
+		if len(why) != 2 || !strings.HasPrefix(why[0], c.want) || why[0] != why[1] {
+			t.Errorf("%s: the gang was ended because of %q", name, why)
+		}
+	}
 }

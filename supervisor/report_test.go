@@ -223,3 +223,27 @@ func FuzzFold(f *testing.F) {
 		}
 	})
 }
+
+// TestLastNoteOfAWait: what a gang said of a wait before is not worth a line in the
+// end.
+func TestLastNoteOfAWait(t *testing.T) {
+	var f Folder
+	note := func(text string, s job.State) { f.Add(job.Event{Kind: job.KindNote, State: s, Text: text}) }
+	state := func(s job.State) { f.Add(job.Event{Kind: job.KindState, State: s}) }
+	note("before", "")
+	state(job.StatePreflight)
+	note("trial waits 1", job.StateWaiting)
+	note("between", "")
+	note("trial waits 2", job.StateWaiting)
+	state(job.StateWaiting)
+	note("waits 1", job.StateWaiting)
+	note("waits 2", job.StateWaiting)
+	note("waits 3", job.StateWaiting)
+	state(job.StateLaunching)
+	note("after", "")
+	state(job.StateWaiting)
+	note("waits again", job.StateWaiting)
+	if want, got := []string{"before", "between", "trial waits 2", "waits 3", "after", "waits again"}, f.Report().Notes; !slices.Equal(got, want) {
+		t.Errorf("the notes are %q, want %q", got, want)
+	}
+}

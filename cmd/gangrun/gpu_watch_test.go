@@ -111,14 +111,15 @@ func (s gpuScene) startable(needs map[int]gpuNeed) (pids []int) {
 	return pids
 }
 
-// greedy returns the PIDs of the gangs whose tickets claim more than they need.
+// greedy returns the PIDs of the gangs that claim more than they need on one host;
+// that they claim it on every host where they could start is right.
 func (s gpuScene) greedy(needs map[int]gpuNeed) (pids []int) {
 	for _, w := range s.waiting {
-		sum := 0
+		most := 0
 		for _, n := range w.count {
-			sum += n
+			most = max(most, n)
 		}
-		if need, known := needs[w.pid]; known && sum > need.ranks*need.gpus {
+		if need, known := needs[w.pid]; known && most > need.ranks*need.gpus {
 			pids = append(pids, w.pid)
 		}
 	}
@@ -321,7 +322,7 @@ func TestGPUScene(t *testing.T) {
 		"past a big one":     {[]lease.Listing{{Host: "h1", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(3, 6, 0), ticket(1, 5, 3)}}, {Host: "h2", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(3, 6, 4), ticket(1, 5, 0)}}}, map[int]gpuNeed{3: {1, 4}, 1: {3, 1}}, []int{1}, nil},
 		"over two hosts":     {[]lease.Listing{{Host: "h1", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 4)}}, {Host: "h2", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 0)}}}, map[int]gpuNeed{1: {4, 1}}, []int{1}, nil},
 		"whole ranks":        {[]lease.Listing{{Host: "h1", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 4)}}, {Host: "h2", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 2)}}}, map[int]gpuNeed{1: {3, 2}}, nil, nil},
-		"greedy":             {[]lease.Listing{{Host: "h1", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 4)}}, {Host: "h2", Leases: held(2, "GPU0", "GPU1", "GPU2"), Waiting: []lease.Waiter{ticket(1, 5, 1)}}}, map[int]gpuNeed{1: {4, 1}}, []int{1}, []int{1}},
+		"greedy":             {[]lease.Listing{{Host: "h1", Leases: held(2, "GPU0"), Waiting: []lease.Waiter{ticket(1, 5, 4)}}, {Host: "h2", Leases: held(2, "GPU0", "GPU1", "GPU2"), Waiting: []lease.Waiter{ticket(1, 5, 1)}}}, map[int]gpuNeed{1: {3, 1}}, []int{1}, []int{1}},
 	} {
 		s := newGPUScene(map[string]int{"h1": 4, "h2": 4}, c.listings)
 		if got := s.startable(c.needs); !slices.Equal(got, c.want) {

@@ -46,15 +46,7 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 	defer w.close()
 	held, err := lease.Acquire(ctx, w.members, w.plan)
 	if err != nil {
-		var none *topology.NoPlacement
-		if errors.As(err, &none) {
-			hint := none.Hint
-			if p.guessed {
-				hint += "; ranks that need no GPU, or share those that they see, are started with --gpus-per-rank 0"
-			}
-			return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: hint}
-		}
-		return supervisor.Lease{}, err
+		return supervisor.Lease{}, p.refusal(err)
 	}
 	if p.pretend { // this machine has neither the CPUs nor the NICs
 		for i := range w.choice.Placement.Ranks {
@@ -90,6 +82,31 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 	}, nil
 }
 
+// never says why the gang would not fit even if nobody used a GPU, nil where it
+// would.
+func (p *gpuPlacer) never() error {
+	if _, err := topology.PlaceGPUs(p.want, job.Inventory{Hosts: p.hosts}, p.not); err != nil && !ever(err) {
+		return p.refusal(err)
+	}
+	return nil
+}
+
+// refusal is an error of place as a supervisor understands it.
+func (p *gpuPlacer) refusal(err error) error {
+	var none *topology.NoPlacement
+	if !errors.As(err, &none) {
+		return err
+	}
+	hint := none.Hint
+	if p.guessed {
+		hint += "; ranks that need no GPU, or share those that they see, are started with --gpus-per-rank 0"
+	}
+	return supervisor.NoPlacement{Text: none.Text, Hint: hint}
+}
+
+// gpuOf names a GPU of one of several hosts.
+type gpuOf struct{ host, uuid string }
+
 // gpuWait is a gang that waits for its turn.
 type gpuWait struct {
 	p       *gpuPlacer
@@ -99,12 +116,16 @@ type gpuWait struct {
 	members []lease.Member[*lease.Held]
 	levels  []job.Locality // that the gang would fit on, the closest first
 	choice  topology.Choice
-	said    string
 	looked  time.Time // when the hosts were last looked at
+	now     func() time.Time
+
+	held   map[gpuOf]bool  // GPUs that others hold, as was seen last
+	told   map[string]told // by level and what is in the way
+	warned map[string]bool
 }
 
 func (p *gpuPlacer) newWait() (*gpuWait, error) {
-	w := &gpuWait{p: p, since: time.Now(), looked: time.Now()}
+	w := &gpuWait{p: p, since: time.Now(), looked: time.Now(), now: time.Now, held: map[gpuOf]bool{}, told: map[string]told{}, warned: map[string]bool{}}
 	if u, err := user.Current(); err == nil {
 		w.user = u.Username
 	}
@@ -116,7 +137,7 @@ func (p *gpuPlacer) newWait() (*gpuWait, error) {
 		space, err := lease.Open(os.Getenv(lease.Env), name)
 		if err != nil {
 			w.close()
-			return nil, fmt.Errorf("leases of GPUs on %s: %w; set %s to a local directory of mode 1777, the same for all users", h.Name, err, lease.Env)
+			return nil, fmt.Errorf("leases of GPUs on %s: %w; %s", h.Name, err, leaseDirHint)
 		}
 		turn := space.Turn()
 		w.turns = append(w.turns, turn)
@@ -147,167 +168,184 @@ func (w *gpuWait) close() {
 	}
 }
 
-// level is the widest level that the gang takes after having waited for so long,
-// and when it takes a wider one; 0 is never.
-func (w *gpuWait) level(waited time.Duration) (level job.Locality, next time.Duration) {
-	at := time.Duration(0)
-	for i, l := range w.levels {
-		patience, bounded := w.p.patience.For(l)
-		if i == len(w.levels)-1 || !bounded {
-			return l, 0
-		}
-		if at += patience; waited < at {
-			return l, at - waited
-		}
+// leaseDirHint says how a directory that is not fit for leases is mended.
+const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
+
+// leaseDirOf refuses a directory for leases that the user has named and that is not
+// fit, where ranks may want GPUs.
+func leaseDirOf(spec job.Spec) error {
+	dir := os.Getenv(lease.Env)
+	if dir == "" || spec.GPUs == 0 {
+		return nil
 	}
-	return w.p.want.Locality, 0
+	_, err := lease.Open(dir, "")
+	return leaseDirError(err)
+}
+
+// leaseDirError is an error about a directory for leases, with what to do next.
+func leaseDirError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitUsage, err: fmt.Errorf("%s: %w", lease.Env, err), hint: leaseDirHint}
+}
+
+// opens says after how long a wait the gang takes a level, and whether it ever does.
+func (w *gpuWait) opens(level job.Locality) (after time.Duration, ever bool) {
+	for _, l := range w.levels {
+		if l == level {
+			return after, true
+		}
+		patience, bounded := w.p.patience.For(l)
+		if !bounded {
+			return 0, false
+		}
+		after += patience
+	}
+	return 0, false
+}
+
+// level is the widest level that the gang takes after having waited for so long,
+// and after how long a wait it takes a wider one; 0 is never.
+func (w *gpuWait) level(waited time.Duration) (level job.Locality, wider time.Duration) {
+	level = w.p.want.Locality
+	for _, l := range w.levels {
+		after, ever := w.opens(l)
+		switch {
+		case !ever:
+			return level, 0
+		case after > waited:
+			return level, after
+		}
+		level = l
+	}
+	return level, 0
 }
 
 // plan says what to ask of each host: GPUs that may be had now and are close
-// enough, or a ticket for those that the gang would have if nobody were in its
-// way.
-func (w *gpuWait) plan(states []*lease.Waiting) ([]lease.Request, error) {
+// enough, or tickets for all that the gang could use on any place that could take it.
+func (w *gpuWait) plan(states []*lease.Waiting) (requests []lease.Request, again time.Time, err error) {
 	p := w.p
-	if p.again != nil && time.Since(w.looked) >= lookAgain {
-		p.hosts, w.looked = p.again(), time.Now()
+	w.warn(states)
+	if p.again != nil && (w.now().Sub(w.looked) >= lookAgain || w.released(states)) {
+		p.hosts, w.looked = p.again(), w.now()
 	}
+	hosts := w.foreign(states)
 	want := p.want
-	var next time.Duration
-	want.Locality, next = w.level(time.Since(w.since))
-	requests := make([]lease.Request, len(p.hosts))
-	for i, h := range p.hosts {
-		requests[i] = lease.Request{User: w.user, Command: p.command, Ticket: lease.Ticket{Run: p.run, Since: w.since, Devices: usable(h, p.not), Limit: p.limit}}
+	var wider time.Duration
+	if want.Locality, wider = w.level(w.now().Sub(w.since)); wider > 0 {
+		again = w.since.Add(wider)
 	}
-	ideal, err := topology.PlaceGPUs(want, job.Inventory{Hosts: p.hosts}, p.not)
-	if err != nil && !ever(err) {
-		return nil, err // it will never fit
+	if _, err := topology.PlaceGPUs(want, job.Inventory{Hosts: hosts}, p.not); err != nil && !ever(err) {
+		return nil, again, err // it will never fit
 	}
-	if err != nil { // a foreign process is in the way
-		ideal, _ = topology.PlaceGPUs(want, job.Inventory{Hosts: idle(p.hosts)}, p.not)
+	claims := gpuClaims(want, hosts, p.not)
+	for i, c := range claims {
+		requests = append(requests, lease.Request{User: w.user, Command: p.command, Ticket: lease.Ticket{
+			Run: p.run, Since: w.since, Devices: c.devices, Count: c.count, Least: c.least, Limit: p.limit, NotBefore: notBefore(i, claims, want.Ranks*want.GPUs, states),
+		}})
 	}
-	w.ask(requests, ideal, false)
 	if states == nil {
-		return requests, nil
+		return requests, again, nil
 	}
-	now := job.Inventory{Hosts: w.busy(states)}
+	now := job.Inventory{Hosts: w.busy(hosts, states)}
 	choice, err := topology.PlaceGPUs(want, now, p.not)
 	if err != nil {
-		w.tell(err, now, want.Locality, next)
-		return requests, nil
+		w.tell(err, now, want.Locality)
+		return requests, again, nil
 	}
 	w.choice = choice
-	for i := range requests {
-		requests[i].Count = 0
-	}
-	w.ask(requests, choice, true)
-	return requests, nil
+	w.take(requests, choice)
+	return requests, again, nil
 }
 
-// ask writes into requests what a choice needs of each host.
-func (w *gpuWait) ask(requests []lease.Request, choice topology.Choice, take bool) {
-	for _, r := range choice.Placement.Ranks {
-		i := slices.IndexFunc(w.p.hosts, func(h job.Host) bool { return h.Name == r.Host })
-		requests[i].Count += len(r.Devices)
-		if take {
-			requests[i].Take = append(requests[i].Take, r.Devices...)
-			requests[i].Ranks = append(requests[i].Ranks, r.Rank)
+// take writes into requests what a choice needs of each host. The tickets stay: if
+// somebody else is faster, the gang still waits for every place.
+func (w *gpuWait) take(requests []lease.Request, choice topology.Choice) {
+	for _, rank := range choice.Placement.Ranks {
+		i := slices.IndexFunc(w.p.hosts, func(h job.Host) bool { return h.Name == rank.Host })
+		r := &requests[i]
+		r.Take, r.Ranks = append(r.Take, rank.Devices...), append(r.Ranks, rank.Rank)
+		r.Count = max(r.Count, len(r.Take))
+	}
+}
+
+// leased returns the lease of a GPU that somebody has.
+func leased(state *lease.Waiting, uuid string) (lease.Lease, bool) {
+	if state == nil {
+		return lease.Lease{}, false
+	}
+	i := slices.IndexFunc(state.Leases, func(l lease.Lease) bool { return l.Device == uuid })
+	if i < 0 || state.Leases[i].Idle() {
+		return lease.Lease{}, false
+	}
+	return state.Leases[i], true
+}
+
+// released reports whether somebody gave back a GPU that was seen to be used: what
+// used it was his, and the hosts must be looked at anew.
+func (w *gpuWait) released(states []*lease.Waiting) bool {
+	for i, state := range states {
+		for _, d := range w.p.hosts[i].Devices {
+			if _, held := leased(state, d.UUID); d.Busy != "" && !held && w.held[gpuOf{w.p.hosts[i].Name, d.UUID}] {
+				return true
+			}
 		}
 	}
+	return false
 }
 
-// busy returns the hosts with those GPUs marked that may not be taken now.
-func (w *gpuWait) busy(states []*lease.Waiting) []job.Host {
+// foreign returns the hosts with only those GPUs busy that others than gangrun use:
+// what runs on one that is leased belongs to who holds it. It notes what is held.
+func (w *gpuWait) foreign(states []*lease.Waiting) []job.Host {
 	hosts := slices.Clone(w.p.hosts)
+	clear(w.held)
 	for i, state := range states {
 		hosts[i].Devices = slices.Clone(hosts[i].Devices)
-		if state == nil {
-			continue
-		}
 		for j := range hosts[i].Devices {
 			d := &hosts[i].Devices[j]
-			if d.Busy != "" || slices.Contains(state.Spare, d.UUID) {
-				continue
-			}
-			d.Busy = "kept for a gang that waits longer"
-			for _, l := range state.Leases {
-				if l.Device == d.UUID && !l.Idle() {
-					d.Busy = heldBy(l)
-				}
+			if _, held := leased(state, d.UUID); held {
+				d.Busy = ""
+				w.held[gpuOf{hosts[i].Name, d.UUID}] = true
 			}
 		}
 	}
 	return hosts
 }
 
-// tell says what is waited for, when that is news.
-func (w *gpuWait) tell(why error, now job.Inventory, level job.Locality, next time.Duration) {
-	var none *topology.NoPlacement
-	if !errors.As(why, &none) {
-		return
-	}
-	text := fmt.Sprintf("waiting for %s on one %s", plural(w.p.want.Ranks*w.p.want.GPUs, "GPU"), level)
-	if level == job.LocalityAny {
-		text = "waiting for " + plural(w.p.want.Ranks*w.p.want.GPUs, "GPU")
-	}
-	if way := inTheWay(none.Way); way != "" {
-		text += ": " + way
-	}
-	if text == w.said || w.p.emit == nil {
-		return
-	}
-	w.said = text
-	wider := w.p.want
-	if choice, err := topology.PlaceGPUs(wider, now, w.p.not); err == nil && next > 0 {
-		text += fmt.Sprintf("; %s are free at level %s, which it takes in %s at the latest", plural(w.p.want.Ranks*w.p.want.GPUs, "GPU"), choice.Level, next.Round(time.Second))
-	}
-	w.p.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: text})
-}
-
-// inTheWay says of GPUs who has them, those of one host and holder together.
-func inTheWay(way []topology.Blocker) string {
-	type holder struct{ host, busy string }
-	var order []holder
-	gpus := map[holder][]string{}
-	for _, b := range way {
-		h := holder{b.Host, b.Busy}
-		if gpus[h] == nil {
-			order = append(order, h)
-		}
-		gpus[h] = append(gpus[h], b.Device)
-	}
-	var parts []string
-	for _, h := range order[:min(len(order), 4)] {
-		be := "is"
-		if len(gpus[h]) > 1 {
-			be = "are"
-		}
-		parts = append(parts, printable(fmt.Sprintf("%s of %s %s %s", strings.Join(gpus[h], " "), h.host, be, h.busy)))
-	}
-	if len(order) > 4 {
-		parts = append(parts, fmt.Sprintf("and so on for %d more", len(order)-4))
-	}
-	return strings.Join(parts, ", ")
-}
-
-// usable lists the GPUs of a host that a gang could ever have.
-func usable(h job.Host, not job.Excluded) []string {
-	var uuids []string
-	states, _ := gpuStates(h)
-	for i, d := range h.Devices {
-		if (states[i] == gpuFree || states[i] == gpuBusy) && !not.Device(h.Name, d) {
-			uuids = append(uuids, d.UUID)
+// notBefore is when the gang can start at the earliest on the place of claim i of
+// all, where that is several hosts; of a single one its ticket tells.
+func notBefore(i int, all []gpuClaim, need int, states []*lease.Waiting) time.Time {
+	var there []*lease.Waiting
+	for j, state := range states {
+		if all[j].place == all[i].place {
+			there = append(there, state)
 		}
 	}
-	return uuids
+	if all[i].place < 0 || len(there) < 2 {
+		return time.Time{}
+	}
+	return lease.Earliest(need, there...)
 }
 
-// idle returns hosts as they would be if nobody used their GPUs.
-func idle(hosts []job.Host) []job.Host {
+// keptForOlder is why a GPU that nobody has may not be taken.
+const keptForOlder = "kept for a gang that waits longer"
+
+// busy returns the hosts with those GPUs marked that may not be taken now.
+func (w *gpuWait) busy(hosts []job.Host, states []*lease.Waiting) []job.Host {
 	hosts = slices.Clone(hosts)
-	for i := range hosts {
+	for i, state := range states {
+		if state == nil {
+			continue
+		}
 		hosts[i].Devices = slices.Clone(hosts[i].Devices)
 		for j := range hosts[i].Devices {
-			hosts[i].Devices[j].Busy = ""
+			d := &hosts[i].Devices[j]
+			if l, held := leased(state, d.UUID); held {
+				d.Busy = heldBy(l, w.now())
+			} else if d.Busy == "" && !slices.Contains(state.Spare, d.UUID) {
+				d.Busy = keptForOlder
+			}
 		}
 	}
 	return hosts

@@ -74,33 +74,27 @@ func markHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.F
 	if len(h.Devices) == 0 {
 		return findings, nil
 	}
-	listings, err := lease.List(ctx, os.Getenv(lease.Env))
+	space, err := lease.Open(os.Getenv(lease.Env), "")
+	var l lease.Listing
+	if err == nil {
+		l, err = space.List(ctx)
+	}
 	if ctx.Err() != nil {
 		return findings, ctx.Err()
 	}
 	if err != nil {
 		return append(findings, job.Finding{Check: probe.Check, Severity: job.SeverityWarning, Text: "who holds GPUs cannot be read: " + err.Error()}), nil
 	}
-	for _, l := range listings {
-		if l.Host != "" {
-			continue // pretended
+	for _, held := range l.Leases {
+		i := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == held.Device })
+		if i >= 0 && !held.Idle() { // what runs on it belongs to who holds it
+			h.Devices[i].Busy = heldBy(held, time.Now())
 		}
-		for _, held := range l.Leases {
-			i := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == held.Device })
-			if i >= 0 && !held.Idle() && h.Devices[i].Busy == "" {
-				h.Devices[i].Busy = heldBy(held)
-			}
-		}
+	}
+	for _, text := range l.Warnings {
+		findings = append(findings, job.Finding{Check: probe.Check, Severity: job.SeverityWarning, Text: "leases: " + text})
 	}
 	return findings, nil
-}
-
-// heldBy says who holds a GPU.
-func heldBy(l lease.Lease) string {
-	if l.Owner == nil {
-		return "held"
-	}
-	return fmt.Sprintf("held by %s since %s", l.Owner, l.Owner.Since.Local().Format(time.TimeOnly))
 }
 
 func statedHosts(c *cli.Context) (inventory.List, error) {

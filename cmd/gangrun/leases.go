@@ -31,6 +31,9 @@ func leasesCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if _, err := lease.Open(os.Getenv(lease.Env), ""); err != nil {
+				return leaseDirError(err)
+			}
 			list := lease.List
 			if c.Bool("release") {
 				list = lease.Release
@@ -70,7 +73,7 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, printable(o.Run), printable(o.User), o.PID, since(o.Since, now), printable(cmp.Or(note, o.Command)))
 	}
 	for _, h := range hosts {
-		host := cmp.Or(h.Host, hostname())
+		host := printable(cmp.Or(h.Host, hostname()))
 		for _, l := range h.Leases {
 			if l.State == lease.StateFree && l.Warning == "" && !released {
 				continue
@@ -79,7 +82,7 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 			if released {
 				state = "cleared"
 			}
-			row(host, l.Device, state, l.Owner, l.Warning)
+			row(host, printable(l.Device), state, l.Owner, l.Warning)
 		}
 		for _, wait := range h.Waiting {
 			row(host, fmt.Sprintf("%d of %d", wait.Ticket.Count, len(wait.Ticket.Devices)), "waiting", &wait.Owner, "")

@@ -78,6 +78,9 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	if err != nil {
 		return nil, &failure{code: exitUsage, err: err}
 	}
+	if err := leaseDirOf(spec); err != nil {
+		return nil, err
+	}
 	text, err := jobfile.Marshal(spec)
 	if err != nil {
 		return nil, err
@@ -221,9 +224,32 @@ func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, em
 // place is Place for what needs its place for no longer than limit; 0 is not
 // known.
 func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
-	inventory, err := s.inventory(ctx)
+	p, inventory, err := s.gpuPlacer(ctx, spec, not, limit, emit)
 	if err != nil {
 		return supervisor.Lease{}, err
+	}
+	if p != nil {
+		return p.place(ctx)
+	}
+	return placeOnCPUs(spec, inventory, not)
+}
+
+// placeOnCPUs is place for ranks without GPUs.
+func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supervisor.Lease, error) {
+	placement, why, err := topology.Place(spec, inventory, not)
+	var none *topology.NoPlacement
+	if errors.As(err, &none) {
+		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+	}
+	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
+}
+
+// gpuPlacer returns who places ranks on GPUs, nil where they have none, and what
+// there is.
+func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (*gpuPlacer, job.Inventory, error) {
+	inventory, err := s.inventory(ctx)
+	if err != nil {
+		return nil, inventory, err
 	}
 	missed := spec.GPUs > 0 && !slices.ContainsFunc(inventory.Hosts, func(h job.Host) bool { return len(h.Devices) > 0 })
 	for _, f := range s.findings {
@@ -239,30 +265,46 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 			gpus = 1
 		}
 	}
-	if gpus > 0 {
-		var again func() []job.Host
-		if spec.Loopback == 0 {
-			again = func() []job.Host {
-				s.look(ctx)
-				fresh, _ := s.inventory(ctx) // which is there
-				return fresh.Hosts
-			}
-			if time.Since(s.looked) >= lookAgain { // an attempt has run since
-				inventory.Hosts = again()
-			}
+	if gpus <= 0 {
+		return nil, inventory, nil
+	}
+	var again func() []job.Host
+	if spec.Loopback == 0 {
+		again = func() []job.Host {
+			s.look(ctx)
+			fresh, _ := s.inventory(ctx) // which is there
+			return fresh.Hosts
 		}
-		return (&gpuPlacer{
-			run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
-			want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
-			guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
-		}).place(ctx)
+		if time.Since(s.looked) >= lookAgain { // an attempt has run since
+			inventory.Hosts = again()
+		}
 	}
-	placement, why, err := topology.Place(spec, inventory, not)
-	var none *topology.NoPlacement
-	if errors.As(err, &none) {
-		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+	return &gpuPlacer{
+		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
+		want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
+		guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
+	}, inventory, nil
+}
+
+// fitting is a Checker that does not try what would never fit.
+type fitting struct {
+	supervisor.Checker
+	s *session
+}
+
+func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	p, inventory, err := f.s.gpuPlacer(ctx, spec, job.Excluded{}, 0, emit)
+	switch {
+	case err != nil:
+	case p != nil:
+		err = p.never()
+	default:
+		_, err = placeOnCPUs(spec, inventory, job.Excluded{})
 	}
-	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
+	if err != nil {
+		return nil, err
+	}
+	return f.Checker.Check(ctx, spec, emit)
 }
 
 // preflight returns the Checker of the run; nil when there is nothing to check.
@@ -278,7 +320,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, err
 	}
-	return &preflight.Preflight{
+	return fitting{s: s, Checker: &preflight.Preflight{
 		Surveyor: s,
 		Runner:   quiet{s.launcher},
 		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
@@ -293,7 +335,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		Run:       s.run.ID,
 		LogDir:    logs,
 		Scratch:   scratch,
-	}, nil
+	}}, nil
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.

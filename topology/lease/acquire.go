@@ -36,12 +36,12 @@ const (
 // granted them Acquire returns the grants, with a zero one where none was asked
 // for. Else it gives back those that it got, waits for a change on any member, and
 // asks again: at the latest every few seconds, so that plan can relax what it wants
-// as time goes by. plan leaves NotBefore alone: Acquire sets it.
+// as time goes by, and at the moment again that plan names, where it names one.
 //
 // It ends with the error of plan or of a member, or when ctx is done; then nothing
 // is held. Tickets stay until the caller closes the members' turns.
-func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) ([]Request, error)) ([]G, error) {
-	requests, err := plan(nil)
+func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, again time.Time, err error)) ([]G, error) {
+	requests, again, err := plan(nil)
 	if err != nil {
 		return nil, err
 	}
@@ -58,13 +58,12 @@ func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Wai
 		if err != nil {
 			return nil, err
 		}
-		if requests, err = plan(states); err != nil {
+		if requests, again, err = plan(states); err != nil {
 			return nil, err
 		}
 		if len(requests) != len(members) {
 			return nil, fmt.Errorf("%d requests for %d hosts", len(requests), len(members))
 		}
-		postpone(requests, states)
 		asked := 0
 		for _, r := range requests {
 			if len(r.Take) > 0 {
@@ -78,7 +77,7 @@ func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Wai
 		if err != nil {
 			return nil, err
 		}
-		if err := waitAny(ctx, members); err != nil {
+		if err := waitAny(ctx, members, again); err != nil {
 			return nil, err
 		}
 		if granted == 0 {
@@ -89,18 +88,6 @@ func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Wai
 			return nil, err
 		}
 		pause = min(2*pause, lastPause)
-	}
-}
-
-// postpone tells every host when the others can be ready at the earliest.
-func postpone(requests []Request, states []*Waiting) {
-	for i := range requests {
-		requests[i].NotBefore = time.Time{}
-		for j, state := range states {
-			if j != i && state != nil && requests[j].Count > 0 {
-				requests[i].NotBefore = later(requests[i].NotBefore, state.Earliest)
-			}
-		}
 	}
 }
 
@@ -136,10 +123,15 @@ func tryAll[G Grant](ctx context.Context, members []Member[G], requests []Reques
 	return nil, states, granted, errors.Join(errs...)
 }
 
-// waitAny returns when the Wait of one member has, and all others have ended.
-func waitAny[G Grant](ctx context.Context, members []Member[G]) error {
+// waitAny returns when the Wait of one member has, or at the moment again where
+// that is not zero, and all others have ended.
+func waitAny[G Grant](ctx context.Context, members []Member[G], again time.Time) error {
 	any, cancel := context.WithCancel(ctx)
 	defer cancel()
+	if !again.IsZero() {
+		any, cancel = context.WithDeadline(any, again)
+		defer cancel()
+	}
 	errs := make([]error, len(members))
 	var all sync.WaitGroup
 	for i, m := range members {

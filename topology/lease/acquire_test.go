@@ -25,7 +25,7 @@ type scripted struct {
 func (m *scripted) Try(_ context.Context, r Request) (*grant, *Waiting, error) {
 	if len(r.Take) == 0 {
 		m.looks = append(m.looks, r)
-		return nil, &Waiting{Spare: r.Devices, Earliest: epoch.Add(time.Duration(len(r.Devices)) * time.Minute)}, nil
+		return nil, &Waiting{Spare: r.Devices}, nil
 	}
 	answer := m.answers[min(len(m.takes), len(m.answers)-1)]
 	m.takes = append(m.takes, r)
@@ -46,8 +46,8 @@ func (m *scripted) Wait(ctx context.Context) error {
 }
 
 // both wants all GPUs of every host: host i has i+1.
-func both(n int) func([]*Waiting) ([]Request, error) {
-	return func(states []*Waiting) ([]Request, error) {
+func both(n int) func([]*Waiting) ([]Request, time.Time, error) {
+	return func(states []*Waiting) ([]Request, time.Time, error) {
 		var requests []Request
 		for i := range n {
 			r := req("r", 1, gpus(i+1), i+1)
@@ -56,7 +56,7 @@ func both(n int) func([]*Waiting) ([]Request, error) {
 			}
 			requests = append(requests, r)
 		}
-		return requests, nil
+		return requests, time.Time{}, nil
 	}
 }
 
@@ -74,12 +74,27 @@ func TestAcquireKeepsAllOrNone(t *testing.T) {
 	if len(a.looks) != 2 || len(a.takes) != 2 || a.waits != 1 || b.waits != 1 {
 		t.Errorf("%d looks, %d takes, %d and %d waits", len(a.looks), len(a.takes), a.waits, b.waits)
 	}
-	// Each host is told when the other can be ready.
-	if got := a.takes[0].NotBefore; !got.Equal(epoch.Add(2 * time.Minute)) {
-		t.Errorf("the first host hears %s", got)
+}
+
+// TestAcquireAsksAgainWhenPlanSays: nothing changes on the host, and it says so
+// only in an hour.
+func TestAcquireAsksAgainWhenPlanSays(t *testing.T) {
+	s := open(t, directory(t), "")
+	s.repoll = time.Hour
+	turn := turnOf(t, s)
+	asked := 0
+	grants, err := Acquire(t.Context(), []Member[*Held]{turn}, func(states []*Waiting) ([]Request, time.Time, error) {
+		r := req("r", 1, gpus(1), 1)
+		if asked++; asked == 6 {
+			r.Take = gpus(1)
+		}
+		return []Request{r}, time.Now().Add(time.Millisecond), nil
+	})
+	if err != nil || len(grants) != 1 {
+		t.Fatalf("got %v, %v", grants, err)
 	}
-	if got := b.takes[0].NotBefore; !got.Equal(epoch.Add(time.Minute)) {
-		t.Errorf("the second host hears %s", got)
+	if err := grants[0].Release(); err != nil {
+		t.Error(err)
 	}
 }
 
@@ -87,12 +102,14 @@ func TestAcquireGivesBackOnErrors(t *testing.T) {
 	broken := errors.New("host lost")
 	for name, c := range map[string]struct {
 		answer any
-		plan   func([]*Waiting) ([]Request, error)
+		plan   func([]*Waiting) ([]Request, time.Time, error)
 		want   string
 		given  int
 	}{
-		"a member fails":   {answer: broken, plan: both(2), want: "host lost", given: 1},
-		"the plan fails":   {answer: broken, plan: func([]*Waiting) ([]Request, error) { return nil, errors.New("no plan") }, want: "no plan"},
+		"a member fails": {answer: broken, plan: both(2), want: "host lost", given: 1},
+		"the plan fails": {answer: broken, plan: func([]*Waiting) ([]Request, time.Time, error) {
+			return nil, time.Time{}, errors.New("no plan")
+		}, want: "no plan"},
 		"too few requests": {answer: broken, plan: both(1), want: "1 requests for 2 hosts"},
 	} {
 		g := &grant{}
@@ -106,12 +123,12 @@ func TestAcquireGivesBackOnErrors(t *testing.T) {
 func TestAcquireSkipsHostsWithoutTake(t *testing.T) {
 	g := &grant{}
 	a, b := &scripted{answers: []any{g}}, &scripted{}
-	grants, err := Acquire(t.Context(), []Member[*grant]{a, b}, func(states []*Waiting) ([]Request, error) {
+	grants, err := Acquire(t.Context(), []Member[*grant]{a, b}, func(states []*Waiting) ([]Request, time.Time, error) {
 		r := []Request{req("r", 1, gpus(1), 1), req("r", 1, nil, 0)}
 		if states != nil {
 			r[0].Take = gpus(1)
 		}
-		return r, nil
+		return r, time.Time{}, nil
 	})
 	if err != nil || !slices.Equal(grants, []*grant{g, nil}) || g.released != 0 {
 		t.Errorf("got %v, %v", grants, err)
@@ -126,11 +143,11 @@ func TestAcquireEndsWithItsContext(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	asked := 0
-	_, err := Acquire(ctx, []Member[*Held]{turn}, func(states []*Waiting) ([]Request, error) {
+	_, err := Acquire(ctx, []Member[*Held]{turn}, func(states []*Waiting) ([]Request, time.Time, error) {
 		if asked++; asked == 4 {
 			cancel()
 		}
-		return []Request{req("r", 1, gpus(1), 1)}, nil
+		return []Request{req("r", 1, gpus(1), 1)}, time.Time{}, nil
 	})
 	if !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v", err)

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"time"
+	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 )
@@ -210,7 +211,7 @@ func escape(name string) string {
 // unescape is the reverse of escape, for people: what was cut stays so.
 func unescape(part string) string {
 	name, err := url.PathUnescape(part)
-	if err != nil {
+	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // cut within a character
 		return part
 	}
 	return name

@@ -28,11 +28,16 @@
 // is one whose record is torn, with a warning. A GPU whose file is no regular
 // file, or may not be read, counts as held.
 //
+// What others write is read with care. A ticket counts only in a file that belongs
+// to the user whom it names, with at most MaxDevices GPUs and names that are short
+// and can be printed; others are passed over with a warning. That an order file or
+// a GPU's has a second name means nothing: who can make one can write to it anyway.
+//
 // # The ticket rule
 //
-// A ticket names the GPUs of the host that a gang could use (Devices) and how
-// many of them it needs there (Count). Older tickets, by Since and then Run, are
-// served first, wherever they have come from. A host grants a request at once or
+// A ticket names the GPUs of the host that a gang could use (Devices), how many of
+// them it claims (Count), and how many it must have there to start (Least). Older
+// tickets, by Since and then Run, are served first, wherever they have come from. A host grants a request at once or
 // not at all: never waiting for a GPU, and only if
 //
 //  1. nobody holds a GPU that it takes, and
@@ -54,9 +59,14 @@
 // caller's to enforce; a job over its limit counts as about to end, so that
 // nothing more is let past on its account.
 //
-// A gang over several hosts has a ticket on each, of the same age. What it waits
-// for elsewhere it tells as NotBefore, so that the GPUs kept for it here can do
-// short work meanwhile.
+// A gang that could start on one of several hosts, or on parts of several, has a
+// ticket on each, of the same age, and claims on each all that it could use there.
+// So of what it could use nothing that is idle, or becomes so, goes to anybody who
+// came later: the GPUs that it can start with only grow, and it starts on the first
+// place that has drained, as soon as it looks, however many come after it. What it
+// keeps idle for that is less than it needs on each place where it could start. When
+// it can start at the earliest, all of its hosts taken together, it tells as
+// NotBefore (see Earliest), so that what is kept for it can do short work meanwhile.
 //
 // # Several hosts
 //

@@ -47,14 +47,11 @@ func openFile(path string, flag int) (*file, error) {
 
 // made says why the file at path cannot be one that gangrun has made.
 func made(path string, info fs.FileInfo) error {
-	stat, ok := info.Sys().(*syscall.Stat_t)
 	switch {
 	case !info.Mode().IsRegular():
 		return fmt.Errorf("%q is not a regular file; have its owner or root remove it", path)
 	case info.Mode().Perm() != 0o666:
 		return fmt.Errorf("%q has mode %#o, not 0666; have its owner or root remove it when nobody uses it", path, info.Mode().Perm())
-	case ok && stat.Nlink > 1:
-		return fmt.Errorf("%q has another name; have its owner or root remove it", path)
 	}
 	return nil
 }
@@ -100,7 +97,7 @@ func create(path string) error {
 	if err := f.Chmod(0o666); err != nil {
 		return err
 	}
-	// A rename and no link: with two names it would not look like one of ours.
+	// A rename and no link: it leaves no other name behind, however this ends.
 	return unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 }
 
@@ -194,8 +191,9 @@ func lock(path string, flag int) (*file, error) {
 // a millisecond, but a stopped process may have it for ever.
 const patience = 10 * time.Second
 
-// ordered calls decide while nobody else decides or looks on this host.
-func (s *Space) ordered(ctx context.Context, decide func() error) error {
+// ordered calls decide while nobody else decides or looks on this host. decide
+// ends with its ctx: whoever else decides waits for it.
+func (s *Space) ordered(ctx context.Context, decide func(context.Context) error) error {
 	ctx, cancel := context.WithTimeoutCause(ctx, patience,
 		fmt.Errorf("%q has been locked by another process for %s; look for a stopped one with lslocks or fuser", s.path(kindOrder, ""), patience))
 	defer cancel()
@@ -212,7 +210,10 @@ func (s *Space) ordered(ctx context.Context, decide func() error) error {
 		}
 		f, err := lock(s.path(kindOrder, ""), os.O_RDONLY)
 		if err == nil {
-			return errors.Join(decide(), f.drop())
+			if err = decide(ctx); err != nil && ctx.Err() != nil {
+				err = context.Cause(ctx)
+			}
+			return errors.Join(err, f.drop())
 		}
 		if !errors.Is(err, errHeld) {
 			return err

@@ -23,6 +23,7 @@ type simulated struct {
 	Age     int // seconds before epoch at which it began to wait
 	Want    map[string]int
 	GPUs    int // of each host
+	Either  int // where it is not 0, so many GPUs of any one of the hosts, and not Want
 	Keep    time.Duration
 	Limit   time.Duration
 	Markers string // directory of the files that must never be there twice
@@ -42,7 +43,10 @@ func (g simulated) run(ctx context.Context, dir string) error {
 		defer turn.Close()
 		members, hosts = append(members, turn), append(hosts, host)
 	}
-	grants, err := Acquire(ctx, members, func(states []*Waiting) ([]Request, error) {
+	grants, err := Acquire(ctx, members, func(states []*Waiting) ([]Request, time.Time, error) {
+		if g.Either > 0 {
+			return g.either(states, hosts, random), time.Time{}, nil
+		}
 		requests := make([]Request, len(hosts))
 		fits := states != nil
 		for i, host := range hosts {
@@ -59,7 +63,14 @@ func (g simulated) run(ctx context.Context, dir string) error {
 				requests[i].Take = nil
 			}
 		}
-		return requests, nil
+		for i := range requests {
+			for j := range requests {
+				if states != nil && j != i {
+					requests[i].NotBefore = later(requests[i].NotBefore, Earliest(requests[j].Least, states[j]))
+				}
+			}
+		}
+		return requests, time.Time{}, nil
 	})
 	if err != nil {
 		return err
@@ -71,7 +82,14 @@ func (g simulated) run(ctx context.Context, dir string) error {
 	}
 	var marked []string
 	for i, held := range grants {
-		if len(held.Devices()) != g.Want[hosts[i]] {
+		if held == nil {
+			continue
+		}
+		want := g.Want[hosts[i]]
+		if g.Either > 0 {
+			want = g.Either
+		}
+		if len(held.Devices()) != want {
 			return fmt.Errorf("%s got %v of %s", g.Run, held.Devices(), hosts[i])
 		}
 		for _, d := range held.Devices() {
@@ -92,6 +110,9 @@ func (g simulated) run(ctx context.Context, dir string) error {
 		}
 	}
 	for _, held := range grants {
+		if held == nil {
+			continue
+		}
 		if held.Err() != nil {
 			return held.Err()
 		}
@@ -100,6 +121,22 @@ func (g simulated) run(ctx context.Context, dir string) error {
 		}
 	}
 	return nil
+}
+
+// either asks for as many GPUs of whichever host has them first.
+func (g simulated) either(states []*Waiting, hosts []string, random *rand.Rand) []Request {
+	requests := make([]Request, len(hosts))
+	taken := false
+	for i := range hosts {
+		devices := gpus(g.GPUs)
+		random.Shuffle(len(devices), func(a, b int) { devices[a], devices[b] = devices[b], devices[a] })
+		requests[i] = req(g.Run, g.Age, devices, g.Either)
+		requests[i].Limit = g.Limit
+		if !taken && states != nil && len(states[i].Spare) >= g.Either {
+			requests[i].Take, taken = states[i].Spare[:g.Either], true
+		}
+	}
+	return requests
 }
 
 // mark makes a link to the number of this process. As with O_EXCL nothing may have
@@ -175,6 +212,10 @@ func (c crowd) run(t *testing.T, random *rand.Rand) {
 		if random.IntN(2) == 0 {
 			g.Want[hosts[random.IntN(2)]] = 1 + random.IntN(most)
 		}
+		if random.IntN(3) == 0 {
+			g.Run += eitherMark
+			g.Want, g.Either = map[string]int{hosts[0]: 0, hosts[1]: 0}, 1+random.IntN(most)
+		}
 		if random.IntN(4) == 0 {
 			g.Limit = time.Minute
 		}
@@ -230,6 +271,9 @@ func (c crowd) run(t *testing.T, random *rand.Rand) {
 	}
 }
 
+// eitherMark ends the names of runs that need one of their hosts only.
+const eitherMark = "-either"
+
 // patienceOfIdle is how long a gang may fit before it starts: many times what
 // it takes, as the machine may be busy.
 const patienceOfIdle = 10 * time.Second
@@ -270,8 +314,8 @@ func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan str
 		now := time.Now()
 		for run := range wants {
 			// A gang fits when what is idle serves it and all others, or when it is the
-			// oldest and what is idle serves it.
-			free := true
+			// oldest and what is idle serves it; on one host where one is enough.
+			served := 0
 			for _, host := range hosts {
 				sum := 0
 				for other, want := range wants {
@@ -279,8 +323,11 @@ func (c crowd) observe(t *testing.T, dir string, hosts []string, done <-chan str
 						sum += want[host]
 					}
 				}
-				free = free && sum <= idle[host]
+				if sum <= idle[host] {
+					served++
+				}
 			}
+			free := served == len(hosts) || served > 0 && strings.HasSuffix(run, eitherMark)
 			if !free {
 				delete(fits, run)
 				continue

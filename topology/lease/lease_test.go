@@ -222,7 +222,7 @@ var epoch = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
 // req is a request of a run that is age seconds older than epoch.
 func req(run string, age int, devices []string, count int, take ...string) Request {
 	return Request{
-		Ticket: Ticket{Run: run, Since: epoch.Add(time.Duration(-age) * time.Second), Devices: devices, Count: count},
+		Ticket: Ticket{Run: run, Since: epoch.Add(time.Duration(-age) * time.Second), Devices: devices, Count: count, Least: count},
 		Take:   take, User: "ada", Command: "python train.py", Ranks: []int{0, 1},
 	}
 }
@@ -325,6 +325,12 @@ func TestRequestsAreChecked(t *testing.T) {
 		"must name its run":        func(r *Request) { r.Run = "" },
 		"since when":               func(r *Request) { r.Since = time.Time{} },
 		"never have them":          func(r *Request) { r.Count = 3 },
+		"needs at least 2":         func(r *Request) { r.Least = 2 },
+		"needs at least -1":        func(r *Request) { r.Least = -1 },
+		"names 257 GPUs":           func(r *Request) { r.Devices = gpus(257) },
+		"of 257 bytes":             func(r *Request) { r.Devices = []string{strings.Repeat("x", 257), "GPU0"} },
+		"cannot be printed":        func(r *Request) { r.Devices = []string{"GPU\x1b[31m", "GPU0"} },
+		"name \"r\\x00\"":          func(r *Request) { r.Run = "r\x00" },
 		"negative":                 func(r *Request) { r.Limit = -1 },
 		"without a UUID":           func(r *Request) { r.Devices = []string{"", "GPU0"} },
 		"names GPU \"GPU0\" twice": func(r *Request) { r.Devices = []string{"GPU0", "GPU0"} },
@@ -353,7 +359,7 @@ func TestRequestsAreChecked(t *testing.T) {
 
 func TestPretendedHostsAreApartAndNamesMayBeAny(t *testing.T) {
 	dir := directory(t)
-	long := strings.Repeat("node.é/", 40)
+	long := strings.Repeat("node.é/", 25)
 	for _, host := range []string{"", "h1", "h2", "../h", "@", "a.b", long} {
 		device := "GPU.0/" + strings.Repeat("x", len(host))
 		take(t, open(t, dir, host), req("r"+host, 1, []string{device}, 1, device))

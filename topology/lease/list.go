@@ -21,32 +21,52 @@ type Listing struct {
 }
 
 // List returns what lies in the directory dir, which is chosen as Open does, for
-// every host: this machine first.
+// every host: this machine first. A host that cannot be listed has the reason among
+// its Warnings.
 func List(ctx context.Context, dir string) ([]Listing, error) {
-	spaces, err := spaces(dir)
+	spaces, warnings, err := spaces(dir)
 	if err != nil {
 		return nil, err
 	}
 	var all []Listing
 	for _, s := range spaces {
-		var sc scene
-		err := s.ordered(ctx, func() (err error) {
-			sc, err = s.look()
-			return err
-		})
-		if err != nil {
-			return nil, fmt.Errorf("cannot list the leases of %s: %w", s.hostName(), err)
+		l, err := s.List(ctx)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		all = append(all, Listing{Host: s.host, Leases: sc.leases, Waiting: sc.waiters, Warnings: sc.warnings})
+		if err != nil {
+			l.Warnings = append(l.Warnings, err.Error())
+		}
+		all = append(all, l)
+	}
+	if len(warnings) > 0 {
+		if len(all) == 0 || all[0].Host != "" {
+			all = slices.Insert(all, 0, Listing{})
+		}
+		all[0].Warnings = append(all[0].Warnings, warnings...)
 	}
 	return all, nil
+}
+
+// List returns what lies in the directory for this host.
+func (s *Space) List(ctx context.Context) (Listing, error) {
+	l := Listing{Host: s.host}
+	err := s.ordered(ctx, func(ctx context.Context) error {
+		sc, err := s.look(ctx)
+		l.Leases, l.Waiting, l.Warnings = sc.leases, sc.waiters, sc.warnings
+		return err
+	})
+	if err != nil {
+		return l, fmt.Errorf("cannot list the leases of %s: %w", s.hostName(), err)
+	}
+	return l, nil
 }
 
 // Release clears the records of holders that are dead, on every host of the
 // directory dir, and returns their leases. It touches nothing that anybody holds.
 // Nobody waits for this: such a GPU is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
-	spaces, err := spaces(dir)
+	spaces, _, err := spaces(dir)
 	if err != nil {
 		return nil, err
 	}
@@ -54,8 +74,8 @@ func Release(ctx context.Context, dir string) ([]Listing, error) {
 	var errs []error
 	for _, s := range spaces {
 		cleared := Listing{Host: s.host}
-		err := s.ordered(ctx, func() error {
-			sc, err := s.look()
+		err := s.ordered(ctx, func(ctx context.Context) error {
+			sc, err := s.look(ctx)
 			if err != nil {
 				return err
 			}
@@ -88,15 +108,16 @@ func Release(ctx context.Context, dir string) ([]Listing, error) {
 	return all, errors.Join(errs...)
 }
 
-// spaces returns one Space for every host that has files in dir.
-func spaces(dir string) ([]*Space, error) {
+// spaces returns one Space for every host that has files in dir, and what is
+// wrong with the names of others.
+func spaces(dir string) (all []*Space, warnings []string, err error) {
 	here, err := Open(dir, "")
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	entries, err := os.ReadDir(here.dir)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	var hosts []string
 	for _, e := range entries {
@@ -105,14 +126,17 @@ func spaces(dir string) ([]*Space, error) {
 		}
 	}
 	slices.SortFunc(hosts, strings.Compare) // @ is before all letters
-	all := make([]*Space, len(hosts))
-	for i, host := range hosts {
+	for _, host := range hosts {
 		s := *here
 		s.part = host
 		if host != "@" {
 			s.host = unescape(host)
 		}
-		all[i] = &s
+		if err := checkName(s.host); err != nil {
+			warnings = append(warnings, fmt.Sprintf("files of the host %q in %q are passed over: %v", host, here.dir, err))
+			continue
+		}
+		all = append(all, &s)
 	}
-	return all, nil
+	return all, warnings, nil
 }

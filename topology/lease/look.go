@@ -1,12 +1,14 @@
 package lease
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -61,7 +63,7 @@ type scene struct {
 
 // look reads what lies in the directory. Only within ordered is it true: it looks
 // whether a file is locked by locking it for a moment.
-func (s *Space) look() (scene, error) {
+func (s *Space) look(ctx context.Context) (scene, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
 		return scene{}, err
@@ -75,11 +77,22 @@ func (s *Space) look() (scene, error) {
 		if !ok || host != s.part {
 			continue
 		}
+		if ctx.Err() != nil {
+			return scene{}, context.Cause(ctx)
+		}
 		path := filepath.Join(s.dir, e.Name())
 		switch kind {
 		case kindGPU:
-			sc.leases = append(sc.leases, lookLease(path, unescape(name)))
+			device := unescape(name)
+			if err := checkName(device); err != nil {
+				sc.warnings = append(sc.warnings, fmt.Sprintf("%q is passed over: %v", path, err))
+				continue
+			}
+			sc.leases = append(sc.leases, lookLease(path, device))
 		case kindTicket:
+			if n, err := strconv.Atoi(name); err != nil || n < 0 || n >= maxTickets || strconv.Itoa(n) != name {
+				continue // not one of ours
+			}
 			w, warning := lookTicket(path)
 			if warning != "" {
 				sc.warnings = append(sc.warnings, warning)
@@ -97,9 +110,9 @@ func (s *Space) look() (scene, error) {
 func lookLease(path, device string) Lease {
 	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
 	var record leaseRecord
-	held, whole, err := inspect(path, &record)
+	held, whole, _, err := inspect(path, &record)
 	for again := 0; held && !whole && err == nil && again < 3; again++ {
-		held, whole, err = inspect(path, &record) // one that is just given back
+		held, whole, _, err = inspect(path, &record) // one that is just given back
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{Device: device, State: StateFree}
@@ -111,7 +124,7 @@ func lookLease(path, device string) Lease {
 	switch {
 	case whole:
 		l.Owner = &record.Owner
-		if strings.Contains(device, "~") {
+		if strings.Contains(device, "~") && checkName(record.Device) == nil {
 			l.Device = record.Device
 		}
 	case err != nil:
@@ -134,7 +147,7 @@ func lookLease(path, device string) Lease {
 // lookTicket reads a ticket's file: nil where it is void.
 func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
-	held, whole, err := inspect(path, &w)
+	held, whole, uid, err := inspect(path, &w)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ""
@@ -148,6 +161,9 @@ func lookTicket(path string) (*Waiter, string) {
 	if err := w.Ticket.validate(); err != nil {
 		return nil, fmt.Sprintf("%q: %v; it is passed over", path, err)
 	}
+	if w.Owner.UID != uid {
+		return nil, fmt.Sprintf("%q belongs to uid %d and holds a ticket of uid %d; it is passed over", path, uid, w.Owner.UID)
+	}
 	return &w, ""
 }
 
@@ -158,13 +174,19 @@ func barred(path string, err error) string {
 	return err.Error()
 }
 
-// inspect reports whether the file at path is locked, and reads its record into
-// v: whole, torn (errTorn), or neither where it is empty.
-func inspect(path string, v any) (held, whole bool, err error) {
+// inspect reports whether the file at path is locked and whose it is, and reads its
+// record into v: whole, torn (errTorn), or neither where it is empty.
+func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
-		return false, false, err
+		return false, false, -1, err
 	}
+	info, err := f.Stat()
+	if err != nil {
+		f.Close()
+		return false, false, -1, err
+	}
+	uid = owner(info)
 	switch err := f.flock(unix.LOCK_SH); {
 	case err == nil:
 		defer f.drop()
@@ -173,16 +195,16 @@ func inspect(path string, v any) (held, whole bool, err error) {
 		defer f.Close()
 	default:
 		f.Close()
-		return false, false, err
+		return false, false, uid, err
 	}
 	data, err := f.read()
 	if err != nil || len(data) == 0 {
-		return held, false, err
+		return held, false, uid, err
 	}
 	if err := decode(data, v); err != nil {
-		return held, false, err
+		return held, false, uid, err
 	}
-	return held, true, nil
+	return held, true, uid, nil
 }
 
 // view is the scene as the rule sees it.

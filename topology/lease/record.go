@@ -12,9 +12,9 @@ import (
 // magic begins every record, version included.
 const magic = "gangrun-lease 1 "
 
-// maxRecord bounds a record, in bytes. The largest that gangrun writes are tickets
-// for many pretended GPUs.
-const maxRecord = 1 << 20
+// maxRecord bounds a record, in bytes: room for MaxDevices names of maxName bytes,
+// and for what else a ticket says.
+const maxRecord = 128 << 10
 
 // errTorn says that a record was written or copied in part, or changed since.
 var errTorn = errors.New("torn record")

@@ -15,7 +15,7 @@ func at(held map[string]holding, tickets ...Ticket) view {
 }
 
 func ticket(run string, age, count int, devices ...string) Ticket {
-	return Ticket{Run: run, Since: epoch.Add(time.Duration(-age) * time.Second), Devices: devices, Count: count}
+	return Ticket{Run: run, Since: epoch.Add(time.Duration(-age) * time.Second), Devices: devices, Count: count, Least: count}
 }
 
 func TestTicketRule(t *testing.T) {
@@ -29,6 +29,7 @@ func TestTicketRule(t *testing.T) {
 	}
 	short := func(t Ticket, limit time.Duration) Ticket { t.Limit = limit; return t }
 	late := func(t Ticket, after time.Duration) Ticket { t.NotBefore = epoch.Add(after); return t }
+	least := func(t Ticket, n int) Ticket { t.Least = n; return t }
 	for _, c := range []struct {
 		name string
 		v    view
@@ -57,6 +58,10 @@ func TestTicketRule(t *testing.T) {
 		{"a limit does not help against one that can start", at(nil, ticket("big", 9, 4, all...)), short(ticket("me", 2, 1, all...), time.Second), []string{"GPU1"}, []string{"big"}},
 		{"one that waits for another host", at(nil, late(ticket("big", 9, 4, all...), time.Minute)), short(ticket("me", 2, 1, all...), time.Minute), []string{"GPU1"}, nil},
 		{"one that waits for another host, without a limit", at(nil, late(ticket("big", 9, 4, all...), time.Minute)), ticket("me", 2, 1, all...), []string{"GPU1"}, []string{"big"}},
+		{"a limit before what one of several hosts needs", at(hog("GPU0"), least(late(ticket("big", 9, 4, all...), time.Minute), 0)), short(ticket("me", 2, 1, all...), time.Minute), []string{"GPU1"}, nil},
+		{"a limit after what one of several hosts needs", at(hog("GPU0"), least(late(ticket("big", 9, 4, all...), time.Minute), 0)), short(ticket("me", 2, 1, all...), time.Minute+1), []string{"GPU1"}, []string{"big"}},
+		{"one of which nothing is known elsewhere", at(hog("GPU0"), least(ticket("big", 9, 4, all...), 0)), short(ticket("me", 2, 1, all...), time.Second), []string{"GPU1"}, []string{"big"}},
+		{"one that may start with fewer than it claims", at(hog("GPU0"), least(ticket("big", 9, 4, all...), 3)), short(ticket("me", 2, 1, all...), time.Second), []string{"GPU1"}, []string{"big"}},
 		{"a ticket for nothing", at(nil, ticket("none", 9, 0, all...)), ticket("me", 2, 4, all...), all, nil},
 	} {
 		var hurt []string
@@ -144,7 +149,7 @@ func TestClaimsEqualBruteForce(t *testing.T) {
 				continue
 			}
 			want := most(v, older, devices, gone)
-			if got := v.claims(older, gone); !slices.Equal(got, want) {
+			if got := v.market(older).claims(gone); !slices.Equal(got, want) {
 				t.Fatalf("case %d: %+v without %v claims %v, want %v", n, v, gone, got, want)
 			}
 			if slices.Equal(want, most(v, older, devices, nil)) {
@@ -185,11 +190,140 @@ func TestDelayIsBounded(t *testing.T) {
 			}
 			for _, d := range devices {
 				limit := time.Duration(1+random.IntN(150)) * time.Second
-				job := Ticket{Run: fmt.Sprint(d, now), Since: now, Devices: devices, Count: 1, Limit: limit}
+				job := Ticket{Run: fmt.Sprint(d, now), Since: now, Devices: devices, Count: 1, Least: 1, Limit: limit}
 				if _, held := v.held[d]; !held && len(v.against(job, []string{d})) == 0 {
 					v.held[d] = holding{run: job.Run, until: now.Add(limit)}
 				}
 			}
+		}
+	}
+}
+
+// TestYoungerDoNotDelayAlternatives: a gang that may start on any one of several
+// hosts claims GPUs on all of them, and starts at the moment at which the first of
+// them has them, just as if nobody had come after it. Where younger jobs have
+// limits, it is Horizon later at the most.
+func TestYoungerDoNotDelayAlternatives(t *testing.T) {
+	random := rand.New(rand.NewPCG(5, 6))
+	ahead := 0
+	for n := range 400 {
+		limited := n%2 == 1
+		hosts := make([]view, 1+random.IntN(4))
+		ends := make([]map[string]time.Time, len(hosts)) // known to nobody
+		tickets := make([]Ticket, len(hosts))
+		const count = 3
+		var drained time.Time
+		for i := range hosts {
+			devices := gpus(count + random.IntN(3))
+			tickets[i] = ticket("big", 9, count, devices...)
+			hosts[i] = at(map[string]holding{}, tickets[i])
+			ends[i] = map[string]time.Time{}
+			var free []time.Time
+			for k, d := range devices {
+				end := epoch
+				if k < len(devices)-count+1 || random.IntN(2) == 0 {
+					end = epoch.Add(time.Duration(1+random.IntN(300)) * time.Second)
+					hosts[i].held[d], ends[i][d] = holding{run: "old"}, end
+				}
+				free = append(free, end)
+			}
+			slices.SortFunc(free, time.Time.Compare)
+			if at := free[count-1]; drained.IsZero() || at.Before(drained) {
+				drained = at
+			}
+		}
+		latest := drained
+		if limited {
+			latest = drained.Add(Horizon)
+		}
+		started := false
+		for now := epoch; !started; now = now.Add(time.Second) {
+			if now.After(latest) {
+				t.Fatalf("case %d: big has not started %s after the first host could have had it", n, now.Sub(drained))
+			}
+			for i := range hosts {
+				v := &hosts[i]
+				v.now = now
+				for d, end := range ends[i] {
+					if !now.Before(end) {
+						delete(v.held, d)
+						delete(ends[i], d)
+					}
+				}
+				for _, d := range tickets[i].Devices { // they come faster than big looks
+					young := Ticket{Run: fmt.Sprint("young", i, d, now), Since: now, Devices: tickets[i].Devices, Count: 1, Least: 1}
+					keep := time.Duration(1+random.IntN(100)) * time.Second
+					if limited {
+						young.Limit = keep
+					}
+					if _, held := v.held[d]; !held && len(v.against(young, []string{d})) == 0 {
+						ahead++
+						v.held[d], ends[i][d] = holding{run: young.Run}, now.Add(keep)
+						if limited {
+							v.held[d] = holding{run: young.Run, until: now.Add(keep)}
+						}
+					}
+				}
+				started = started || len(v.spare(tickets[i])) >= count
+			}
+		}
+	}
+	if ahead == 0 {
+		t.Error("no younger job ever went ahead, even on GPUs that big did not need")
+	}
+}
+
+// TestEarliestOfSeveralHosts also is about a gang over them: what it is told holds
+// until the first moment at which enough GPUs can be idle.
+func TestEarliestOfSeveralHosts(t *testing.T) {
+	ready := func(minutes ...int) *Waiting {
+		w := &Waiting{}
+		for _, m := range minutes {
+			w.Ready = append(w.Ready, epoch.Add(time.Duration(m)*time.Minute))
+		}
+		return w
+	}
+	for _, c := range []struct {
+		n     int
+		hosts []*Waiting
+		want  int // minutes, -1 for not known
+	}{
+		{1, []*Waiting{ready(3, 5)}, 3}, {2, []*Waiting{ready(3, 5)}, 5}, {3, []*Waiting{ready(3, 5)}, -1},
+		{3, []*Waiting{ready(3, 5), ready(0, 4)}, 4}, {3, []*Waiting{ready(3, 5), nil}, -1}, {0, nil, -1},
+	} {
+		want := time.Time{}
+		if c.want >= 0 {
+			want = epoch.Add(time.Duration(c.want) * time.Minute)
+		}
+		if got := Earliest(c.n, c.hosts...); !got.Equal(want) {
+			t.Errorf("Earliest(%d, %v) is %s, want %s", c.n, c.hosts, got, want)
+		}
+	}
+}
+
+// TestManyTicketsAreSoonJudged is about users who write as many tickets as there
+// can be, each as long as it may be: what they cost must not grow with their product.
+func TestManyTicketsAreSoonJudged(t *testing.T) {
+	fakes := make([]string, MaxDevices)
+	for i := range fakes {
+		fakes[i] = fmt.Sprint("fake", i)
+	}
+	for name, devices := range map[string]func(i int) []string{
+		"the same GPUs":    func(int) []string { return fakes },
+		"overlapping GPUs": func(i int) []string { return slices.Concat(fakes[i%MaxDevices:], fakes[:i%MaxDevices], nil) },
+	} {
+		v := at(nil)
+		for i := range 512 {
+			v.tickets = append(v.tickets, ticket(fmt.Sprint("t", i), 9, MaxDevices, devices(i)...))
+		}
+		steps := 0
+		key := v.key
+		v.key = func(d string) string { steps++; return key(d) }
+		if spare := v.spare(ticket("me", 1, 2, "GPU0", "GPU1")); len(spare) != 2 {
+			t.Errorf("%s: spare are %v", name, spare)
+		}
+		if limit := 4 * 512 * MaxDevices; steps > limit {
+			t.Errorf("%s: %d GPUs were looked at for 512 tickets", name, steps)
 		}
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+	"unicode"
+	"unicode/utf8"
 )
 
 // Ticket is what a waiting gang asks of one host.
@@ -16,14 +18,42 @@ type Ticket struct {
 	// Since is when the gang began to wait, the same on all of its hosts.
 	Since time.Time `json:"since"`
 	// Devices are the GPUs of this host that the gang could use, those that it
-	// would rather have first; Count is how many of them it needs here.
+	// would rather have first, at most MaxDevices; Count is how many of them it
+	// claims: all that it can make use of here. Least is how many of them must be
+	// idle before it can start: fewer than Count where the others help it only
+	// together with some, or where it may start on other hosts, too.
 	Devices []string `json:"devices"`
 	Count   int      `json:"count"`
+	Least   int      `json:"least,omitempty"`
 	// Limit is how long the job runs at the most, zero where it has no limit.
 	Limit time.Duration `json:"limit,omitempty"`
-	// NotBefore is when the gang can start at the earliest because of its other
-	// hosts, zero where nothing is known: see Waiting.Earliest.
+	// NotBefore is when the gang can start at the earliest, all of its hosts taken
+	// together, zero where nothing is known: see Earliest.
 	NotBefore time.Time `json:"not_before,omitzero"`
+}
+
+// Bounds of what a ticket says. Everybody who decides reads the tickets of all
+// users, so that none may be costly to read.
+const (
+	// MaxDevices bounds the GPUs that a ticket names: a host with 16 of them, each
+	// cut into 7 MIG instances, has 112.
+	MaxDevices = 256
+	// maxName bounds the name of a run or a GPU, in bytes.
+	maxName = 256
+)
+
+// checkName says what is wrong with the name of a run, a GPU or a host. Names are
+// shown to others on their terminals.
+func checkName(name string) error {
+	if len(name) > maxName {
+		return fmt.Errorf("a name of %d bytes is too long; at most %d are possible", len(name), maxName)
+	}
+	for _, r := range name {
+		if !unicode.IsPrint(r) || r == utf8.RuneError {
+			return fmt.Errorf("the name %q has a character that cannot be printed", name)
+		}
+	}
+	return nil
 }
 
 // validate says what is wrong with a ticket.
@@ -33,18 +63,30 @@ func (t Ticket) validate() error {
 		return errors.New("a ticket must name its run")
 	case t.Since.IsZero():
 		return fmt.Errorf("the ticket of run %q must say since when it waits", t.Run)
+	case len(t.Devices) > MaxDevices:
+		return fmt.Errorf("a ticket names %d GPUs of one host; at most %d are possible", len(t.Devices), MaxDevices)
 	case t.Count < 0 || t.Count > len(t.Devices):
 		return fmt.Errorf("run %q asks for %d GPUs out of %d; it could never have them", t.Run, t.Count, len(t.Devices))
+	case t.Least < 0 || t.Least > t.Count:
+		return fmt.Errorf("run %q needs at least %d GPUs and has a ticket for %d", t.Run, t.Least, t.Count)
 	case t.Limit < 0:
 		return fmt.Errorf("run %q has the time limit %s; it must not be negative", t.Run, t.Limit)
 	}
-	for i, d := range t.Devices {
+	if err := checkName(t.Run); err != nil {
+		return err
+	}
+	seen := make(map[string]bool, len(t.Devices))
+	for _, d := range t.Devices {
 		if d == "" {
 			return fmt.Errorf("run %q names a GPU without a UUID", t.Run)
 		}
-		if slices.Contains(t.Devices[:i], d) {
+		if err := checkName(d); err != nil {
+			return fmt.Errorf("run %q names a GPU: %w", t.Run, err)
+		}
+		if seen[d] {
 			return fmt.Errorf("run %q names GPU %q twice", t.Run, d)
 		}
+		seen[d] = true
 	}
 	return nil
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // maxTickets bounds how many gangs wait on a host.
@@ -43,7 +45,8 @@ func (t *Turn) Wait(ctx context.Context) error {
 // Waiting says how things stand on a host for a request that was not granted.
 type Waiting struct {
 	Host string `json:"host"`
-	// Leases are the Devices of the ticket, in its order.
+	// Leases are the Devices of the ticket, in its order, and behind them the other
+	// GPUs of the host that were ever leased.
 	Leases []Lease `json:"leases"`
 	// Ahead are the gangs with older tickets, the oldest first; Blocking the runs
 	// among them that would be worse off had the request been granted.
@@ -52,9 +55,9 @@ type Waiting struct {
 	// Spare are the GPUs that could be taken now under the ticket rule: these or
 	// any part of them.
 	Spare []string `json:"spare,omitempty"`
-	// Earliest is when Count of the GPUs can be idle at the earliest, were the gang
-	// alone. It is the NotBefore of its tickets elsewhere.
-	Earliest time.Time `json:"earliest"`
+	// Ready are the moments from which on each of the Devices can be idle at the
+	// earliest, were the gang alone, the soonest first: see Earliest.
+	Ready []time.Time `json:"ready,omitempty"`
 	// Warnings say what is wrong with files that were passed over.
 	Warnings []string `json:"warnings,omitempty"`
 }
@@ -78,11 +81,11 @@ func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	}
 	var held *Held
 	var waiting *Waiting
-	err := t.space.ordered(ctx, func() (err error) {
+	err := t.space.ordered(ctx, func(ctx context.Context) (err error) {
 		if err := t.write(r); err != nil {
 			return err
 		}
-		held, waiting, err = t.space.try(r)
+		held, waiting, err = t.space.try(ctx, r)
 		return err
 	})
 	if err != nil {
@@ -131,31 +134,37 @@ func (t *Turn) write(r Request) error {
 }
 
 func alike(a, b Request) bool {
-	return slices.Equal(a.Devices, b.Devices) && a.Count == b.Count && a.Limit == b.Limit && a.NotBefore.Equal(b.NotBefore) &&
+	return slices.Equal(a.Devices, b.Devices) && a.Count == b.Count && a.Least == b.Least && a.Limit == b.Limit && a.NotBefore.Equal(b.NotBefore) &&
 		slices.Equal(a.Ranks, b.Ranks) && a.User == b.User && a.Command == b.Command
 }
 
-// void returns the file of a void ticket, locked.
+// void returns the file of a void ticket of this user, locked. Those of others
+// are not for this one: a ticket counts only in a file of the user that it names.
 func (s *Space) void() (*file, error) {
-	var barred error
 	for n := range maxTickets {
-		f, err := lock(s.path(kindTicket, strconv.Itoa(n)), os.O_RDWR)
-		if err == nil {
-			return f, nil
-		}
-		if !errors.Is(err, errHeld) {
-			barred = err
-			if n >= 64 {
-				break // not the file, but the directory
+		path := s.path(kindTicket, strconv.Itoa(n))
+		f, err := lock(path, os.O_RDWR)
+		switch {
+		case err == nil:
+			info, err := f.Stat()
+			if err == nil && owner(info) == os.Geteuid() {
+				return f, nil
+			}
+			f.drop()
+		case errors.Is(err, errHeld):
+		default:
+			_, gone := os.Lstat(path)
+			if gone != nil || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) { // it is not about the file
+				return nil, err
 			}
 		}
 	}
-	return nil, fmt.Errorf("no ticket is left in %q: %w", s.dir, errors.Join(barred, errHeld))
+	return nil, fmt.Errorf("no ticket is left in %q: there are %d, all of them of gangs that wait or of other users; have root remove those that nobody has locked", s.dir, maxTickets)
 }
 
 // try decides on r. The caller is within ordered.
-func (s *Space) try(r Request) (*Held, *Waiting, error) {
-	sc, err := s.look()
+func (s *Space) try(ctx context.Context, r Request) (*Held, *Waiting, error) {
+	sc, err := s.look(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -172,26 +181,31 @@ func (s *Space) try(r Request) (*Held, *Waiting, error) {
 			return held, nil, err
 		}
 		// Somebody locks files without asking for the order: as it is now.
-		if sc, err = s.look(); err != nil {
+		if sc, err = s.look(ctx); err != nil {
 			return nil, nil, err
 		}
 		v = sc.view(s)
 	}
-	return nil, s.waiting(r, sc, v), nil
+	w := s.waiting(r, sc, v)
+	return nil, w, ctx.Err()
 }
 
 func (s *Space) waiting(r Request, sc scene, v view) *Waiting {
-	w := &Waiting{Host: s.host, Spare: v.spare(r.Ticket), Warnings: sc.warnings}
-	here := r.Ticket
-	here.NotBefore = time.Time{}
-	w.Earliest = v.earliest(here)
+	w := &Waiting{Host: s.host, Spare: v.spare(r.Ticket), Ready: v.ready(r.Ticket), Warnings: sc.warnings}
+	named := make(map[string]bool)
 	for _, d := range r.Devices {
+		named[v.key(d)] = true
 		l := Lease{Device: d, State: StateFree}
 		if i := slices.IndexFunc(sc.leases, func(l Lease) bool { return l.file == v.key(d) }); i >= 0 {
 			l = sc.leases[i]
 			l.Device = d // a long one is cut in the file's name
 		}
 		w.Leases = append(w.Leases, l)
+	}
+	for _, l := range sc.leases {
+		if !named[l.file] && l.file != "" {
+			w.Leases = append(w.Leases, l)
+		}
 	}
 	for _, o := range sc.waiters {
 		if o.Ticket.Run != r.Run && o.Ticket.before(r.Ticket) {

@@ -175,7 +175,6 @@ func TestPlantedFilesBarTheirGPUOnly(t *testing.T) {
 		"a dangling link": func(path, target string) error { return os.Symlink(target+"-none", path) },
 		"a pipe":          func(path, _ string) error { return syscall.Mkfifo(path, 0o666) },
 		"a directory":     func(path, _ string) error { return os.Mkdir(path, 0o777) },
-		"another name":    func(path, target string) error { return os.Link(target, path) },
 		"a narrow mode":   func(path, _ string) error { return os.WriteFile(path, nil, 0o600) },
 	} {
 		t.Run(name, func(t *testing.T) {
