@@ -211,7 +211,7 @@ func TestSilence(t *testing.T) {
 	s.write(".ssh/config", fmt.Sprintf("Host n1\nHostName 127.0.0.1\nPort %d\nHostKeyAlias n1\n", r.port))
 	s.write(".ssh/known_hosts", "n1 "+host.public()+"\n")
 	d := s.dialer()
-	d.KeepAlive, d.Silence = 50*time.Millisecond, 600*time.Millisecond
+	d.KeepAlive, d.Silence = 50*time.Millisecond, 1500*time.Millisecond
 	c := dial(t, d, "n1")
 	session, err := c.Exec(t.Context(), "cat")
 	if err != nil {
@@ -269,7 +269,7 @@ func TestLostJump(t *testing.T) {
 	s.add(".ssh/known_hosts", "gate "+gate.public()+"\n")
 	s.sshd("n1").known().named("ProxyJump gate")
 	d := s.dialer()
-	d.KeepAlive, d.Silence = 50*time.Millisecond, 600*time.Millisecond
+	d.KeepAlive, d.Silence = 50*time.Millisecond, 1500*time.Millisecond
 	c := dial(t, d, "n1")
 	if c.Peer().Via[0] != "gate" {
 		t.Errorf("peer %+v", c.Peer())

@@ -117,10 +117,6 @@ func TestHostCertificate(t *testing.T) {
 	s := newSite(t)
 	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
 	ca := s.newKey("ca", "ed25519", "")
-	sign := func(d *sshd, principals string, more ...string) {
-		args := append([]string{"-q", "-s", ca, "-I", "host", "-h", "-n", principals}, more...)
-		s.tool("ssh-keygen", append(args, d.hostKey+".pub")...)
-	}
 	for _, test := range []struct {
 		name, principals, known, want string
 		more                          []string
@@ -137,10 +133,10 @@ func TestHostCertificate(t *testing.T) {
 			s.t = t
 			name := strings.ReplaceAll(strings.ReplaceAll(test.name, " ", "-"), ",", "")
 			name = strings.ReplaceAll(name, "'", "")
-			key := s.path(name + "/host_ed25519")
+			key := s.newKey(name+"/host_ed25519", "ed25519", "")
+			args := append([]string{"-q", "-s", ca, "-I", "host", "-h", "-n", test.principals}, test.more...)
+			s.tool("ssh-keygen", append(args, key+".pub")...)
 			d := s.sshd(name, "HostCertificate "+key+"-cert.pub")
-			sign(d, test.principals, test.more...)
-			d.reread() // with its certificate
 			s.write(".ssh/config", "")
 			d.named()
 			s.write(".ssh/known_hosts", strings.NewReplacer("CA", publicKey(t, ca), "PORT", fmt.Sprint(d.port), "HOST", d.public()).Replace(test.known)+"\n")

@@ -12,7 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 )
@@ -50,6 +49,11 @@ func (s *site) write(name, text string) string {
 		s.t.Fatal(err)
 	}
 	return path
+}
+
+func (s *site) has(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 func (s *site) add(name, text string) {
@@ -154,7 +158,9 @@ func (s *site) sshd(name string, more ...string) *sshd {
 func (s *site) sshdIn(name, setup string, more ...string) *sshd {
 	s.t.Helper()
 	d := &sshd{site: s, name: name}
-	d.hostKey = s.newKey(name+"/host_ed25519", "ed25519", "")
+	if d.hostKey = s.path(name + "/host_ed25519"); !s.has(d.hostKey) { // a test may have made it, to sign it
+		s.newKey(name+"/host_ed25519", "ed25519", "")
+	}
 	if os.Getuid() == 0 {
 		if err := os.MkdirAll("/run/sshd", 0o755); err != nil {
 			s.t.Fatal(err)
@@ -199,18 +205,14 @@ func (s *site) sshdIn(name, setup string, more ...string) *sshd {
 
 // serves waits for sshd to listen, or to have ended.
 func (d *sshd) serves(ended <-chan struct{}) bool {
-	for {
-		conn, err := net.Dial("tcp", d.address())
-		if err == nil {
-			conn.Close()
-			return true
-		}
+	for !strings.Contains(d.log.String(), fmt.Sprintf("Server listening on 127.0.0.1 port %d", d.port)) {
 		select {
 		case <-ended:
 			return false
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
+	return true
 }
 
 func (d *sshd) address() string { return "127.0.0.1:" + strconv.Itoa(d.port) }
@@ -283,16 +285,4 @@ func output(t testing.TB, c *Client, command string) string {
 		t.Fatalf("%q: code %d, %v, stderr %q", command, code, err, s.Stderr())
 	}
 	return b.String()
-}
-
-// reread has sshd read its files anew and waits until it has.
-func (d *sshd) reread() {
-	d.site.t.Helper()
-	before := strings.Count(d.log.String(), "Server listening")
-	if err := d.cmd.Process.Signal(syscall.SIGHUP); err != nil {
-		d.site.t.Fatal(err)
-	}
-	for strings.Count(d.log.String(), "Server listening") == before {
-		time.Sleep(time.Millisecond)
-	}
 }
