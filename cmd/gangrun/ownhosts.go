@@ -40,7 +40,7 @@ func parseTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 
 // withGPUs adds this machine's GPUs to what is known of it. A machine on which
 // there is no sign of NVIDIA's driver is not asked: that would take time.
-func withGPUs(ctx context.Context, h job.Host) (job.Host, []job.Finding) {
+func withGPUs(ctx context.Context, h job.Host, options probe.Options) (job.Host, []job.Finding) {
 	_, errDevice := os.Stat("/dev/nvidiactl")
 	_, errDriver := os.Stat("/proc/driver/nvidia")
 	_, errTool := exec.LookPath("nvidia-smi")
@@ -52,7 +52,7 @@ func withGPUs(ctx context.Context, h job.Host) (job.Host, []job.Finding) {
 		}}
 	}
 	cores, slots := h.Cores, h.Slots
-	m, err := lookAt(ctx, &h, os.DirFS("/sys"), probe.Options{})
+	m, err := lookAt(ctx, &h, os.DirFS("/sys"), options)
 	h.Cores, h.Slots = cores, slots
 	var refused *failure
 	if errors.As(err, &refused) { // nothing is known of what may be used

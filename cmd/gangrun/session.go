@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -27,6 +28,7 @@ import (
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // session is one run from its controller's side: everything wired together.
@@ -45,6 +47,7 @@ type session struct {
 	hostsErr  error         // why they could not be probed
 	findings  []job.Finding // about their GPUs
 	looked    time.Time     // when they were looked at
+	nvmlHung  atomic.Bool   // so it is not asked again
 	probed    chan struct{} // closed when hosts is set
 	stopProbe context.CancelFunc
 }
@@ -188,7 +191,7 @@ func loopbackHosts(n int) []string {
 func (s *session) look(ctx context.Context) {
 	h := s.hosts[0]
 	h.Devices, h.Links, h.NICs = nil, nil, nil
-	h, findings := withGPUs(ctx, h)
+	h, findings := withGPUs(ctx, h, probe.Options{Hung: &s.nvmlHung})
 	if ctx.Err() == nil {
 		s.hosts[0], s.findings, s.looked = h, findings, time.Now()
 	}
