@@ -70,19 +70,19 @@ func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim
 		}
 		c.count = min(use[i], need)
 		c.least = max(0, need-(room[c.place]-use[i]))
-		if want.Locality == job.LocalityIsland && need > 1 && !alike(hosts[i], not) {
+		if want.Locality == job.LocalityIsland && need > 1 && !alike(hosts[i], c.devices) {
 			c.count = len(c.devices) // not any of them make an island
 		}
 	}
 	return claims
 }
 
-// alike reports whether all pairs of GPUs of a host that a gang could have are
-// joined in the same way.
-func alike(h job.Host, not job.Excluded) bool {
+// alike reports whether all pairs of some devices of a host are joined in the same
+// way.
+func alike(h job.Host, devices []string) bool {
 	var could []int
 	for i, d := range h.Devices {
-		if slices.Contains(unused(h, not), d.UUID) {
+		if slices.Contains(devices, d.UUID) {
 			could = append(could, i)
 		}
 	}
