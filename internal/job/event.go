@@ -22,7 +22,7 @@ const (
 	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
-	KindNote       Kind = "note"        // Text: what the user should know
+	KindNote       Kind = "note"        // Text: what the user should know; State is waiting where that is what a place is waited for
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
