@@ -24,7 +24,6 @@ import (
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/launcher"
-	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology"
@@ -42,8 +41,11 @@ type session struct {
 	show     *show
 	signals  chan os.Signal // those that ask for an end
 
-	pretended []job.Host    // of the inventory, with their GPUs
-	hosts     []job.Host    // with what the agents found, once probed is closed
+	pretended []job.Host // of the inventory, with their GPUs
+	list      []job.Host // that the job names; empty is this machine
+	far       bool       // some of list are other machines
+	hosts     []job.Host // with what the agents found, once probed is closed
+	unreached []launcher.Unreached
 	hostsErr  error         // why they could not be probed
 	findings  []job.Finding // about their GPUs
 	looked    time.Time     // when they were looked at
@@ -89,10 +91,14 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		return nil, err
 	}
 	var pretended []job.Host
-	if spec.Inventory != "" {
+	if spec.Inventory != "" && spec.Loopback > 0 {
 		if pretended, err = pretend(spec); err != nil {
 			return nil, err
 		}
+	}
+	list, err := jobHosts(spec)
+	if err != nil {
+		return nil, err
 	}
 	// From here on there is something that must be ended in order.
 	tmp := ""
@@ -107,18 +113,30 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, probed: make(chan struct{})}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, list: list.Hosts, probed: make(chan struct{})}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
-		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1, Prefix: !terms.plain,
+		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1 || len(list.Hosts) > 1, Prefix: !terms.plain,
 	}))
+	dialer, err := newDialer(list, spec, filepath.Join(run.Dir, "agents"), s.say, s.started)
+	if err != nil {
+		signal.Stop(signals)
+		return nil, errors.Join(err, journal.Close())
+	}
+	s.far = dialer.agents != nil
+	for _, note := range list.Notes {
+		s.say("", note)
+	}
 	options := launcher.Options{
-		Dialer:  local.Dialer{LogDir: filepath.Join(run.Dir, "agents")},
-		Hosts:   s.localHosts(),
+		Dialer:  dialer,
+		Hosts:   s.wantedHosts(),
 		Output:  s.show.output,
 		Cascade: diagnose.Cascade,
 
 		Universe: terms.universe,
+
+		Network: spec.Network, Env: travelling(os.Environ()),
+		HostTimeout: time.Duration(spec.HostTimeout), OrphanGrace: time.Duration(spec.OrphanGrace),
 	}
 	if spec.Loopback > 0 {
 		s.tmp = filepath.Join(tmp, run.ID)
@@ -132,8 +150,8 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	s.stopProbe = cancel
 	go func() {
 		defer close(s.probed)
-		s.hosts, _, s.hostsErr = s.launcher.Probe(ctx)
-		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
+		s.hosts, s.unreached, s.hostsErr = s.launcher.Probe(ctx)
+		if s.hostsErr == nil && len(s.hosts) == 1 && !s.far && spec.Loopback == 0 && spec.GPUs != 0 {
 			s.look(ctx)
 		}
 	}()
@@ -159,8 +177,27 @@ func ownTmp() (string, error) {
 	return dir, nil
 }
 
-// localHosts is this machine, or the hosts that it pretends to be.
-func (s *session) localHosts() []job.Host {
+// say tells the user something about a host; "" is about none.
+func (s *session) say(host, text string) {
+	if host != "" {
+		text = host + ": " + text
+	}
+	s.show.screen.Say("note: %s", printable(text))
+}
+
+// started journals where an agent is, for a controller that comes after this one.
+func (s *session) started(host string, at job.Agent) {
+	if err := s.journal.Append(job.Event{Time: time.Now(), Kind: job.KindHost, Host: host, Agent: &at}); err != nil {
+		s.say(host, fmt.Sprintf("a later gangrun will not find its agent: %v", err))
+	}
+}
+
+// wantedHosts are those that the job names, this machine, or the hosts that it
+// pretends to be.
+func (s *session) wantedHosts() []job.Host {
+	if len(s.list) > 0 {
+		return s.list
+	}
 	if s.spec.Loopback == 0 {
 		name, err := os.Hostname()
 		if err != nil || name == "" {
@@ -207,6 +244,9 @@ func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
 	}
 	if s.hostsErr != nil {
 		return job.Inventory{}, s.hostsErr
+	}
+	if len(s.hosts) == 0 {
+		return job.Inventory{}, noHosts(s.unreached)
 	}
 	inventory := job.Inventory{}
 	for _, h := range s.hosts {
@@ -339,19 +379,6 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		LogDir:    logs,
 		Scratch:   scratch,
 	}}, nil
-}
-
-// Survey implements preflight.Surveyor, for the hosts that have been reached.
-func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
-	inventory, err := s.inventory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	var names []string
-	for _, h := range inventory.Hosts {
-		names = append(names, h.Name)
-	}
-	return s.launcher.Survey(ctx, names, ask)
 }
 
 // quiet runs trials: what they print is shown only if they fail.

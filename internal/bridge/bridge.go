@@ -14,6 +14,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -21,7 +22,8 @@ import (
 )
 
 // Greeting begins the one line that a bridge says before it carries anything: the
-// Greeting, a State, the host's boot id, and words. What a login shell has printed
+// Greeting, a State, the host's boot id, the path of the program, and behind a tab
+// words. What a login shell has printed
 // may stand before it.
 const Greeting = "gangrun bridge: "
 
@@ -64,11 +66,15 @@ func say(state State, words string) {
 	if err != nil {
 		boot = []byte("unknown")
 	}
-	words = string(bytes.ReplaceAll([]byte(words), []byte("\n"), []byte("; ")))
-	_, _ = fmt.Fprintf(os.Stdout, "%s%s %s %s\n", Greeting, state, bytes.TrimSpace(boot), words)
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		self = os.Args[0]
+	}
+	words = strings.ReplaceAll(words, "\n", "; ")
+	_, _ = fmt.Fprintf(os.Stdout, "%s%s %s %s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words)
 }
 
-// tokenLike reports whether a word can be an agent's token: hexadecimal digits,
+// tokenLike reports whether a word can be an agent's token: 32 hexadecimal digits,
 // which name its directory.
 func tokenLike(word string) bool {
 	for _, c := range word {
@@ -76,7 +82,7 @@ func tokenLike(word string) bool {
 			return false
 		}
 	}
-	return len(word) >= 16 && len(word) <= 64
+	return len(word) == 32
 }
 
 // Files of an agent's directory.

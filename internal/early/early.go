@@ -22,6 +22,8 @@ func init() {
 		os.Exit(shim.Main())
 	case "rsh":
 		os.Exit(shim.Rsh(os.Args[2:]))
+	case "self-check":
+		os.Exit(bridge.SelfCheck(os.Args[2:]))
 	case "bridge":
 		os.Exit(bridge.Main(os.Args[2:]))
 	case "agent":

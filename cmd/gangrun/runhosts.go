@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/local"
+	"github.com/gangrun/gangrun/launcher/ssh"
+	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/topology/inventory"
+)
+
+// jobHosts returns the hosts that a job names or, where it names none, those of
+// the batch system's allocation; an empty List is this machine.
+func jobHosts(spec job.Spec) (list inventory.List, err error) {
+	switch {
+	case spec.Loopback > 0:
+		return list, nil
+	case spec.Hosts != "":
+		list, err = inventory.Hosts(spec.Hosts)
+	case spec.Hostfile != "":
+		var text []byte
+		if text, err = readList(spec.Hostfile); err == nil {
+			list, err = inventory.Hostfile(spec.Hostfile, text)
+		}
+	case spec.Inventory != "":
+		var text []byte
+		if text, err = readList(spec.Inventory); err == nil {
+			list, err = inventory.YAML(spec.Inventory, text, inventory.Files{Read: inventory.ReadFile, Topo: parseTopo})
+		}
+	default:
+		list, err = inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile)
+	}
+	if err != nil {
+		return list, &failure{code: exitUsage, err: err}
+	}
+	return list, nil
+}
+
+// dialer gets agents onto this machine, and over SSH onto others.
+type dialer struct {
+	local  local.Dialer
+	agents *ssh.Agents // nil where every host is this machine
+	own    map[string]bool
+}
+
+// Dial implements launcher.Dialer.
+func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
+	if d.agents == nil || d.own[host] {
+		return d.local.Dial(ctx, host)
+	}
+	return d.agents.Dial(ctx, host)
+}
+
+// connections bounds how many SSH connections are being set up at once: each is
+// work for both ends.
+var connections = 8 * runtime.NumCPU()
+
+// newDialer returns what starts agents on the hosts of a list.
+func newDialer(list inventory.List, spec job.Spec, logs string, note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
+	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
+	targets := map[string]string{}
+	name := hostname()
+	for _, h := range list.Hosts {
+		if _, as := list.Users[h.Name]; !as && isOwn(h.Name, name) {
+			d.own[h.Name] = true
+			continue
+		}
+		targets[h.Name] = h.Address
+		if user := list.Users[h.Name]; user != "" {
+			targets[h.Name] = user + "@" + h.Address
+		}
+	}
+	if len(targets) == 0 {
+		return d, nil
+	}
+	config, err := ssh.DefaultConfig()
+	if err != nil {
+		return d, err
+	}
+	program, err := ssh.Self()
+	if err != nil {
+		return d, &failure{code: exitInternal, err: err, hint: "make build"}
+	}
+	d.agents = &ssh.Agents{
+		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker()},
+		Program: program, Target: func(host string) string { return targets[host] },
+		OrphanGrace: time.Duration(spec.OrphanGrace), Note: note, Started: started,
+	}
+	return d, nil
+}
+
+// asker asks a person for a passphrase, where one is there.
+func asker() func(prompt string) (string, error) {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil
+	}
+	return func(prompt string) (string, error) {
+		fmt.Fprintf(os.Stderr, "gangrun: %s: ", printable(prompt))
+		secret, err := term.ReadPassword(int(os.Stdin.Fd()))
+		fmt.Fprintln(os.Stderr)
+		return string(secret), err
+	}
+}
+
+// hostsOwn are the variables, or with an = behind them the beginnings of
+// variables, that tell of one host, login or batch task, and are not for ranks on
+// other hosts.
+var hostsOwn = []string{
+	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
+	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURMD_NODENAME", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
+	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "BASH_FUNC_=", "SUDO_=",
+}
+
+// travelling is the part of this process's environment that ranks on other hosts
+// get: they are to find what they would find here.
+func travelling(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(hostsOwn, func(own string) bool {
+			begin, prefix := strings.CutSuffix(own, "=")
+			return name == own || prefix && strings.HasPrefix(name, begin)
+		})
+	})
+}
+
+// noHosts is the end of a run none of whose hosts, or too few, can be reached.
+func noHosts(unreached []launcher.Unreached) error {
+	var texts, hints []string
+	for _, u := range unreached[:min(len(unreached), 4)] {
+		texts = append(texts, u.Err.Error())
+		if hint := hintOf(u.Err); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
+	}
+	text := strings.Join(texts, "; ")
+	if more := len(unreached) - len(texts); more > 0 {
+		text += fmt.Sprintf("; and so on for %s", plural(more, "more host"))
+	}
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: strings.Join(hints, "; ")}
+}
+
+// Survey implements preflight.Surveyor, for the hosts that have been reached.
+func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
+	inventory, err := s.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, h := range inventory.Hosts {
+		names = append(names, h.Name)
+	}
+	return s.launcher.Survey(ctx, names, ask)
+}

@@ -1,0 +1,427 @@
+package ssh
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/launcher"
+)
+
+// Agents starts agents on other hosts, each with a connection that outlives what
+// carries it.
+type Agents struct {
+	Dialer *Dialer
+	// Program is what is put on a host that has it not.
+	Program Program
+	// Target is what a host is dialled as, [USER@]HOST[:PORT] or a name of
+	// ssh_config.
+	Target func(host string) string
+	// OrphanGrace is how long an agent lives that hears nothing.
+	OrphanGrace time.Duration
+	// Note is told what a user should know; nil where nobody asks.
+	Note func(host, text string)
+	// Started is told of each agent that has been started, before Dial returns, so
+	// that a later controller finds it again; nil where nobody asks.
+	Started func(host string, at job.Agent)
+	// Held are the agents that an earlier controller has started; Dial takes over
+	// those that still live.
+	Held map[string]job.Agent
+}
+
+// Times of a line that is broken or silent.
+const (
+	// retrySilent is after how much silence a second connection is tried beside the
+	// one that may be dead.
+	retrySilent = 2500 * time.Millisecond
+	// retryFirst and retryMost bound the wait between two tries; it doubles.
+	retryFirst, retryMost = 100 * time.Millisecond, time.Second
+	// retryLimit bounds one try: a line that is mended is found by the next.
+	retryLimit = 4 * time.Second
+	// startLimit bounds the start of an agent, the arrival of the program included.
+	startLimit = 2 * time.Minute
+	// endSlack is how long an agent that has ended its ranks for want of a
+	// controller may take for that.
+	endSlack = 5 * time.Second
+	// byeLimit is how long an agent may take to end that has been told to.
+	byeLimit = 10 * time.Second
+)
+
+// Dial implements launcher.Dialer.
+func (a *Agents) Dial(ctx context.Context, host string) (launcher.Link, error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c, err := a.Dialer.Dial(ctx, a.Target(host))
+	if err != nil {
+		return launcher.Link{}, err
+	}
+	g := &agent{agents: a, host: host, stream: resumable.New(resumable.Options{ID: resumable.NewID()}), ended: make(chan struct{})}
+	carrier, err := g.adopt(ctx, c)
+	if carrier == nil && err == nil {
+		carrier, err = g.start(ctx, c)
+	}
+	if err != nil {
+		return launcher.Link{}, errors.Join(err, c.Close())
+	}
+	for _, note := range c.Notes() {
+		g.note(note)
+	}
+	g.life, g.cancel = context.WithCancel(context.Background())
+	go func() { // ends with the stream, or by end
+		defer close(g.ended)
+		g.keep(carrier)
+	}()
+	return launcher.Link{Conn: g.stream, Heard: g.heard, Address: c.address(), End: g.end}, nil
+}
+
+// agent is one host's, from this side.
+type agent struct {
+	agents *Agents
+	host   string
+	at     job.Agent
+	stream *resumable.Conn
+	begun  time.Time
+
+	life   context.Context
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when nothing is carried any more
+
+	mu   sync.Mutex
+	dead bool // the agent is known to be gone, with its processes
+}
+
+func (g *agent) note(text string) {
+	if g.agents.Note != nil {
+		g.agents.Note(g.host, text)
+	}
+}
+
+func (g *agent) heard() time.Time {
+	if t := g.stream.Heard(); !t.IsZero() {
+		return t
+	}
+	return g.begun
+}
+
+// carrier is a session that runs a bridge.
+type carrier struct {
+	*Session
+	out    *bufio.Reader
+	client *Client
+}
+
+// Read reads what the agent has sent.
+func (c *carrier) Read(p []byte) (int, error) { return c.out.Read(p) }
+
+// Write sends to the agent.
+func (c *carrier) Write(p []byte) (int, error) { return c.Stdin.Write(p) }
+
+// Close ends the connection that the session is part of, with what is on its way:
+// an agent must not hear late of who has given it up.
+func (c *carrier) Close() error {
+	if tcp, ok := c.client.line.Conn.(*net.TCPConn); ok {
+		_ = tcp.SetLinger(0)
+	}
+	return c.client.Close()
+}
+
+// adopt finds the agent that an earlier controller has started; nil where there is
+// none, or none any more.
+func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
+	at, ok := g.agents.Held[g.host]
+	if !ok {
+		return nil, nil
+	}
+	g.begun, g.at = time.Now(), at
+	carrier, said, err := g.bridge(ctx, c, Command(at.Program, "bridge", "join", at.Token))
+	switch {
+	case err != nil:
+		return nil, err
+	case said.state == bridge.Ready:
+		return carrier, nil
+	case said.state == bridge.Ending && said.boot == at.Boot:
+		return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
+	}
+	return nil, nil
+}
+
+// start starts the agent, and puts the program on the host first where it is
+// missing.
+func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
+	g.begun = time.Now()
+	args := []string{"bridge", "start", g.stream.ID().String(), word(g.host)}
+	command, err := StartCommand(g.agents.Program, args...)
+	if err != nil {
+		return nil, err
+	}
+	carrier, said, err := g.bridge(ctx, c, command)
+	var not *notInstalled
+	if errors.As(err, &not) {
+		path, note, err := Install(ctx, c, g.agents.Program)
+		if err != nil {
+			return nil, err
+		}
+		if note != "" {
+			g.note(note)
+		}
+		if carrier, said, err = g.bridge(ctx, c, Command(path, args...)); err != nil {
+			return nil, err
+		}
+	} else if err != nil {
+		return nil, err
+	}
+	if said.state != bridge.Ready {
+		return nil, errors.Join(fmt.Errorf("%s: the agent cannot be started: %s", c.Peer(), said.words), carrier.Close())
+	}
+	g.at = job.Agent{Token: g.stream.ID().String(), Program: said.program, Boot: said.boot}
+	if g.agents.Started != nil {
+		g.agents.Started(g.host, g.at)
+	}
+	return carrier, nil
+}
+
+// word is a host's name as an argument: what is not plain is left out, since it
+// only tells people who look at ps whose agent that is.
+func word(host string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return -1
+	}, host)
+	if plain == "" || plain[0] == '-' {
+		return "host"
+	}
+	return plain
+}
+
+// answer is what a bridge says first.
+type answer struct {
+	state                bridge.State
+	boot, program, words string
+}
+
+// notInstalled is a host that has not the program.
+type notInstalled struct{}
+
+func (*notInstalled) Error() string { return "the program is not there" }
+
+// maxGreeting bounds what a login shell may print before a bridge speaks.
+const maxGreeting = 64 << 10
+
+// bridge runs a bridge on the host and reads its answer.
+func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier, answer, error) {
+	session, err := c.Exec(ctx, command)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	b := &carrier{session, bufio.NewReaderSize(session.Stdout, 64<<10), c}
+	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+	defer stop()
+	for total := 0; total < maxGreeting; {
+		line, err := b.out.ReadString('\n')
+		total += len(line)
+		if rest, ok := strings.CutPrefix(line, bridge.Greeting); ok && err == nil {
+			if said, ok := parseAnswer(rest); ok {
+				return b, said, nil
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if ctx.Err() != nil {
+		return nil, answer{}, fmt.Errorf("%s: starting a bridge: %w", c.Peer(), context.Cause(ctx))
+	}
+	ended, cancel := context.WithTimeout(ctx, byeLimit)
+	defer cancel()
+	defer context.AfterFunc(ended, func() { _ = session.Close() })()
+	if code, err := session.Wait(); err == nil && code == NotInstalled {
+		return nil, answer{}, &notInstalled{}
+	}
+	_ = session.Close()
+	return nil, answer{}, fmt.Errorf("%s: gangrun does not answer there; what did said %s", c.Peer(), cmp.Or(quote(strings.TrimSpace(session.Stderr())), "nothing"))
+}
+
+// parseAnswer reads the words behind a Greeting.
+func parseAnswer(line string) (answer, bool) {
+	words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+	if len(words) < 3 {
+		return answer{}, false
+	}
+	program, text, ok := strings.Cut(words[2], "\t")
+	return answer{bridge.State(words[0]), words[1], program, text}, ok
+}
+
+// errAgentGone is why a stream ends whose agent is no more.
+var errAgentGone = errors.New("the agent was killed or has ended")
+
+// keep has the stream carried until it ends: by first, and whenever that breaks or
+// falls silent by another connection.
+func (g *agent) keep(first *carrier) {
+	carried := make(chan *carrier, 1)
+	carry := func(c *carrier) {
+		go func() { // Carry ends with the carrier, which is closed below at the latest
+			if g.stream.Carry(g.life, c) == nil { // the last thing that an agent does
+				g.die()
+			}
+			_ = c.Close()
+			carried <- c
+		}()
+	}
+	carry(first)
+	on := 1 // carriers
+	defer func() {
+		for ; on > 0; on-- {
+			<-carried
+		}
+	}()
+	look := time.NewTicker(retryFirst)
+	defer look.Stop()
+	wait := time.Duration(0)
+	next := time.Now()
+	for g.life.Err() == nil {
+		select {
+		case <-carried:
+			if on--; on == 0 {
+				wait, next = 0, time.Now()
+			}
+		case <-look.C:
+		case <-g.life.Done():
+			return
+		}
+		if g.over() {
+			return
+		}
+		if on > 0 && (time.Since(g.heard()) < retrySilent || on > 1) || time.Now().Before(next) {
+			continue
+		}
+		c, state := g.rejoin()
+		switch {
+		case c != nil:
+			carry(c)
+			on++
+			wait = 0
+		case state == bridge.Gone:
+			g.die()
+			g.stream.Abort(errAgentGone)
+			return
+		}
+		wait = min(max(2*wait, retryFirst), retryMost)
+		next = time.Now().Add(wait)
+	}
+}
+
+// over reports whether the stream has ended, so that nothing is to be carried.
+func (g *agent) over() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dead
+}
+
+func (g *agent) die() {
+	g.mu.Lock()
+	g.dead = true
+	g.mu.Unlock()
+}
+
+// rejoin makes a new connection to the agent. A host that was started anew is one
+// whose agent is gone.
+func (g *agent) rejoin() (*carrier, bridge.State) {
+	ctx, cancel := context.WithTimeout(g.life, retryLimit)
+	defer cancel()
+	return g.join(ctx)
+}
+
+func (g *agent) join(ctx context.Context) (*carrier, bridge.State) {
+	c, err := g.agents.Dialer.Dial(ctx, g.agents.Target(g.host))
+	if err != nil {
+		return nil, bridge.Failed
+	}
+	b, said, err := g.bridge(ctx, c, Command(g.at.Program, "bridge", "join", g.at.Token))
+	switch {
+	case err != nil:
+		said.state = bridge.Failed
+	case said.state == bridge.Ready:
+		return b, bridge.Ready
+	case said.state == bridge.Ending && said.boot != g.at.Boot:
+		said.state = bridge.Gone
+	}
+	_ = c.Close()
+	return nil, said.state
+}
+
+// end closes the stream and waits until the agent is gone: because it has ended in
+// order, because the host says so, or because it has heard nothing for as long as
+// an agent lives then.
+func (g *agent) end(ctx context.Context) error {
+	defer func() { g.cancel(); <-g.ended }()
+	_ = g.stream.Close()
+	if time.Since(g.heard()) < retrySilent {
+		bye, cancel := context.WithTimeout(ctx, byeLimit)
+		defer cancel()
+		if g.gone(bye) {
+			return nil
+		}
+	}
+	g.cancel() // from here on it hears nothing
+	<-g.ended
+	if g.over() {
+		return nil
+	}
+	deadline := time.Now().Add(g.agents.OrphanGrace + endSlack)
+	ctx, cancel := context.WithDeadline(ctx, deadline)
+	defer cancel()
+	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMost) {
+		try, cancel := context.WithTimeout(ctx, retryLimit)
+		c, state := g.join(try)
+		cancel()
+		if c != nil {
+			_ = c.Close()
+		}
+		if state == bridge.Gone {
+			return nil
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+		}
+	}
+	if time.Now().Before(deadline) {
+		return fmt.Errorf("the agent on %s may not have ended: %w", g.host, ctx.Err())
+	}
+	return nil
+}
+
+// gone waits until the agent has closed its side, and reports whether it is gone
+// then.
+func (g *agent) gone(ctx context.Context) bool {
+	select {
+	case <-g.ended:
+	case <-ctx.Done():
+		return false
+	}
+	return true
+}
+
+// address is the host's own, where that is known.
+func (c *Client) address() netip.Addr {
+	at, err := netip.ParseAddrPort(c.line.RemoteAddr().String())
+	if err != nil {
+		return netip.Addr{} // through a jump host
+	}
+	return at.Addr().Unmap()
+}
+
+var _ io.ReadWriteCloser = (*carrier)(nil)

@@ -1,0 +1,47 @@
+package ssh
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+)
+
+// selfPath is this very program, even if its file has been replaced meanwhile.
+const selfPath = "/proc/self/exe"
+
+// errDynamic is why a program is not sent to other hosts.
+var errDynamic = errors.New("this gangrun is dynamically linked, and would not run on every host and in every image")
+
+// Self is this program, to be put on other hosts. One that is not static is
+// refused.
+func Self() (Program, error) {
+	file, err := os.Open(selfPath)
+	if err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	defer file.Close()
+	image, err := elf.NewFile(file)
+	if err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	if slices.ContainsFunc(image.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return Program{}, errDynamic
+	}
+	sum := sha256.New()
+	if _, err := file.Seek(0, io.SeekStart); err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	size, err := io.Copy(sum, file)
+	if err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	return Program{
+		Hash: hex.EncodeToString(sum.Sum(nil)), Size: size,
+		Open: func() (io.ReadCloser, error) { return os.Open(selfPath) },
+	}, nil
+}
