@@ -196,7 +196,11 @@ func (s *session) started(host string, at job.Agent) {
 // pretends to be.
 func (s *session) wantedHosts() []job.Host {
 	if len(s.list) > 0 {
-		return s.list
+		hosts := slices.Clone(s.list)
+		for i := range hosts { // what they have their agents tell
+			hosts[i].Devices, hosts[i].Links, hosts[i].NICs = nil, nil, nil
+		}
+		return hosts
 	}
 	if s.spec.Loopback == 0 {
 		name, err := os.Hostname()
