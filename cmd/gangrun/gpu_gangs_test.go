@@ -65,7 +65,7 @@ done
 [ "$behind" = nothing ] || setsid sleep 1000 <&- &
 case $how in
 held) until [ -e "go/$gang" ]; do sleep 0.05; done ;;
-doomed) [ -e "go/$gang" ] || exec sleep 1000 ;;
+doomed) [ -e "go/$gang" ] || { [ "$behind" = nothing ] || trap '' TERM; exec sleep 1000; } ;;
 esac
 exec sleep "$keep"`
 
