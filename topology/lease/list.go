@@ -63,7 +63,8 @@ func (s *Space) List(ctx context.Context) (Listing, error) {
 }
 
 // Release clears the records of holders that are dead, on every host of the
-// directory dir, and returns their leases. It touches nothing that anybody holds.
+// directory dir, and returns their leases, with what could not be cleared among the
+// Warnings of its host. It touches nothing that anybody holds.
 // Nobody waits for this: such a GPU is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, _, err := spaces(dir)
@@ -71,7 +72,6 @@ func Release(ctx context.Context, dir string) ([]Listing, error) {
 		return nil, err
 	}
 	var all []Listing
-	var errs []error
 	for _, s := range spaces {
 		cleared := Listing{Host: s.host}
 		err := s.ordered(ctx, func(ctx context.Context) error {
@@ -91,21 +91,24 @@ func Release(ctx context.Context, dir string) ([]Listing, error) {
 					err = errors.Join(f.Truncate(0), f.drop())
 				}
 				if err != nil {
-					errs = append(errs, err)
+					cleared.Warnings = append(cleared.Warnings, err.Error())
 					continue
 				}
 				cleared.Leases = append(cleared.Leases, l)
 			}
 			return nil
 		})
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cannot release leases of %s: %w", s.hostName(), err))
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
 		}
-		if len(cleared.Leases) > 0 {
+		if err != nil {
+			cleared.Warnings = append(cleared.Warnings, fmt.Sprintf("cannot release leases of %s: %v", s.hostName(), err))
+		}
+		if len(cleared.Leases)+len(cleared.Warnings) > 0 {
 			all = append(all, cleared)
 		}
 	}
-	return all, errors.Join(errs...)
+	return all, nil
 }
 
 // spaces returns one Space for every host that has files in dir, and what is

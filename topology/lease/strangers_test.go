@@ -176,6 +176,9 @@ func TestOneBadHostDoesNotHideOthers(t *testing.T) {
 	if l := all[2]; len(l.Leases) != 1 || l.Leases[0].State != StateHeld || len(l.Warnings) != 2 {
 		t.Errorf("the good host tells %+v", l)
 	}
+	if gone, err := Release(t.Context(), dir); err != nil || len(gone) != 1 || gone[0].Host != "bad" || len(gone[0].Warnings) != 1 {
+		t.Errorf("released %+v, %v", gone, err)
+	}
 	for _, l := range all {
 		for _, text := range append(l.Warnings, l.Host) {
 			if strings.ContainsAny(text, "\x1b\n\xff") {
@@ -195,7 +198,7 @@ func TestOtherLeasesOfTheHostAreTold(t *testing.T) {
 	}
 }
 
-// TestMissingOrderNamesOneFault: a directory that goes away is told once.
+// TestMissingDirectoryIsToldOnce: a directory that goes away is told once.
 func TestMissingDirectoryIsToldOnce(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
