@@ -14,6 +14,7 @@ import (
 const (
 	exitUsage    = 64
 	exitInternal = 70
+	exitMayPass  = 75
 )
 
 // failure is an error with the code to exit with and, where there is one, what

@@ -48,7 +48,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		ExitErrHandler:            func(*cli.Context, error) {}, // main alone exits
 		OnUsageError:              onUsageError,
 		Commands: []*cli.Command{
-			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), stopCommand(),
+			runCommand(), preflightCommand(), psCommand(), statusCommand(), logsCommand(), attachCommand(), stopCommand(),
 			reportCommand(), diagnoseCommand(), planCommand(), topoCommand(), leasesCommand(), cleanCommand(), mpiexecCommand(), completionCommand(),
 		},
 	}

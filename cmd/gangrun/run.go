@@ -25,8 +25,9 @@ func runCommand() *cli.Command {
 		ArgsUsage: jobArgs,
 		Description: "The ranks' standard output is shown on standard output and their standard error on\n" +
 			"standard error, each line with its rank; gangrun's own words go to standard error. With -o\n" +
-			"json standard output holds the report alone, and the ranks' goes to standard error.",
-		Flags: append(jobFlags(), formatFlag()),
+			"json standard output holds the report alone, and the ranks' goes to standard error. With\n" +
+			"--detach its ID is printed instead, and it goes on without the terminal.",
+		Flags: append(jobFlags(), detachFlag(), formatFlag()),
 		Action: func(c *cli.Context) error {
 			spec, err := jobSpec(c)
 			if err != nil {
@@ -36,19 +37,30 @@ func runCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return runJob(spec, asJSON)
+			if !c.Bool("detach") {
+				return runJob(spec, asJSON, nil)
+			}
+			self, err := detachedSelf()
+			switch {
+			case err != nil:
+				return err
+			case self == nil:
+				return detach(c.App.Writer, asJSON)
+			default:
+				return self.conclude(runJob(spec, false, self))
+			}
 		},
 	}
 }
 
 // runJob runs a job to its end. The error is an exitCode unless gangrun itself
 // failed before the run began.
-func runJob(spec job.Spec, asJSON bool) error {
+func runJob(spec job.Spec, asJSON bool, self *detached) error {
 	out := os.Stdout
 	if asJSON {
 		out = os.Stderr
 	}
-	s, err := openSession(spec, out)
+	s, err := openSessionOn(spec, terms{out: out, detached: self})
 	if err != nil {
 		return err
 	}
@@ -109,7 +121,11 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	if err == nil {
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.event(e, said.say)
-			return s.journal.Append(e)
+			err := s.journal.Append(e)
+			if s.detached != nil && e.Kind == job.KindCreated {
+				s.detached.announce(s.run)
+			}
+			return err
 		}})
 		saving.Go(func() { s.save(report, said.say) })
 	}

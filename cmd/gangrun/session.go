@@ -40,6 +40,7 @@ type session struct {
 	launcher *launcher.Launcher
 	show     *show
 	signals  chan os.Signal // those that ask for an end
+	detached *detached      // nil where it is not
 
 	pretended []job.Host // of the inventory, with their GPUs
 	list      []job.Host // that the job names; empty is this machine
@@ -61,6 +62,7 @@ type terms struct {
 	terse bool     // nothing is said but why a run has failed
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
+	detached *detached // nil where there is a terminal, or who stands for one
 }
 
 // streams are where a screen shows what the ranks print.
@@ -109,11 +111,16 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	}
 	signals := catch()
 	run, journal, err := home.Create(dir, time.Now(), spec.Name, text, rand.Reader)
+	if err == nil && terms.detached != nil {
+		if err = terms.detached.settle(run); err != nil {
+			err = errors.Join(err, journal.Close())
+		}
+	}
 	if err != nil {
 		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, list: list.Hosts, probed: make(chan struct{})}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, list: list.Hosts, detached: terms.detached, probed: make(chan struct{})}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1 || len(list.Hosts) > 1, Prefix: !terms.plain,
@@ -141,6 +148,9 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	if spec.Loopback > 0 {
 		s.tmp = filepath.Join(tmp, run.ID)
 		options.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
+	}
+	if terms.detached != nil {
+		options.Output = nil // the logs have it
 	}
 	if spec.Stdin != job.StdinNone {
 		options.Stdin = os.Stdin

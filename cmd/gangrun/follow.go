@@ -1,0 +1,248 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// onlooker shows a run whose controller is another process.
+type onlooker struct {
+	run  home.Run
+	show *show
+	said *teller
+
+	// Of the attempt that is shown, for the one goroutine that reads its logs.
+	attempt int
+	tails   []*tail
+}
+
+// follow shows a run from now on to its end and returns its report. It ends
+// before where the user has seen enough, or the controller is gone.
+func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
+	past, _, err := journal.Replay(run.JournalPath())
+	if err != nil {
+		return supervisor.Report{}, err
+	}
+	if len(past) == 0 || past[0].Spec == nil {
+		return supervisor.Report{}, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told what it is yet", run.ID), hint: "try again in a moment"}
+	}
+	t := terms{out: os.Stdout}
+	if asJSON {
+		t.out = os.Stderr
+	}
+	spec := *past[0].Spec
+	out, errs := t.streams()
+	o := &onlooker{run: run, show: newShow(spec, run, false, screen.New(screen.Options{
+		Out: out, Err: errs, Ranks: spec.Ranks, Hosts: severalHosts(past), Prefix: true,
+	}))}
+	o.said = newTeller(func(line string) { o.show.screen.Say("%s", line) })
+	for i, e := range past {
+		o.show.event(e, func(line string) {
+			if i == 0 {
+				o.said.say(line)
+			}
+		})
+	}
+	ctx, stop := leaving()
+	defer stop()
+	err = o.watch(ctx, len(past))
+
+	// A second signal ends the wait for a terminal that is stopped.
+	stop()
+	hurried, hurry := leaving()
+	defer hurry()
+	report := o.report()
+	var left leave
+	switch {
+	case errors.As(err, &left):
+		o.said.say(fmt.Sprintf("detached: run %[1]s goes on; gangrun attach %[1]s shows it again, gangrun stop %[1]s ends it", run.ID))
+		err = exitCode(128 + int(left.signal))
+	case errors.Is(err, errControllerGone):
+		err = lost(run)
+	}
+	o.said.close(hurried)
+	closed := make(chan struct{})
+	go func() { // left behind by a terminal that is stopped for good
+		defer close(closed)
+		o.show.screen.Status("")
+		_ = o.show.screen.Close()
+		if err == nil {
+			o.show.closing(report)
+		}
+	}()
+	select {
+	case <-closed:
+	case <-hurried.Done():
+	}
+	return report, err
+}
+
+// severalHosts reports whether ranks have to be told apart by their hosts.
+func severalHosts(events []job.Event) bool {
+	return slices.ContainsFunc(events, func(e job.Event) bool {
+		return e.Placement != nil && len(e.Placement.Hosts) > 1 || e.Spec != nil && (e.Spec.Loopback > 1 || e.Spec.Hosts != "" || e.Spec.Hostfile != "")
+	})
+}
+
+func (o *onlooker) report() supervisor.Report {
+	o.show.mu.Lock()
+	defer o.show.mu.Unlock()
+	return o.show.folder.Report()
+}
+
+// watch shows what comes behind the first events until the run has ended. The
+// error is why it has not.
+func (o *onlooker) watch(ctx context.Context, known int) error {
+	if o.report().State.Final() {
+		return nil
+	}
+	o.open(ctx, true)
+	if o.attempt > 0 {
+		o.said.say("attempt " + fmt.Sprint(o.attempt) + " is on its way; gangrun logs " + o.run.ID + " shows what its ranks have printed so far")
+	}
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	var wg sync.WaitGroup
+	ended := make(chan struct{})
+	shown := make(chan struct{})
+	wg.Go(func() { o.show.refresh(ctx) })
+	wg.Go(func() { o.guard(ctx, cancel) })
+	wg.Go(func() { defer close(shown); o.read(ctx, ended) })
+	number := 0
+	_, err := journal.Follow(ctx, o.run.JournalPath(), 0, func(e job.Event) {
+		if number++; number > known {
+			o.show.event(e, o.said.say)
+		}
+	})
+	close(ended) // what the ranks have printed last is in their logs
+	select {
+	case <-shown:
+	case <-ctx.Done():
+		err = context.Cause(ctx)
+	}
+	cancel(nil)
+	if err == nil {
+		wg.Wait()
+	} // else a terminal that is stopped may hold them up for as long as it likes
+	return err
+}
+
+// guardEvery is how often it is looked whether a run's controller lives.
+const guardEvery = 500 * time.Millisecond
+
+// guard ends the watch when the run's controller is gone and the run has not
+// ended.
+func (o *onlooker) guard(ctx context.Context, cancel context.CancelCauseFunc) {
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		if c := o.report().Controller; c != nil {
+			if alive, known := home.Alive(*c); alive || !known {
+				continue
+			}
+		}
+		if s, err := o.run.Summary(); err == nil && s.State == job.StateLost {
+			cancel(errControllerGone)
+			return
+		}
+	}
+}
+
+// tail is a place in one stream of a rank that is shown.
+type tail struct {
+	rank   job.Rank
+	stderr bool
+	path   string
+	offset int64
+}
+
+// open turns to the logs of the newest attempt. What they hold already is passed
+// over where it was printed before anybody looked.
+func (o *onlooker) open(ctx context.Context, over bool) {
+	last := o.report().Last()
+	if last == nil || last.Logs == "" || last.Number == o.attempt {
+		return
+	}
+	o.close(ctx)
+	o.attempt = last.Number
+	for _, r := range last.Placement {
+		if mode := o.show.spec.Output; mode != job.OutputAll && (mode != job.OutputFirst || r.Rank != 0) {
+			continue
+		}
+		for _, stream := range []string{"out", "err"} {
+			t := &tail{rank: r, stderr: stream == "err", path: filepath.Join(last.Logs, job.LogName(r.Rank, stream))}
+			if info, err := os.Stat(t.path); err == nil && over {
+				t.offset = info.Size()
+			}
+			o.tails = append(o.tails, t)
+		}
+	}
+}
+
+// close shows the rest of the attempt that was shown.
+func (o *onlooker) close(ctx context.Context) {
+	o.more(ctx)
+	for _, t := range o.tails {
+		_ = o.show.screen.EndOfStream(t.rank.Rank, t.stderr)
+	}
+	o.tails = nil
+}
+
+// read shows what the ranks print, until ended is closed and all of it is shown,
+// or ctx ends.
+func (o *onlooker) read(ctx context.Context, ended <-chan struct{}) {
+	tick := time.NewTicker(followEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+			o.open(ctx, false)
+			o.more(ctx)
+		case <-ended:
+			o.open(ctx, false)
+			o.close(ctx)
+			return
+		}
+	}
+}
+
+// more shows what has come to the logs.
+func (o *onlooker) more(ctx context.Context) {
+	buffer := make([]byte, 64<<10)
+	for _, t := range o.tails {
+		file, err := os.Open(t.path)
+		if err != nil {
+			continue // it is not there yet
+		}
+		for err == nil && ctx.Err() == nil {
+			var n int
+			n, err = file.ReadAt(buffer, t.offset)
+			t.offset += int64(n)
+			if n > 0 {
+				_ = o.show.screen.Output(t.rank.Rank, t.rank.Host, t.stderr, buffer[:n])
+			}
+		}
+		if err != nil && err != io.EOF {
+			o.said.say(fmt.Sprintf("what rank %d prints cannot be read: %v", t.rank.Rank, err))
+		}
+		_ = file.Close()
+	}
+}
