@@ -36,6 +36,9 @@ type Link struct {
 	// Heard returns when the agent was last heard of. It is nil where Conn itself
 	// tells at once that the agent is gone.
 	Heard func() time.Time
+	// Trouble returns why the agent cannot be reached at present, nil where it can
+	// be or nobody knows. It is nil where Heard is.
+	Trouble func() error
 	// Address is that by which the host was reached; zero on this machine.
 	Address netip.Addr
 	// End closes Conn and returns once the agent and every process below it are

@@ -19,10 +19,11 @@ type node struct {
 	number int // in the placement
 	agent  *remote
 	ranks  []job.Rank
-	done   bool // it has reported Done, or is lost
-	asked  bool // who has joined, and has not answered
-	quiet  bool // it is suspect
-	gone   bool // it is lost, and its agent is being ended
+	done   bool      // it has reported Done, or is lost
+	asked  bool      // who has joined, and has not answered
+	quiet  bool      // it is suspect
+	gone   time.Time // when it was lost; its agent is being ended
+	told   bool      // that its end is waited for
 
 	mu     sync.Mutex // guards what follows, and sends on the stream
 	stream wire.Agent_GangClient

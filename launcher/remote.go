@@ -11,8 +11,10 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/keepalive"
+	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -134,16 +136,35 @@ func (a *remote) silence() time.Duration {
 }
 
 // errSilent is why calls of an agent have ended.
-type errSilent struct{ silence time.Duration }
+type errSilent struct {
+	silence time.Duration
+	trouble error // nil where nobody knows more
+}
 
 func (e errSilent) Error() string {
-	return fmt.Sprintf("nothing was heard of it for %s", e.silence.Round(100*time.Millisecond))
+	text := fmt.Sprintf("nothing was heard of the host for %s", e.silence.Round(100*time.Millisecond))
+	if e.trouble != nil {
+		text += ": " + e.trouble.Error()
+	}
+	return text
+}
+
+// trouble is why an agent on another machine cannot be reached, nil where it can
+// be or nobody knows.
+func (a *remote) trouble() error {
+	if a.link.Trouble == nil {
+		return nil
+	}
+	return a.link.Trouble()
 }
 
 // why returns the reason that lies behind the error of a call.
 func (a *remote) why(err error) error {
 	if a.silent.Load() {
-		return errSilent{a.silence()}
+		return errSilent{a.silence(), a.trouble()}
+	}
+	if trouble := a.trouble(); trouble != nil && status.Code(err) == codes.Unavailable {
+		return trouble
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, cascade: l.opts.Cascade, drop: l.drop,
-		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout,
+		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace,
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
 		wiring:  newWiring(a.MPI, asked, nodes),
@@ -125,7 +125,7 @@ type running struct {
 	emitter *emitter
 	reports chan report
 
-	hostTimeout time.Duration
+	hostTimeout, orphanGrace time.Duration
 
 	wiring *wiring
 
@@ -134,6 +134,7 @@ type running struct {
 	started   int
 	listening int // nodes that will still report
 	stopping  bool
+	stopped   time.Time // when it was first told to end
 	settling  <-chan time.Time
 	failed    job.Exit // why it settles
 	late      <-chan time.Time
@@ -147,6 +148,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		select {
 		case <-tick.C:
 			g.suspect()
+			g.await()
 		case r := <-g.reports:
 			g.take(r)
 		case <-g.settling:
@@ -168,7 +170,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case <-g.late:
 			g.late = nil
 			for _, n := range g.nodes {
-				if !n.done && !n.gone {
+				if !n.done && n.gone.IsZero() {
 					g.lose(n, fmt.Errorf("its agent has not ended the ranks %s after the grace period", lateLimit))
 				}
 			}
@@ -182,7 +184,7 @@ func (g *running) take(r report) {
 		g.bury(r)
 		return
 	}
-	if r.node.gone {
+	if !r.node.gone.IsZero() {
 		return // its last words after it was given up
 	}
 	for _, line := range r.lines {
@@ -288,6 +290,9 @@ func (g *running) stop(grace time.Duration, why string) {
 		return
 	}
 	g.stopping = true
+	if g.stopped.IsZero() {
+		g.stopped = time.Now()
+	}
 	g.settling = nil
 	g.late = time.After(grace + lateLimit)
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
@@ -298,21 +303,25 @@ func (g *running) stop(grace time.Duration, why string) {
 
 // lose gives a node up: its agent is ended, which bury hears of.
 func (g *running) lose(n *node, err error) {
-	n.gone = true
+	n.gone = time.Now()
 	g.answered(n)
 	err = n.agent.why(err)
-	text := err.Error()
+	text, lost := err.Error(), err.Error()
 	if s, ok := status.FromError(err); ok {
-		text = s.Message()
+		text, lost = s.Message(), "the agent on its host is gone"
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
-		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: time.Now(),
-		Text: fmt.Sprintf("the agent on %s is gone: %s", n.agent.host, text),
+		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
+		Text: fmt.Sprintf("%s is lost: %s", n.agent.host, text),
 	})
-	now := time.Now()
+	last, stopped := n.gone, g.stopping
+	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
+		last = n.agent.link.Heard()
+		stopped = g.stopping && last.After(g.stopped)
+	}
 	for _, r := range n.ranks {
 		if !g.seen[r.Rank] {
-			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: now, Stopped: g.stopping, Text: "the agent on its host is gone"})
+			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: lost})
 		}
 	}
 	if n.agent.link.Local {
@@ -321,6 +330,22 @@ func (g *running) lose(n *node, err error) {
 		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
+}
+
+// tellAfter is how long the end of a lost host's ranks is waited for before the
+// user is told.
+const tellAfter = time.Second
+
+// await tells which lost hosts still have to be waited for.
+func (g *running) await() {
+	for _, n := range g.nodes {
+		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < tellAfter {
+			continue
+		}
+		n.told = true
+		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host, Text: fmt.Sprintf(
+			"waiting until no rank of this attempt can be left on %s: its agent ends them when it has heard nothing for %s (--orphan-grace)", n.agent.host, g.orphanGrace)})
+	}
 }
 
 // Silence after which a host is suspect, and how often that is looked at.
@@ -333,12 +358,16 @@ const (
 func (g *running) suspect() {
 	for _, n := range g.nodes {
 		silence := n.agent.silence()
-		if n.done || n.gone || n.quiet == (silence > suspectAfter) {
+		if n.done || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
 			continue
 		}
 		n.quiet = !n.quiet
 		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
-		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s; it counts as lost after %s", n.agent.host, silence.Round(100*time.Millisecond), g.hostTimeout)
+		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.host, silence.Round(100*time.Millisecond))
+		if trouble := n.agent.trouble(); trouble != nil {
+			e.Text += " (" + trouble.Error() + ")"
+		}
+		e.Text += fmt.Sprintf("; it counts as lost after %s", g.hostTimeout)
 		if !n.quiet {
 			e.Kind, e.Text = job.KindHeard, n.agent.host+" is heard again, nothing was lost"
 		}

@@ -118,7 +118,7 @@ func (g *running) overdue() {
 // look asks every host that still runs ranks who has joined.
 func (g *running) look() {
 	for _, n := range g.nodes {
-		if !n.done && !n.gone && !n.asked {
+		if !n.done && n.gone.IsZero() && !n.asked {
 			n.asked = true
 			g.wiring.answers++
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})

@@ -143,8 +143,11 @@ func TestRootCause(t *testing.T) {
 			four().kernel("h1", 9, "NVRM: Xid (PCI:0000:3b:00): 94, pid='<unknown>', Contained memory error").says(1, 10, raise("KeyError: 'a'")).exit(1, 10, failed),
 			"python-key-error", 1, ""},
 		{"a host is lost, noticed after its peers",
-			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "no word from its agent for 10 s"}),
-			"host-silent", 2, "rank 2 on h2: lost: no word from its agent for 10 s"},
+			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}),
+			"host-silent", 2, "rank 2 on h2: lost: nothing was heard of the host for 10s"},
+		{"a host is gone, and mpirun noticed it first",
+			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}),
+			"host-gone", 2, "does not answer any more"},
 		{"a rank that could not be started",
 			four().exit(2, 1, job.Exit{Status: job.Unstarted, Text: "fork/exec /x/a.out: exec format error"}).exit(0, 1.5, stopped),
 			"exec-format", 2, "rank 2 on h2: could not be started: fork/exec /x/a.out: exec format error"},
@@ -212,7 +215,7 @@ func TestRootCause(t *testing.T) {
 			"mpirun-slots", -1, "There are not enough slots available"},
 		{"a rank that nobody saw end",
 			&gang{job.Evidence{Ranks: 3, Outcome: job.Outcome{Exits: []job.Exit{{Rank: 0, Host: "h1", Status: job.Exited}}, Unreaped: []job.Unreaped{{Rank: 2, Host: "h2"}}}}},
-			"host-silent", 2, "nobody saw it end"},
+			"rank-lost", 2, "nobody saw it end"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got := Diagnose(c.evidence.Evidence)

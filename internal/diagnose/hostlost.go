@@ -4,7 +4,25 @@ import "github.com/gangrun/gangrun/internal/job"
 
 var hostLost = []Rule{{
 	Category: job.HostLost, Signature: "host-silent", Confidence: 1,
-	Meaning: "a host stopped answering while ranks ran on it",
+	Meaning: "a host, or the line to it, fell silent while ranks ran on it",
+	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
+	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"nothing was heard of"},
+}, {
+	Category: job.HostLost, Signature: "host-gone", Confidence: 1,
+	Meaning: "a host ended its connections and answers no more: it crashed, is rebooting or was shut down",
+	Hint:    "see on its console or in its logs why the host went down (last -x, journalctl -b -1); with --retries, and room on other hosts, the next attempt does without it",
+	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"does not answer any more"},
+}, {
+	Category: job.HostLost, Signature: "agent-gone", Confidence: 1,
+	Meaning: "gangrun's agent on a host was killed while ranks ran there, and they with it",
+	Hint:    "see on the host who killed it: the OOM killer (dmesg), a limit on the login session (loginctl, KillUserProcesses) or a person",
+	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"the agent was killed", "the agent on its host is gone"},
+}, {
+	Category: job.HostLost, Signature: "rank-lost", Confidence: 1,
+	Meaning: "nobody saw a rank end",
 	Hint:    "the host, its network or gangrun's agent on it is gone: look at it before it is used again",
 	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
 }, {

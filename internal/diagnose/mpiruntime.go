@@ -3,8 +3,8 @@ package diagnose
 import "github.com/gangrun/gangrun/internal/job"
 
 var mpiRuntime = []Rule{{
-	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9,
-	Meaning: "mpirun lost one of its daemons",
+	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Cascade: true,
+	Meaning: "mpirun lost one of its daemons: mostly the echo of a host's or rank's end",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
 	Needles: []string{"open mpi's daemon", "has lost communication with a remote daemon", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly"},
 }, {

@@ -341,7 +341,10 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"signal":          {job.Exit{Status: job.Signalled, Signal: 10}, job.Exit{Status: job.Exited, Code: 138}},
 	"cpu-time-limit":  {job.Exit{Status: job.Signalled, Signal: 24}, job.Exit{Status: job.Signalled, Signal: 25}},
 	"file-size-limit": {job.Exit{Status: job.Signalled, Signal: 25}, job.Exit{Status: job.Signalled, Signal: 24}},
-	"host-silent":     {job.Exit{Status: job.Lost, Text: "no word from its agent for 10 s"}, job.Exit{Status: job.Unstarted, Text: "no word"}},
+	"host-silent":     {job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}, job.Exit{Status: job.Unstarted, Text: "nothing was heard of it"}},
+	"host-gone":       {job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s: it does not answer"}},
+	"agent-gone":      {job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}, job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}},
+	"rank-lost":       {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 }
 
 // rankOne is the evidence of a gang of two whose rank 1 failed with that

@@ -11,6 +11,7 @@ import (
 	"net/netip"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/bridge"
@@ -56,6 +57,10 @@ const (
 	endSlack = 5 * time.Second
 	// byeLimit is how long an agent may take to end that has been told to.
 	byeLimit = 10 * time.Second
+	// answerLimit is within which a host must answer that has closed its
+	// connections, and answerEvery how often it is asked: its kernel refuses a
+	// connection at once where only its sshd is gone.
+	answerLimit, answerEvery = 800 * time.Millisecond, 150 * time.Millisecond
 )
 
 // Dial implements launcher.Dialer.
@@ -82,7 +87,7 @@ func (a *Agents) Dial(ctx context.Context, host string) (launcher.Link, error) {
 		defer close(g.ended)
 		g.keep(carrier)
 	}()
-	return launcher.Link{Conn: g.stream, Heard: g.heard, Address: c.address(), End: g.end}, nil
+	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), End: g.end}, nil
 }
 
 // agent is one host's, from this side.
@@ -97,8 +102,9 @@ type agent struct {
 	cancel context.CancelFunc
 	ended  chan struct{} // closed when nothing is carried any more
 
-	mu   sync.Mutex
-	dead bool // the agent is known to be gone, with its processes
+	mu    sync.Mutex
+	dead  bool  // the agent is known to be gone, with its processes
+	wrong error // why it cannot be reached, where that is known
 }
 
 func (g *agent) note(text string) {
@@ -264,20 +270,24 @@ func parseAnswer(line string) (answer, bool) {
 	return answer{bridge.State(words[0]), words[1], program, text}, ok
 }
 
-// errAgentGone is why a stream ends whose agent is no more.
-var errAgentGone = errors.New("the agent was killed or has ended")
+// errAgentGone and errHostGone are why a stream ends whose agent is no more.
+var (
+	errAgentGone = errors.New("the agent was killed or has ended")
+	errHostGone  = errors.New("the host has closed its connections and does not answer any more")
+)
 
 // keep has the stream carried until it ends: by first, and whenever that breaks or
 // falls silent by another connection.
 func (g *agent) keep(first *carrier) {
-	carried := make(chan *carrier, 1)
+	carried := make(chan bool, 1) // whether the host has closed the connection
 	carry := func(c *carrier) {
 		go func() { // Carry ends with the carrier, which is closed below at the latest
 			if g.stream.Carry(g.life, c) == nil { // the last thing that an agent does
 				g.die()
 			}
+			closed := c.closed()
 			_ = c.Close()
-			carried <- c
+			carried <- closed
 		}()
 	}
 	carry(first)
@@ -293,9 +303,14 @@ func (g *agent) keep(first *carrier) {
 	next := time.Now()
 	for g.life.Err() == nil {
 		select {
-		case <-carried:
+		case closed := <-carried:
 			if on--; on == 0 {
 				wait, next = 0, time.Now()
+			}
+			if on == 0 && closed && !g.over() && !g.answers(first.client.address()) {
+				g.give(errHostGone)
+				g.stream.Abort(errHostGone)
+				return
 			}
 		case <-look.C:
 		case <-g.life.Done():
@@ -315,6 +330,7 @@ func (g *agent) keep(first *carrier) {
 			wait = 0
 		case state == bridge.Gone:
 			g.die()
+			g.give(errAgentGone)
 			g.stream.Abort(errAgentGone)
 			return
 		}
@@ -336,6 +352,69 @@ func (g *agent) die() {
 	g.mu.Unlock()
 }
 
+// give notes why the agent cannot be reached; nil where it can.
+func (g *agent) give(why error) {
+	g.mu.Lock()
+	g.wrong = why
+	g.mu.Unlock()
+}
+
+// trouble is why the agent cannot be reached, nil where it can or nobody knows.
+func (g *agent) trouble() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wrong
+}
+
+// closed reports whether the connection was ended by the host, in order or not,
+// and not for its silence.
+func (c *carrier) closed() bool {
+	select {
+	case <-c.client.Done():
+	case <-time.After(answerEvery): // only the session has ended
+		return false
+	}
+	var lost *LostError
+	return errors.As(c.client.Err(), &lost) && lost.Silence == 0
+}
+
+// answers reports whether the host's kernel answers at all. One that is reached
+// through another host is not asked.
+func (g *agent) answers(at netip.AddrPort) bool {
+	if !at.IsValid() {
+		return true
+	}
+	ctx, cancel := context.WithTimeout(g.life, answerLimit)
+	defer cancel()
+	var asking sync.WaitGroup
+	defer asking.Wait()
+	heard := make(chan struct{}, 1)
+	ask := time.NewTicker(answerEvery)
+	defer ask.Stop()
+	for {
+		asking.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
+			if err == nil {
+				_ = conn.Close()
+			}
+			if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+				select {
+				case heard <- struct{}{}:
+				default:
+				}
+			}
+		})
+		select {
+		case <-heard:
+			cancel()
+			return true
+		case <-ctx.Done():
+			return g.life.Err() != nil
+		case <-ask.C:
+		}
+	}
+}
+
 // rejoin makes a new connection to the agent. A host that was started anew is one
 // whose agent is gone.
 func (g *agent) rejoin() (*carrier, bridge.State) {
@@ -347,9 +426,11 @@ func (g *agent) rejoin() (*carrier, bridge.State) {
 func (g *agent) join(ctx context.Context) (*carrier, bridge.State) {
 	c, err := g.agents.Dialer.Dial(ctx, g.agents.Target(g.host))
 	if err != nil {
+		g.give(err)
 		return nil, bridge.Failed
 	}
 	b, said, err := g.bridge(ctx, c, Command(g.at.Program, "bridge", "join", g.at.Token))
+	g.give(err)
 	switch {
 	case err != nil:
 		said.state = bridge.Failed
@@ -416,12 +497,12 @@ func (g *agent) gone(ctx context.Context) bool {
 }
 
 // address is the host's own, where that is known.
-func (c *Client) address() netip.Addr {
-	at, err := netip.ParseAddrPort(c.line.RemoteAddr().String())
+func (c *Client) address() netip.AddrPort {
+	at, err := netip.ParseAddrPort(c.peer.Addr)
 	if err != nil {
-		return netip.Addr{} // through a jump host
+		return netip.AddrPort{} // through a jump host
 	}
-	return at.Addr().Unmap()
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }
 
 var _ io.ReadWriteCloser = (*carrier)(nil)
