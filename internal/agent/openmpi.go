@@ -2,6 +2,7 @@ package agent
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -47,8 +48,15 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	}
 	o.pmix = newPMIx(o.said, func() { o.post(o.daemonLost) })
 	var err error
-	if o.tmpdir, err = os.MkdirTemp(cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir()), shortLived(os.Getpid())+"*"); err != nil {
-		return o, err
+	var errs []error
+	for _, dir := range append([]string{cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir())}, besideTmp...) {
+		if o.tmpdir, err = os.MkdirTemp(dir, shortLived(os.Getpid())+"*"); err == nil {
+			break
+		}
+		errs = append(errs, err)
+	}
+	if o.tmpdir == "" {
+		return o, errors.Join(errs...)
 	}
 	if o.shm, err = os.MkdirTemp(sharedDir, shortLived(os.Getpid())+"*"); err != nil {
 		o.shm = o.tmpdir // slower, and always there
@@ -57,13 +65,17 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	return o, err
 }
 
+// besideTmp is where an agent's directories are made where /tmp cannot be written
+// to.
+var besideTmp = []string{"/var/tmp", sharedDir}
+
 // shortLived is how the names of an agent's directories begin that do not
 // outlive it.
 func shortLived(agent int) string { return fmt.Sprintf("gangrun-%d-%d-", os.Getuid(), agent) }
 
 // removeShortLived removes what an agent that was killed has left.
 func removeShortLived(agent int) {
-	for _, dir := range []string{os.TempDir(), sharedDir} {
+	for _, dir := range append([]string{os.TempDir()}, besideTmp...) {
 		left, _ := filepath.Glob(filepath.Join(dir, shortLived(agent)+"*"))
 		for _, path := range left {
 			_ = os.RemoveAll(path)
