@@ -228,7 +228,7 @@ func (r *gpuRound) start(how string, kill *gpuKill) *gpuGang {
 		r.t.Fatal(err)
 	}
 	g.started = time.Now()
-	r.watch.gang(cmd.Process.Pid, g.need)
+	r.watch.gang(g.name, cmd.Process.Pid, g.need)
 	r.gangs = append(r.gangs, g)
 	r.all.Go(func() {
 		defer close(g.exited)
@@ -406,7 +406,7 @@ func (r *gpuRound) freed() {
 	t := r.t
 	r.free(0, func(l lease.Lease) bool { // a record may stay, even in part, of one that was killed
 		return l.State == lease.StateDead && slices.ContainsFunc(r.gangs, func(g *gpuGang) bool {
-			return g.lost() && (l.Owner == nil || l.Owner.PID == g.cmd.Process.Pid)
+			return g.kill != nil && (l.Owner == nil || strings.Contains(l.Owner.Run, "-"+g.name+"-"))
 		})
 	})
 	files, wrong := lockFiles(r.watch.dir)

@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"testing"
@@ -171,6 +172,7 @@ type gpuWatch struct {
 	hosts map[string]int
 
 	mu      sync.Mutex
+	pids    map[string]int // of the gangs, by name
 	needs   map[int]gpuNeed
 	scene   gpuScene
 	looks   int
@@ -185,10 +187,24 @@ func newGPUWatch(dir string, hosts map[string]int) *gpuWatch {
 }
 
 // gang tells of one that has been started.
-func (w *gpuWatch) gang(pid int, need gpuNeed) {
+func (w *gpuWatch) gang(name string, pid int, need gpuNeed) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.needs[pid] = need
+	if w.pids == nil {
+		w.pids = map[string]int{}
+	}
+	w.pids[name] = pid
+}
+
+// own makes an owner, an agent of the gang that its run is named after, stand for
+// the gang: its PID is that of the gang's process.
+func (w *gpuWatch) own(o *lease.Owner) {
+	for name, pid := range w.pids {
+		if o != nil && strings.Contains(o.Run, "-"+name+"-") {
+			o.PID = pid
+		}
+	}
 }
 
 // now returns what was last seen, and how often something was seen at all.
@@ -244,6 +260,14 @@ func (w *gpuWatch) fault(format string, args ...any) {
 func (w *gpuWatch) look(now time.Time, listings []lease.Listing) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	for _, l := range listings {
+		for i := range l.Leases {
+			w.own(l.Leases[i].Owner)
+		}
+		for i := range l.Waiting {
+			w.own(&l.Waiting[i].Owner)
+		}
+	}
 	w.scene = newGPUScene(w.hosts, listings)
 	w.looks++
 	judged := map[string][]int{"startable": w.scene.startable(w.needs), "greedy": w.scene.greedy(w.needs)}
@@ -333,7 +357,7 @@ func TestGPUScene(t *testing.T) {
 		}
 	}
 	w := newGPUWatch("", map[string]int{"h1": 4})
-	w.gang(1, gpuNeed{2, 1})
+	w.gang("g01", 1, gpuNeed{2, 1})
 	idle := []lease.Listing{{Host: "h1", Waiting: []lease.Waiter{ticket(1, 5, 2)}}}
 	for i := range gpuWrongLooks - 1 {
 		w.look(at.Add(time.Duration(i)*time.Second), idle)

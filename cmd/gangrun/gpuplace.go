@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/lease"
@@ -29,9 +30,36 @@ type gpuPlacer struct {
 	limit    time.Duration // how long the GPUs are needed at most; 0 is not known
 	not      job.Excluded
 	emit     func(job.Event)
+	// turn returns a place on a host whose leases are those of space.
+	turn func(host, space string) gpuTurn
 	// again looks at the hosts anew, for what others than gangrun use; nil where
 	// nothing can have changed.
 	again func() []job.Host
+}
+
+// gpuTurn is a place among those that wait for GPUs of a host.
+type gpuTurn interface {
+	lease.Member[gpuGrant]
+	Close() error
+}
+
+// gpuGrant is a lease of GPUs of one host.
+type gpuGrant interface {
+	lease.Grant
+	Done() <-chan struct{} // closed when it is lost or released
+	Err() error            // why it was lost
+}
+
+// agentTurn is a place that a host's agent has.
+type agentTurn struct{ *launcher.Turn }
+
+// Try implements lease.Member.
+func (t agentTurn) Try(ctx context.Context, r lease.Request) (gpuGrant, *lease.Waiting, error) {
+	grant, waiting, err := t.Turn.Try(ctx, r)
+	if grant == nil {
+		return nil, waiting, err
+	}
+	return grant, waiting, err
 }
 
 // lookAgain is how often a gang that waits looks for what others use.
@@ -39,10 +67,7 @@ const lookAgain = 5 * time.Second
 
 // place waits for a place and holds it. The Lease is lost with any of its GPUs.
 func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
-	w, err := p.newWait()
-	if err != nil {
-		return supervisor.Lease{}, err
-	}
+	w := p.newWait()
 	defer w.close()
 	held, err := lease.Acquire(ctx, w.members, w.plan)
 	if err != nil {
@@ -56,7 +81,7 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 			w.choice.Placement.Hosts[i].NICs = nil
 		}
 	}
-	held = slices.DeleteFunc(held, func(h *lease.Held) bool { return h == nil })
+	held = slices.DeleteFunc(held, func(h gpuGrant) bool { return h == nil })
 	watch, lost := context.WithCancelCause(context.Background())
 	done := make(chan struct{})
 	for _, h := range held {
@@ -112,8 +137,8 @@ type gpuWait struct {
 	p       *gpuPlacer
 	since   time.Time
 	user    string
-	turns   []*lease.Turn
-	members []lease.Member[*lease.Held]
+	turns   []gpuTurn
+	members []lease.Member[gpuGrant]
 	levels  []job.Locality // that the gang would fit on, the closest first
 	choice  topology.Choice
 	looked  time.Time // when the hosts were last looked at
@@ -124,7 +149,7 @@ type gpuWait struct {
 	warned map[string]bool
 }
 
-func (p *gpuPlacer) newWait() (*gpuWait, error) {
+func (p *gpuPlacer) newWait() *gpuWait {
 	w := &gpuWait{p: p, since: time.Now(), looked: time.Now(), now: time.Now, held: map[gpuOf]bool{}, told: map[string]told{}, warned: map[string]bool{}}
 	if u, err := user.Current(); err == nil {
 		w.user = u.Username
@@ -134,12 +159,7 @@ func (p *gpuPlacer) newWait() (*gpuWait, error) {
 		if p.pretend {
 			name = h.Name
 		}
-		space, err := lease.Open(os.Getenv(lease.Env), name)
-		if err != nil {
-			w.close()
-			return nil, fmt.Errorf("leases of GPUs on %s: %w; %s", h.Name, err, leaseDirHint)
-		}
-		turn := space.Turn()
+		turn := p.turn(h.Name, name)
 		w.turns = append(w.turns, turn)
 		w.members = append(w.members, turn)
 	}
@@ -153,7 +173,7 @@ func (p *gpuPlacer) newWait() (*gpuWait, error) {
 			break
 		}
 	}
-	return w, nil
+	return w
 }
 
 // ever reports whether a gang that does not fit now would if no GPU were busy.
@@ -164,7 +184,7 @@ func ever(err error) bool {
 
 func (w *gpuWait) close() {
 	for _, t := range w.turns {
-		_ = t.Close() // its file is void with this process at the latest
+		_ = t.Close() // its file is void with its agent at the latest
 	}
 }
 

@@ -127,7 +127,8 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	first, second := small(t, dir, "h2", two, "GPU0"), small(t, dir, "h2", two, "GPU1")
 	waits := make(chan string, 100)
 	p := &gpuPlacer{
-		run: "big", hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, pretend: true, patience: "strict",
+		turn: ownTurns(t),
+		run:  "big", hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, pretend: true, patience: "strict",
 		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { waits <- e.Text },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -169,13 +170,32 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	}
 }
 
+// ownTurn is a place that this process has itself.
+type ownTurn struct{ *lease.Turn }
+
+func (o ownTurn) Try(ctx context.Context, r lease.Request) (gpuGrant, *lease.Waiting, error) {
+	held, waiting, err := o.Turn.Try(ctx, r)
+	if held == nil {
+		return nil, waiting, err
+	}
+	return held, waiting, err
+}
+
+func ownTurns(t *testing.T) func(host, space string) gpuTurn {
+	return func(_, name string) gpuTurn {
+		space, err := lease.Open(os.Getenv(lease.Env), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ownTurn{space.Turn()}
+	}
+}
+
 // waitOf is a wait of a placer, with a clock that stands still.
 func waitOf(t *testing.T, p *gpuPlacer) (*gpuWait, *time.Time) {
 	t.Helper()
-	w, err := p.newWait()
-	if err != nil {
-		t.Fatal(err)
-	}
+	p.turn = ownTurns(t)
+	w := p.newWait()
 	t.Cleanup(w.close)
 	now := w.since
 	w.now = func() time.Time { return now }
@@ -197,7 +217,7 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 	leaseDir(t)
 	var notes []string
 	hosts := []job.Host{onRack(gpuHost("h1", 4), "r"), onRack(gpuHost("h2", 4), "s")}
-	p := &gpuPlacer{run: "big", hosts: hosts, pretend: true, patience: "island=10s,host=20s,rack=40s",
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: hosts, pretend: true, patience: "island=10s,host=20s,rack=40s",
 		want: topology.Want{Ranks: 4, GPUs: 1, Locality: job.LocalityAny}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	w, now := waitOf(t, p)
 	states := []*lease.Waiting{heldOn("h1", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1"), heldOn("h2", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1")}
@@ -242,7 +262,7 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 func TestWaitDoesNotFlood(t *testing.T) {
 	leaseDir(t)
 	var notes []job.Event
-	p := &gpuPlacer{run: "big", hosts: []job.Host{gpuHost("h1", 2)}, pretend: true, patience: "strict",
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{gpuHost("h1", 2)}, pretend: true, patience: "strict",
 		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e) }}
 	w, now := waitOf(t, p)
 	for i := range 60 {
@@ -277,7 +297,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 	leaseDir(t)
 	var notes []string
 	looks := 0
-	p := &gpuPlacer{run: "big", hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, pretend: true, patience: "strict",
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, pretend: true, patience: "strict",
 		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e.Text) },
 		again: func() []job.Host { looks++; return []job.Host{gpuHost("h1", 2)} }}
 	w, now := waitOf(t, p)
@@ -332,7 +352,7 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notes []string
-	p := &gpuPlacer{run: "r", hosts: []job.Host{gpuHost("h1", 3)}, pretend: true, patience: "strict",
+	p := &gpuPlacer{turn: ownTurns(t), run: "r", hosts: []job.Host{gpuHost("h1", 3)}, pretend: true, patience: "strict",
 		want: topology.Want{Ranks: 1, GPUs: 1}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	for range 2 {
 		notes = nil

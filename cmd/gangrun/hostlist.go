@@ -2,13 +2,12 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"io/fs"
 	"os"
-	"runtime"
 	"slices"
-	"strconv"
 	"strings"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/inventory"
 	"github.com/gangrun/gangrun/topology/lease"
+	"github.com/gangrun/gangrun/topology/machine"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 	"github.com/gangrun/gangrun/topology/sysfs"
@@ -155,59 +155,14 @@ func isOwn(host, own string) bool {
 	return host == "localhost" || host == "127.0.0.1" || short(host) == short(own)
 }
 
-// lookAt fills h with the hardware of this machine, whose /sys is sys. Cores are
-// its slots where nobody has stated others.
+// lookAt fills h with the hardware of this machine, whose /sys is sys.
 func lookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) (ownMachine, error) {
-	var m ownMachine
-	var err error
-	if m.kernel, err = sysfs.Read(sys); err != nil {
-		m.findings = append(m.findings, job.Finding{
-			Check: probe.Check, Severity: job.SeverityNote, Text: "some of /sys cannot be read, and is not known: " + strings.ReplaceAll(err.Error(), "\n", "; "),
-		})
+	m, err := machine.Look(ctx, h, sys, os.LookupEnv, options)
+	var refused *machine.GrantError
+	if errors.As(err, &refused) {
+		err = &failure{code: exitUsage, err: err}
 	}
-	options.GPUs = m.kernel.GPUs()
-	driver, findings, err := probe.Find(ctx, options)
-	if err != nil {
-		return ownMachine{}, err
-	}
-	m.driver, m.findings = driver, append(m.findings, findings...)
-	m.driver.Fill(h, nil)
-	m.kernel.Fill(h)
-	grant, err := inventory.Granted(os.LookupEnv, inventory.ReadFile, h.Name)
-	if err != nil {
-		return ownMachine{}, &failure{code: exitUsage, err: err}
-	}
-	m.findings = append(m.findings, granted(grant, h)...)
-	h.Cores = runtime.NumCPU()
-	if h.Slots == 0 {
-		h.Slots = h.Cores
-	}
-	return m, nil
-}
-
-// granted leaves h only the GPUs of a grant, and says so.
-func granted(grant inventory.Grant, h *job.Host) []job.Finding {
-	left := grant.Apply(h)
-	if len(left) == 0 {
-		return nil
-	}
-	var names []string
-	for _, index := range left {
-		names = append(names, "GPU"+strconv.Itoa(index))
-	}
-	f := job.Finding{Check: probe.Check, Severity: job.SeverityNote, Host: h.Name}
-	f.Text = fmt.Sprintf("%s left alone: by %s this process was given only %s", plural(len(left), "GPU"), grant.Source, plural(len(h.Devices), "device"))
-	if len(left) <= 16 {
-		f.Text = fmt.Sprintf("left alone: %s, which by %s this process was not given", strings.Join(names, " "), grant.Source)
-	}
-	if len(h.Devices) == 0 {
-		f.Severity = job.SeverityWarning
-		f.Hint = "ask the batch system for GPUs, or set CUDA_VISIBLE_DEVICES to those that are yours"
-		if grant.Kind == inventory.None {
-			f.Hint = "unset CUDA_VISIBLE_DEVICES, or set it to the GPUs that are yours"
-		}
-	}
-	return []job.Finding{f}
+	return ownMachine{kernel: m.Kernel, driver: m.Driver, findings: m.Findings}, err
 }
 
 // tellNotes says on w how the list was read.

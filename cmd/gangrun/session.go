@@ -27,7 +27,6 @@ import (
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology"
-	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // session is one run from its controller's side: everything wired together.
@@ -50,7 +49,7 @@ type session struct {
 	hostsErr  error         // why they could not be probed
 	findings  []job.Finding // about their GPUs
 	looked    time.Time     // when they were looked at
-	nvmlHung  atomic.Bool   // so it is not asked again
+	turns     atomic.Int64  // places among those that wait for GPUs
 	probed    chan struct{} // closed when hosts is set
 	stopProbe context.CancelFunc
 }
@@ -161,7 +160,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	go func() {
 		defer close(s.probed)
 		s.hosts, s.unreached, s.hostsErr = s.launcher.Probe(ctx)
-		if s.hostsErr == nil && len(s.hosts) == 1 && !s.far && spec.Loopback == 0 && spec.GPUs != 0 {
+		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
 			s.look(ctx)
 		}
 	}()
@@ -238,14 +237,16 @@ func loopbackHosts(n int) []string {
 	return names
 }
 
-// look finds out what this machine's GPUs are used for.
+// look has the agents find out what the hosts' GPUs are used for.
 func (s *session) look(ctx context.Context) {
-	h := s.hosts[0]
-	h.Devices, h.Links, h.NICs = nil, nil, nil
-	h, findings := withGPUs(ctx, h, probe.Options{Hung: &s.nvmlHung})
-	if ctx.Err() == nil {
-		s.hosts[0], s.findings, s.looked = h, findings, time.Now()
+	hosts, findings, err := s.launcher.Devices(ctx, s.hosts)
+	if ctx.Err() != nil {
+		return
 	}
+	if err != nil {
+		findings = append(findings, job.Finding{Severity: job.SeverityWarning, Text: err.Error()})
+	}
+	s.hosts, s.findings, s.looked = hosts, findings, time.Now()
 }
 
 // inventory waits for the agents. Slots are a machine's cores; pretended hosts
@@ -311,7 +312,11 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	missed := spec.GPUs > 0 && !slices.ContainsFunc(inventory.Hosts, func(h job.Host) bool { return len(h.Devices) > 0 })
 	for _, f := range s.findings {
 		if (missed || f.Severity != job.SeverityNote) && emit != nil {
-			emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")})
+			text := strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")
+			if len(inventory.Hosts) > 1 {
+				text = on(f.Host) + text
+			}
+			emit(job.Event{Kind: job.KindNote, Text: text})
 		}
 	}
 	s.findings = nil
@@ -337,6 +342,9 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 		}
 	}
 	return &gpuPlacer{
+		turn: func(host, space string) gpuTurn {
+			return agentTurn{s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
+		},
 		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
 		want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
 		guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,

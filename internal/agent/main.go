@@ -77,6 +77,7 @@ func work() error {
 	line.serve(ctx)
 	err = s.serve(ctx)
 	killAll(children, group)
+	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)

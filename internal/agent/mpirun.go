@@ -23,7 +23,7 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 	if !ok || in.Mpirun == "" {
 		return fmt.Errorf("mpirun of Open MPI is not on PATH nor beside %q: %w", o.library, os.ErrNotExist)
 	}
-	cores, _ := machine()
+	cores, _ := capacity()
 	// The binary by a name that holds no blank, exists as long as this process,
 	// and stays the same when the file is replaced.
 	self := fmt.Sprintf("/proc/%d/exe", os.Getpid())

@@ -13,6 +13,7 @@ import (
 	"runtime"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -35,6 +36,8 @@ type server struct {
 	life     context.Context // of gangs
 	end      context.CancelFunc
 	running  sync.WaitGroup // gangs
+	leases   leases
+	hung     atomic.Bool // gangrun-nvml has hung here
 
 	mu     sync.Mutex
 	host   string
@@ -127,7 +130,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	if r.OrphanGraceMs > 0 {
 		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}
-	cores, memory := machine()
+	cores, memory := capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
 		Clock: time.Now().UnixNano(), Interfaces: interfaces(), Rdma: rdma(),
@@ -158,8 +161,8 @@ func interfaces() (list []*wire.Interface) {
 	return list
 }
 
-// machine returns the cores that this process may use and the memory in bytes.
-func machine() (cores int, memory int64) {
+// capacity returns the cores that this process may use and the memory in bytes.
+func capacity() (cores int, memory int64) {
 	var info unix.Sysinfo_t
 	if err := unix.Sysinfo(&info); err == nil {
 		memory = int64(info.Totalram) * int64(info.Unit)

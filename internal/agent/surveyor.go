@@ -25,7 +25,7 @@ type surveyor struct {
 }
 
 func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
-	cores, memory := machine()
+	cores, memory := capacity()
 	facts := job.Facts{Host: v.host, Cores: cores, Memory: memory, Time: time.Now()}
 	facts.Workdir = lookPath(ask.Workdir)
 	if facts.Workdir.Kind == job.ErrorNone {

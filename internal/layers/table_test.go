@@ -55,6 +55,7 @@ var rooms = []room{
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
 	{paths: []string{"topology/nvml", "topology/sysfs"}, ours: only("internal/job", "topology")},
 	{paths: []string{"topology/probe"}, ours: only("internal/job", "topology", "topology/nvml")},
+	{paths: []string{"topology/machine"}, ours: only("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory")},
 	{paths: []string{"topology/lease"}, ours: only("internal/job", "internal/atomicfile")},
 
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
@@ -65,7 +66,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire", "topology")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

@@ -523,6 +523,322 @@ func (x *PortReply) GetPort() int32 {
 	return 0
 }
 
+type DevicesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevicesRequest) Reset() {
+	*x = DevicesRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevicesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevicesRequest) ProtoMessage() {}
+
+func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevicesRequest.ProtoReflect.Descriptor instead.
+func (*DevicesRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+}
+
+type DevicesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Host          []byte                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`         // JSON of job.Host
+	Findings      []byte                 `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"` // JSON of a list of job.Finding
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *DevicesReply) Reset() {
+	*x = DevicesReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *DevicesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*DevicesReply) ProtoMessage() {}
+
+func (x *DevicesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use DevicesReply.ProtoReflect.Descriptor instead.
+func (*DevicesReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+}
+
+func (x *DevicesReply) GetHost() []byte {
+	if x != nil {
+		return x.Host
+	}
+	return nil
+}
+
+func (x *DevicesReply) GetFindings() []byte {
+	if x != nil {
+		return x.Findings
+	}
+	return nil
+}
+
+type LeaseTryRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Turn          string                 `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`       // names the gang's place; it is made when it is first named
+	Space         string                 `protobuf:"bytes,2,opt,name=space,proto3" json:"space,omitempty"`     // a pretended host's name; empty on a real one
+	Request       []byte                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // JSON of lease.Request
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseTryRequest) Reset() {
+	*x = LeaseTryRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseTryRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseTryRequest) ProtoMessage() {}
+
+func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseTryRequest.ProtoReflect.Descriptor instead.
+func (*LeaseTryRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+}
+
+func (x *LeaseTryRequest) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+func (x *LeaseTryRequest) GetSpace() string {
+	if x != nil {
+		return x.Space
+	}
+	return ""
+}
+
+func (x *LeaseTryRequest) GetRequest() []byte {
+	if x != nil {
+		return x.Request
+	}
+	return nil
+}
+
+type LeaseTryReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Waiting       []byte                 `protobuf:"bytes,1,opt,name=waiting,proto3" json:"waiting,omitempty"` // JSON of lease.Waiting; empty when the lease is granted
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseTryReply) Reset() {
+	*x = LeaseTryReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseTryReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseTryReply) ProtoMessage() {}
+
+func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseTryReply.ProtoReflect.Descriptor instead.
+func (*LeaseTryReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+}
+
+func (x *LeaseTryReply) GetWaiting() []byte {
+	if x != nil {
+		return x.Waiting
+	}
+	return nil
+}
+
+type LeaseRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Turn          string                 `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseRequest) Reset() {
+	*x = LeaseRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseRequest) ProtoMessage() {}
+
+func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
+func (*LeaseRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+}
+
+func (x *LeaseRequest) GetTurn() string {
+	if x != nil {
+		return x.Turn
+	}
+	return ""
+}
+
+type LeaseReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseReply) Reset() {
+	*x = LeaseReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseReply) ProtoMessage() {}
+
+func (x *LeaseReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
+func (*LeaseReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+}
+
+type LeaseLostReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Why           string                 `protobuf:"bytes,1,opt,name=why,proto3" json:"why,omitempty"` // empty when it was released
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeaseLostReply) Reset() {
+	*x = LeaseLostReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeaseLostReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeaseLostReply) ProtoMessage() {}
+
+func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeaseLostReply.ProtoReflect.Descriptor instead.
+func (*LeaseLostReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+}
+
+func (x *LeaseLostReply) GetWhy() string {
+	if x != nil {
+		return x.Why
+	}
+	return ""
+}
+
 type GangRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -541,7 +857,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -553,7 +869,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -566,7 +882,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -720,7 +1036,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -732,7 +1048,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -745,7 +1061,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *Start) GetGang() string {
@@ -861,7 +1177,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +1189,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +1202,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -939,7 +1255,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -951,7 +1267,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -964,7 +1280,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -1002,7 +1318,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1014,7 +1330,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1027,7 +1343,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *Name) GetId() int64 {
@@ -1068,7 +1384,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1080,7 +1396,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1093,7 +1409,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *Pair) GetKey() string {
@@ -1119,7 +1435,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1131,7 +1447,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1144,7 +1460,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -1160,7 +1476,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1172,7 +1488,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1185,7 +1501,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1222,7 +1538,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1234,7 +1550,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1247,7 +1563,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Relay) GetId() int32 {
@@ -1296,7 +1612,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1308,7 +1624,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1321,7 +1637,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -1390,7 +1706,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1402,7 +1718,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1415,7 +1731,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -1441,7 +1757,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1453,7 +1769,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1466,7 +1782,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -1535,7 +1851,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1547,7 +1863,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1560,7 +1876,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -1584,7 +1900,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1596,7 +1912,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1609,7 +1925,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -1652,7 +1968,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1664,7 +1980,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1677,7 +1993,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -1719,7 +2035,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1731,7 +2047,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1744,7 +2060,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -1776,7 +2092,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +2104,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2117,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -1841,7 +2157,23 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\alibrary\x18\x02 \x01(\fR\alibrary\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\x05R\x04port\"\xe2\x02\n" +
+	"\x04port\x18\x01 \x01(\x05R\x04port\"\x10\n" +
+	"\x0eDevicesRequest\">\n" +
+	"\fDevicesReply\x12\x12\n" +
+	"\x04host\x18\x01 \x01(\fR\x04host\x12\x1a\n" +
+	"\bfindings\x18\x02 \x01(\fR\bfindings\"U\n" +
+	"\x0fLeaseTryRequest\x12\x12\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\x12\x14\n" +
+	"\x05space\x18\x02 \x01(\tR\x05space\x12\x18\n" +
+	"\arequest\x18\x03 \x01(\fR\arequest\")\n" +
+	"\rLeaseTryReply\x12\x18\n" +
+	"\awaiting\x18\x01 \x01(\fR\awaiting\"\"\n" +
+	"\fLeaseRequest\x12\x12\n" +
+	"\x04turn\x18\x01 \x01(\tR\x04turn\"\f\n" +
+	"\n" +
+	"LeaseReply\"\"\n" +
+	"\x0eLeaseLostReply\x12\x10\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"\xe2\x02\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
@@ -1931,12 +2263,19 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xf5\x03\n" +
+	"\tFeedReply2\xba\a\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12F\n" +
 	"\x06Survey\x12\x1e.gangrun.wire.v1.SurveyRequest\x1a\x1c.gangrun.wire.v1.SurveyReply\x12@\n" +
 	"\x04Port\x12\x1c.gangrun.wire.v1.PortRequest\x1a\x1a.gangrun.wire.v1.PortReply\x12I\n" +
-	"\aLibrary\x12\x1f.gangrun.wire.v1.LibraryRequest\x1a\x1d.gangrun.wire.v1.LibraryReply\x12D\n" +
+	"\aLibrary\x12\x1f.gangrun.wire.v1.LibraryRequest\x1a\x1d.gangrun.wire.v1.LibraryReply\x12I\n" +
+	"\aDevices\x12\x1f.gangrun.wire.v1.DevicesRequest\x1a\x1d.gangrun.wire.v1.DevicesReply\x12L\n" +
+	"\bLeaseTry\x12 .gangrun.wire.v1.LeaseTryRequest\x1a\x1e.gangrun.wire.v1.LeaseTryReply\x12G\n" +
+	"\tLeaseWait\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12H\n" +
+	"\n" +
+	"LeaseLeave\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12K\n" +
+	"\tLeaseLost\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1f.gangrun.wire.v1.LeaseLostReply\x12J\n" +
+	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
 	"\x06Output\x12\x1e.gangrun.wire.v1.OutputRequest\x1a\x1c.gangrun.wire.v1.OutputReply0\x01\x12B\n" +
 	"\x04Feed\x12\x1c.gangrun.wire.v1.FeedRequest\x1a\x1a.gangrun.wire.v1.FeedReply(\x01B*Z(github.com/gangrun/gangrun/internal/wireb\x06proto3"
@@ -1953,68 +2292,87 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 26)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 33)
 var file_internal_wire_wire_proto_goTypes = []any{
-	(*HelloRequest)(nil),   // 0: gangrun.wire.v1.HelloRequest
-	(*HelloReply)(nil),     // 1: gangrun.wire.v1.HelloReply
-	(*Interface)(nil),      // 2: gangrun.wire.v1.Interface
-	(*SurveyRequest)(nil),  // 3: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),    // 4: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil), // 5: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),   // 6: gangrun.wire.v1.LibraryReply
-	(*PortRequest)(nil),    // 7: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),      // 8: gangrun.wire.v1.PortReply
-	(*GangRequest)(nil),    // 9: gangrun.wire.v1.GangRequest
-	(*Start)(nil),          // 10: gangrun.wire.v1.Start
-	(*Mpirun)(nil),         // 11: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),        // 12: gangrun.wire.v1.Barrier
-	(*Name)(nil),           // 13: gangrun.wire.v1.Name
-	(*Pair)(nil),           // 14: gangrun.wire.v1.Pair
-	(*Look)(nil),           // 15: gangrun.wire.v1.Look
-	(*Spawn)(nil),          // 16: gangrun.wire.v1.Spawn
-	(*Relay)(nil),          // 17: gangrun.wire.v1.Relay
-	(*RankStart)(nil),      // 18: gangrun.wire.v1.RankStart
-	(*Stop)(nil),           // 19: gangrun.wire.v1.Stop
-	(*GangReply)(nil),      // 20: gangrun.wire.v1.GangReply
-	(*Done)(nil),           // 21: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),  // 22: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),    // 23: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),    // 24: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),      // 25: gangrun.wire.v1.FeedReply
+	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
+	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
+	(*Interface)(nil),       // 2: gangrun.wire.v1.Interface
+	(*SurveyRequest)(nil),   // 3: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),     // 4: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil),  // 5: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),    // 6: gangrun.wire.v1.LibraryReply
+	(*PortRequest)(nil),     // 7: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),       // 8: gangrun.wire.v1.PortReply
+	(*DevicesRequest)(nil),  // 9: gangrun.wire.v1.DevicesRequest
+	(*DevicesReply)(nil),    // 10: gangrun.wire.v1.DevicesReply
+	(*LeaseTryRequest)(nil), // 11: gangrun.wire.v1.LeaseTryRequest
+	(*LeaseTryReply)(nil),   // 12: gangrun.wire.v1.LeaseTryReply
+	(*LeaseRequest)(nil),    // 13: gangrun.wire.v1.LeaseRequest
+	(*LeaseReply)(nil),      // 14: gangrun.wire.v1.LeaseReply
+	(*LeaseLostReply)(nil),  // 15: gangrun.wire.v1.LeaseLostReply
+	(*GangRequest)(nil),     // 16: gangrun.wire.v1.GangRequest
+	(*Start)(nil),           // 17: gangrun.wire.v1.Start
+	(*Mpirun)(nil),          // 18: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),         // 19: gangrun.wire.v1.Barrier
+	(*Name)(nil),            // 20: gangrun.wire.v1.Name
+	(*Pair)(nil),            // 21: gangrun.wire.v1.Pair
+	(*Look)(nil),            // 22: gangrun.wire.v1.Look
+	(*Spawn)(nil),           // 23: gangrun.wire.v1.Spawn
+	(*Relay)(nil),           // 24: gangrun.wire.v1.Relay
+	(*RankStart)(nil),       // 25: gangrun.wire.v1.RankStart
+	(*Stop)(nil),            // 26: gangrun.wire.v1.Stop
+	(*GangReply)(nil),       // 27: gangrun.wire.v1.GangReply
+	(*Done)(nil),            // 28: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),   // 29: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),     // 30: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),     // 31: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),       // 32: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
-	10, // 1: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	19, // 2: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	12, // 3: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	15, // 4: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	16, // 5: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	17, // 6: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	13, // 7: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	18, // 8: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	11, // 9: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	14, // 10: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	21, // 11: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	12, // 12: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	16, // 13: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	17, // 14: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	13, // 15: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	17, // 1: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	26, // 2: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	19, // 3: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	22, // 4: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	23, // 5: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	24, // 6: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	20, // 7: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	25, // 8: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	18, // 9: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	21, // 10: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	28, // 11: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	19, // 12: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	23, // 13: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	24, // 14: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	20, // 15: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
 	0,  // 16: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
 	3,  // 17: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
 	7,  // 18: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
 	5,  // 19: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	9,  // 20: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	22, // 21: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	24, // 22: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 23: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 24: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	8,  // 25: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	6,  // 26: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	20, // 27: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	23, // 28: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	25, // 29: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	23, // [23:30] is the sub-list for method output_type
-	16, // [16:23] is the sub-list for method input_type
+	9,  // 20: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	11, // 21: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	13, // 22: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	13, // 23: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	13, // 24: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	13, // 25: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	16, // 26: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	29, // 27: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	31, // 28: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 29: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 30: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	8,  // 31: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	6,  // 32: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	10, // 33: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	12, // 34: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	14, // 35: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	14, // 36: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	15, // 37: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	14, // 38: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	27, // 39: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	30, // 40: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	32, // 41: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	29, // [29:42] is the sub-list for method output_type
+	16, // [16:29] is the sub-list for method input_type
 	16, // [16:16] is the sub-list for extension type_name
 	16, // [16:16] is the sub-list for extension extendee
 	0,  // [0:16] is the sub-list for field type_name
@@ -2025,7 +2383,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[9].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[16].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -2040,7 +2398,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   26,
+			NumMessages:   33,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

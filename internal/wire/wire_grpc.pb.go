@@ -23,13 +23,19 @@ import (
 const _ = grpc.SupportPackageIsVersion9
 
 const (
-	Agent_Hello_FullMethodName   = "/gangrun.wire.v1.Agent/Hello"
-	Agent_Survey_FullMethodName  = "/gangrun.wire.v1.Agent/Survey"
-	Agent_Port_FullMethodName    = "/gangrun.wire.v1.Agent/Port"
-	Agent_Library_FullMethodName = "/gangrun.wire.v1.Agent/Library"
-	Agent_Gang_FullMethodName    = "/gangrun.wire.v1.Agent/Gang"
-	Agent_Output_FullMethodName  = "/gangrun.wire.v1.Agent/Output"
-	Agent_Feed_FullMethodName    = "/gangrun.wire.v1.Agent/Feed"
+	Agent_Hello_FullMethodName        = "/gangrun.wire.v1.Agent/Hello"
+	Agent_Survey_FullMethodName       = "/gangrun.wire.v1.Agent/Survey"
+	Agent_Port_FullMethodName         = "/gangrun.wire.v1.Agent/Port"
+	Agent_Library_FullMethodName      = "/gangrun.wire.v1.Agent/Library"
+	Agent_Devices_FullMethodName      = "/gangrun.wire.v1.Agent/Devices"
+	Agent_LeaseTry_FullMethodName     = "/gangrun.wire.v1.Agent/LeaseTry"
+	Agent_LeaseWait_FullMethodName    = "/gangrun.wire.v1.Agent/LeaseWait"
+	Agent_LeaseLeave_FullMethodName   = "/gangrun.wire.v1.Agent/LeaseLeave"
+	Agent_LeaseLost_FullMethodName    = "/gangrun.wire.v1.Agent/LeaseLost"
+	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
+	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
+	Agent_Output_FullMethodName       = "/gangrun.wire.v1.Agent/Output"
+	Agent_Feed_FullMethodName         = "/gangrun.wire.v1.Agent/Feed"
 )
 
 // AgentClient is the client API for Agent service.
@@ -46,6 +52,17 @@ type AgentClient interface {
 	Port(ctx context.Context, in *PortRequest, opts ...grpc.CallOption) (*PortReply, error)
 	// Library says which MPI library a program uses, as far as its files tell.
 	Library(ctx context.Context, in *LibraryRequest, opts ...grpc.CallOption) (*LibraryReply, error)
+	// Devices tells of the host's GPUs and NICs.
+	Devices(ctx context.Context, in *DevicesRequest, opts ...grpc.CallOption) (*DevicesReply, error)
+	// The leases of the host's GPUs. LeaseTry takes them, or says what is in the way;
+	// LeaseWait returns when it may be tried again; LeaseLeave gives up the place among
+	// those that wait. LeaseLost returns when a lease is lost or released, LeaseRelease
+	// gives it back.
+	LeaseTry(ctx context.Context, in *LeaseTryRequest, opts ...grpc.CallOption) (*LeaseTryReply, error)
+	LeaseWait(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
+	LeaseLeave(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
+	LeaseLost(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseLostReply, error)
+	LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -100,6 +117,66 @@ func (c *agentClient) Library(ctx context.Context, in *LibraryRequest, opts ...g
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(LibraryReply)
 	err := c.cc.Invoke(ctx, Agent_Library_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) Devices(ctx context.Context, in *DevicesRequest, opts ...grpc.CallOption) (*DevicesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(DevicesReply)
+	err := c.cc.Invoke(ctx, Agent_Devices_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) LeaseTry(ctx context.Context, in *LeaseTryRequest, opts ...grpc.CallOption) (*LeaseTryReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseTryReply)
+	err := c.cc.Invoke(ctx, Agent_LeaseTry_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) LeaseWait(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseReply)
+	err := c.cc.Invoke(ctx, Agent_LeaseWait_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) LeaseLeave(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseReply)
+	err := c.cc.Invoke(ctx, Agent_LeaseLeave_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) LeaseLost(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseLostReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseLostReply)
+	err := c.cc.Invoke(ctx, Agent_LeaseLost_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeaseReply)
+	err := c.cc.Invoke(ctx, Agent_LeaseRelease_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -165,6 +242,17 @@ type AgentServer interface {
 	Port(context.Context, *PortRequest) (*PortReply, error)
 	// Library says which MPI library a program uses, as far as its files tell.
 	Library(context.Context, *LibraryRequest) (*LibraryReply, error)
+	// Devices tells of the host's GPUs and NICs.
+	Devices(context.Context, *DevicesRequest) (*DevicesReply, error)
+	// The leases of the host's GPUs. LeaseTry takes them, or says what is in the way;
+	// LeaseWait returns when it may be tried again; LeaseLeave gives up the place among
+	// those that wait. LeaseLost returns when a lease is lost or released, LeaseRelease
+	// gives it back.
+	LeaseTry(context.Context, *LeaseTryRequest) (*LeaseTryReply, error)
+	LeaseWait(context.Context, *LeaseRequest) (*LeaseReply, error)
+	LeaseLeave(context.Context, *LeaseRequest) (*LeaseReply, error)
+	LeaseLost(context.Context, *LeaseRequest) (*LeaseLostReply, error)
+	LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -196,6 +284,24 @@ func (UnimplementedAgentServer) Port(context.Context, *PortRequest) (*PortReply,
 }
 func (UnimplementedAgentServer) Library(context.Context, *LibraryRequest) (*LibraryReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Library not implemented")
+}
+func (UnimplementedAgentServer) Devices(context.Context, *DevicesRequest) (*DevicesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Devices not implemented")
+}
+func (UnimplementedAgentServer) LeaseTry(context.Context, *LeaseTryRequest) (*LeaseTryReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseTry not implemented")
+}
+func (UnimplementedAgentServer) LeaseWait(context.Context, *LeaseRequest) (*LeaseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseWait not implemented")
+}
+func (UnimplementedAgentServer) LeaseLeave(context.Context, *LeaseRequest) (*LeaseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseLeave not implemented")
+}
+func (UnimplementedAgentServer) LeaseLost(context.Context, *LeaseRequest) (*LeaseLostReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseLost not implemented")
+}
+func (UnimplementedAgentServer) LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method LeaseRelease not implemented")
 }
 func (UnimplementedAgentServer) Gang(grpc.BidiStreamingServer[GangRequest, GangReply]) error {
 	return status.Error(codes.Unimplemented, "method Gang not implemented")
@@ -299,6 +405,114 @@ func _Agent_Library_Handler(srv interface{}, ctx context.Context, dec func(inter
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Devices_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(DevicesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Devices(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Devices_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Devices(ctx, req.(*DevicesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_LeaseTry_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseTryRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).LeaseTry(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_LeaseTry_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).LeaseTry(ctx, req.(*LeaseTryRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_LeaseWait_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).LeaseWait(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_LeaseWait_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).LeaseWait(ctx, req.(*LeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_LeaseLeave_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).LeaseLeave(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_LeaseLeave_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).LeaseLeave(ctx, req.(*LeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_LeaseLost_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).LeaseLost(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_LeaseLost_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).LeaseLost(ctx, req.(*LeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_LeaseRelease_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeaseRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).LeaseRelease(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_LeaseRelease_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).LeaseRelease(ctx, req.(*LeaseRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Gang_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Gang(&grpc.GenericServerStream[GangRequest, GangReply]{ServerStream: stream})
 }
@@ -346,6 +560,30 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Library",
 			Handler:    _Agent_Library_Handler,
+		},
+		{
+			MethodName: "Devices",
+			Handler:    _Agent_Devices_Handler,
+		},
+		{
+			MethodName: "LeaseTry",
+			Handler:    _Agent_LeaseTry_Handler,
+		},
+		{
+			MethodName: "LeaseWait",
+			Handler:    _Agent_LeaseWait_Handler,
+		},
+		{
+			MethodName: "LeaseLeave",
+			Handler:    _Agent_LeaseLeave_Handler,
+		},
+		{
+			MethodName: "LeaseLost",
+			Handler:    _Agent_LeaseLost_Handler,
+		},
+		{
+			MethodName: "LeaseRelease",
+			Handler:    _Agent_LeaseRelease_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,132 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/topology/machine"
+	"github.com/gangrun/gangrun/topology/probe"
+)
+
+// Devices implements wire.AgentServer.
+func (s *server) Devices(ctx context.Context, _ *wire.DevicesRequest) (*wire.DevicesReply, error) {
+	h := job.Host{Name: s.host}
+	findings := []job.Finding{{
+		Check: probe.Check, Severity: job.SeverityNote,
+		Text: "no NVIDIA driver: there is neither /dev/nvidiactl nor /proc/driver/nvidia, and nvidia-smi is not in PATH",
+		Hint: "install the NVIDIA driver, or start the ranks without GPUs: --gpus-per-rank 0",
+	}}
+	if machine.Driven() {
+		lookup := func(name string) (string, bool) {
+			i := slices.IndexFunc(s.env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+			return environ.Lookup(s.env, name), i >= 0
+		}
+		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, Path: environ.Lookup(s.env, "PATH"), Hung: &s.hung})
+		var refused *machine.GrantError
+		switch {
+		case errors.As(err, &refused):
+			h.Devices = nil
+			findings = []job.Finding{{Check: probe.Check, Severity: job.SeverityError, Text: err.Error()}}
+		case err != nil:
+			return nil, err
+		default:
+			findings = m.Findings
+		}
+	}
+	for i := range findings {
+		findings[i].Host = s.host
+	}
+	host, err := json.Marshal(h)
+	if err != nil {
+		return nil, err
+	}
+	told, err := json.Marshal(findings)
+	return &wire.DevicesReply{Host: host, Findings: told}, err
+}
+
+// maxProbe bounds what a child that tells of GPUs may print, in bytes.
+const maxProbe = 16 << 20
+
+// probe implements probe.Runner: the agent reaps every child of its own.
+func (c *children) probe(ctx context.Context, limit time.Duration, path string, args ...string) (out probe.Output, err error) {
+	null, err := devNull()
+	if err != nil {
+		return out, err
+	}
+	defer null.Close()
+	var pipes [2]*os.File // read ends
+	var files = []*os.File{null}
+	for i := range pipes {
+		r, w, err := os.Pipe()
+		if err != nil {
+			return out, err
+		}
+		defer r.Close()
+		defer w.Close()
+		pipes[i], files = r, append(files, w)
+	}
+	ch, err := c.start(path, append([]string{path}, args...), &syscall.ProcAttr{
+		Env: os.Environ(), Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
+		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		return out, err
+	}
+	out.PID = ch.pid
+	_ = files[1].Close()
+	_ = files[2].Close()
+	var texts [2][]byte
+	read := make(chan bool, len(pipes))
+	for i, r := range pipes {
+		go func() { // ends with the pipe, or by its deadline
+			texts[i], _ = io.ReadAll(io.LimitReader(r, maxProbe+1))
+			more, _ := io.Copy(io.Discard, r)
+			read <- more > 0 || len(texts[i]) > maxProbe
+		}()
+	}
+	timer := time.NewTimer(limit)
+	defer timer.Stop()
+	select {
+	case <-ch.exited:
+	case <-timer.C:
+		out.Hung = true
+	case <-ctx.Done():
+	}
+	if !closed(ch.exited) {
+		c.signal(ch, unix.SIGKILL)
+		select {
+		case <-ch.exited:
+		case <-time.After(killLimit):
+			out.Stuck = true
+		}
+	}
+	for _, r := range pipes { // what it left behind may hold them
+		_ = r.SetReadDeadline(time.Now().Add(drainLimit))
+	}
+	for range pipes {
+		out.Cut = <-read || out.Cut
+	}
+	out.Stdout, out.Stderr = texts[0][:min(len(texts[0]), maxProbe)], texts[1][:min(len(texts[1]), maxProbe)]
+	if ctx.Err() != nil {
+		return out, ctx.Err()
+	}
+	if !out.Stuck {
+		out.Code = ch.status.ExitStatus()
+		if ch.status.Signaled() {
+			out.Signalled, out.Code = true, 128+int(ch.status.Signal())
+		}
+	}
+	return out, nil
+}

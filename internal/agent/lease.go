@@ -1,0 +1,154 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"sync"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+// leases are the GPUs that this agent holds for gangs, and their places among those
+// that wait. They outlive a controller as the ranks do, and end with the agent.
+type leases struct {
+	mu    sync.Mutex
+	turns map[string]*turn
+}
+
+// turn is one gang's.
+type turn struct {
+	wait *lease.Turn
+	held *lease.Held // nil unless granted
+}
+
+// LeaseTry implements wire.AgentServer.
+func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.LeaseTryReply, error) {
+	var request lease.Request
+	if err := json.Unmarshal(r.Request, &request); err != nil {
+		return nil, status.Error(codes.InvalidArgument, err.Error())
+	}
+	t, err := s.leases.turn(r, environ.Lookup(s.env, lease.Env))
+	if err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
+	}
+	held, waiting, err := t.wait.Try(ctx, request)
+	if err != nil {
+		return nil, cmp.Or(ctx.Err(), status.Error(codes.Unavailable, err.Error()))
+	}
+	if held != nil {
+		s.leases.mu.Lock()
+		before := t.held
+		t.held = held
+		s.leases.mu.Unlock()
+		if before != nil {
+			err = before.Release()
+		}
+		return &wire.LeaseTryReply{}, err
+	}
+	data, err := json.Marshal(waiting)
+	return &wire.LeaseTryReply{Waiting: data}, err
+}
+
+// turn finds a gang's place, or makes it in the directory dir.
+func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.turns[r.Turn]; t != nil {
+		return t, nil
+	}
+	space, err := lease.Open(dir, r.Space)
+	if err != nil {
+		return nil, err
+	}
+	t := &turn{wait: space.Turn()}
+	if l.turns == nil {
+		l.turns = map[string]*turn{}
+	}
+	l.turns[r.Turn] = t
+	return t, nil
+}
+
+func (l *leases) find(name string) (*turn, *lease.Held) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if t := l.turns[name]; t != nil {
+		return t, t.held
+	}
+	return nil, nil
+}
+
+// LeaseWait implements wire.AgentServer.
+func (s *server) LeaseWait(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
+	t, _ := s.leases.find(r.Turn)
+	if t == nil {
+		return nil, status.Errorf(codes.NotFound, "no gang waits as %q", r.Turn)
+	}
+	return &wire.LeaseReply{}, t.wait.Wait(ctx)
+}
+
+// LeaseLeave implements wire.AgentServer.
+func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
+	t, held := s.leases.find(r.Turn)
+	if t == nil {
+		return &wire.LeaseReply{}, nil
+	}
+	if held == nil {
+		s.leases.forget(r.Turn)
+	}
+	return &wire.LeaseReply{}, t.wait.Close()
+}
+
+func (l *leases) forget(name string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.turns, name)
+}
+
+// LeaseLost implements wire.AgentServer.
+func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
+	_, held := s.leases.find(r.Turn)
+	if held == nil {
+		return &wire.LeaseLostReply{}, nil
+	}
+	select {
+	case <-held.Done():
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	reply := &wire.LeaseLostReply{}
+	if err := held.Err(); err != nil {
+		reply.Why = err.Error()
+	}
+	return reply, nil
+}
+
+// LeaseRelease implements wire.AgentServer.
+func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
+	t, held := s.leases.find(r.Turn)
+	if held == nil {
+		return &wire.LeaseReply{}, nil
+	}
+	s.leases.forget(r.Turn)
+	return &wire.LeaseReply{}, errors.Join(t.wait.Close(), held.Release())
+}
+
+// close gives everything back.
+func (l *leases) close() (err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, t := range l.turns {
+		err = errors.Join(err, t.wait.Close())
+		if t.held != nil {
+			err = errors.Join(err, t.held.Release())
+		}
+	}
+	l.turns = nil
+	return err
+}

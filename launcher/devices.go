@@ -1,0 +1,44 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Devices asks hosts what GPUs and NICs they have, all at once, and returns them
+// with that and what there is to say about it. Beside an error a host is returned as
+// it was.
+func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
+	found = make([]job.Host, len(hosts))
+	told := make([][]job.Finding, len(hosts))
+	err = each(len(hosts), func(i int) error {
+		found[i] = hosts[i]
+		fail := func(err error) error { return fmt.Errorf("look for the GPUs of %s: %w", hosts[i].Name, err) }
+		a, err := l.agent(ctx, hosts[i].Name)
+		if err != nil {
+			return err
+		}
+		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{})
+		if err != nil {
+			return fail(failed(ctx, a, err))
+		}
+		var h job.Host
+		if err := errors.Join(json.Unmarshal(reply.Host, &h), json.Unmarshal(reply.Findings, &told[i])); err != nil {
+			return fail(err)
+		}
+		found[i].Devices, found[i].Links = h.Devices, h.Links
+		if len(h.NICs) > 0 {
+			found[i].NICs = h.NICs
+		}
+		return nil
+	})
+	for _, f := range told {
+		findings = append(findings, f...)
+	}
+	return found, findings, err
+}

@@ -1,0 +1,147 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+// leaseLimit bounds what an agent is asked for once nobody waits for it any more.
+const leaseLimit = 3 * time.Second
+
+// Turn is a gang's place among those that wait for GPUs of a host, which the host's
+// agent has.
+type Turn struct {
+	l                 *Launcher
+	host, space, name string
+}
+
+// Turn returns a place on a host, by a name that no other place of this Launcher
+// has. space is the name of a pretended host, and empty on a real one. The caller
+// closes it.
+func (l *Launcher) Turn(host, space, name string) *Turn { return &Turn{l, host, space, name} }
+
+func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.name} }
+
+// failed words the error of a call.
+func failed(ctx context.Context, a *remote, err error) error {
+	err = a.why(ended(ctx, err))
+	if s, ok := status.FromError(err); ok {
+		err = errors.New(s.Message())
+	}
+	return err
+}
+
+// Try is lease.Turn.Try.
+func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting, error) {
+	a, err := t.l.agent(ctx, t.host)
+	if err != nil {
+		return nil, nil, err
+	}
+	data, err := json.Marshal(r)
+	if err != nil {
+		return nil, nil, err
+	}
+	reply, err := a.client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
+	if err != nil {
+		_ = t.free(a) // it may have been granted all the same
+		return nil, nil, failed(ctx, a, err)
+	}
+	if len(reply.Waiting) > 0 {
+		var w lease.Waiting
+		return nil, &w, json.Unmarshal(reply.Waiting, &w)
+	}
+	return newGrant(t, a), nil, nil
+}
+
+// Wait is lease.Turn.Wait.
+func (t *Turn) Wait(ctx context.Context) error {
+	a, err := t.l.agent(ctx, t.host)
+	if err != nil {
+		return err
+	}
+	if _, err = a.client.LeaseWait(ctx, t.request()); err != nil {
+		return failed(ctx, a, err)
+	}
+	return nil
+}
+
+// Close gives the place up; a lease that was granted lasts. An agent that is gone
+// has given it up.
+func (t *Turn) Close() error {
+	t.l.mu.Lock()
+	a := t.l.agents[t.host]
+	t.l.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
+	defer cancel()
+	_, err := a.client.LeaseLeave(ctx, t.request())
+	return err
+}
+
+func (t *Turn) free(a *remote) error {
+	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
+	defer cancel()
+	_, err := a.client.LeaseRelease(ctx, t.request())
+	return err
+}
+
+// Grant is a lease that a host's agent holds, until it is released or the agent is
+// gone.
+type Grant struct {
+	turn  *Turn
+	agent *remote
+	stop  context.CancelFunc
+	done  chan struct{}
+
+	mu  sync.Mutex
+	err error
+}
+
+func newGrant(t *Turn, a *remote) *Grant {
+	ctx, cancel := context.WithCancel(t.l.life)
+	g := &Grant{turn: t, agent: a, stop: cancel, done: make(chan struct{})}
+	go func() { // ends with the lease, which Release ends
+		defer close(g.done)
+		reply, err := a.client.LeaseLost(ctx, t.request())
+		if err != nil { // the agent is lost, which the gang's own stream tells
+			<-ctx.Done()
+			return
+		}
+		if reply.Why != "" {
+			g.mu.Lock()
+			g.err = fmt.Errorf("on %s: %s", t.host, reply.Why)
+			g.mu.Unlock()
+		}
+	}()
+	return g
+}
+
+// Done is closed when the lease is lost or released.
+func (g *Grant) Done() <-chan struct{} { return g.done }
+
+// Err says why the lease was lost; nil while it was not.
+func (g *Grant) Err() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.err
+}
+
+// Release gives the GPUs back. It returns when nothing of the lease is left on this
+// side; an agent that does not answer frees it with its own end.
+func (g *Grant) Release() error {
+	err := g.turn.free(g.agent)
+	g.stop()
+	<-g.done
+	return err
+}
