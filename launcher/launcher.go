@@ -140,26 +140,34 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 }
 
 // Survey asks hosts for the facts of the static preflight, all at once. One host
-// compiles the program for all: the hashes must be equal anyway.
-func (l *Launcher) Survey(ctx context.Context, hosts []string, ask job.Survey) ([]job.Facts, error) {
+// compiles the program for all: the hashes must be equal anyway. Those of several
+// machines meet then.
+func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
+	agents := make([]*remote, len(hosts))
+	if err := each(len(hosts), func(i int) (err error) {
+		agents[i], err = l.agent(ctx, hosts[i].Name)
+		return err
+	}); err != nil {
+		return nil, err
+	}
+	several := len(agents) > 1 && slices.ContainsFunc(agents, func(a *remote) bool { return !a.link.Local })
 	facts := make([]job.Facts, len(hosts))
 	err := each(len(facts), func(i int) error {
-		a, err := l.agent(ctx, hosts[i])
-		if err != nil {
-			return err
-		}
-		ask := ask
-		ask.Compile = i == 0
+		a, ask := agents[i], ask
+		ask.Compile, ask.Versions = i == 0, several
 		data, err := json.Marshal(ask)
 		if err != nil {
 			return err
 		}
 		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			return fmt.Errorf("survey host %s: %w", hosts[i], a.why(ended(ctx, err)))
+			return fmt.Errorf("survey host %s: %w", hosts[i].Name, a.why(ended(ctx, err)))
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})
+	if err == nil && several {
+		err = meet(ctx, agents, hosts, ask.CheckpointDir, facts)
+	}
 	return facts, err
 }
 

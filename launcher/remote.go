@@ -28,6 +28,7 @@ type remote struct {
 	// What follows is known of agents on other machines.
 	dir        string        // the agent's own
 	skew       time.Duration // how far its clock is ahead of this machine's
+	skewWithin time.Duration // give or take that
 	interfaces []*wire.Interface
 	rdma       []string
 
@@ -99,7 +100,8 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	a.cores, a.memory = int(hello.Cores), hello.Memory
 	if !link.Local {
 		a.dir, a.interfaces, a.rdma = string(hello.Dir), hello.Interfaces, hello.Rdma
-		a.skew = time.Unix(0, hello.Clock).Sub(asked.Add(time.Since(asked) / 2).Round(0))
+		a.skewWithin = time.Since(asked) / 2
+		a.skew = time.Unix(0, hello.Clock).Sub(asked.Add(a.skewWithin).Round(0))
 	}
 	return a, nil
 }

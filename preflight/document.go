@@ -54,7 +54,7 @@ func mayPass() string {
 const introduction = `# Preflight
 
 Before a gang is started, gangrun looks for what would break it: first by static
-checks on every host, all in one round trip, then by a trial, which runs the
+checks on every host, then by a trial, which runs the
 job's own command on one rank. ` + "`--preflight static`" + ` leaves the trial out,
 ` + "`--preflight off`" + ` leaves out everything; ` + "`gangrun preflight`" + ` does only this.
 
@@ -64,6 +64,15 @@ when it is about its program, libraries or environment (see
 [exit-codes.md](exit-codes.md)). What is equal on several hosts is said once,
 with the hosts' names. A check says nothing on a host where a check that it
 depends on has failed: a missing program is one finding, not five.
+
+The hosts of a gang on several machines also meet: all at once, each opens a port on
+the network that the ranks are to use, connects to every other host, exchanges a
+secret with it, and writes a file into the checkpoint directory that the others look
+for. That takes at most 5 s, however many hosts there are. Where a host is odd, a
+matrix shows which: a line for each odd host, one for all others, and a ` + "`!`" + ` behind
+what is odd. ` + "`--verbose`" + ` shows all of it, with the time from each host to each other;
+` + "`-o json`" + ` has it as ` + "`matrix{columns[], rows[]{host, cells[]{text, odd}, reach[]{to, address, time, error}}}`" + `,
+times in nanoseconds.
 
 ## Checks
 

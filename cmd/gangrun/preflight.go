@@ -16,7 +16,7 @@ func preflightCommand() *cli.Command {
 		Name:      "preflight",
 		Usage:     "check a job, and try it on one rank, without starting its gang",
 		ArgsUsage: jobArgs,
-		Flags:     append(jobFlags(), formatFlag()),
+		Flags:     append(jobFlags(), formatFlag(), verboseFlag()),
 		Action: func(c *cli.Context) error {
 			spec, err := jobSpec(c)
 			if err != nil {
@@ -26,18 +26,19 @@ func preflightCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return runPreflight(spec, asJSON)
+			return runPreflight(spec, asJSON, c.Bool("verbose"))
 		},
 	}
 }
 
 // runPreflight does what the preflight of a run does, and ends as that run
 // would have ended there.
-func runPreflight(spec job.Spec, asJSON bool) error {
+func runPreflight(spec job.Spec, asJSON, verbose bool) error {
 	s, err := openSession(spec, os.Stderr)
 	if err != nil {
 		return err
 	}
+	s.verbose = verbose
 	report, err := s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{},
@@ -49,7 +50,7 @@ func runPreflight(spec job.Spec, asJSON bool) error {
 		return err
 	}
 	if asJSON {
-		if err := printJSON(os.Stdout, report); err != nil {
+		if err := s.printReport(report); err != nil {
 			return err
 		}
 	}

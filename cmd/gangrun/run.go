@@ -27,7 +27,7 @@ func runCommand() *cli.Command {
 			"standard error, each line with its rank; gangrun's own words go to standard error. With -o\n" +
 			"json standard output holds the report alone, and the ranks' goes to standard error. With\n" +
 			"--detach its ID is printed instead, and it goes on without the terminal.",
-		Flags: append(jobFlags(), detachFlag(), formatFlag()),
+		Flags: append(jobFlags(), detachFlag(), formatFlag(), verboseFlag()),
 		Action: func(c *cli.Context) error {
 			spec, err := jobSpec(c)
 			if err != nil {
@@ -38,7 +38,7 @@ func runCommand() *cli.Command {
 				return err
 			}
 			if !c.Bool("detach") {
-				return runJob(spec, asJSON, nil)
+				return runJob(spec, asJSON, c.Bool("verbose"), nil)
 			}
 			self, err := detachedSelf()
 			switch {
@@ -47,7 +47,7 @@ func runCommand() *cli.Command {
 			case self == nil:
 				return detach(c.App.Writer, asJSON)
 			default:
-				return self.conclude(runJob(spec, false, self))
+				return self.conclude(runJob(spec, false, c.Bool("verbose"), self))
 			}
 		},
 	}
@@ -55,7 +55,7 @@ func runCommand() *cli.Command {
 
 // runJob runs a job to its end. The error is an exitCode unless gangrun itself
 // failed before the run began.
-func runJob(spec job.Spec, asJSON bool, self *detached) error {
+func runJob(spec job.Spec, asJSON, verbose bool, self *detached) error {
 	out := os.Stdout
 	if asJSON {
 		out = os.Stderr
@@ -64,12 +64,13 @@ func runJob(spec job.Spec, asJSON bool, self *detached) error {
 	if err != nil {
 		return err
 	}
+	s.verbose = verbose
 	report, err := s.toEnd(s)
 	if err != nil {
 		return err
 	}
 	if asJSON {
-		if err := printJSON(os.Stdout, report); err != nil {
+		if err := s.printReport(report); err != nil {
 			return err
 		}
 	}
@@ -114,6 +115,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	var refreshing sync.WaitGroup
 	refreshing.Go(func() { s.show.refresh(fresh) })
 	said := newTeller(func(line string) { s.show.screen.Say("%s", line) })
+	s.tell = said.say
 
 	checker, err := s.preflight()
 	var report supervisor.Report

@@ -156,9 +156,9 @@ func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, erro
 	if err != nil {
 		return nil, err
 	}
-	var names []string
-	for _, h := range inventory.Hosts {
-		names = append(names, h.Name)
+	facts, err := s.launcher.Survey(ctx, inventory.Hosts, ask)
+	if err == nil {
+		s.compare(facts)
 	}
-	return s.launcher.Survey(ctx, names, ask)
+	return facts, err
 }

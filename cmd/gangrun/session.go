@@ -52,6 +52,10 @@ type session struct {
 	turns     atomic.Int64  // places among those that wait for GPUs
 	probed    chan struct{} // closed when hosts is set
 	stopProbe context.CancelFunc
+
+	verbose bool              // the matrix is shown even where no host is odd
+	tell    func(line string) // shows a line, and waits for no terminal
+	matrix  *preflight.Matrix // what the preflight has found on the hosts; nil before, and of one host
 }
 
 // terms are how a session meets its user, and what the job file has no word for.

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -120,16 +119,10 @@ func (v surveyor) elf(ctx context.Context, path string, file *os.File, fact *job
 
 // missing asks the program's own dynamic loader which libraries it does not
 // find, in the environment of the ranks, running none of the program; nil where
-// the loader is neither glibc's nor musl's. See ld.so(8): with a variable in its
-// environment glibc's goes on at a missing library, and with --list it does not.
+// the loader is neither glibc's nor musl's.
 func (v surveyor) missing(ctx context.Context, loader, path string) []string {
-	argv, env := []string{loader, path}, v.env
-	switch name := filepath.Base(loader); {
-	case strings.HasPrefix(name, "ld-musl-"):
-		argv = []string{loader, "--list", path}
-	case strings.HasPrefix(name, "ld-linux"), strings.HasPrefix(name, "ld64.so."):
-		env = environ.Overlay(env, []string{"LD_TRACE_LOADED_OBJECTS=1"})
-	default:
+	argv, env, ok := listing(loader, path, v.env)
+	if !ok {
 		return nil
 	}
 	// The exit code tells nothing: musl's fails when a library is missing, and

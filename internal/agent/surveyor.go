@@ -38,6 +38,9 @@ func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
 		facts.Script = v.script(ctx, ask, facts.Program.Path)
 		facts.OpenMPI = v.openMPI(ask.MPI, facts.Program, facts.Script)
 	}
+	if ask.Versions {
+		facts.Versions = v.versions(ctx, ask, facts)
+	}
 	for _, input := range ask.Inputs {
 		facts.Inputs = append(facts.Inputs, readable(resolve(ask.Workdir, input)))
 	}

@@ -83,6 +83,7 @@ func TestEnumerations(t *testing.T) {
 		"Source":        enum[job.Source],
 		"State":         enum[job.State],
 		"Stdin":         enum[job.Stdin],
+		"VersionKind":   enum[job.VersionKind],
 	}
 	all := constants(t)
 	for kind := range all {

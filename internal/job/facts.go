@@ -16,6 +16,8 @@ type Survey struct {
 	Compile bool `json:"compile,omitempty"`
 	// MPI is what the user asked for.
 	MPI MPI `json:"mpi,omitempty"`
+	// Versions asks for the versions that hosts are to have in common.
+	Versions bool `json:"versions,omitempty"`
 }
 
 // Facts is what a host says of itself and of a job's needs. Every failure is
@@ -32,7 +34,17 @@ type Facts struct {
 	Check   *DirectoryFact `json:"checkpoint_dir,omitempty"`
 	// OpenMPI is the mpirun that would start the program; nil when MPI is not Open
 	// MPI's.
-	OpenMPI *OpenMPIFact `json:"open_mpi,omitempty"`
+	OpenMPI  *OpenMPIFact  `json:"open_mpi,omitempty"`
+	Versions []VersionFact `json:"versions,omitempty"`
+
+	// What follows is known where the gang is on several machines. Skew is how far
+	// the host's clock is ahead of the controller's, give or take SkewWithin, both in
+	// nanoseconds.
+	Skew       time.Duration `json:"skew,omitempty"`
+	SkewWithin time.Duration `json:"skew_within,omitempty"`
+	Reach      []ReachFact   `json:"reach,omitempty"` // one for each other host that was tried
+	// Shared is about the checkpoint directory; nil where this host could not use it.
+	Shared *SharedFact `json:"shared,omitempty"`
 }
 
 // OpenMPIFact is what a host says of its Open MPI.

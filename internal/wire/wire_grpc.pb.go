@@ -33,6 +33,7 @@ const (
 	Agent_LeaseLeave_FullMethodName   = "/gangrun.wire.v1.Agent/LeaseLeave"
 	Agent_LeaseLost_FullMethodName    = "/gangrun.wire.v1.Agent/LeaseLost"
 	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
+	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
 	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
 	Agent_Output_FullMethodName       = "/gangrun.wire.v1.Agent/Output"
 	Agent_Feed_FullMethodName         = "/gangrun.wire.v1.Agent/Feed"
@@ -63,6 +64,11 @@ type AgentClient interface {
 	LeaseLeave(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
 	LeaseLost(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseLostReply, error)
 	LeaseRelease(ctx context.Context, in *LeaseRequest, opts ...grpc.CallOption) (*LeaseReply, error)
+	// Meet has the host meet the others of its gang. By a first request it opens a
+	// port and writes a file into a directory; by a second, once all have done so, it
+	// connects to the others and looks for their files. What it made is gone when the
+	// stream has ended.
+	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -183,9 +189,22 @@ func (c *agentClient) LeaseRelease(ctx context.Context, in *LeaseRequest, opts .
 	return out, nil
 }
 
+func (c *agentClient) Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[0], Agent_Meet_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[MeetRequest, MeetReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_MeetClient = grpc.BidiStreamingClient[MeetRequest, MeetReply]
+
 func (c *agentClient) Gang(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GangRequest, GangReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[0], Agent_Gang_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Gang_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -198,7 +217,7 @@ type Agent_GangClient = grpc.BidiStreamingClient[GangRequest, GangReply]
 
 func (c *agentClient) Output(ctx context.Context, in *OutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OutputReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Output_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Output_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -217,7 +236,7 @@ type Agent_OutputClient = grpc.ServerStreamingClient[OutputReply]
 
 func (c *agentClient) Feed(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FeedRequest, FeedReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Feed_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[3], Agent_Feed_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -253,6 +272,11 @@ type AgentServer interface {
 	LeaseLeave(context.Context, *LeaseRequest) (*LeaseReply, error)
 	LeaseLost(context.Context, *LeaseRequest) (*LeaseLostReply, error)
 	LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error)
+	// Meet has the host meet the others of its gang. By a first request it opens a
+	// port and writes a file into a directory; by a second, once all have done so, it
+	// connects to the others and looks for their files. What it made is gone when the
+	// stream has ended.
+	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -302,6 +326,9 @@ func (UnimplementedAgentServer) LeaseLost(context.Context, *LeaseRequest) (*Leas
 }
 func (UnimplementedAgentServer) LeaseRelease(context.Context, *LeaseRequest) (*LeaseReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method LeaseRelease not implemented")
+}
+func (UnimplementedAgentServer) Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error {
+	return status.Error(codes.Unimplemented, "method Meet not implemented")
 }
 func (UnimplementedAgentServer) Gang(grpc.BidiStreamingServer[GangRequest, GangReply]) error {
 	return status.Error(codes.Unimplemented, "method Gang not implemented")
@@ -513,6 +540,13 @@ func _Agent_LeaseRelease_Handler(srv interface{}, ctx context.Context, dec func(
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Meet_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AgentServer).Meet(&grpc.GenericServerStream[MeetRequest, MeetReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_MeetServer = grpc.BidiStreamingServer[MeetRequest, MeetReply]
+
 func _Agent_Gang_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Gang(&grpc.GenericServerStream[GangRequest, GangReply]{ServerStream: stream})
 }
@@ -587,6 +621,12 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		},
 	},
 	Streams: []grpc.StreamDesc{
+		{
+			StreamName:    "Meet",
+			Handler:       _Agent_Meet_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
 		{
 			StreamName:    "Gang",
 			Handler:       _Agent_Gang_Handler,

@@ -55,7 +55,7 @@ func good(t *testing.T, b Bed) {
 // oneAgent: however many ask at once, a host gets one agent.
 func oneAgent(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, hosts: 2, command: []string{"true"}})
-	hosts := []string{g.attempt.Placement.Hosts[0].Name, g.attempt.Placement.Hosts[1].Name}
+	hosts := g.attempt.Placement.Hosts[:2]
 	var asking sync.WaitGroup
 	for range 4 {
 		asking.Go(func() {

@@ -1,0 +1,317 @@
+package agent
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// reachLimit bounds all of a host's connections to the others, with room for a
+// lost packet or two: TCP sends its first again after 1 s and 3 s.
+const reachLimit = 5 * time.Second
+
+// reachAtOnce is how many connections a host makes, or answers, at the same time.
+const reachAtOnce = 64
+
+// Meet implements wire.AgentServer.
+func (s *server) Meet(stream wire.Agent_MeetServer) error {
+	ask, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	s.mu.Lock()
+	host := s.host
+	s.mu.Unlock()
+	if len(ask.Secret) == 0 {
+		return status.Error(codes.InvalidArgument, "a meeting without a secret")
+	}
+	reply := &wire.MeetReply{}
+	door, err := openDoor(ask.Address, proof(ask.Secret, ""), proof(ask.Secret, host))
+	if err != nil {
+		reply.Error = reason(err)
+	} else {
+		defer door.close()
+		reply.Port = int32(door.port())
+	}
+	mark := shareMark{dir: string(ask.Dir), secret: ask.Secret}
+	if mark.dir != "" && mark.write(host) == nil { // why it cannot is the survey's to say
+		defer mark.remove(host)
+		reply.Wrote = true
+	}
+	if err := stream.Send(reply); err != nil {
+		return err
+	}
+	next, err := stream.Recv()
+	if err != nil {
+		return orEnd(err)
+	}
+	var wg sync.WaitGroup
+	var reach []job.ReachFact
+	var shared *job.SharedFact
+	wg.Go(func() {
+		ctx, cancel := context.WithTimeout(stream.Context(), reachLimit)
+		defer cancel()
+		reach = reachAll(ctx, ask.Secret, next.Peers)
+	})
+	if reply.Wrote {
+		wg.Go(func() { shared = mark.look(stream.Context(), host, next.Peers) })
+	}
+	wg.Wait()
+	reply = &wire.MeetReply{}
+	if reply.Reach, err = json.Marshal(reach); err == nil && shared != nil {
+		reply.Shared, err = json.Marshal(shared)
+	}
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	if err := stream.Send(reply); err != nil {
+		return err
+	}
+	_, err = stream.Recv() // the others may not have met this host yet
+	return orEnd(err)
+}
+
+// orEnd returns what is wrong with the end of a stream.
+func orEnd(err error) error {
+	if err == io.EOF {
+		return nil
+	}
+	return err
+}
+
+// proof is what a host says to show that it is the one of that name, and of the
+// meeting; the empty name asks for it.
+func proof(secret []byte, host string) []byte {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte(host))
+	return h.Sum(nil)
+}
+
+// door is an open port that answers who knows the meeting's secret.
+type door struct {
+	listener net.Listener
+	wg       sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+// openDoor opens a port on an address, or on all where the host knows of no such
+// address: it may be translated on the way.
+func openDoor(address string, question, answer []byte) (*door, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		l, err = net.Listen("tcp", ":0")
+	}
+	if err != nil {
+		return nil, err
+	}
+	d := &door{listener: l}
+	d.ctx, d.cancel = context.WithCancel(context.Background())
+	d.wg.Go(func() {
+		slots := make(chan struct{}, reachAtOnce)
+		for {
+			conn, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				select { // the host has no room for it now
+				case <-time.After(10 * time.Millisecond):
+					continue
+				case <-d.ctx.Done():
+					return
+				}
+			}
+			slots <- struct{}{} // freed within reachLimit
+			d.wg.Go(func() {
+				defer func() { <-slots }()
+				ctx, cancel := context.WithTimeout(d.ctx, reachLimit)
+				defer cancel()
+				d.answer(ctx, conn, question, answer)
+			})
+		}
+	})
+	return d, nil
+}
+
+func (d *door) port() int { return d.listener.Addr().(*net.TCPAddr).Port }
+
+func (d *door) answer(ctx context.Context, conn net.Conn, question, answer []byte) {
+	defer closing(ctx, conn)()
+	heard := make([]byte, len(question))
+	if _, err := io.ReadFull(conn, heard); err == nil && hmac.Equal(heard, question) {
+		// Who asked sees whether it came.
+		_, _ = conn.Write(answer)
+	}
+}
+
+func (d *door) close() {
+	d.cancel()
+	_ = d.listener.Close()
+	d.wg.Wait()
+}
+
+// closing closes conn when ctx ends, or what it returns is called.
+func closing(ctx context.Context, conn net.Conn) func() {
+	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	return func() {
+		if stop() {
+			_ = conn.Close()
+		}
+	}
+}
+
+// reachAll connects to every peer until ctx ends. Those for which there was no time
+// left are not told of.
+func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.ReachFact {
+	facts := make([]job.ReachFact, len(peers))
+	slots := make(chan struct{}, reachAtOnce)
+	var wg sync.WaitGroup
+	for i, p := range peers {
+		if p.Port == 0 {
+			facts[i] = job.ReachFact{To: p.Host, Address: p.Address, Error: "it could not open a port: " + p.Error}
+			continue
+		}
+		select {
+		case slots <- struct{}{}:
+		case <-ctx.Done():
+			continue
+		}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			facts[i] = reachOne(ctx, secret, p)
+		})
+	}
+	wg.Wait()
+	return slices.DeleteFunc(facts, func(f job.ReachFact) bool { return f.To == "" })
+}
+
+// reachOne asks a peer for its proof.
+func reachOne(ctx context.Context, secret []byte, p *wire.Peer) job.ReachFact {
+	fact := job.ReachFact{To: p.Host, Address: p.Address}
+	failed := func(err error, silent string) job.ReachFact {
+		fact.Error = reason(err)
+		var timeout net.Error
+		if ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
+			fact.Error = silent
+		}
+		return fact
+	}
+	to := net.TCPAddr{IP: net.ParseIP(p.Address), Port: int(p.Port)}
+	conn, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", to.String())
+	if err != nil {
+		return failed(err, "no answer within "+reachLimit.String())
+	}
+	defer closing(ctx, conn)()
+	asked := time.Now()
+	want, heard := proof(secret, p.Host), make([]byte, sha256.Size)
+	if _, err = conn.Write(proof(secret, "")); err == nil {
+		_, err = io.ReadFull(conn, heard)
+	}
+	switch {
+	case err == nil && hmac.Equal(heard, want):
+		fact.Time = time.Since(asked)
+	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+		fact.Error = "another host answers at that address"
+	default:
+		return failed(err, "a connection is made, and nothing comes back within "+reachLimit.String())
+	}
+	return fact
+}
+
+// shareLimit is how long a host looks for the files of the others: a network file
+// system may take that long to show what another host has written.
+const shareLimit = 3 * time.Second
+
+// shareEvery is how often it looks.
+const shareEvery = 100 * time.Millisecond
+
+// shareMark is the files by which hosts find out whether they share a directory.
+type shareMark struct {
+	dir    string
+	secret []byte
+}
+
+// path is that of a host's file; text is what is in it.
+func (m shareMark) path(host string) (path, text string) {
+	text = hex.EncodeToString(proof(m.secret, "file of "+host))
+	return m.dir + "/.gangrun-" + text[:32] + ".tmp", text
+}
+
+func (m shareMark) write(host string) error {
+	path, text := m.path(host)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		m.remove(host)
+	}
+	return err
+}
+
+func (m shareMark) remove(host string) {
+	path, _ := m.path(host)
+	_ = os.Remove(path) // what is in the way is the file system's, and is told by the survey
+}
+
+// look says which hosts' files are seen, and waits for those that are not until
+// shareLimit or the end of ctx.
+func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
+	begun := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, shareLimit)
+	defer cancel()
+	left := []string{host}
+	for _, p := range peers {
+		if p.Wrote {
+			left = append(left, p.Host)
+		}
+	}
+	fact := &job.SharedFact{}
+	tick := time.NewTicker(shareEvery)
+	defer tick.Stop()
+	for {
+		// Opening a directory has NFS ask the server whether it has changed.
+		if dir, err := os.Open(m.dir); err == nil {
+			_ = dir.Close()
+		}
+		left = slices.DeleteFunc(left, func(host string) bool {
+			path, want := m.path(host)
+			data, err := os.ReadFile(path)
+			seen := err == nil && string(data) == want
+			if seen {
+				fact.Sees = append(fact.Sees, host)
+			}
+			return seen
+		})
+		if len(left) == 0 {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	slices.Sort(fact.Sees)
+	fact.Time = time.Since(begun)
+	return fact
+}
