@@ -21,6 +21,7 @@ type node struct {
 	ranks  []job.Rank
 	done   bool      // it has reported Done, or is lost
 	asked  bool      // who has joined, and has not answered
+	spread bool      // the gang is on several machines
 	quiet  bool      // it is suspect
 	gone   time.Time // when it was lost; its agent is being ended
 	told   bool      // that its end is waited for
@@ -56,7 +57,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 	start := &wire.Start{
 		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
 		Env: raw(gangEnv(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
-		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1,
+		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread,
 	}
 	if a.MPI == job.MPIMPICH {
 		start.Mapping = pmi1.Mapping(nodesOf(a))

@@ -113,6 +113,11 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		}
 		return nil
 	})
+	if err == nil && len(nodes) > 1 {
+		for _, n := range nodes {
+			n.spread = slices.ContainsFunc(nodes, func(o *node) bool { return !o.agent.link.Local })
+		}
+	}
 	return nodes, at, err
 }
 

@@ -27,6 +27,10 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		fail(err)
 		return
 	}
+	if _, err := o.self(); err != nil {
+		fail(err)
+		return
+	}
 	env := environ.Overlay(o.g.env, openmpi.Expand(set, o.g.env), openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
 	path, err := lookProgram(argv[0], string(o.g.start.Workdir), env)
 	if err != nil {
@@ -43,7 +47,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		fail(err)
 		return
 	}
-	ch, err := o.runtime("daemon-"+o.g.host, path, argv, env, stdin, false)
+	ch, err := o.runtime("daemon-"+o.g.host, path, argv, env, stdin, true)
 	if err != nil {
 		_ = feed.Close()
 		fail(err)

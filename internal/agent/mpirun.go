@@ -24,9 +24,10 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 		return fmt.Errorf("mpirun of Open MPI is not on PATH nor beside %q: %w", o.library, os.ErrNotExist)
 	}
 	cores, _ := capacity()
-	// The binary by a name that holds no blank, exists as long as this process,
-	// and stays the same when the file is replaced.
-	self := fmt.Sprintf("/proc/%d/exe", os.Getpid())
+	self, err := o.self()
+	if err != nil {
+		return err
+	}
 	plan := openmpi.Plan{
 		Nodes: m.Nodes, Cores: cores, Interface: string(m.Interface), Agent: []string{self, "rsh"}, Shim: []string{self, "shim"},
 		Tmpdir: o.tmpdir, Shm: o.shm,
@@ -39,7 +40,6 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 	}
 	argv, set := plan.Command(in, env)
 	env = environ.Overlay(env, set, openmpi.DaemonEnv(m.Nodes[0], o.tmpdir, o.shm), []string{o.front.env()})
-	var err error
 	o.mpirun, err = o.runtime("mpirun", in.Mpirun, argv, env, nil, true)
 	if err != nil {
 		return fmt.Errorf("start mpirun: %w", err)

@@ -32,6 +32,7 @@ type openMPI struct {
 	library     string           // the programs' own, if it is known
 	waiting     map[int]prepared // ranks whose shim has not come
 	mpirun      *child
+	found       bool           // self has made its link
 	daemons     map[int]*child // by the id of their Spawn
 	feeds       map[int]*os.File
 	asking      map[int]*net.UnixConn // rsh agents, by the id of their Spawn
@@ -75,6 +76,7 @@ func shortLived(agent int) string { return fmt.Sprintf("gangrun-%d-%d-", os.Getu
 
 // removeShortLived removes what an agent that was killed has left.
 func removeShortLived(agent int) {
+	removeSelfDirs(agent)
 	for _, dir := range append([]string{os.TempDir()}, besideTmp...) {
 		left, _ := filepath.Glob(filepath.Join(dir, shortLived(agent)+"*"))
 		for _, path := range left {
@@ -263,4 +265,7 @@ func (o *openMPI) close() {
 	}
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)
+	if o.found {
+		removeSelfDirs(os.Getpid())
+	}
 }

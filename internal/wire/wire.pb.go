@@ -1252,7 +1252,9 @@ type Start struct {
 	// alone says that every rank of the gang is on this host.
 	Alone bool `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`
 	// mpirun, when set, makes this host start the job's own mpirun.
-	Mpirun        *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
+	Mpirun *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
+	// spread says that the gang is on several machines, not on pretended hosts.
+	Spread        bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1383,6 +1385,13 @@ func (x *Start) GetMpirun() *Mpirun {
 		return x.Mpirun
 	}
 	return nil
+}
+
+func (x *Start) GetSpread() bool {
+	if x != nil {
+		return x.Spread
+	}
+	return false
 }
 
 // Mpirun says for whom mpirun is to find its hosts. nodes are what it knows them
@@ -2422,7 +2431,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05spawn\x18\x05 \x01(\v2\x16.gangrun.wire.v1.SpawnH\x00R\x05spawn\x12.\n" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04nameB\x06\n" +
-	"\x04kind\"\x8d\x03\n" +
+	"\x04kind\"\xa5\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -2438,7 +2447,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\buniverse\x18\v \x01(\x05R\buniverse\x12\x18\n" +
 	"\amapping\x18\f \x01(\tR\amapping\x12\x14\n" +
 	"\x05alone\x18\r \x01(\bR\x05alone\x12/\n" +
-	"\x06mpirun\x18\x0e \x01(\v2\x17.gangrun.wire.v1.MpirunR\x06mpirun\"v\n" +
+	"\x06mpirun\x18\x0e \x01(\v2\x17.gangrun.wire.v1.MpirunR\x06mpirun\x12\x16\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
