@@ -60,7 +60,7 @@ const (
 	// answerLimit is within which a host must answer that has closed its
 	// connections, and answerEvery how often it is asked: its kernel refuses a
 	// connection at once where only its sshd is gone.
-	answerLimit, answerEvery = 800 * time.Millisecond, 150 * time.Millisecond
+	answerLimit, answerEvery = 600 * time.Millisecond, 100 * time.Millisecond
 )
 
 // Dial implements launcher.Dialer.
@@ -279,15 +279,15 @@ var (
 // keep has the stream carried until it ends: by first, and whenever that breaks or
 // falls silent by another connection.
 func (g *agent) keep(first *carrier) {
-	carried := make(chan bool, 1) // whether the host has closed the connection
+	carried := make(chan bool, 1) // whether the host has hung up
 	carry := func(c *carrier) {
 		go func() { // Carry ends with the carrier, which is closed below at the latest
 			if g.stream.Carry(g.life, c) == nil { // the last thing that an agent does
 				g.die()
 			}
-			closed := c.closed()
+			left := c.hungUp()
 			_ = c.Close()
-			carried <- closed
+			carried <- left
 		}()
 	}
 	carry(first)
@@ -299,19 +299,16 @@ func (g *agent) keep(first *carrier) {
 	}()
 	look := time.NewTicker(retryFirst)
 	defer look.Stop()
+	left := false // the host has hung up, and there is no new connection yet
 	wait := time.Duration(0)
 	next := time.Now()
 	for g.life.Err() == nil {
 		select {
-		case closed := <-carried:
+		case hungUp := <-carried:
 			if on--; on == 0 {
 				wait, next = 0, time.Now()
 			}
-			if on == 0 && closed && !g.over() && !g.answers(first.client.address()) {
-				g.give(errHostGone)
-				g.stream.Abort(errHostGone)
-				return
-			}
+			left = left || hungUp
 		case <-look.C:
 		case <-g.life.Done():
 			return
@@ -322,12 +319,22 @@ func (g *agent) keep(first *carrier) {
 		if on > 0 && (time.Since(g.heard()) < retrySilent || on > 1) || time.Now().Before(next) {
 			continue
 		}
-		c, state := g.rejoin()
+		try, cancel := context.WithTimeout(g.life, retryLimit)
+		if left && on == 0 {
+			try, cancel = g.whileAnswering(try, cancel, first.client.address())
+		}
+		c, state := g.join(try)
+		gone := errors.Is(context.Cause(try), errHostGone)
+		cancel()
 		switch {
 		case c != nil:
 			carry(c)
 			on++
-			wait = 0
+			wait, left = 0, false
+		case gone:
+			g.give(errHostGone)
+			g.stream.Abort(errHostGone)
+			return
 		case state == bridge.Gone:
 			g.die()
 			g.give(errAgentGone)
@@ -366,38 +373,31 @@ func (g *agent) trouble() error {
 	return g.wrong
 }
 
-// closed reports whether the connection was ended by the host, in order or not,
-// and not for its silence.
-func (c *carrier) closed() bool {
-	select {
-	case <-c.client.Done():
-	case <-time.After(answerEvery): // only the session has ended
-		return false
-	}
+// hungUp reports whether a carrier that has ended was ended by the host, and not
+// for its silence.
+func (c *carrier) hungUp() bool {
 	var lost *LostError
-	return errors.As(c.client.Err(), &lost) && lost.Silence == 0
+	return !errors.As(c.client.Err(), &lost) || lost.Silence == 0
 }
 
-// answers reports whether the host's kernel answers at all. One that is reached
-// through another host is not asked.
-func (g *agent) answers(at netip.AddrPort) bool {
-	if !at.IsValid() {
-		return true
-	}
-	ctx, cancel := context.WithTimeout(g.life, answerLimit)
+// answers reports whether a host's kernel answers at all, with a connection or its
+// refusal; true where ctx ends first.
+func answers(ctx context.Context, at netip.AddrPort) bool {
+	asking, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
-	var asking sync.WaitGroup
-	defer asking.Wait()
+	var questions sync.WaitGroup
+	defer questions.Wait()
+	defer cancel()
 	heard := make(chan struct{}, 1)
-	ask := time.NewTicker(answerEvery)
-	defer ask.Stop()
+	again := time.NewTicker(answerEvery)
+	defer again.Stop()
 	for {
-		asking.Go(func() {
-			conn, err := (&net.Dialer{}).DialContext(ctx, "tcp", at.String())
+		questions.Go(func() {
+			conn, err := (&net.Dialer{}).DialContext(asking, "tcp", at.String())
 			if err == nil {
 				_ = conn.Close()
 			}
-			if err == nil || errors.Is(err, syscall.ECONNREFUSED) {
+			if err == nil || errors.Is(err, syscall.ECONNREFUSED) || errors.Is(err, syscall.ECONNRESET) {
 				select {
 				case heard <- struct{}{}:
 				default:
@@ -406,26 +406,47 @@ func (g *agent) answers(at netip.AddrPort) bool {
 		})
 		select {
 		case <-heard:
-			cancel()
 			return true
-		case <-ctx.Done():
-			return g.life.Err() != nil
-		case <-ask.C:
+		case <-asking.Done():
+			return ctx.Err() != nil
+		case <-again.C:
 		}
 	}
 }
 
-// rejoin makes a new connection to the agent. A host that was started anew is one
-// whose agent is gone.
-func (g *agent) rejoin() (*carrier, bridge.State) {
-	ctx, cancel := context.WithTimeout(g.life, retryLimit)
-	defer cancel()
-	return g.join(ctx)
+// whileAnswering returns a context that ends, with errHostGone as its cause, when
+// the host's kernel answers no more. A host that is reached through another one is
+// not asked.
+func (g *agent) whileAnswering(parent context.Context, release func(), at netip.AddrPort) (context.Context, context.CancelFunc) {
+	if !at.IsValid() {
+		return parent, release
+	}
+	ctx, cancel := context.WithCancelCause(parent)
+	asked := make(chan struct{})
+	go func() {
+		defer close(asked)
+		for ctx.Err() == nil {
+			if !answers(ctx, at) {
+				cancel(errHostGone)
+			}
+			select {
+			case <-time.After(answerEvery):
+			case <-ctx.Done():
+			}
+		}
+	}()
+	return ctx, func() { cancel(nil); <-asked; release() }
 }
 
+// join makes a new connection to the agent. A host that was started anew is one
+// whose agent is gone.
 func (g *agent) join(ctx context.Context) (*carrier, bridge.State) {
 	c, err := g.agents.Dialer.Dial(ctx, g.agents.Target(g.host))
 	if err != nil {
+		var unreached *DialError
+		if errors.As(err, &unreached) && (unreached.Reason == DialTimeout || unreached.Reason == DialCancelled) {
+			err = nil // its silence tells as much
+		}
 		g.give(err)
 		return nil, bridge.Failed
 	}
@@ -452,7 +473,7 @@ func (g *agent) end(ctx context.Context) error {
 	if time.Since(g.heard()) < retrySilent {
 		bye, cancel := context.WithTimeout(ctx, byeLimit)
 		defer cancel()
-		if g.gone(bye) {
+		if g.gone(bye) && g.over() {
 			return nil
 		}
 	}
@@ -485,8 +506,8 @@ func (g *agent) end(ctx context.Context) error {
 	return nil
 }
 
-// gone waits until the agent has closed its side, and reports whether it is gone
-// then.
+// gone waits until nothing is carried any more, and reports whether it has come to
+// that.
 func (g *agent) gone(ctx context.Context) bool {
 	select {
 	case <-g.ended:
