@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"runtime"
@@ -134,20 +135,39 @@ func travelling(env []string) []string {
 	})
 }
 
-// noHosts is the end of a run none of whose hosts, or too few, can be reached.
+// noHosts is the end of a run none of whose hosts can be reached.
 func noHosts(unreached []launcher.Unreached) error {
+	text, hint := notReached(unreached)
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint}
+}
+
+// without adds to the error of a gang that does not fit which hosts it has to do
+// without.
+func (s *session) without(err error) error {
+	var none supervisor.NoPlacement
+	if !errors.As(err, &none) || len(s.unreached) == 0 {
+		return err
+	}
+	text, hint := notReached(s.unreached)
+	none.Text += "; not reached: " + text
+	none.Hint = strings.Join(slices.DeleteFunc([]string{hint, none.Hint}, func(h string) bool { return h == "" }), "; or ")
+	return none
+}
+
+// notReached says which hosts were not reached and why, and what to do.
+func notReached(unreached []launcher.Unreached) (text, hint string) {
 	var texts, hints []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
-		texts = append(texts, u.Err.Error())
+		texts = append(texts, strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": "))
 		if hint := hintOf(u.Err); hint != "" && !slices.Contains(hints, hint) {
 			hints = append(hints, hint)
 		}
 	}
-	text := strings.Join(texts, "; ")
+	text = strings.Join(texts, "; ")
 	if more := len(unreached) - len(texts); more > 0 {
 		text += fmt.Sprintf("; and so on for %s", plural(more, "more host"))
 	}
-	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: strings.Join(hints, "; ")}
+	return text, strings.Join(hints, "; ")
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.

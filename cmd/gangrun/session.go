@@ -164,6 +164,11 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	go func() {
 		defer close(s.probed)
 		s.hosts, s.unreached, s.hostsErr = s.launcher.Probe(ctx)
+		if len(s.unreached) > 0 && len(s.hosts) > 0 && ctx.Err() == nil {
+			text, hint := notReached(s.unreached)
+			s.show.screen.Say("warning: %s", printable("not reached, and left out: "+text))
+			s.show.screen.Say("hint: %s", printable(hint))
+		}
 		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
 			s.look(ctx)
 		}
@@ -290,10 +295,13 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
+	var lease supervisor.Lease
 	if p != nil {
-		return p.place(ctx)
+		lease, err = p.place(ctx)
+	} else {
+		lease, err = placeOnCPUs(spec, inventory, not)
 	}
-	return placeOnCPUs(spec, inventory, not)
+	return lease, s.without(err)
 }
 
 // placeOnCPUs is place for ranks without GPUs.
@@ -370,7 +378,7 @@ func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event))
 	default:
 		_, err = placeOnCPUs(spec, inventory, job.Excluded{})
 	}
-	if err != nil {
+	if err = f.s.without(err); err != nil {
 		return nil, err
 	}
 	return f.Checker.Check(ctx, spec, emit)
