@@ -32,9 +32,6 @@ func (v surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts)
 		return list
 	}
 	list = append(list, v.libraries(ctx, facts.Program.Path)...)
-	if facts.Script == nil && !pythonName.MatchString(filepath.Base(facts.Program.Path)) {
-		return list
-	}
 	list = append(list, v.packages(ctx, ask, facts)...)
 	if facts.Script != nil && facts.Script.MPI4py {
 		if module := v.mpi4py(ctx, ask.Command, ask.Workdir, facts.Program.Path); module != "" {
@@ -185,15 +182,26 @@ for name in names:
 print(json.dumps(found))
 `
 
-// packages asks the program's own Python for its packages.
+// packages asks the Python that runs the program, if one does, for its packages.
 func (v surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts) (list []job.VersionFact) {
+	python, path := facts.Program.Path, ""
 	var source []byte
-	if script, code := pythonProgram(ask.Command); code != "" {
+	if facts.Script == nil {
+		if interpreter := scriptInterpreter(python, v.env); interpreter != "" {
+			python, path = interpreter, python
+		}
+		if !pythonName.MatchString(filepath.Base(python)) {
+			return nil
+		}
+	} else if _, code := pythonProgram(ask.Command); code != "" {
 		source = []byte(code)
-	} else if script != "" && facts.Script != nil && facts.Script.SHA256 != "" {
-		source, _ = os.ReadFile(facts.Script.Path) // it has just been read
+	} else if facts.Script.SHA256 != "" {
+		path = facts.Script.Path
 	}
-	out, err := v.children.run(ctx, facts.Program.Path, []string{facts.Program.Path, "-c", packagesCode}, "/", v.env, source, false)
+	if path != "" {
+		source, _ = os.ReadFile(path) // it has just been read
+	}
+	out, err := v.children.run(ctx, python, []string{python, "-c", packagesCode}, "/", v.env, source, false)
 	if err != nil {
 		return nil // the trial will tell
 	}

@@ -1,0 +1,265 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+var secret = []byte("the secret of this meeting")
+
+// opened is the door of a host, as the peer that others know.
+func opened(t *testing.T, host string, as []byte) *wire.Peer {
+	t.Helper()
+	d, err := openDoor("127.0.0.1", proof(as, ""), proof(as, host))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.close)
+	return &wire.Peer{Host: host, Address: "127.0.0.1", Port: int32(d.port())}
+}
+
+// listening is the port of somebody who does with each connection what talk does.
+func listening(t *testing.T, talk func(net.Conn)) int32 {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			talk(conn)
+			conn.Close()
+		}
+	})
+	t.Cleanup(func() { l.Close(); wg.Wait() })
+	return int32(l.Addr().(*net.TCPAddr).Port)
+}
+
+func TestReach(t *testing.T) {
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	refusing := int32(closed.Addr().(*net.TCPAddr).Port)
+	closed.Close()
+	other := opened(t, "h9", secret)
+	other.Host = "h4"
+	foreign := opened(t, "h5", []byte("that of another meeting"))
+	peers := []*wire.Peer{
+		opened(t, "h2", secret),
+		{Host: "h3", Address: "127.0.0.1", Port: refusing},
+		other,
+		foreign,
+		{Host: "h6", Address: "127.0.0.1", Error: "too many open files"},
+		{Host: "h7", Address: "127.0.0.1", Port: listening(t, func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-x\r\n")) })},
+	}
+	want := []string{"", "connection refused", "another host answers", "another host answers", "it could not open a port: too many open files", "another host answers|connection reset"}
+	facts := reachAll(t.Context(), secret, peers)
+	if len(facts) != len(peers) {
+		t.Fatalf("got %d facts of %d peers", len(facts), len(peers))
+	}
+	for i, f := range facts {
+		said := slices.ContainsFunc(strings.Split(want[i], "|"), func(w string) bool { return strings.Contains(f.Error, w) })
+		if f.To != peers[i].Host || f.Address != "127.0.0.1" || !said || (f.Error == "") != (f.Time > 0) || (want[i] == "") != (f.Error == "") {
+			t.Errorf("got %+v, want %q", f, want[i])
+		}
+	}
+}
+
+// Many hosts at once, each of them asking all: nobody is refused.
+func TestReachMany(t *testing.T) {
+	var peers []*wire.Peer
+	for i := range 2 * reachAtOnce {
+		peers = append(peers, opened(t, strings.Repeat("h", i+1), secret))
+	}
+	var wg sync.WaitGroup
+	for range 4 {
+		wg.Go(func() {
+			for _, f := range reachAll(t.Context(), secret, peers) {
+				if f.Error != "" {
+					t.Errorf("%+v", f)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
+
+// What does not answer is given up in time; those that are not tried are not told
+// of.
+func TestReachSilence(t *testing.T) {
+	hold := make(chan struct{})
+	silent := listening(t, func(net.Conn) { <-hold })
+	defer close(hold)
+	var peers []*wire.Peer
+	for range reachAtOnce + 3 {
+		peers = append(peers, &wire.Peer{Host: "h2", Address: "127.0.0.1", Port: silent})
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 200*time.Millisecond)
+	defer cancel()
+	facts := reachAll(ctx, secret, peers)
+	if len(facts) != reachAtOnce {
+		t.Errorf("%d of %d were tried, want %d", len(facts), len(peers), reachAtOnce)
+	}
+	for _, f := range facts {
+		if !strings.Contains(f.Error, "within 5s") {
+			t.Errorf("got %+v", f)
+		}
+	}
+}
+
+// A door answers nobody who does not know the question, and closes on who is there.
+func TestDoor(t *testing.T) {
+	d, err := openDoor("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // no address of this host's
+	if err != nil {
+		t.Fatal(err)
+	}
+	dial := func() net.Conn {
+		conn, err := net.DialTCP("tcp", nil, &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1), Port: d.port()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { conn.Close() })
+		return conn
+	}
+	conn := dial()
+	if _, err := conn.Write(proof(secret, "h1")); err != nil {
+		t.Fatal(err)
+	}
+	if data, err := io.ReadAll(conn); len(data) > 0 {
+		t.Errorf("a stranger was answered %q, %v", data, err)
+	}
+	idle := dial()
+	d.close()
+	if data, err := io.ReadAll(idle); len(data) > 0 || errors.Is(err, os.ErrDeadlineExceeded) {
+		t.Errorf("read %q, %v", data, err)
+	}
+}
+
+func TestShareMark(t *testing.T) {
+	m := shareMark{dir: t.TempDir(), secret: secret}
+	peers := []*wire.Peer{{Host: "h2", Wrote: true}, {Host: "h3", Wrote: true}, {Host: "h4"}}
+	for _, host := range []string{"h1", "h2"} {
+		if err := m.write(host); err != nil {
+			t.Fatal(err)
+		}
+	}
+	path, _ := m.path("h3")
+	write(t, path, "of another meeting", 0o644)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*shareEvery)
+	defer cancel()
+	if f := m.look(ctx, "h1", peers); !slices.Equal(f.Sees, []string{"h1", "h2"}) || ctx.Err() == nil {
+		t.Errorf("got %+v, %v", f, ctx.Err())
+	}
+	// It comes while it is looked for.
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	seen := make(chan *job.SharedFact)
+	go func() { seen <- m.look(t.Context(), "h1", peers) }()
+	if err := m.write("h3"); err != nil {
+		t.Fatal(err)
+	}
+	if f := <-seen; !slices.Equal(f.Sees, []string{"h1", "h2", "h3"}) {
+		t.Errorf("got %+v", f)
+	}
+	for _, host := range []string{"h1", "h2", "h3"} {
+		m.remove(host)
+	}
+	if left, err := filepath.Glob(m.dir + "/.*"); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %q, %v", left, err)
+	}
+	if err := (shareMark{dir: m.dir + "/absent", secret: secret}).write("h1"); err == nil {
+		t.Error("it was written where there is no directory")
+	}
+}
+
+// fakeMeeting is the stream of a Meet.
+type fakeMeeting struct {
+	grpc.ServerStream
+	ctx context.Context
+	in  chan *wire.MeetRequest
+	out chan *wire.MeetReply
+}
+
+func (m *fakeMeeting) Context() context.Context { return m.ctx }
+func (m *fakeMeeting) Recv() (*wire.MeetRequest, error) {
+	r, ok := <-m.in
+	if !ok {
+		return nil, io.EOF
+	}
+	return r, nil
+}
+func (m *fakeMeeting) Send(r *wire.MeetReply) error { m.out <- r; return nil }
+
+// Two hosts meet: each finds the other's port and file, and leaves nothing.
+func TestMeet(t *testing.T) {
+	dir := t.TempDir()
+	var wg sync.WaitGroup
+	var streams [2]*fakeMeeting
+	for i, host := range []string{"h1", "h2"} {
+		s := newServer(nil, nil, &line{})
+		s.host = host
+		streams[i] = &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 2), out: make(chan *wire.MeetReply, 2)}
+		wg.Go(func() {
+			if err := s.Meet(streams[i]); err != nil {
+				t.Error(err)
+			}
+		})
+		streams[i].in <- &wire.MeetRequest{Secret: secret, Address: "127.0.0.1", Dir: []byte(dir)}
+	}
+	peers := make([]*wire.Peer, 2)
+	for i, host := range []string{"h1", "h2"} {
+		r := <-streams[i].out
+		if r.Port == 0 || !r.Wrote || r.Error != "" {
+			t.Errorf("got %+v", r)
+		}
+		peers[i] = &wire.Peer{Host: host, Address: "127.0.0.1", Port: r.Port, Wrote: r.Wrote}
+	}
+	for i, s := range streams {
+		s.in <- &wire.MeetRequest{Peers: []*wire.Peer{peers[1-i]}}
+	}
+	for i, s := range streams {
+		r := <-s.out
+		var reach []job.ReachFact
+		var shared job.SharedFact
+		if err := errors.Join(json.Unmarshal(r.Reach, &reach), json.Unmarshal(r.Shared, &shared)); err != nil {
+			t.Fatal(err)
+		}
+		if len(reach) != 1 || reach[0].To != peers[1-i].Host || reach[0].Error != "" || !slices.Equal(shared.Sees, []string{"h1", "h2"}) {
+			t.Errorf("got %+v, %+v", reach, shared)
+		}
+	}
+	for _, s := range streams {
+		close(s.in)
+	}
+	wg.Wait()
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("left behind: %v, %v", left, err)
+	}
+	s := &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 1), out: make(chan *wire.MeetReply)}
+	s.in <- &wire.MeetRequest{}
+	if err := newServer(nil, nil, &line{}).Meet(s); err == nil {
+		t.Error("hosts met without a secret")
+	}
+}
