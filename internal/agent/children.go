@@ -129,7 +129,7 @@ func (c *children) settle(ch *child, status unix.WaitStatus) {
 		delete(c.live, ch.pid)
 	}
 	if !closed(ch.exited) { // its PID may be another's already
-		ch.status, ch.when = status, time.Now()
+		ch.status, ch.when = status, now()
 		close(ch.exited)
 	}
 }
@@ -151,7 +151,7 @@ func (c *children) reaper() {
 		// WNOWAIT leaves the zombie, so that its PID stays taken until the lock is
 		// held: signal never hits a PID that has been given to somebody else.
 		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
-		now := time.Now()
+		seen := now()
 		switch {
 		case err == unix.EINTR:
 			continue
@@ -163,7 +163,7 @@ func (c *children) reaper() {
 		case err != nil:
 			panic("waitid: " + err.Error()) // not possible with these arguments
 		}
-		c.reap(now)
+		c.reap(seen)
 	}
 }
 
@@ -185,7 +185,7 @@ func (c *children) idle() bool {
 	}
 }
 
-func (c *children) reap(now time.Time) {
+func (c *children) reap(seen time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {
@@ -199,7 +199,7 @@ func (c *children) reap(now time.Time) {
 		}
 		if ch := c.live[pid]; ch != nil {
 			delete(c.live, pid)
-			ch.status, ch.when = status, now
+			ch.status, ch.when = status, seen
 			close(ch.exited)
 		}
 	}

@@ -19,7 +19,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		return // a controller that has taken over asks again
 	}
 	fail := func(err error) {
-		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: "start Open MPI's daemon: " + err.Error()})
+		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now(), Text: "start Open MPI's daemon: " + err.Error()})
 		o.g.reports.relay(&wire.Relay{Id: s.Id, End: true, Code: 127})
 	}
 	argv, set, err := openmpi.ParseDaemon(string(s.Command))

@@ -85,7 +85,7 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 // logStuck is called by pumps that cannot write their log.
 func (g *gang) logStuck(err error) {
 	g.stuck.Do(func() {
-		g.broken <- job.Line{Source: job.SourceAgent, Host: g.host, Rank: -1, Time: time.Now(), Text: err.Error()}
+		g.broken <- job.Line{Source: job.SourceAgent, Host: g.host, Rank: -1, Time: now(), Text: err.Error()}
 	})
 }
 
@@ -104,7 +104,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	}
 	end := func(grace time.Duration) {
 		if !g.stopping {
-			g.stopping, g.stopped = true, time.Now()
+			g.stopping, g.stopped = true, now()
 		}
 		if g.ompi != nil {
 			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", 0, true)
@@ -179,7 +179,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			end(min(g.grace(), strayGrace))
 		case line := <-g.broken:
 			g.reports.line(line)
-			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
+			g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
 		case <-stray:
 			strayAt = time.Time{} // strays that come later have their own
 			g.killStrays()

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/environ"
@@ -40,7 +39,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	}
 	for _, s := range []*stream{r.out, r.err} {
 		p := &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
-			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
+			g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
 		}}
 		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
 	}
@@ -125,7 +124,7 @@ func (g *gang) launch() {
 		return
 	}
 	for i, want := range g.start.Ranks[g.alive:] {
-		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: time.Now(), Stopped: true, Text: "another rank could not be started"}
+		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: now(), Stopped: true, Text: "another rank could not be started"}
 		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
 		}
@@ -183,7 +182,7 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 
 // watch tells of the start of a rank, and sees to its end.
 func (g *gang) watch(r *rank) {
-	g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
+	g.reports.event(job.Event{Time: now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
 	g.waiting.Go(func() {
 		<-r.child.exited
 		if r.child.status != 0 {

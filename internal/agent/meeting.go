@@ -76,7 +76,7 @@ func (g *gang) wireup() job.Wireup {
 func (g *gang) abort() {
 	for _, r := range g.ranks {
 		if r.child != nil && !closed(r.child.exited) && g.aborting[r.number] {
-			g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
+			g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
 			return
 		}
 	}

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
@@ -112,7 +111,7 @@ const mostLines = 500
 
 // line is what mpirun said, as evidence.
 func (o *openMPI) line(file string, number int, text string) job.Line {
-	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: time.Now(), Text: clean([]byte(text))}
+	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: now(), Text: clean([]byte(text))}
 }
 
 // mpirunEnded ends the gang when ranks are missing that nobody will start now.
@@ -129,9 +128,9 @@ func (o *openMPI) mpirunEnded() {
 	if o.mpirun.status.Signaled() {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.status.Signal())))
 	}
-	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: time.Now(), Text: text})
+	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now(), Text: text})
 	if !o.abandon(o.missing(), text, 0, false) {
-		o.g.reports.event(job.Event{Time: time.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
+		o.g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 	}
 }
 

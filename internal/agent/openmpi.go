@@ -165,7 +165,7 @@ func (o *openMPI) dismiss() {
 // said is what a rank wants its server to print.
 func (o *openMPI) said(rank int, text string) {
 	for line := range strings.Lines(text) {
-		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, Time: time.Now(), Text: clean([]byte(line))})
+		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, Time: now(), Text: clean([]byte(line))})
 	}
 }
 

@@ -133,7 +133,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	cores, memory := capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
-		Clock: time.Now().UnixNano(), Interfaces: interfaces(), Rdma: rdma(),
+		Clock: now().UnixNano(), Interfaces: interfaces(), Rdma: rdma(),
 	}, nil
 }
 

@@ -189,7 +189,7 @@ func (o *openMPI) abandon(all []prepared, why string, code int, stopped bool) bo
 	for i, p := range all {
 		p.rank.pump(p.streams, o.g.release)
 		o.g.alive--
-		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: time.Now(), Stopped: stopped || i > 0, Text: why}
+		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: now(), Stopped: stopped || i > 0, Text: why}
 		o.g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 	return len(all) > 0

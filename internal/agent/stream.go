@@ -133,7 +133,7 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 	if len(s.marks) == keptMarks {
 		s.marks = append(s.marks[:0], s.marks[keptMarks/2:]...)
 	}
-	s.marks = append(s.marks, mark{s.written, time.Now()})
+	s.marks = append(s.marks, mark{s.written, now()})
 	s.mu.Unlock()
 	s.bell.ring()
 	s.seen(piece)

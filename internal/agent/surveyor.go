@@ -9,7 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -26,7 +25,7 @@ type surveyor struct {
 
 func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
 	cores, memory := capacity()
-	facts := job.Facts{Host: v.host, Cores: cores, Memory: memory, Time: time.Now()}
+	facts := job.Facts{Host: v.host, Cores: cores, Memory: memory, Time: now()}
 	facts.Workdir = lookPath(ask.Workdir)
 	if facts.Workdir.Kind == job.ErrorNone {
 		if err := unix.Access(ask.Workdir, unix.X_OK); facts.Workdir.Dir && err != nil {
