@@ -97,6 +97,19 @@ func New(opts Options) *Launcher {
 	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
 }
 
+// UnreachableError is a Dialer's word that a host cannot be reached, or that no
+// agent can be started there: a gang may be placed on others.
+type UnreachableError struct {
+	Host string
+	Err  error
+}
+
+// Error says why.
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
 // Unreached is a host that has no agent.
 type Unreached struct {
 	Host string

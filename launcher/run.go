@@ -38,6 +38,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if ctx.Err() != nil {
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
+	if away := unreachable(err); len(away) > 0 {
+		return awayOutcome(a, away, emit), nil
+	}
 	if err != nil {
 		return job.Outcome{}, err
 	}
@@ -84,6 +87,39 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	g.emitter.close()
 	shownSoon(l.life, shown)
 	return g.outcome, nil
+}
+
+// unreachable returns, by their names, the hosts that cannot be reached, if that is
+// all that an error tells.
+func unreachable(err error) map[string]error {
+	away := map[string]error{}
+	all := []error{err}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		all = many.Unwrap()
+	}
+	for _, one := range all {
+		var gone *UnreachableError
+		if !errors.As(one, &gone) {
+			return nil
+		}
+		away[gone.Host] = one
+	}
+	return away
+}
+
+// awayOutcome is that of a gang of which hosts could not be reached: none of its
+// ranks was started.
+func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job.Outcome {
+	var o job.Outcome
+	for _, r := range a.Placement.Ranks {
+		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: true, Text: "another host cannot be reached"}
+		if err := away[r.Host]; err != nil {
+			e.Status, e.Stopped, e.Text = job.Lost, false, err.Error()
+		}
+		o.Exits = append(o.Exits, e)
+		emit(job.Event{Time: e.Time, Kind: job.KindExit, Attempt: a.Number, Exit: &e})
+	}
+	return o
 }
 
 // gather finds the agents of the attempt's hosts, a port for the ranks to meet

@@ -56,7 +56,7 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	case e != nil:
 		return e
 	case verdict.Action == job.Restart:
-		l.wished = union(l.wished, verdict.Exclude)
+		l.wished = append(l.wished, wish{verdict.Exclude, time.Now()})
 		return l.backoff(ctx, time.Duration(verdict.Wait))
 	}
 	e = &end{ending: Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}

@@ -23,7 +23,7 @@ type loop struct {
 	folder  Folder
 	unsaved bool // the journal has failed, and the user has been told
 	past    []Past
-	wished  job.Excluded // what verdicts want to do without
+	wished  []wish       // what verdicts want to do without
 	barred  job.Excluded // hosts on which ranks may still be running
 	resume  resume
 }
@@ -150,11 +150,12 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		e.Attempt = number
 		l.emit(e)
 	}
-	lease, err := l.Placer.Place(ctx, l.spec, union(l.wished, l.barred), emit)
+	wished := l.wishes(time.Now())
+	lease, err := l.Placer.Place(ctx, l.spec, union(wished, l.barred), emit)
 	var none NoPlacement
-	if ctx.Err() == nil && errors.As(err, &none) && !l.wished.Empty() {
-		l.note("%s; placing the gang on it again", "there is no place"+without(l.wished))
-		l.wished = job.Excluded{}
+	if ctx.Err() == nil && errors.As(err, &none) && !wished.Empty() {
+		l.note("%s; placing the gang on it again", "there is no place"+without(wished))
+		l.wished = nil
 		lease, err = l.Placer.Place(ctx, l.spec, l.barred, emit)
 	}
 	switch {
@@ -177,6 +178,28 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		}
 	}
 	return Lease{}, e
+}
+
+// HostCoolDown is how long a host is left out that has cost an attempt: one that
+// was started anew, or whose network is mended, may be used again then.
+const HostCoolDown = 10 * time.Minute
+
+// wish is what a verdict wants to do without.
+type wish struct {
+	job.Excluded
+	since time.Time
+}
+
+// wishes returns what is to be done without now: GPUs for good, hosts for their
+// cool-down.
+func (l *loop) wishes(now time.Time) (all job.Excluded) {
+	for _, w := range l.wished {
+		if now.Sub(w.since) >= HostCoolDown {
+			w.Hosts = nil
+		}
+		all = union(all, w.Excluded)
+	}
+	return all
 }
 
 // backoff waits before a restart. It returns an end when the run's context is

@@ -82,7 +82,7 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.withGPUWatch(s.launcher), Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume},
-			Diagnose: diagnose.Diagnose, Emit: p.emit,
+			Diagnose: diagnose.Diagnose, Emit: p.emit, Elsewhere: len(s.list) > 1,
 		}
 		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, s.spec)
 	})

@@ -65,6 +65,14 @@ const (
 
 // Dial implements launcher.Dialer.
 func (a *Agents) Dial(ctx context.Context, host string) (launcher.Link, error) {
+	link, err := a.dial(ctx, host)
+	if err != nil {
+		err = &launcher.UnreachableError{Host: host, Err: err}
+	}
+	return link, err
+}
+
+func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	c, err := a.Dialer.Dial(ctx, a.Target(host))
