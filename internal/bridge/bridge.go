@@ -42,10 +42,11 @@ const (
 func Main(args []string) int {
 	var conn net.Conn
 	var err error
+	agent := 0 // the PID of the one that was started
 	state := Failed
 	switch {
 	case len(args) == 3 && args[0] == "start" && tokenLike(args[1]):
-		conn, err = start(args[1], args[2])
+		conn, agent, err = start(args[1], args[2])
 	case len(args) == 2 && args[0] == "join" && tokenLike(args[1]):
 		conn, state, err = join(args[1])
 	default:
@@ -57,7 +58,10 @@ func Main(args []string) int {
 		return 70
 	}
 	say(Ready, "")
-	carry(conn)
+	if asked := carry(conn); !asked && agent != 0 {
+		// Its controller went before it said a word, and knows nothing of it.
+		_ = unix.Kill(agent, unix.SIGTERM)
+	}
 	return 0
 }
 
@@ -71,7 +75,8 @@ func say(state State, words string) {
 		self = os.Args[0]
 	}
 	words = strings.ReplaceAll(words, "\n", "; ")
-	_, _ = fmt.Fprintf(os.Stdout, "%s%s %s %s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words)
+	// Not through os.Stdout, where a controller that has gone would end this process.
+	_, _ = unix.Write(1, fmt.Appendf(nil, "%s%s %s %s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words))
 }
 
 // tokenLike reports whether a word can be an agent's token: 32 hexadecimal digits,
@@ -106,23 +111,26 @@ func bases() []string {
 
 // start starts the agent of the host called host, unless there is one by that
 // token, and connects to it.
-func start(token, host string) (net.Conn, error) {
+func start(token, host string) (conn net.Conn, agent int, err error) {
 	if conn, _, err := join(token); err == nil {
-		return conn, nil
+		return conn, 0, nil
 	}
 	var errs []error
 	for _, base := range bases() {
 		dir, err := makeDir(base, token)
 		if err == nil {
-			if err = launch(dir, host); err == nil {
+			if agent, err = launch(dir, host); err == nil {
 				sweep(base, token)
-				return net.Dial("unix", filepath.Join(dir, socketName))
+				if conn, err = net.Dial("unix", filepath.Join(dir, socketName)); err != nil {
+					_ = unix.Kill(agent, unix.SIGTERM)
+				}
+				return conn, agent, err
 			}
 			_ = os.RemoveAll(dir)
 		}
 		errs = append(errs, err)
 	}
-	return nil, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
+	return nil, 0, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
 }
 
 // makeDir makes an agent's directory below one that only this user can use.
@@ -149,47 +157,48 @@ func own(dir string) error {
 	return nil
 }
 
-// launch starts an agent that serves on the socket of its directory.
-func launch(dir, host string) error {
+// launch starts an agent that serves on the socket of its directory, and returns the PID
+// of its watchdog.
+func launch(dir, host string) (agent int, err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer lock.Close()
 	if err := unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		return fmt.Errorf("lock %q: %w", lock.Name(), err)
+		return 0, fmt.Errorf("lock %q: %w", lock.Name(), err)
 	}
 	log, err := os.OpenFile(filepath.Join(dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer log.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer null.Close()
 	listener, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
 	if err != nil {
-		return err
+		return 0, err
 	}
 	listener.SetUnlinkOnClose(false)
 	defer listener.Close()
 	socket, err := listener.File()
 	if err != nil {
-		return err
+		return 0, err
 	}
 	defer socket.Close()
 	// A session of its own, which the end of the SSH session does not reach.
-	_, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host}, &syscall.ProcAttr{
+	agent, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	})
 	if err != nil {
-		return fmt.Errorf("start the agent: %w", err)
+		return 0, fmt.Errorf("start the agent: %w", err)
 	}
-	return nil
+	return agent, nil
 }
 
 // join connects to an agent that there is; the State is that of the error.
@@ -240,11 +249,13 @@ func sweep(base, but string) {
 	}
 }
 
-// carry moves bytes both ways until either side ends.
-func carry(conn net.Conn) {
-	done := make(chan struct{}, 2) // the other copy ends with the process
-	go func() { _, _ = io.Copy(conn, os.Stdin); done <- struct{}{} }()
-	go func() { _, _ = io.Copy(os.Stdout, conn); done <- struct{}{} }()
-	<-done
+// carry moves bytes both ways until either side ends; asked reports whether the
+// controller has said anything.
+func carry(conn net.Conn) (asked bool) {
+	ended := make(chan int64, 2) // the other copy ends with the process
+	go func() { n, _ := io.Copy(conn, os.Stdin); ended <- n }()
+	go func() { n, _ := io.Copy(os.Stdout, conn); ended <- n }()
+	n := <-ended
 	_ = conn.Close()
+	return n > 0
 }

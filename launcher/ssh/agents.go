@@ -48,8 +48,11 @@ const (
 	retrySilent = 2500 * time.Millisecond
 	// retryFirst and retryMost bound the wait between two tries; it doubles.
 	retryFirst, retryMost = 100 * time.Millisecond, time.Second
-	// retryLimit bounds one try: a line that is mended is found by the next.
-	retryLimit = 4 * time.Second
+	// retryEvery is after how long another try is made beside one that has not ended,
+	// retries how many there are at once, and retryLimit bounds each of them.
+	retryEvery = 3 * time.Second
+	retries    = 3
+	retryLimit = 12 * time.Second
 	// startLimit bounds the start of an agent, the arrival of the program included.
 	startLimit = 2 * time.Minute
 	// endSlack is how long an agent that has ended its ranks for want of a
@@ -90,6 +93,7 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 	for _, note := range c.Notes() {
 		g.note(note)
 	}
+	g.begun = time.Now() // its bridge has just been heard
 	g.life, g.cancel = context.WithCancel(context.Background())
 	go func() { // ends with the stream, or by end
 		defer close(g.ended)
@@ -104,7 +108,7 @@ type agent struct {
 	host   string
 	at     job.Agent
 	stream *resumable.Conn
-	begun  time.Time
+	begun  time.Time // of keep
 
 	life   context.Context
 	cancel context.CancelFunc
@@ -157,7 +161,7 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 	if !ok {
 		return nil, nil
 	}
-	g.begun, g.at = time.Now(), at
+	g.at = at
 	carrier, said, err := g.bridge(ctx, c, Command(at.Program, "bridge", "join", at.Token))
 	switch {
 	case err != nil:
@@ -173,7 +177,6 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 // start starts the agent, and puts the program on the host first where it is
 // missing.
 func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
-	g.begun = time.Now()
 	args := []string{"bridge", "start", g.stream.ID().String(), word(g.host)}
 	command, err := StartCommand(g.agents.Program, args...)
 	if err != nil {
@@ -241,7 +244,8 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 		return nil, answer{}, err
 	}
 	b := &carrier{session, bufio.NewReaderSize(session.Stdout, 64<<10), c}
-	stop := context.AfterFunc(ctx, func() { _ = session.Close() })
+	// A session's end would have to be agreed upon with the host.
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
 	for total := 0; total < maxGreeting; {
 		line, err := b.out.ReadString('\n')
@@ -285,12 +289,18 @@ var (
 )
 
 // keep has the stream carried until it ends: by first, and whenever that breaks or
-// falls silent by another connection.
+// falls silent by another connection. A try that takes long goes on beside those
+// that follow it: where the line was cut, a new connection is sooner there, and
+// where the host has much to do, the old one.
 func (g *agent) keep(first *carrier) {
-	carried := make(chan bool, 1) // whether the host has hung up
+	ctx, cancel := context.WithCancel(g.life)
+	carried := make(chan bool) // whether the host has hung up
+	tried := make(chan try)
+	on, trying := 0, 0
 	carry := func(c *carrier) {
-		go func() { // Carry ends with the carrier, which is closed below at the latest
-			if g.stream.Carry(g.life, c) == nil { // the last thing that an agent does
+		on++
+		go func() { // Carry ends with ctx at the latest
+			if g.stream.Carry(ctx, c) == nil { // the last thing that an agent does
 				g.die()
 			}
 			left := c.hungUp()
@@ -298,59 +308,85 @@ func (g *agent) keep(first *carrier) {
 			carried <- left
 		}()
 	}
-	carry(first)
-	on := 1 // carriers
+	var silent <-chan struct{} // closed when a host that has hung up does not answer
+	stopAsking := func() {}
 	defer func() {
-		for ; on > 0; on-- {
-			<-carried
+		cancel()
+		stopAsking()
+		for on+trying > 0 {
+			select {
+			case <-carried:
+				on--
+			case t := <-tried:
+				trying--
+				t.close()
+			}
 		}
 	}()
+	carry(first)
 	look := time.NewTicker(retryFirst)
 	defer look.Stop()
-	left := false // the host has hung up, and there is no new connection yet
-	wait := time.Duration(0)
-	next := time.Now()
-	for g.life.Err() == nil {
+	well := func() bool { return on > 0 && time.Since(g.heard()) < retrySilent }
+	wait, next := time.Duration(0), time.Now()
+	for !g.over() {
+		if !well() && on < 2 && trying < retries && !time.Now().Before(next) {
+			trying++
+			next = time.Now().Add(retryEvery)
+			go func() { // join ends with ctx at the latest
+				limited, cancel := context.WithTimeout(ctx, retryLimit)
+				defer cancel()
+				tried <- g.join(limited)
+			}()
+		}
 		select {
-		case hungUp := <-carried:
-			if on--; on == 0 {
-				wait, next = 0, time.Now()
+		case <-ctx.Done():
+			return
+		case left := <-carried:
+			if on--; on > 0 {
+				continue
 			}
-			left = left || hungUp
-		case <-look.C:
-		case <-g.life.Done():
-			return
-		}
-		if g.over() {
-			return
-		}
-		if on > 0 && (time.Since(g.heard()) < retrySilent || on > 1) || time.Now().Before(next) {
-			continue
-		}
-		try, cancel := context.WithTimeout(g.life, retryLimit)
-		if left && on == 0 {
-			try, cancel = g.whileAnswering(try, cancel, first.client.address())
-		}
-		c, state := g.join(try)
-		gone := errors.Is(context.Cause(try), errHostGone)
-		cancel()
-		switch {
-		case c != nil:
-			carry(c)
-			on++
-			wait, left = 0, false
-		case gone:
+			if left && silent == nil && !g.over() {
+				silent, stopAsking = askUntilSilent(ctx, first.client.address())
+			}
+			wait, next = 0, time.Now()
+		case <-silent:
 			g.give(errHostGone)
 			g.stream.Abort(errHostGone)
 			return
-		case state == bridge.Gone:
-			g.die()
-			g.give(errAgentGone)
-			g.stream.Abort(errAgentGone)
-			return
+		case t := <-tried:
+			trying--
+			if !well() {
+				g.give(t.err)
+			}
+			switch {
+			case t.state == bridge.Gone:
+				g.die()
+				g.give(errAgentGone)
+				g.stream.Abort(errAgentGone)
+			case t.carrier != nil && !well():
+				carry(t.carrier)
+				stopAsking()
+				wait, silent = 0, nil
+			default:
+				t.close()
+				wait = min(max(2*wait, retryFirst), retryMost)
+				next = time.Now().Add(wait)
+			}
+		case <-look.C:
 		}
-		wait = min(max(2*wait, retryFirst), retryMost)
-		next = time.Now().Add(wait)
+	}
+}
+
+// try is what has come of a try to reach an agent again.
+type try struct {
+	carrier *carrier // nil where there is none
+	state   bridge.State
+	err     error // why nobody was asked; nil where a bridge has answered
+}
+
+func (t try) close() {
+	if t.carrier != nil {
+		_ = t.carrier.Close()
 	}
 }
 
@@ -422,54 +458,50 @@ func answers(ctx context.Context, at netip.AddrPort) bool {
 	}
 }
 
-// whileAnswering returns a context that ends, with errHostGone as its cause, when
-// the host's kernel answers no more. A host that is reached through another one is
-// not asked.
-func (g *agent) whileAnswering(parent context.Context, release func(), at netip.AddrPort) (context.Context, context.CancelFunc) {
+// askUntilSilent asks a host whether it answers, ever more seldom, and closes
+// silent when it does not. One that is reached through another host is not asked.
+func askUntilSilent(ctx context.Context, at netip.AddrPort) (silent <-chan struct{}, stop func()) {
 	if !at.IsValid() {
-		return parent, release
+		return nil, func() {}
 	}
-	ctx, cancel := context.WithCancelCause(parent)
-	asked := make(chan struct{})
+	ctx, cancel := context.WithCancel(ctx)
+	gone, done := make(chan struct{}), make(chan struct{})
 	go func() {
-		defer close(asked)
-		for ctx.Err() == nil {
-			if !answers(ctx, at) {
-				cancel(errHostGone)
-			}
+		defer close(done)
+		for wait := answerEvery; answers(ctx, at); wait = min(2*wait, time.Second) {
 			select {
-			case <-time.After(answerEvery):
+			case <-time.After(wait):
 			case <-ctx.Done():
+				return
 			}
 		}
+		close(gone)
 	}()
-	return ctx, func() { cancel(nil); <-asked; release() }
+	return gone, func() { cancel(); <-done }
 }
 
 // join makes a new connection to the agent. A host that was started anew is one
 // whose agent is gone.
-func (g *agent) join(ctx context.Context) (*carrier, bridge.State) {
+func (g *agent) join(ctx context.Context) try {
 	c, err := g.agents.Dialer.Dial(ctx, g.agents.Target(g.host))
 	if err != nil {
 		var unreached *DialError
 		if errors.As(err, &unreached) && (unreached.Reason == DialTimeout || unreached.Reason == DialCancelled) {
 			err = nil // its silence tells as much
 		}
-		g.give(err)
-		return nil, bridge.Failed
+		return try{nil, bridge.Failed, err}
 	}
 	b, said, err := g.bridge(ctx, c, Command(g.at.Program, "bridge", "join", g.at.Token))
-	g.give(err)
 	switch {
 	case err != nil:
 		said.state = bridge.Failed
 	case said.state == bridge.Ready:
-		return b, bridge.Ready
+		return try{b, bridge.Ready, nil}
 	case said.state == bridge.Ending && said.boot != g.at.Boot:
 		said.state = bridge.Gone
 	}
 	_ = c.Close()
-	return nil, said.state
+	return try{nil, said.state, err}
 }
 
 // end closes the stream and waits until the agent is gone: because it has ended in
@@ -495,12 +527,10 @@ func (g *agent) end(ctx context.Context) error {
 	defer cancel()
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMost) {
 		try, cancel := context.WithTimeout(ctx, retryLimit)
-		c, state := g.join(try)
+		found := g.join(try)
 		cancel()
-		if c != nil {
-			_ = c.Close()
-		}
-		if state == bridge.Gone {
+		found.close()
+		if found.state == bridge.Gone {
 			return nil
 		}
 		select {

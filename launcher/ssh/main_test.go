@@ -14,7 +14,7 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == SelfCheck {
 		os.Exit(selfCheck(os.Args[2:]))
 	}
-	goleak.VerifyTestMain(m)
+	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { removeBuilds(); os.Exit(code) }))
 }
 
 func selfCheck(hash []string) int {

@@ -5,6 +5,7 @@ package suite
 import (
 	"bytes"
 	"context"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"slices"
@@ -30,7 +31,25 @@ type Bed struct {
 	// Agents returns the PIDs of the agents and watchdogs that serve the process
 	// self, by name: "agent", "watchdog".
 	Agents func(self int) map[string][]int
+	// Far is what only agents have that are not on the controller's own machine; nil
+	// where they are. Its hosts are one machine all the same, and see the same files.
+	Far *Far
 }
+
+// Far is how the suite gets at the lines to agents.
+type Far struct {
+	// Cut makes every line silent, those that are made meanwhile too; Mend has all
+	// go on with what they hold.
+	Cut, Mend func()
+	// Break has every line end at once, each function by a way of its own.
+	Break map[string]func(t *testing.T)
+	// Left returns what an agent may leave on its host besides processes.
+	Left func() []string
+}
+
+// What an agent's controller is told of silence. No host of the suite is ever
+// silent for so long.
+const hostTimeout, orphanGrace = 15 * time.Second, 20 * time.Second
 
 // Marker is the environment variable by which the suite finds the processes of
 // a gang, wherever they have gone.
@@ -91,7 +110,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 		o.show = job.OutputNone
 	}
 	dir := t.TempDir()
-	g := &gang{t: t, mark: filepath.Base(dir) + t.Name(), output: map[int]*bytes.Buffer{}, seen: make(chan struct{}, 1)}
+	g := &gang{t: t, mark: filepath.Base(dir) + t.Name() + strconv.Itoa(rand.Int()), output: map[int]*bytes.Buffer{}, seen: make(chan struct{}, 1)}
 	var placement job.Placement
 	var hosts []job.Host
 	for h := range o.hosts {
@@ -104,7 +123,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	}
 	placement.Hosts = hosts
 	g.launcher = launcher.New(launcher.Options{
-		Dialer: b.Dialer(t), Hosts: hosts, Stdin: o.stdin, Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
+		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
 		Output: func(out job.Output) {
 			g.mu.Lock()
 			defer g.mu.Unlock()

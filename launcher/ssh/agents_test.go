@@ -1,0 +1,249 @@
+package ssh
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/suite"
+)
+
+// builds is where gangrun is built, once, when a test wants it.
+var builds struct {
+	sync.Mutex
+	dir     string
+	program Program
+}
+
+// gangrun is the program itself: the test's own is linked dynamically.
+func gangrun(t testing.TB) Program {
+	t.Helper()
+	builds.Lock()
+	defer builds.Unlock()
+	if builds.dir == "" {
+		dir, err := os.MkdirTemp("", "gangrun-ssh-test-")
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(dir, "gangrun")
+		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags", "urfave_cli_no_docs,grpcnotrace", "-o", path, "../../cmd/gangrun")
+		build.Env = append(os.Environ(), "CGO_ENABLED=0")
+		if out, err := build.CombinedOutput(); err != nil {
+			os.RemoveAll(dir)
+			t.Fatalf("build gangrun: %v\n%s", err, out)
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sum := sha256.Sum256(data)
+		builds.dir, builds.program = dir, Program{
+			Hash: hex.EncodeToString(sum[:]), Size: int64(len(data)), Open: func() (io.ReadCloser, error) { return os.Open(path) },
+		}
+	}
+	return builds.program
+}
+
+// removeBuilds removes what gangrun has built.
+func removeBuilds() { os.RemoveAll(builds.dir) }
+
+// hosts are h1 to h4, which are one sshd, behind one proxy. Programs go to a
+// directory of its own, by which their processes are known.
+type hosts struct {
+	*site
+	sshd  *sshd
+	proxy *proxy
+
+	mu   sync.Mutex
+	dirs []string // of agents that have been started
+}
+
+func newHosts(t testing.TB) *hosts {
+	t.Helper()
+	s := newSite(t)
+	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+	h := &hosts{site: s}
+	h.sshd = s.sshd("n1", "SetEnv XDG_CACHE_HOME="+s.path("cache"))
+	h.proxy = newProxy(t, h.sshd.address())
+	s.write(".ssh/known_hosts", fmt.Sprintf("[127.0.0.1]:%s %s\n", h.proxy.port(), h.sshd.public()))
+	s.write(".ssh/config", "Host h1 h2 h3 h4\n HostName 127.0.0.1\n Port "+h.proxy.port()+"\n")
+	return h
+}
+
+// agents starts agents there. What notes there are go to note, or are failures.
+func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
+	t.Helper()
+	if note == nil {
+		note = func(host, text string) { t.Errorf("note on %s: %s", host, text) }
+	}
+	return &Agents{
+		Dialer: &Dialer{Config: h.config(), Limit: 16}, Program: gangrun(t),
+		Target: func(host string) string { return host }, OrphanGrace: 20 * time.Second, Note: note,
+		Started: func(_ string, at job.Agent) {
+			h.mu.Lock()
+			defer h.mu.Unlock()
+			h.dirs = append(h.dirs, fmt.Sprintf("/tmp/gangrun-%d/%s", os.Getuid(), at.Token))
+		},
+	}
+}
+
+// processes are those of programs that were put on the hosts, by what they are:
+// agent, watchdog or bridge.
+func (h *hosts) processes() map[string][]int {
+	found := map[string][]int{}
+	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
+	for _, exe := range exes {
+		if to, err := os.Readlink(exe); err != nil || !strings.HasPrefix(to, h.path("cache")+"/") {
+			continue
+		}
+		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
+		args := strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+		kind := ""
+		switch {
+		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
+			kind = "agent"
+		case len(args) == 3 && args[1] == "agent":
+			kind = "watchdog"
+		case len(args) > 1 && args[1] == "bridge":
+			kind = "bridge"
+		default:
+			continue // not yet what it will be, or not any more
+		}
+		pid, _ := strconv.Atoi(filepath.Base(filepath.Dir(exe)))
+		found[kind] = append(found[kind], pid)
+	}
+	return found
+}
+
+// left are the directories of agents on the hosts.
+func (h *hosts) left() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return slices.DeleteFunc(slices.Clone(h.dirs), func(dir string) bool { return !h.has(dir) })
+}
+
+func (h *hosts) bed(t *testing.T) suite.Bed {
+	return suite.Bed{
+		Dialer: func(t *testing.T) launcher.Dialer { return h.agents(t, nil) },
+		Agents: func(int) map[string][]int {
+			found := h.processes()
+			delete(found, "bridge")
+			return found
+		},
+		Far: &suite.Far{
+			Cut:  func() { h.proxy.set(true) },
+			Mend: func() { h.proxy.set(false) },
+			Left: h.left,
+			Break: map[string]func(*testing.T){
+				"bridge killed": func(t *testing.T) {
+					kill(t, some(t, func() []int { return h.processes()["bridge"] }))
+				},
+				"connection killed": func(t *testing.T) {
+					kill(t, some(t, func() []int { return children(h.sshd.cmd.Process.Pid) }))
+				},
+			},
+		},
+	}
+}
+
+// some waits until there are some.
+func some(t *testing.T, list func() []int) []int {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+		if pids := list(); len(pids) > 0 {
+			return pids
+		}
+	}
+	t.Fatal("there are none to kill")
+	return nil
+}
+
+func kill(t *testing.T, pids []int) {
+	t.Helper()
+	for _, pid := range pids {
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil && !errors.Is(err, syscall.ESRCH) {
+			t.Error(err)
+		}
+	}
+}
+
+func children(pid int) (pids []int) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	for _, field := range strings.Fields(string(data)) {
+		if n, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, n)
+		}
+	}
+	return pids
+}
+
+func TestSuite(t *testing.T) { suite.Run(t, newHosts(t).bed(t)) }
+
+// TestProgramArrives: a program that is missing, or not what it should be, is put
+// there; one that is there is left alone.
+func TestProgramArrives(t *testing.T) {
+	h := newHosts(t)
+	p := gangrun(t)
+	path := h.path("cache/gangrun/" + p.Hash + "/gangrun")
+	for _, test := range []struct {
+		name string
+		ruin func() error
+		sent int
+	}{
+		{"missing", func() error { return nil }, 1},
+		{"there", func() error { return nil }, 0},
+		{"cut short", func() error { return replace(path, p.Size/2) }, 1},
+		{"empty", func() error { return replace(path, 0) }, 1},
+		{"not executable", func() error { return os.Chmod(path, 0o600) }, 1},
+		{"removed", func() error { return os.RemoveAll(h.path("cache/gangrun")) }, 1},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			if err := test.ruin(); err != nil {
+				t.Fatal(err)
+			}
+			sent := 0
+			a := h.agents(t, nil)
+			a.Program.Open = func() (io.ReadCloser, error) { sent++; return p.Open() }
+			var at job.Agent
+			a.Started = func(_ string, started job.Agent) { at = started }
+			begun := time.Now()
+			link, err := a.Dial(t.Context(), "h1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			dialled := time.Since(begun)
+			if err := link.End(t.Context()); err != nil {
+				t.Error(err)
+			}
+			t.Logf("dialled in %s, ended %s later", dialled.Round(time.Millisecond), (time.Since(begun) - dialled).Round(time.Millisecond))
+			if sent != test.sent || at.Program != path {
+				t.Errorf("it was sent %d times and ran as %q; want %d and %q", sent, at.Program, test.sent, path)
+			}
+			for deadline := time.Now().Add(10 * time.Second); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
+				if time.Now().After(deadline) {
+					t.Fatalf("left are %v", h.processes())
+				}
+			}
+		})
+	}
+}
+
+// replace puts a file of zeros, of another size, in the place of a program. The
+// kernel may still hold the program as one that runs.
+func replace(path string, size int64) error {
+	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o755), os.Truncate(path, size))
+}

@@ -1,0 +1,221 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// farTests are for agents that are reached over lines that can break.
+var farTests = []test{
+	{"a line that is cut and mended", cut}, {"a line that breaks", broken}, {"lost agent", lostAgent},
+	{"two controllers", twoControllers}, {"nothing is left", nothingLeft}, {"given up", givenUp},
+}
+
+// cutFor is how long lines are cut: longer than hosts may be silent without being
+// suspect, and than one connection is tried alone.
+const cutFor = 4 * time.Second
+
+// numbered prints lines until a file says that it is enough, the last one END.
+const numbered = `i=0; while [ ! -e enough ]; do i=$((i+1)); echo "$RANK line $i of what rank $RANK says"; echo "$i" >&2; sleep 0.03; done; echo END; echo END >&2`
+
+// checkNumbered fails the test if a line of a log is missing, doubled or torn.
+func (g *gang) checkNumbered(ranks int) {
+	g.t.Helper()
+	for r := range ranks {
+		for stream, format := range map[string]string{"out": strconv.Itoa(r) + " line %d of what rank " + strconv.Itoa(r) + " says", "err": "%d"} {
+			lines := strings.Split(strings.TrimSuffix(g.log(r, stream), "\n"), "\n")
+			last := len(lines) - 1
+			for i, line := range lines[:last] {
+				if want := fmt.Sprintf(format, i+1); line != want {
+					g.t.Fatalf("rank %d: line %d of %s is %q, want %q", r, i+1, stream, line, want)
+				}
+			}
+			if lines[last] != "END" || last == 0 {
+				g.t.Errorf("rank %d: %s has %d lines and ends in %q, want END", r, stream, last, lines[last])
+			}
+		}
+	}
+}
+
+// lines waits until a rank's log has so many lines more.
+func (g *gang) lines(rank, more int) {
+	g.t.Helper()
+	count := func() int { return strings.Count(g.log(rank, "out"), "\n") }
+	enough := count() + more
+	g.await(fmt.Sprintf("line %d of rank %d", enough, rank), func() bool { return count() >= enough })
+}
+
+func (g *gang) enough() {
+	g.t.Helper()
+	if err := os.WriteFile(g.attempt.Workdir+"/enough", nil, 0o644); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// cut: the gang goes on, and of what it says nothing is lost or doubled. Every
+// host is told to be silent, and to be heard again.
+func cut(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
+	wait := g.start(t.Context())
+	g.lines(7, 20)
+	b.Far.Cut()
+	timer := time.AfterFunc(cutFor, b.Far.Mend)
+	defer timer.Stop()
+	g.await("all hosts heard again", func() bool { return len(g.find(job.KindHeard)) == 4 })
+	g.lines(7, 20)
+	g.enough()
+	if o := wait(); !o.Good(8) {
+		t.Fatalf("%+v", o)
+	}
+	g.checkNumbered(8)
+	if n := len(g.find(job.KindSuspect)); n != 4 {
+		t.Errorf("%d hosts were suspect, want 4", n)
+	}
+}
+
+// broken: whatever carries the lines may die, again and again.
+func broken(t *testing.T, b Bed) {
+	for _, way := range slices.Sorted(maps.Keys(b.Far.Break)) {
+		t.Run(way, func(t *testing.T) {
+			g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
+			wait := g.start(t.Context())
+			for range 3 {
+				g.lines(6, 20)
+				b.Far.Break[way](t)
+			}
+			g.lines(6, 20)
+			g.enough()
+			if o := wait(); !o.Good(8) {
+				t.Fatalf("%+v", o)
+			}
+			g.checkNumbered(8)
+		})
+	}
+}
+
+// lostAgent: that an agent was killed is known long before its host's silence
+// would tell, and its ranks are gone when that is told.
+func lostAgent(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: []string{"sleep", "1000"}})
+	wait := g.start(t.Context())
+	pids := b.Agents(os.Getpid())["agent"]
+	if len(pids) != 2 {
+		t.Fatalf("2 hosts have %d agents: %v", len(pids), pids)
+	}
+	killed := time.Now()
+	if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	o := wait()
+	first, ok := o.First()
+	if !ok || first.Status != job.Lost || len(o.Exits) != 4 || len(o.Unreaped) != 0 {
+		t.Fatalf("outcome %+v, want lost ranks first, 4 exits and none unreaped", o)
+	}
+	took := g.find(job.KindExit)[0].Time.Sub(killed) // by this machine's clock
+	t.Logf("known after %s, all over after %s", took.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond))
+	if took > hostTimeout/2 {
+		t.Errorf("known after %s: that is what silence would tell", took)
+	}
+}
+
+// twoControllers: gangs of two controllers on one host know nothing of each
+// other.
+func twoControllers(t *testing.T, b Bed) {
+	one := b.gang(t, options{ranks: 4, hosts: 2, command: sh(numbered)})
+	two := b.gang(t, options{ranks: 4, hosts: 2, command: sh("sleep 1000")})
+	waitOne := one.start(t.Context())
+	ctx, end := context.WithCancel(t.Context())
+	waitTwo := two.start(ctx)
+	one.lines(3, 20)
+	end()
+	if o := waitTwo(); len(o.Exits) != 4 || len(o.Unreaped) != 0 {
+		t.Errorf("the one that was told to end: %+v", o)
+	}
+	if err := two.launcher.Close(); err != nil {
+		t.Error(err)
+	}
+	one.lines(3, 20)
+	one.enough()
+	if o := waitOne(); !o.Good(4) {
+		t.Errorf("the other one: %+v", o)
+	}
+	one.checkNumbered(4)
+}
+
+// nothingLeft: when a controller has closed, its agents are gone and so is all
+// that they had.
+func nothingLeft(t *testing.T, b Bed) {
+	before := b.Far.Left()
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`seq 1 10000`)})
+	if o := g.run(t.Context()); !o.Good(4) {
+		t.Fatalf("%+v", o)
+	}
+	if err := g.launcher.Close(); err != nil {
+		t.Fatal(err)
+	}
+	b.none(t)
+	b.leftNothing(t, before)
+}
+
+// leftNothing waits until there is nothing on the hosts that was not there before.
+func (b Bed) leftNothing(t *testing.T, before []string) {
+	t.Helper()
+	var left []string
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		left = slices.DeleteFunc(b.Far.Left(), func(path string) bool { return slices.Contains(before, path) })
+		if len(left) == 0 {
+			return
+		}
+	}
+	t.Errorf("left are %q", left)
+}
+
+// givenUp: a controller that gives up while it starts its agents leaves none,
+// however far it has come.
+func givenUp(t *testing.T, b Bed) {
+	before := b.Far.Left()
+	for n := range 12 {
+		g := b.gang(t, options{ranks: 2, hosts: 2, command: []string{"true"}})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(n*n)*time.Millisecond)
+		_, err := g.launcher.Run(ctx, g.attempt, func(job.Event) {})
+		cancel()
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("after %d ms: %v", n*n, err)
+		}
+		if err := g.launcher.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+	b.none(t)
+	b.leftNothing(t, before)
+}
+
+// none waits until there is no agent. One whose controller was gone before it
+// could say a word ends by itself: long before it would for want of a controller.
+func (b Bed) none(t *testing.T) {
+	t.Helper()
+	tick := time.NewTicker(2 * time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.After(orphanGrace / 2); ; {
+		left := b.Agents(os.Getpid())
+		if len(left) == 0 {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-deadline:
+			t.Fatalf("left are %v", left)
+		}
+	}
+}
