@@ -2,6 +2,7 @@ package inventory
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -51,7 +52,7 @@ type List struct {
 type collector struct {
 	source string // the name of the file, flag or variable, for errors
 	list   List
-	index  map[string]int // of Hosts, by name
+	index  map[string]int // of Hosts, by name in lower case
 	lines  []int          // where each host stood first
 	noted  map[string]bool
 	errs   Errors
@@ -90,9 +91,16 @@ func (c *collector) note(line int, text string) {
 }
 
 // host returns the host of that name, which it adds where it is new; nil where
-// there is no room for it.
+// there is no room for it, or where it stands there in other letters: names of hosts
+// are the same in upper and in lower case (RFC 4343), so it is one machine, and
+// which name is meant is not known.
 func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
-	if i, ok := c.index[name]; ok {
+	key := strings.ToLower(name)
+	if i, ok := c.index[key]; ok {
+		if had := c.list.Hosts[i].Name; had != name {
+			c.bad(line, faultf("write the name of a host in the same letters each time", "host %s is host %s%s in other letters", quote(name), quote(had), onLine(c.lines[i])))
+			return nil, false
+		}
 		return &c.list.Hosts[i], false
 	}
 	if len(c.list.Hosts) >= MaxHosts {
@@ -102,10 +110,18 @@ func (c *collector) host(line int, name string) (h *job.Host, isNew bool) {
 		}
 		return nil, false
 	}
-	c.index[name] = len(c.list.Hosts)
+	c.index[key] = len(c.list.Hosts)
 	c.lines = append(c.lines, line)
 	c.list.Hosts = append(c.list.Hosts, job.Host{Name: name, Address: name})
 	return &c.list.Hosts[len(c.list.Hosts)-1], true
+}
+
+// onLine says where a host stands; 0 is no line.
+func onLine(line int) string {
+	if line == 0 {
+		return ""
+	}
+	return fmt.Sprintf(" on line %d", line)
 }
 
 // count adds n slots to those of h: stated ones where the host is stated to have

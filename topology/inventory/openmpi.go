@@ -1,6 +1,9 @@
 package inventory
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // openMPI reads a hostfile as Open MPI 4 does: [USER@]HOST [slots=N]
 // [max_slots=N] [username=NAME] a line. A further line of a host without slots=
@@ -68,7 +71,7 @@ func openMPI(name string, text []byte) (List, error) {
 		case isNew:
 			c.count(line, h, max(slots, 1), slots > 0)
 		case slots > 0:
-			c.bad(line, faultf("write one line for each host, with all its slots", "the slots of %s are stated again; it stands on line %d", quote(host), c.lines[c.index[host]]))
+			c.bad(line, faultf("write one line for each host, with all its slots", "the slots of %s are stated again; it stands on line %d", quote(host), c.lines[c.index[strings.ToLower(host)]]))
 			return
 		default:
 			c.count(line, h, 1, true)

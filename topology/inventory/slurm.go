@@ -25,7 +25,7 @@ func slurm(j slurmJob) (List, error) {
 			c.bad(0, &fault{bad.text, slurmHint})
 			continue
 		}
-		if _, isNew := c.host(0, name); !isNew && !c.full {
+		if h, isNew := c.host(0, name); h != nil && !isNew {
 			c.bad(0, faultf(slurmHint, "names %s twice", quote(name)))
 		}
 	}

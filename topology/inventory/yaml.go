@@ -3,6 +3,7 @@ package inventory
 import (
 	"bytes"
 	"fmt"
+	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -33,7 +34,7 @@ func YAML(name string, text []byte, files Files) (List, error) {
 	if err != nil {
 		return List{}, err
 	}
-	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}}
+	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}, addresses: map[string]int{}}
 	y.last = bytes.Count(text, []byte("\n")) + 1
 	y.root(root)
 	if len(y.errs) > 0 || len(y.list.Hosts) == 0 {
@@ -46,9 +47,10 @@ func YAML(name string, text []byte, files Files) (List, error) {
 // lead it in a circle.
 type yamlReader struct {
 	*collector
-	files    Files
-	machines map[string]*machine // by path
-	devices  int                 // of all hosts
+	files     Files
+	machines  map[string]*machine // by path
+	addresses map[string]int      // of Hosts, by sameAddress
+	devices   int                 // of all hosts
 }
 
 // root reads the document.
@@ -114,7 +116,7 @@ func (y *yamlReader) host(n *yaml.Node) {
 			return
 		}
 		if !isNew {
-			y.bad(line, faultf("write each host once", "host %s stands on line %d already", quote(name), y.lines[y.index[name]]))
+			y.bad(line, faultf("write each host once", "host %s stands on line %d already", quote(name), y.lines[y.index[strings.ToLower(name)]]))
 			return
 		}
 		host := h
@@ -122,6 +124,15 @@ func (y *yamlReader) host(n *yaml.Node) {
 		if addresses != nil {
 			host.Address = addresses[i]
 		}
+		key := sameAddress(host.Address)
+		if other, ok := y.addresses[key]; ok {
+			if keys["address"] != nil {
+				line = keys["address"].Line
+			}
+			y.bad(line, faultf("write each machine once, or the address of each", "host %s has the address %s, as host %s%s has", quote(name), quote(host.Address), quote(y.list.Hosts[other].Name), onLine(y.lines[other])))
+			return
+		}
+		y.addresses[key] = y.index[strings.ToLower(name)]
 		host.Devices, host.Links, host.NICs = slices.Clone(m.devices), m.links, m.nics
 		for d := range host.Devices {
 			if slices.Contains(busy, host.Devices[d].Index) {
@@ -275,6 +286,14 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 		}
 	}
 	return out
+}
+
+// sameAddress is the same for the ways to write an address.
+func sameAddress(address string) string {
+	if a, err := netip.ParseAddr(address); err == nil {
+		return a.Unmap().String()
+	}
+	return strings.ToLower(address)
 }
 
 // follow returns what n is an alias of, or n.
