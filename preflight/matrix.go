@@ -329,7 +329,7 @@ func reachCells(facts []job.Facts) []Cell {
 	// As the check tells it: of a host that is cut off, not of all that miss it.
 	for _, h := range reachCheck.Judge(job.Spec{}, facts) {
 		for i, f := range facts {
-			if slices.Contains(h.Hosts, f.Host) || h.Values["to"] == f.Host {
+			if slices.Contains(h.Hosts, f.Host) || h.Signature == "reach-one-way" && h.Values["to"] == f.Host {
 				out[i].Odd = true
 			}
 		}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"strconv"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -18,6 +19,8 @@ var reachCheck = Check{
 			"{hosts} cannot connect to each other at {address} and {other}: {error}", reachHint},
 		{"reach-one-way", job.SeverityError, job.NetworkError,
 			"{from} cannot connect to {to} at {address}: {error}; {to} can connect to {from}", reachHint},
+		{"reach-more", job.SeverityError, job.NetworkError,
+			"{broken} of {all} connections between hosts fail besides, as that from {from} to {to} at {address}: {error}", reachHint},
 	},
 	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
 		w := waysOf(facts)
@@ -33,6 +36,9 @@ var reachCheck = Check{
 			if worst == "" {
 				return hits
 			}
+			if len(hits) == mostReach {
+				return append(hits, w.more(facts))
+			}
 			if len(peers) == 1 {
 				hits = append(hits, w.pair(worst, peers[0]))
 			} else {
@@ -45,6 +51,9 @@ var reachCheck = Check{
 		}
 	},
 }
+
+// mostReach is how many hosts and pairs are told of one by one.
+const mostReach = 4
 
 // ways are the connections between hosts that fail.
 type ways struct {
@@ -125,4 +134,24 @@ func (w ways) cutOff(host string, peers []string) Hit {
 	}
 	return Hit{Signature: "reach-host", Hosts: []string{host}, Path: w.address[host], Values: map[string]string{
 		"host": host, "address": w.address[host], "ways": strings.Join(texts, "; ")}}
+}
+
+// more is the Hit for everything that is broken.
+func (w ways) more(facts []job.Facts) Hit {
+	var hosts []string
+	all := 0
+	values := map[string]string{"broken": strconv.Itoa(len(w.broken))}
+	for _, f := range facts {
+		all += len(f.Reach)
+		if len(w.peers(facts, f.Host)) > 0 {
+			hosts = append(hosts, f.Host)
+		}
+		for _, r := range f.Reach {
+			if e := w.broken[[2]string{f.Host, r.To}]; e != "" && values["from"] == "" {
+				values["from"], values["to"], values["address"], values["error"] = f.Host, r.To, r.Address, e
+			}
+		}
+	}
+	values["all"] = strconv.Itoa(all)
+	return Hit{Signature: "reach-more", Hosts: hosts, Path: values["address"], Values: values}
 }
