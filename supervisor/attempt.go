@@ -20,7 +20,7 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	if e != nil {
 		return e
 	}
-	if endedWell(outcome, l.spec.Ranks) {
+	if endedWell(outcome, len(lease.Placement.Ranks)) {
 		const reason = "every rank ended well"
 		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
 		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
@@ -187,7 +187,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 			Retry: job.RetryAgain,
 		}
 	}
-	c := l.Diagnose(job.Evidence{Ranks: l.spec.Ranks, Outcome: o, Lines: o.Lines, Ended: ended, Command: l.spec.Command})
+	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: o.Lines, Ended: ended, Command: l.spec.Command})
 	if c.Retry == "" {
 		c.Retry = category(c).Action()
 	}

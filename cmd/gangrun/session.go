@@ -285,7 +285,20 @@ func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
 // Place implements supervisor.Placer. CPU ranks hold nothing that could be
 // lost, so their lease lasts.
 func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
-	return s.place(ctx, spec, not, 0, emit)
+	lease, err := s.place(ctx, spec, not, 0, emit)
+	var none supervisor.NoPlacement
+	for smaller := spec; errors.As(err, &none) && spec.MinRanks > 0 && smaller.Ranks > spec.MinRanks; {
+		smaller.Ranks--
+		var other error
+		if lease, other = s.place(ctx, smaller, not, 0, emit); other == nil {
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %d ranks, for want of room for more: %s", smaller.Ranks, none.Text)})
+			return lease, nil
+		}
+		if !errors.As(other, new(supervisor.NoPlacement)) {
+			return lease, other
+		}
+	}
+	return lease, err
 }
 
 // place is Place for what needs its place for no longer than limit; 0 is not

@@ -12,8 +12,10 @@ import (
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`
-	// Ranks is the size of the gang, at least 1.
-	Ranks int `json:"ranks"`
+	// Ranks is the size of the gang, at least 1. With MinRanks a gang may have fewer,
+	// down to that, where there is no room for more; 0 is Ranks.
+	Ranks    int `json:"ranks"`
+	MinRanks int `json:"min_ranks,omitempty"`
 	// Loopback is the number of pretended hosts h1..hN on this machine; 0 runs
 	// the gang on this machine under its own name.
 	Loopback int `json:"loopback,omitempty"`

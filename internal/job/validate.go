@@ -28,6 +28,9 @@ func (s Spec) Validate() error {
 	if s.Ranks < 1 || s.Ranks > MaxRanks {
 		bad("ranks is %d, but must be 1 to %d", s.Ranks, MaxRanks)
 	}
+	if s.MinRanks != 0 && (s.MinRanks < 0 || s.MinRanks > s.Ranks) {
+		bad("min-ranks is %d, but must be 0 to ranks (%d)", s.MinRanks, s.Ranks)
+	}
 	if s.Loopback < 0 || s.Loopback > MaxLoopback {
 		bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
 	}

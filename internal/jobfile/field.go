@@ -13,6 +13,7 @@ type Kind int
 // The kinds of values.
 const (
 	Number   Kind = iota // a whole number
+	Range                // a whole number, or as 8..16 two that min- and the field's name stand for
 	Switch               // true or false; a flag of this kind needs no value
 	Text                 // any text
 	Path                 // a path, made absolute against the caller's directory
@@ -62,9 +63,12 @@ var table = withDefaults([]Field{
 	{Name: "command", Kind: Command, Key: true, Default: "none",
 		Usage: "run this program with these arguments as every rank",
 		at:    func(s *job.Spec) any { return &s.Command }},
-	{Name: "ranks", Short: "n", Kind: Number, Value: "N", Flag: true, Key: true,
-		Usage: "start the command N times, as ranks 0 to N-1 of one gang",
+	{Name: "ranks", Short: "n", Kind: Range, Value: "N", Flag: true, Key: true,
+		Usage: "start the command N times, as ranks 0 to N-1 of one gang; as 8..16 take fewer, down to the first number, where there is no room for more",
 		at:    func(s *job.Spec) any { return &s.Ranks }},
+	{Name: "min-ranks", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (as many as ranks)",
+		Usage: "take fewer ranks than asked for, down to N, where there is no room for more, as after the loss of a host",
+		at:    func(s *job.Spec) any { return &s.MinRanks }},
 	{Name: "loopback", Kind: Number, Value: "H", Flag: true, Key: true, Default: "0 (no pretended hosts)",
 		Usage: "spread the ranks over H pretended hosts, h1 to hH, on this machine",
 		at:    func(s *job.Spec) any { return &s.Loopback }},

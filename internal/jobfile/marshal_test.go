@@ -58,6 +58,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Name:          anyText().Draw(t, "name"),
 			Command:       command.Draw(t, "command"),
 			Ranks:         ranks,
+			MinRanks:      rapid.IntRange(0, ranks).Draw(t, "min-ranks"),
 			Loopback:      rapid.IntRange(0, job.MaxLoopback).Draw(t, "loopback"),
 			Env:           env,
 			Secret:        rapid.SliceOfN(rapid.SampledFrom(names), 0, 2).Draw(t, "secret"),

@@ -9,7 +9,7 @@ import (
 
 func TestNear(t *testing.T) {
 	for text, want := range map[string]string{
-		"rank": "ranks", "Ranks": "ranks", "rnaks": "ranks", "nranks": "ranks", "comand": "command", "commmand": "command",
+		"rank": "ranks", "Ranks": "ranks", "rnaks": "ranks", "comand": "command", "commmand": "command",
 		"checkpoint_dir": "checkpoint-dir", "checkpointdir": "checkpoint-dir", "checkpoint": "checkpoint-dir",
 		"exitcode": "exit-code", "retry": "retries", "retrys": "retries", "work-dir": "workdir", "wordir": "workdir",
 		"input": "inputs", "secrets": "secret", "time-out": "timeout", "outptu": "output", "preflght": "preflight",

@@ -2,6 +2,7 @@ package jobfile
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -37,6 +38,13 @@ func (o *Options) Set(name, value string) error {
 		return Errors{{Flag: name, Text: "is no flag of this command"}}
 	}
 	where := origin{flag: name}
+	if least, from, to := f.least(value); least != nil {
+		first, bad := least.scalar(from)
+		if bad != nil {
+			return Errors{where.error(bad)}
+		}
+		return errors.Join(o.Set(name, to), o.set(setting{least, "", first, where}))
+	}
 	var v any
 	var bad *fault
 	part := ""

@@ -60,7 +60,7 @@ func TestFlags(t *testing.T) {
 // TestEveryFlagIsSet holds that every flag of the table takes a value, and
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
-	values := map[Kind]string{Number: "1", Switch: "yes", Text: "x", Path: "x", Duration: "1s", Stdin: "all", Env: "A=b"}
+	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "1s", Stdin: "all", Env: "A=b"}
 	for _, f := range Fields() {
 		value := values[f.Kind]
 		if f.Kind == Choice {
@@ -76,6 +76,22 @@ func TestEveryFlagIsSet(t *testing.T) {
 		if !f.Flag && err == nil {
 			t.Errorf("--%s is taken, but is no flag", f.Name)
 		}
+	}
+}
+
+// TestRange: a size is one number or two.
+func TestRange(t *testing.T) {
+	for _, way := range []struct {
+		file  string
+		flags []flag
+	}{{"ranks: 8..16\n", nil}, {"ranks: 16\nmin-ranks: 8\n", nil}, {"", []flag{{"ranks", "8..16"}}}, {"ranks: 3\n", []flag{{"ranks", "8..16"}}}} {
+		spec, err := finish(t, way.file, way.flags, "x")
+		if err != nil || spec.Ranks != 16 || spec.MinRanks != 8 {
+			t.Errorf("%+v: %d..%d, %v", way, spec.MinRanks, spec.Ranks, err)
+		}
+	}
+	if _, err := finish(t, "ranks: 16..8\n", nil, "x"); err == nil || !strings.Contains(err.Error(), "min-ranks is 16, but must be 0 to ranks (8)") {
+		t.Errorf("a range upside down: %v", err)
 	}
 }
 
@@ -101,6 +117,8 @@ func TestPrecedence(t *testing.T) {
 func TestFlagErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want, hint string }{
 		{"ranks", "four", `--ranks: ranks wants a whole number, not "four"`, ""},
+		{"ranks", "2..x", `--ranks: ranks wants a whole number, not "x"`, ""},
+		{"ranks", "x..2", `--ranks: min-ranks wants a whole number, not "x"`, ""},
 		{"ranks", "0", `--ranks: ranks is 0, but must be 1 to 131072`, ""},
 		{"ranks", "", `--ranks: ranks wants a whole number, not ""`, ""},
 		{"grace", "5", `--grace: grace "5" has no unit, write 5s`, ""},

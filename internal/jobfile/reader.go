@@ -196,13 +196,21 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		if !ok {
 			return
 		}
-		value, bad := f.scalar(text)
-		if bad != nil {
-			r.bad(n, bad)
-			return
+		least, from, to := f.least(text)
+		if least != nil {
+			r.scalar(least, from, n)
 		}
-		r.set(f, "", value, n)
+		r.scalar(f, to, n)
 	}
+}
+
+func (r *reader) scalar(f *Field, text string, n *yaml.Node) {
+	value, bad := f.scalar(text)
+	if bad != nil {
+		r.bad(n, bad)
+		return
+	}
+	r.set(f, "", value, n)
 }
 
 // trial reads a group, for which off may stand.

@@ -17,6 +17,8 @@ func (f *Field) wants() string {
 	switch f.Kind {
 	case Number:
 		return "a whole number"
+	case Range:
+		return "a whole number, or two as in 8..16"
 	case Switch:
 		return "true or false"
 	case Path:
@@ -50,7 +52,7 @@ func (f *Field) wants() string {
 // can be given to put.
 func (f *Field) scalar(text string) (any, *fault) {
 	switch f.Kind {
-	case Number:
+	case Number, Range:
 		n, err := strconv.Atoi(text)
 		if err != nil {
 			return nil, faultf("", "%s wants a whole number, not %s", f.Name, quote(text))
@@ -92,6 +94,17 @@ func (f *Field) scalar(text string) (any, *fault) {
 	default:
 		return text, nil
 	}
+}
+
+// least takes what a field takes apart where it is a range: the field of its least
+// value, that value, and the rest.
+func (f *Field) least(text string) (least *Field, from, to string) {
+	from, to, ok := strings.Cut(text, "..")
+	if f.Kind != Range || !ok {
+		return nil, "", text
+	}
+	least, _ = find("min-" + f.Name)
+	return least, from, to
 }
 
 // switched reads a truth value, in the words that YAML has had for them.
