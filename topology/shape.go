@@ -25,7 +25,11 @@ type shape struct {
 	links []int32 // sum of link scores
 	far   []int32 // sum of NIC distances
 	value []int32 // what the subset is worth when it stays free: see Cost.Left
+	holds []sizes // of which sizes the subset holds one of the best joined sets
 }
+
+// sizes is a set of sizes of sets of GPUs, of two and more: bit i is size i+1.
+type sizes uint16
 
 func newShape(scores [][]int32, nic []int32) *shape {
 	s := &shape{n: len(nic), scores: scores, nic: nic, islands: islands(scores)}
@@ -45,6 +49,7 @@ func newShape(scores [][]int32, nic []int32) *shape {
 	}
 	s.rings, s.ring = ringTable(scores)
 	s.value = valueTable(scores, s.islands)
+	s.holds = s.holdsTable()
 	return s
 }
 
@@ -169,6 +174,33 @@ func valueTable(scores [][]int32, islands [][]int) []int32 {
 		}
 	}
 	return value
+}
+
+// holdsTable finds the sizes of which every subset holds a set that is joined as
+// well as the best of that size among all GPUs of the host.
+func (s *shape) holdsTable() []sizes {
+	var best [exact + 1]joined
+	for set, links := range s.links {
+		j, top := joined{s.rings[s.ring[set]], links}, &best[bits.OnesCount(uint(set))]
+		if j.ring > top.ring || j.ring == top.ring && links > top.links {
+			*top = j
+		}
+	}
+	holds := make([]sizes, len(s.links))
+	for set, links := range s.links {
+		if size := bits.OnesCount(uint(set)); size > 1 && best[size] == (joined{s.rings[s.ring[set]], links}) {
+			holds[set] = 1 << (size - 1)
+		}
+	}
+	for gpu := 1; gpu < len(holds); gpu <<= 1 { // what a set holds without it, too
+		for from := 0; from < len(holds); from += 2 * gpu {
+			with := holds[from+gpu : from+2*gpu]
+			for i, h := range holds[from : from+gpu] {
+				with[i] |= h
+			}
+		}
+	}
+	return holds
 }
 
 // intact counts the islands of which all GPUs are in a set, and 1 if all GPUs of

@@ -69,7 +69,7 @@ The half years cut into their days: on how many gangrun puts more gangs on an is
 %d seeds times %d days), and what a table of one day and %d seeds could have said, had that
 day been another. A day has some 180 gangs, of which every third has more than one GPU, and one
 that starts a little earlier changes where all that follow go: beside the ideal rival the difference of
-a day is spread over several times its mean, and hardly any day has more in every seed, though
+a day is spread over twice its mean at least, and at most a tenth of the days have more in every seed, though
 more days have more than have fewer. The days above begin the half years; they were not chosen.
 
 %s

@@ -34,8 +34,14 @@ func (s set) members() []int {
 
 // vec is the part of a cost that adds up over hosts, each field the lower the
 // better: -links, NIC distances, -left, and last, which is no part of a Cost and
-// only breaks ties, the GPUs that stay free on the touched hosts.
+// only breaks ties, for each size of which the touched hosts' free GPUs cannot be
+// joined as well as any of theirs any more, though they could before, sizeLost, and
+// one for each GPU that stays free there. (Left knows pairs only: the last whole
+// quad can be broken at no cost in it. Of a wide shape no sizes are known.)
 type vec [4]int32
+
+// sizeLost is more than the GPUs of a host that has tables.
+const sizeLost = 100
 
 func (v vec) plus(w vec) vec {
 	return vec{v[0] + w[0], v[1] + w[1], v[2] + w[2], v[3] + w[3]}
@@ -105,7 +111,9 @@ func (k stateKey) ways(right func(size int) bool, most int, yield func(size int,
 		all := k.free[0]
 		for m := all & -all; m != 0; m = (m - all) & all { // every subset, in ascending order
 			if size := bits.OnesCount64(m); right(size) {
-				yield(size, option{s.rings[s.ring[m]], vec{-s.links[m], s.far[m], s.value[all] - s.value[all&^m], int32(free - size)}, set{m}})
+				lost := bits.OnesCount16(uint16(s.holds[all] &^ s.holds[all&^m]))
+				last := int32(sizeLost*lost + free - size)
+				yield(size, option{s.rings[s.ring[m]], vec{-s.links[m], s.far[m], s.value[all] - s.value[all&^m], last}, set{m}})
 			}
 		}
 		return
