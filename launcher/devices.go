@@ -23,14 +23,26 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 		if err != nil {
 			return err
 		}
-		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{})
+		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml)})
+		if err == nil && reply.Driven && !a.link.Local && l.opts.Bring != nil && !a.brought {
+			a.brought = true
+			if a.nvml, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
+				reply, err = a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml)})
+			} else {
+				told[i] = append(told[i], job.Finding{Check: "gpus", Severity: job.SeverityNote, Host: hosts[i].Name,
+					Text: "gangrun-nvml cannot be brought there, and nvidia-smi is read instead: " + err.Error()})
+				err = nil
+			}
+		}
 		if err != nil {
 			return fail(failed(ctx, a, err))
 		}
 		var h job.Host
-		if err := errors.Join(json.Unmarshal(reply.Host, &h), json.Unmarshal(reply.Findings, &told[i])); err != nil {
+		var more []job.Finding
+		if err := errors.Join(json.Unmarshal(reply.Host, &h), json.Unmarshal(reply.Findings, &more)); err != nil {
 			return fail(err)
 		}
+		told[i] = append(told[i], more...)
 		found[i].Devices, found[i].Links = h.Devices, h.Links
 		if len(h.NICs) > 0 {
 			found[i].NICs = h.NICs

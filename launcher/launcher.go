@@ -68,6 +68,9 @@ type Options struct {
 	Network string
 	// Env is set for agents on other machines, over their own environment.
 	Env []string
+	// Bring puts gangrun-nvml on another machine and returns its path there; nil where
+	// there is none to bring.
+	Bring func(ctx context.Context, host string) (path string, err error)
 	// HostTimeout is how long a host may be silent before it counts as lost, and
 	// OrphanGrace how long its agent lives without hearing of this process.
 	HostTimeout, OrphanGrace time.Duration

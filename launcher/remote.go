@@ -31,6 +31,8 @@ type remote struct {
 	skewWithin time.Duration // give or take that
 	interfaces []*wire.Interface
 	rdma       []string
+	nvml       string // where gangrun-nvml is, once it was brought
+	brought    bool   // that was tried
 
 	once  sync.Once
 	grpc  *grpc.ClientConn

@@ -15,6 +15,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/selfcheck"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
@@ -33,6 +34,8 @@ func run(args []string, lib nvml.Library, in io.Reader, out, errOut io.Writer) i
 	switch {
 	case len(args) == 0:
 		err = json.NewEncoder(out).Encode(nvml.Read(lib, about))
+	case len(args) > 0 && args[0] == "self-check":
+		return selfcheck.Main(args[1:])
 	case len(args) > 0 && args[0] == "events":
 		err = events(lib, args[1:], in, out, errOut)
 	case len(args) == 1 && (args[0] == "-h" || args[0] == "--help"):

@@ -5,9 +5,11 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"golang.org/x/term"
@@ -98,6 +100,26 @@ func newDialer(list inventory.List, spec job.Spec, logs string, note func(host, 
 		OrphanGrace: time.Duration(spec.OrphanGrace), Note: note, Started: started,
 	}
 	return d, nil
+}
+
+// bring puts gangrun-nvml on other hosts, if it stands beside this program.
+func (d dialer) bring() func(ctx context.Context, host string) (string, error) {
+	self, err := os.Executable()
+	if err != nil || d.agents == nil {
+		return nil
+	}
+	path := filepath.Join(filepath.Dir(self), "gangrun-nvml")
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	program := sync.OnceValues(func() (ssh.Program, error) { return ssh.ProgramAt(path, "gangrun-nvml") })
+	return func(ctx context.Context, host string) (string, error) {
+		p, err := program()
+		if err != nil {
+			return "", err
+		}
+		return d.agents.Bring(ctx, host, p)
+	}
 }
 
 // asker asks a person for a passphrase, where one is there.

@@ -145,7 +145,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 
 		Universe: terms.universe,
 
-		Network: spec.Network, Env: travelling(os.Environ()),
+		Network: spec.Network, Env: travelling(os.Environ()), Bring: dialer.bring(),
 		HostTimeout: time.Duration(spec.HostTimeout), OrphanGrace: time.Duration(spec.OrphanGrace),
 	}
 	if spec.Loopback > 0 {

@@ -21,19 +21,20 @@ import (
 )
 
 // Devices implements wire.AgentServer.
-func (s *server) Devices(ctx context.Context, _ *wire.DevicesRequest) (*wire.DevicesReply, error) {
+func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.DevicesReply, error) {
 	h := job.Host{Name: s.host}
 	findings := []job.Finding{{
 		Check: probe.Check, Severity: job.SeverityNote,
 		Text: "no NVIDIA driver: there is neither /dev/nvidiactl nor /proc/driver/nvidia, and nvidia-smi is not in PATH",
 		Hint: "install the NVIDIA driver, or start the ranks without GPUs: --gpus-per-rank 0",
 	}}
-	if machine.Driven() {
+	driven := machine.Driven(environ.Lookup(s.env, "PATH"))
+	if driven {
 		lookup := func(name string) (string, bool) {
 			i := slices.IndexFunc(s.env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 			return environ.Lookup(s.env, name), i >= 0
 		}
-		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, Path: environ.Lookup(s.env, "PATH"), Hung: &s.hung})
+		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, NVML: string(r.Nvml), Path: environ.Lookup(s.env, "PATH"), Hung: &s.hung})
 		var refused *machine.GrantError
 		switch {
 		case errors.As(err, &refused):
@@ -53,7 +54,7 @@ func (s *server) Devices(ctx context.Context, _ *wire.DevicesRequest) (*wire.Dev
 		return nil, err
 	}
 	told, err := json.Marshal(findings)
-	return &wire.DevicesReply{Host: host, Findings: told}, err
+	return &wire.DevicesReply{Host: host, Findings: told, Driven: driven}, err
 }
 
 // maxProbe bounds what a child that tells of GPUs may print, in bytes.

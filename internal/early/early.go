@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/selfcheck"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
@@ -23,7 +24,7 @@ func init() {
 	case "rsh":
 		os.Exit(shim.Rsh(os.Args[2:]))
 	case "self-check":
-		os.Exit(bridge.SelfCheck(os.Args[2:]))
+		os.Exit(selfcheck.Main(os.Args[2:]))
 	case "bridge":
 		os.Exit(bridge.Main(os.Args[2:]))
 	case "agent":

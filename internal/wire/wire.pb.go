@@ -748,6 +748,7 @@ func (x *PortReply) GetPort() int32 {
 
 type DevicesRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
+	Nvml          []byte                 `protobuf:"bytes,1,opt,name=nvml,proto3" json:"nvml,omitempty"` // path of gangrun-nvml; empty where the agent is to look for it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -782,10 +783,18 @@ func (*DevicesRequest) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
+func (x *DevicesRequest) GetNvml() []byte {
+	if x != nil {
+		return x.Nvml
+	}
+	return nil
+}
+
 type DevicesReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Host          []byte                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`         // JSON of job.Host
 	Findings      []byte                 `protobuf:"bytes,2,opt,name=findings,proto3" json:"findings,omitempty"` // JSON of a list of job.Finding
+	Driven        bool                   `protobuf:"varint,3,opt,name=driven,proto3" json:"driven,omitempty"`    // there is NVIDIA's driver, or a sign of it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -832,6 +841,13 @@ func (x *DevicesReply) GetFindings() []byte {
 		return x.Findings
 	}
 	return nil
+}
+
+func (x *DevicesReply) GetDriven() bool {
+	if x != nil {
+		return x.Driven
+	}
+	return false
 }
 
 type LeaseTryRequest struct {
@@ -2406,11 +2422,13 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06shared\x18\x05 \x01(\fR\x06shared\"\r\n" +
 	"\vPortRequest\"\x1f\n" +
 	"\tPortReply\x12\x12\n" +
-	"\x04port\x18\x01 \x01(\x05R\x04port\"\x10\n" +
-	"\x0eDevicesRequest\">\n" +
+	"\x04port\x18\x01 \x01(\x05R\x04port\"$\n" +
+	"\x0eDevicesRequest\x12\x12\n" +
+	"\x04nvml\x18\x01 \x01(\fR\x04nvml\"V\n" +
 	"\fDevicesReply\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\fR\x04host\x12\x1a\n" +
-	"\bfindings\x18\x02 \x01(\fR\bfindings\"U\n" +
+	"\bfindings\x18\x02 \x01(\fR\bfindings\x12\x16\n" +
+	"\x06driven\x18\x03 \x01(\bR\x06driven\"U\n" +
 	"\x0fLeaseTryRequest\x12\x12\n" +
 	"\x04turn\x18\x01 \x01(\tR\x04turn\x12\x14\n" +
 	"\x05space\x18\x02 \x01(\tR\x05space\x12\x18\n" +

@@ -102,6 +102,18 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), End: g.end}, nil
 }
 
+// Bring puts another program on a host and returns its path there.
+func (a *Agents) Bring(ctx context.Context, host string, p Program) (path string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, startLimit)
+	defer cancel()
+	c, err := a.Dialer.Dial(ctx, a.Target(host))
+	if err != nil {
+		return "", err
+	}
+	path, _, err = Install(ctx, c, p)
+	return path, errors.Join(err, c.Close())
+}
+
 // agent is one host's, from this side.
 type agent struct {
 	agents *Agents

@@ -32,16 +32,23 @@ func Self() (Program, error) {
 	if slices.ContainsFunc(image.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
 		return Program{}, errDynamic
 	}
-	sum := sha256.New()
-	if _, err := file.Seek(0, io.SeekStart); err != nil {
-		return Program{}, fmt.Errorf("read this program: %w", err)
+	return ProgramAt(selfPath, "")
+}
+
+// ProgramAt is the program in a file, under a name.
+func ProgramAt(path, name string) (Program, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Program{}, err
 	}
+	defer file.Close()
+	sum := sha256.New()
 	size, err := io.Copy(sum, file)
 	if err != nil {
-		return Program{}, fmt.Errorf("read this program: %w", err)
+		return Program{}, fmt.Errorf("read %s: %w", path, err)
 	}
 	return Program{
-		Hash: hex.EncodeToString(sum.Sum(nil)), Size: size,
-		Open: func() (io.ReadCloser, error) { return os.Open(selfPath) },
+		Hash: hex.EncodeToString(sum.Sum(nil)), Name: name, Size: size,
+		Open: func() (io.ReadCloser, error) { return os.Open(path) },
 	}, nil
 }

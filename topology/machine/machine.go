@@ -7,7 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
+	"path/filepath"
 	"runtime"
 	"strconv"
 	"strings"
@@ -67,13 +67,18 @@ func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (stri
 	return m, nil
 }
 
-// Driven reports whether there is any sign of NVIDIA's driver here. Where there is
-// none Look finds no GPU, and takes its time for that.
-func Driven() bool {
+// Driven reports whether there is any sign of NVIDIA's driver here, its tool in one
+// of the directories of path among them. Where there is none Look finds no GPU, and
+// takes its time for that.
+func Driven(path string) bool {
+	for _, dir := range filepath.SplitList(path) {
+		if info, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return true
+		}
+	}
 	_, errDevice := os.Stat("/dev/nvidiactl")
 	_, errDriver := os.Stat("/proc/driver/nvidia")
-	_, errTool := exec.LookPath("nvidia-smi")
-	return errDevice == nil || errDriver == nil || errTool == nil
+	return errDevice == nil || errDriver == nil
 }
 
 // granted leaves h only the GPUs of a grant, and says so.

@@ -1,4 +1,5 @@
-package bridge
+// Package selfcheck lets a program that was put on a host show that it runs there.
+package selfcheck
 
 import (
 	"crypto/sha256"
@@ -7,10 +8,9 @@ import (
 	"os"
 )
 
-// SelfCheck is the hidden command "gangrun self-check [HASH]", by which it is seen
-// on a host that this program runs there, and that its SHA-256 is HASH. It returns
-// the exit code.
-func SelfCheck(args []string) int {
+// Main is the hidden command "self-check [HASH]", by which it is seen on a host that
+// this program runs there, and that its SHA-256 is HASH. It returns the exit code.
+func Main(args []string) int {
 	if len(args) == 0 {
 		return 0
 	}
