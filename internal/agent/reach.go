@@ -11,6 +11,7 @@ import (
 	"net"
 	"os"
 	"slices"
+	"strconv"
 	"sync"
 	"time"
 
@@ -22,9 +23,13 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// reachLimit bounds all of a host's connections to the others, with room for a
-// lost packet or two: TCP sends its first again after 1 s and 3 s.
-const reachLimit = 5 * time.Second
+// reachLimit bounds all of a host's connections to the others. What does not answer
+// is tried again every reachAgain beside the tries before: on a line that loses
+// packets TCP alone asks too seldom.
+const (
+	reachLimit = 5 * time.Second
+	reachAgain = time.Second
+)
 
 // reachAtOnce is how many connections a host makes, or answers, at the same time.
 const reachAtOnce = 64
@@ -202,37 +207,78 @@ func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.Reac
 	return slices.DeleteFunc(facts, func(f job.ReachFact) bool { return f.To == "" })
 }
 
-// reachOne asks a peer for its proof.
+// reachOne asks a peer for its proof until it has come, is wrong or is refused, or
+// ctx ends.
 func reachOne(ctx context.Context, secret []byte, p *wire.Peer) job.ReachFact {
 	fact := job.ReachFact{To: p.Host, Address: p.Address}
-	failed := func(err error, silent string) job.ReachFact {
-		fact.Error = reason(err)
-		var timeout net.Error
-		if ctx.Err() != nil || errors.As(err, &timeout) && timeout.Timeout() {
-			fact.Error = silent
-		}
-		return fact
+	ctx, cancel := context.WithCancel(ctx)
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	defer cancel()
+	tries := make(chan try)
+	begin := func() {
+		wg.Go(func() {
+			t := ask(ctx, secret, p)
+			select {
+			case tries <- t:
+			case <-ctx.Done():
+			}
+		})
 	}
-	to := net.TCPAddr{IP: net.ParseIP(p.Address), Port: int(p.Port)}
-	conn, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", to.String())
+	begin()
+	tick := time.NewTicker(reachAgain)
+	defer tick.Stop()
+	fact.Error = "no answer within " + reachLimit.String()
+	for {
+		select {
+		case t := <-tries:
+			if t.err == nil {
+				fact.Error, fact.Time = "", t.time
+				return fact
+			}
+			var late net.Error
+			if ctx.Err() == nil && !(errors.As(t.err, &late) && late.Timeout()) {
+				fact.Error = reason(t.err)
+			}
+			if errors.Is(t.err, errStranger) || errors.Is(t.err, unix.ECONNREFUSED) {
+				return fact
+			}
+		case <-tick.C:
+			begin()
+		case <-ctx.Done():
+			return fact
+		}
+	}
+}
+
+// try is what came of asking a peer once.
+type try struct {
+	time time.Duration // of the answer
+	err  error
+}
+
+// errStranger is what somebody else's answer is.
+var errStranger = errors.New("another host answers at that address")
+
+func ask(ctx context.Context, secret []byte, p *wire.Peer) try {
+	to := net.JoinHostPort(p.Address, strconv.Itoa(int(p.Port)))
+	conn, err := (&net.Dialer{KeepAlive: -1}).DialContext(ctx, "tcp", to)
 	if err != nil {
-		return failed(err, "no answer within "+reachLimit.String())
+		return try{err: err}
 	}
 	defer closing(ctx, conn)()
-	asked := time.Now()
-	want, heard := proof(secret, p.Host), make([]byte, sha256.Size)
+	begun := time.Now()
+	heard := make([]byte, sha256.Size)
 	if _, err = conn.Write(proof(secret, "")); err == nil {
 		_, err = io.ReadFull(conn, heard)
 	}
 	switch {
-	case err == nil && hmac.Equal(heard, want):
-		fact.Time = time.Since(asked)
+	case err == nil && hmac.Equal(heard, proof(secret, p.Host)):
+		return try{time: time.Since(begun)}
 	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
-		fact.Error = "another host answers at that address"
-	default:
-		return failed(err, "a connection is made, and nothing comes back within "+reachLimit.String())
+		return try{err: errStranger}
 	}
-	return fact
+	return try{err: err}
 }
 
 // shareLimit is how long a host looks for the files of the others: a network file

@@ -128,6 +128,32 @@ func TestReachSilence(t *testing.T) {
 	}
 }
 
+// A try of which nothing is heard is not the last.
+func TestReachAgain(t *testing.T) {
+	first := make(chan struct{})
+	var calls sync.WaitGroup
+	defer calls.Wait()
+	defer close(first)
+	n := 0
+	port := listening(t, func(c net.Conn) {
+		if n++; n == 1 { // as if the packets were lost
+			held, err := c.(*net.TCPConn).File()
+			if err != nil {
+				t.Error(err)
+			}
+			calls.Go(func() { <-first; held.Close() })
+			return
+		}
+		if _, err := io.ReadFull(c, make([]byte, len(proof(secret, "")))); err == nil {
+			_, _ = c.Write(proof(secret, "h2"))
+		}
+	})
+	facts := reachAll(t.Context(), secret, []*wire.Peer{{Host: "h2", Address: "127.0.0.1", Port: port}})
+	if len(facts) != 1 || facts[0].Error != "" || facts[0].Time <= 0 || n != 2 {
+		t.Errorf("after %d tries: %+v", n, facts)
+	}
+}
+
 // A door answers nobody who does not know the question, and closes on who is there.
 func TestDoor(t *testing.T) {
 	d, err := openDoor("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // no address of this host's
