@@ -100,8 +100,9 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		return nil, errors.Join(a.why(ended(ctx, err)), a.end(ending))
 	}
 	a.cores, a.memory = int(hello.Cores), hello.Memory
+	a.interfaces = hello.Interfaces
 	if !link.Local {
-		a.dir, a.interfaces, a.rdma = string(hello.Dir), hello.Interfaces, hello.Rdma
+		a.dir, a.rdma = string(hello.Dir), hello.Rdma
 		a.skewWithin = time.Since(asked) / 2
 		a.skew = time.Unix(0, hello.Clock).Sub(asked.Add(a.skewWithin).Round(0))
 	}
