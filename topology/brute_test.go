@@ -149,8 +149,9 @@ func stays(h job.Host, free []int) int {
 	return value
 }
 
-// mayUse lists the GPUs of a host that a gang may have; with idle, busy ones too.
-func mayUse(h job.Host, not job.Excluded, idle bool) (list []int) {
+// mayUse lists the GPUs of a host that a gang with so many a rank may have; with
+// idle, busy ones too.
+func mayUse(h job.Host, each int, not job.Excluded, idle bool) (list []int) {
 	if slices.Contains(not.Hosts, h.Name) {
 		return nil
 	}
@@ -162,7 +163,7 @@ func mayUse(h job.Host, not job.Excluded, idle bool) (list []int) {
 	}
 	for _, i := range wholeGPUs(h) {
 		d := h.Devices[i]
-		bad := d.Sick != "" || gone(d.UUID) || d.Busy != "" && !idle
+		bad := d.Sick != "" || gone(d.UUID) || d.Busy != "" && !idle || each > 1 && d.GPU != "" // a MIG instance
 		for _, p := range h.Devices {
 			if p.UUID == d.GPU && (p.Sick != "" || gone(p.UUID)) {
 				bad = true
@@ -233,9 +234,9 @@ func better(a, b Cost) bool {
 
 // bestIsland reports whether no set of as many GPUs of the host, busy or not, has
 // a better ring, or as good a one and better links.
-func bestIsland(h job.Host, gpus []int, not job.Excluded) bool {
+func bestIsland(h job.Host, gpus []int, each int, not job.Excluded) bool {
 	ring, links := ringThrough(h, gpus), linksAmong(h, gpus)
-	for _, sub := range subsetsOf(mayUse(h, not, true)) {
+	for _, sub := range subsetsOf(mayUse(h, each, not, true)) {
 		if len(sub) == len(gpus) {
 			if l := linksAmong(h, sub); l > links || ring < NoRing {
 				if r := ringThrough(h, sub); r > ring || r == ring && l > links {
@@ -253,7 +254,7 @@ func brute(want Want, inventory job.Inventory, not job.Excluded, idle bool) (bes
 	size := want.Ranks * want.GPUs
 	ways := make([][]part, len(hosts))
 	for i, h := range hosts {
-		free := mayUse(h, not, idle)
+		free := mayUse(h, want.GPUs, not, idle)
 		for _, sub := range subsetsOf(free) {
 			n := len(sub)
 			if n == 0 || n > size || n%want.GPUs != 0 || h.Hard && n/want.GPUs > h.Slots {
@@ -275,7 +276,7 @@ func brute(want Want, inventory job.Inventory, not job.Excluded, idle bool) (bes
 			}
 			if want.Locality == job.LocalityIsland {
 				for j, p := range parts {
-					if p != nil && !bestIsland(hosts[j], p.gpus, not) {
+					if p != nil && !bestIsland(hosts[j], p.gpus, want.GPUs, not) {
 						return
 					}
 				}

@@ -71,6 +71,14 @@ func (c Cost) String() string {
 		count(c.Racks, "rack"), count(c.Switches, "switch"), count(c.Hosts, "host"), ring, c.Links, c.NIC, c.Left)
 }
 
+// do is the verb of a number of things.
+func do(n int) string {
+	if n == 1 {
+		return "does"
+	}
+	return "do"
+}
+
 // count writes a number of things.
 func count(n int, thing string) string {
 	if n == 1 {

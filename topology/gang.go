@@ -30,7 +30,7 @@ type Choice struct {
 	Why []string
 	// RunnerUp is the best of what could be had instead: without one of the hosts
 	// (the last of those with the weakest ring) or, for a gang on one host, on
-	// other GPUs of it at a higher cost. It is nil where there is nothing else.
+	// other GPUs of it at a higher cost. It is nil where there is neither.
 	RunnerUp *Choice
 
 	facts facts
@@ -38,18 +38,21 @@ type Choice struct {
 
 // PlaceGPUs puts the ranks of a gang on GPUs so that the Cost is lowest, within
 // the level that is allowed. It gives no GPU that is busy, sick, cut into MIG
-// instances, or excluded, as job.Excluded says. Slots that a user stated limit the ranks of a host.
+// instances, or excluded, as job.Excluded says, and to ranks of several GPUs no MIG
+// instances: a CUDA process sees one of these at most (NVIDIA's MIG user guide,
+// "CUDA Device Enumeration"). Slots that a user stated limit the ranks of a host.
 //
 // The choice is exact for hosts of up to 16 GPUs and gangs of up to 24 hosts, as
 // long as the ways to choose racks and switches are few: some ten thousand, of
 // which 64 need the fewest hosts. Beyond that it is a good one, of as few racks.
-// Of equally good ones it takes that which leaves the fewest free GPUs on its
-// hosts, then an early one of the inventory.
+// Of equally good ones it takes that which leaves its hosts good sets of free GPUs
+// of the most sizes, then that which leaves the fewest free GPUs there, then an
+// early one of the inventory.
 //
 // Ranks are numbered by rack, switch and host in the order of the inventory, and
 // on a host along the ring of the best bottleneck that has the best sum of links;
-// ranks of several GPUs have those that are closest to each other. It fails with
-// *NoPlacement where the gang does not fit.
+// ranks of several GPUs have those that are closest to each other, and the CPUs that
+// are close to any of them. It fails with *NoPlacement where the gang does not fit.
 func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, error) {
 	if want.Locality == "" {
 		want.Locality = job.LocalityAny
@@ -190,12 +193,7 @@ func (s *survey) onSeveral(skip int) *plan {
 
 // second finds the runner-up.
 func (s *survey) second(best *plan) *plan {
-	weakest, ring := 0, int32(NoRing)
-	for _, p := range best.picks {
-		if o := s.views[p.view].ringOf(p.set); o <= ring {
-			weakest, ring = p.view, o
-		}
-	}
+	weakest := s.weakest(best)
 	second := s.choose(weakest)
 	if len(best.picks) > 1 {
 		return second
@@ -214,6 +212,36 @@ func (s *survey) second(best *plan) *plan {
 	return second
 }
 
+// weakest is the last of the hosts with the weakest ring.
+func (s *survey) weakest(p *plan) int {
+	weakest, ring := 0, int32(NoRing)
+	for _, pick := range p.picks {
+		if o := s.views[pick.view].ringOf(pick.set); o <= ring {
+			weakest, ring = pick.view, o
+		}
+	}
+	return weakest
+}
+
+// asGood reports whether a gang on one host could have other GPUs of it at the same
+// cost. On a host whose GPUs are too many to look at every set, it is not always
+// seen that it could.
+func (s *survey) asGood(p *plan) (found bool) {
+	v, chosen := &s.views[p.picks[0].view], p.picks[0].set
+	gpus := chosen.count()
+	v.ways(func(size int) bool { return size == gpus }, gpus, func(_ int, o option) {
+		if gpus == 1 {
+			o.vec[1] = 0
+		}
+		other := plan{1, 1, o.ring, o.vec, []pick{{p.picks[0].view, s.want.Ranks, o.set}}}
+		found = found || o.set != chosen && other.cost() == p.cost()
+	})
+	for _, a := range v.free.without(chosen).members() {
+		found = found || slices.ContainsFunc(chosen.members(), func(b int) bool { return v.shape.twins(a, b) })
+	}
+	return found
+}
+
 // choice numbers the ranks of a plan.
 func (s *survey) choice(p *plan) Choice {
 	c := Choice{Cost: p.cost(), Level: job.LocalityAny, facts: s.facts(p)}
@@ -230,10 +258,12 @@ func (s *survey) choice(p *plan) Choice {
 		whole := whole(h)
 		for local, gpus := range s.order(s.views[pick.view].shape, pick.set) {
 			r := job.Rank{Rank: len(c.Placement.Ranks), Host: h.Name, LocalRank: local, LocalSize: pick.ranks, Node: node}
+			cpus := make([]string, 0, 16)
 			for _, g := range gpus {
-				r.Devices = append(r.Devices, h.Devices[whole[g]].UUID)
+				d := &h.Devices[whole[g]]
+				r.Devices, cpus = append(r.Devices, d.UUID), append(cpus, d.CPUs)
 			}
-			r.CPUs = h.Devices[whole[gpus[0]]].CPUs
+			r.CPUs = unite(cpus)
 			c.Placement.Ranks = append(c.Placement.Ranks, r)
 		}
 		c.Placement.Hosts = append(c.Placement.Hosts, *h)

@@ -75,13 +75,11 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 		if len(r.Devices) != want.GPUs {
 			t.Fatalf("rank %d has %v", i, r.Devices)
 		}
-		for j, uuid := range r.Devices {
+		var cpus []string
+		for _, uuid := range r.Devices {
 			g := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == uuid })
-			if !slices.Contains(mayUse(h, not, false), g) {
+			if !slices.Contains(mayUse(h, want.GPUs, not, false), g) {
 				t.Fatalf("rank %d has %s, which it must not", i, uuid)
-			}
-			if j == 0 && r.CPUs != h.Devices[g].CPUs {
-				t.Fatalf("rank %d has CPUs %q", i, r.CPUs)
 			}
 			if parts[at] == nil {
 				parts[at] = &part{}
@@ -90,6 +88,10 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 				t.Fatalf("%s is given twice", uuid)
 			}
 			parts[at].gpus = append(parts[at].gpus, g)
+			cpus = append(cpus, h.Devices[g].CPUs)
+		}
+		if !maps.Equal(cpuSet(t, r.CPUs), cpuSet(t, cpus...)) {
+			t.Fatalf("rank %d has CPUs %q, its GPUs %q", i, r.CPUs, cpus)
 		}
 	}
 	for at, q := range parts {
@@ -98,7 +100,7 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 		}
 		h := inventory.Hosts[at]
 		order := slices.Clone(q.gpus)
-		*q = scored(h, q.gpus, mayUse(h, not, false), want.Ranks*want.GPUs)
+		*q = scored(h, q.gpus, mayUse(h, want.GPUs, not, false), want.Ranks*want.GPUs)
 		if want.GPUs == 1 && len(order) > 1 && len(order) <= exact {
 			low, sum := NoRing, 0
 			for i, g := range order {
@@ -130,7 +132,7 @@ func verify(t *testing.T, want Want, inventory job.Inventory, not job.Excluded, 
 	case c.Cost.Hosts == 1:
 		level = job.LocalityHost
 		for at, q := range parts {
-			if q != nil && bestIsland(inventory.Hosts[at], q.gpus, not) {
+			if q != nil && bestIsland(inventory.Hosts[at], q.gpus, want.GPUs, not) {
 				level = job.LocalityIsland
 			}
 		}
@@ -283,6 +285,153 @@ func TestByHand(t *testing.T) {
 	}
 }
 
+// TestAlone holds what is said of a gang without a runner-up.
+func TestAlone(t *testing.T) {
+	blind := hgxH100("h")
+	blind.Links = nil
+	whole := slotted(dgx1v("h"), 8)
+	for _, test := range []struct {
+		name  string
+		want  Want
+		hosts []job.Host
+		last  string
+	}{
+		{"an island like others", Want{2, 1, job.LocalityIsland}, []job.Host{hgxH100("h")}, "other free GPUs of host h would do as well"},
+		{"a host like others", Want{2, 1, job.LocalityHost}, []job.Host{hgxH100("h")}, "other free GPUs of host h would do as well"},
+		{"links that are not known", Want{2, 1, job.LocalityIsland}, []job.Host{blind}, "other free GPUs of host h would do as well"},
+		{"all that is free", Want{8, 1, ""}, []job.Host{whole}, "there is no other way to place it"},
+		{"the only island", Want{2, 1, job.LocalityIsland}, []job.Host{busy(pairs("h"), 3)}, "there is no other way to place it on one island"},
+		{"all of one host", Want{4, 1, job.LocalityHost}, []job.Host{pairs("h")}, "there is no other way to place it on one host"},
+		{"one of two hosts", Want{12, 1, ""}, []job.Host{hgxH100("a"), hgxH100("b")}, "it cannot be placed without host b"},
+		{"one of two hosts of a rack", Want{12, 1, job.LocalityRack}, []job.Host{hgxH100("a"), hgxH100("b")}, "it cannot be placed in one rack without host b"},
+		{"a wide host", Want{64, 1, ""}, []job.Host{uncut("h")}, "there is no other way to place it"},
+		{"twins of a wide host", Want{8, 1, job.LocalityIsland}, []job.Host{busy(uncut("h"), 40)}, "other free GPUs of host h would do as well"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			c, err := PlaceGPUs(test.want, job.Inventory{Hosts: test.hosts}, job.Excluded{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := c.Why[len(c.Why)-1]; got != test.last || c.RunnerUp != nil {
+				t.Errorf("got %q, runner-up %v; want %q", got, c.RunnerUp, test.last)
+			}
+		})
+	}
+}
+
+// TestUnknownLinks holds that nothing is said of how well GPUs are joined where
+// that is not known.
+func TestUnknownLinks(t *testing.T) {
+	blind := hgxH100("h")
+	blind.Links = nil
+	c, ok := check(t, Want{3, 1, ""}, job.Inventory{Hosts: []job.Host{blind}}, job.Excluded{})
+	if !ok || c.UnknownLinks() != 3 {
+		t.Fatalf("%d pairs, want 3", c.UnknownLinks())
+	}
+	want := []string{"host h gives 3 of 8 free GPUs", "how GPUs are linked is not known of 3 pairs of its GPUs that share a host: they count as joined worst", "other free GPUs of host h would do as well"}
+	if !slices.Equal(c.Why, want) {
+		t.Errorf("why %q, want %q", c.Why, want)
+	}
+	if c, _ := check(t, Want{3, 1, ""}, job.Inventory{Hosts: []job.Host{hgxH100("h")}}, job.Excluded{}); c.UnknownLinks() != 0 {
+		t.Errorf("%d pairs of an HGX are joined in unknown ways", c.UnknownLinks())
+	}
+}
+
+// TestSlices holds that ranks of several GPUs get no MIG instances, and are told so.
+func TestSlices(t *testing.T) {
+	two := []job.Host{sliced("a"), sliced("b")} // a whole GPU each, and five instances
+	c, ok := check(t, Want{12, 1, ""}, job.Inventory{Hosts: two}, job.Excluded{})
+	if !ok || len(c.Placement.Ranks) != 12 {
+		t.Fatal("ranks of one GPU get instances")
+	}
+	mixed := pcieCut("c")
+	c, ok = check(t, Want{3, 2, ""}, job.Inventory{Hosts: []job.Host{mixed}}, job.Excluded{})
+	if !ok || slices.Contains(given(c), 3) {
+		t.Fatalf("GPUs %v: device 3 is an instance", given(c))
+	}
+	for _, test := range []struct {
+		name, text, hint string
+		want             Want
+		hosts            []job.Host
+		ever             bool
+	}{
+		{"never", "1 rank of 2 GPUs will never fit: no host has 2 GPUs and a slot that a rank may use",
+			"ask for fewer ranks, or for more hosts; see what GPUs there are with: gangrun topo; ranks of several GPUs get no MIG instances, of which a CUDA process sees one only: 10 instances can be used by ranks of 1 GPU",
+			Want{1, 2, ""}, two, false},
+		{"not now", "3 ranks of 2 GPUs do not fit now: there is room for 4; busy: c-GPU7 of c (run 7 of ann)",
+			"wait until they are free, or ask for fewer ranks; ranks of several GPUs get no MIG instances, of which a CUDA process sees one only: 1 instance can be used by ranks of 1 GPU",
+			Want{3, 2, ""}, []job.Host{busy(pcieCut("c"), 7)}, true},
+		{"no instances", "5 ranks of 2 GPUs will never fit: there is room for 8 at most", "ask for fewer ranks, or for more hosts; see what GPUs there are with: gangrun topo",
+			Want{5, 2, ""}, []job.Host{hgxH100("h")}, false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			holdNone(t, test.want, test.hosts, job.Excluded{}, test.ever, test.text, test.hint)
+		})
+	}
+}
+
+// TestSlotLimits holds that stated slots are named where they set how much room there is.
+func TestSlotLimits(t *testing.T) {
+	const topo = "; see what GPUs there are with: gangrun topo"
+	sick := pairs("h")
+	sick.Devices[0].Sick = "fell off the bus"
+	for _, test := range []struct {
+		name, text, hint string
+		want             Want
+		hosts            []job.Host
+		not              job.Excluded
+	}{
+		{"slots alone", "2 GPUs will never fit: there is room for 1 at most, as slots are stated: 1 of host h",
+			"ask for fewer ranks, or state more slots", Want{2, 1, ""}, []job.Host{slotted(pairs("h"), 1)}, job.Excluded{}},
+		{"slots of one of two", "8 GPUs will never fit: there is room for 6 at most, as slots are stated: 2 of host b",
+			"ask for fewer ranks, or state more slots", Want{8, 1, ""}, []job.Host{pairs("a"), slotted(pairs("b"), 2)}, job.Excluded{}},
+		{"slots, and too few GPUs", "9 GPUs will never fit: there is room for 6 at most, as slots are stated: 2 of host b",
+			"ask for fewer ranks, or for more hosts" + topo, Want{9, 1, ""}, []job.Host{slotted(pairs("a"), 4), slotted(pairs("b"), 2)}, job.Excluded{}},
+		{"slots on one host", "4 GPUs on one host will never fit: there is room for 2 at most, on host a, as slots are stated: 2 of host a, 1 of host b",
+			"ask for fewer ranks, or state more slots", Want{4, 1, job.LocalityHost}, []job.Host{slotted(pairs("a"), 2), slotted(pairs("b"), 1)}, job.Excluded{}},
+		{"slots, or a wider locality", "4 GPUs on one host will never fit: there is room for 3 at most, on host a, as slots are stated: 3 of host a, 1 of host b",
+			"ask for fewer ranks, or state more slots, or allow a wider locality than host", Want{4, 1, job.LocalityHost}, []job.Host{slotted(pairs("a"), 3), slotted(pairs("b"), 1)}, job.Excluded{}},
+		{"slots that limit nothing", "5 GPUs will never fit: there is room for 4 at most",
+			"ask for fewer ranks, or for more hosts" + topo, Want{5, 1, ""}, []job.Host{slotted(pairs("a"), 4)}, job.Excluded{}},
+		{"a sick GPU", "4 GPUs will never fit: there is room for 3 at most",
+			"ask for fewer ranks, or for more hosts; see which GPUs are sick or excluded with: gangrun topo", Want{4, 1, ""}, []job.Host{sick}, job.Excluded{}},
+		{"an excluded host", "8 GPUs will never fit: there is room for 4 at most",
+			"ask for fewer ranks, or for more hosts; see which GPUs are sick or excluded with: gangrun topo", Want{8, 1, ""}, []job.Host{pairs("a"), pairs("b")}, job.Excluded{Hosts: []string{"b"}}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			holdNone(t, test.want, test.hosts, test.not, false, test.text, test.hint)
+		})
+	}
+}
+
+// holdNone holds what is said of a gang that does not fit.
+func holdNone(t *testing.T, want Want, hosts []job.Host, not job.Excluded, ever bool, text, hint string) {
+	t.Helper()
+	if _, ok := check(t, want, job.Inventory{Hosts: hosts}, not); ok {
+		t.Fatal("it fits")
+	}
+	_, err := PlaceGPUs(want, job.Inventory{Hosts: hosts}, not)
+	var none *NoPlacement
+	if !errors.As(err, &none) || none.Ever != ever || none.Text != text || none.Hint != hint {
+		t.Errorf("got %+v\nwant %q, hint %q, ever %v", none, text, hint, ever)
+	}
+}
+
+// slotted gives a host slots that are stated.
+func slotted(h job.Host, slots int) job.Host {
+	h.Slots, h.Hard = slots, true
+	return h
+}
+
+// uncut is cut with GPUs in the place of its instances.
+func uncut(name string) job.Host {
+	h := cut(name)
+	for i := range h.Devices {
+		h.Devices[i].GPU = ""
+	}
+	return h
+}
+
 // TestNowhere says why a gang does not fit, and whether it ever will.
 func TestNowhere(t *testing.T) {
 	half := []job.Host{in(busy(dgx1v("a"), 1, 3, 4, 6), "r1", ""), in(busy(hgxH100("b"), 0, 1, 2, 3, 4), "r2", "")}
@@ -358,7 +507,7 @@ func TestLarge(t *testing.T) {
 			racks := map[string]int{}
 			var hosts []int
 			for _, h := range inventory.Hosts {
-				n := len(mayUse(h, job.Excluded{}, false))
+				n := len(mayUse(h, 1, job.Excluded{}, false))
 				racks[h.Rack] += n
 				hosts = append(hosts, n)
 			}

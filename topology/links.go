@@ -106,7 +106,7 @@ func class(score int32) int32 { return min(score, 100) }
 func Leaves(h job.Host) []int {
 	parents := map[string]bool(nil)
 	for i := range h.Devices {
-		if d := &h.Devices[i]; d.GPU != "" && d.GPU != d.UUID {
+		if d := &h.Devices[i]; isSlice(d) {
 			if parents == nil {
 				parents = map[string]bool{}
 			}

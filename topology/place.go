@@ -61,11 +61,11 @@ func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placem
 			})
 		}
 		p.Hosts = append(p.Hosts, h)
-		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks on %d cores", h.Name, shares[i], spec.Ranks, h.Slots))
+		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %s on %s", h.Name, shares[i], count(spec.Ranks, "rank"), count(h.Slots, "core")))
 		soft += h.Slots
 	}
 	if spec.Ranks > soft {
-		why.Why = append(why.Why, fmt.Sprintf("%d ranks share %d cores", spec.Ranks, soft))
+		why.Why = append(why.Why, fmt.Sprintf("%s share %s", count(spec.Ranks, "rank"), count(soft, "core")))
 	}
 	return p, why, nil
 }
@@ -83,7 +83,7 @@ func share(ranks int, hosts []job.Host) ([]int, error) {
 		}
 		if len(open) == 0 {
 			return nil, &NoPlacement{
-				Text: fmt.Sprintf("%d ranks do not fit: %d slots on %d hosts", ranks, ranks-left, len(hosts)),
+				Text: fmt.Sprintf("%s %s not fit: %s on %s", count(ranks, "rank"), do(ranks), count(ranks-left, "slot"), count(len(hosts), "host")),
 				Hint: "ask for fewer ranks, or for more hosts or slots",
 			}
 		}

@@ -3,6 +3,7 @@ package topology
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -53,6 +54,25 @@ func TestPlace(t *testing.T) {
 				t.Error("no explanation")
 			}
 		})
+	}
+}
+
+// TestPlaceWords holds how many things are called.
+func TestPlaceWords(t *testing.T) {
+	one := job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 1, Hard: true}}}
+	for ranks, want := range map[int]string{1: "host h1 takes 1 of 1 rank on 1 core", 2: "2 ranks do not fit: 1 slot on 1 host", 3: "3 ranks do not fit: 1 slot on 1 host"} {
+		_, why, err := Place(job.Spec{Ranks: ranks}, one, job.Excluded{})
+		got := strings.Join(why.Why, "; ")
+		if err != nil {
+			got = err.Error()
+		}
+		if got != want {
+			t.Errorf("%d ranks: %q, want %q", ranks, got, want)
+		}
+	}
+	_, _, err := Place(job.Spec{Ranks: 1}, job.Inventory{}, job.Excluded{})
+	if want := "1 rank does not fit: 0 slots on 0 hosts"; err == nil || err.Error() != want {
+		t.Errorf("got %v, want %q", err, want)
 	}
 }
 

@@ -141,7 +141,7 @@ func (r *rival) hold(t *testing.T, want Want, inventory job.Inventory, not job.E
 		return
 	}
 	h := inventory.Hosts[0]
-	free := mayUse(h, not, false)
+	free := mayUse(h, want.GPUs, not, false)
 	theirs := scored(h, bestEffort(h, free, want.Ranks), free, want.Ranks)
 	if len(theirs.gpus) != want.Ranks || c.Cost.Bottleneck < theirs.ring {
 		t.Fatalf("a ring of %d, but the best-effort policy takes %v with %d", c.Cost.Bottleneck, theirs.gpus, theirs.ring)

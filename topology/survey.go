@@ -23,6 +23,9 @@ type survey struct {
 	want  Want
 	views []view
 	racks int
+	// unfit is how many devices are sick or excluded, alone or with their hosts, and
+	// slices how many MIG instances no rank may have since ranks have several GPUs.
+	unfit, slices int
 	// best remembers shape.bestJoined.
 	best map[stateKey]joined
 	// orders remembers in which order the GPUs of a set are numbered.
@@ -39,6 +42,7 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 	for at := range inventory.Hosts {
 		h := &inventory.Hosts[at]
 		if gone[h.Name] || len(h.Devices) == 0 {
+			s.unfit += len(h.Devices)
 			continue
 		}
 		whole := whole(h)
@@ -52,6 +56,11 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 		var free set
 		for i, d := range whole {
 			if unfit(h, d, not.Devices) {
+				s.unfit++
+				continue
+			}
+			if want.GPUs > 1 && isSlice(&h.Devices[d]) {
+				s.slices++
 				continue
 			}
 			v.usable.add(i)
@@ -81,6 +90,9 @@ func whole(h *job.Host) []int {
 	list := Leaves(*h)
 	return list[:min(len(list), widest)]
 }
+
+// isSlice reports whether a device is a MIG instance.
+func isSlice(d *job.Device) bool { return d.GPU != "" && d.GPU != d.UUID }
 
 // unfit reports whether no gang, or not this one, may have a device even when it
 // is idle: it is sick or excluded, or the GPU that it is part of is. That this GPU

@@ -3,6 +3,7 @@ package topology
 import (
 	"cmp"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -18,20 +19,20 @@ func (s *survey) why(p *plan, c *Choice) []string {
 	}
 	switch c.Level {
 	case job.LocalityIsland:
-		if n := s.want.Ranks * s.want.GPUs; n > 1 {
+		if n := s.want.Ranks * s.want.GPUs; n > 1 && c.UnknownLinks() == 0 {
 			why = append(why, fmt.Sprintf("no %d GPUs of host %s are joined better", n, c.Placement.Hosts[0].Name))
 		}
 	case job.LocalityHost:
 		why = append(why, fmt.Sprintf("with GPUs of host %s that are busy it would be joined better", c.Placement.Hosts[0].Name))
 	}
-	if p.ring != NoRing {
+	if n := c.UnknownLinks(); n > 0 {
+		why = append(why, fmt.Sprintf("how GPUs are linked is not known of %s of its GPUs that share a host: they count as joined worst", count(n, "pair")))
+	}
+	if p.ring != NoRing && p.ring != 0 {
 		why = append(why, "the slowest link on the best ring through its GPUs, which all-reduce goes along, is "+linkText(p.ring, map[int32]bool{}))
 	}
 	if c.RunnerUp == nil {
-		if v := &s.views[p.picks[0].view]; len(p.picks) == 1 && v.free != p.picks[0].set && s.want.Locality != job.LocalityIsland {
-			return append(why, fmt.Sprintf("other free GPUs of host %s would do as well", v.host.Name))
-		}
-		return append(why, "there is no other way to place it")
+		return append(why, s.alone(p))
 	}
 	var hosts []string
 	for _, h := range c.RunnerUp.Placement.Hosts {
@@ -45,6 +46,25 @@ func (s *survey) why(p *plan, c *Choice) []string {
 		return append(why, "better than "+other+": "+d[0])
 	}
 	return append(why, "as good as "+other)
+}
+
+// alone says what else there is to a plan that has no runner-up.
+func (s *survey) alone(p *plan) string {
+	v := &s.views[s.weakest(p)]
+	switch {
+	case len(p.picks) > 1:
+		return fmt.Sprintf("it cannot be placed%s without host %s", within[s.want.Locality], v.host.Name)
+	case s.asGood(p):
+		return fmt.Sprintf("other free GPUs of host %s would do as well", v.host.Name)
+	case v.shape.ring == nil && v.free != p.picks[0].set:
+		return "no other way to place it was found" + within[s.want.Locality]
+	}
+	return "there is no other way to place it" + within[s.want.Locality]
+}
+
+// within says where a gang is to be.
+var within = map[job.Locality]string{
+	job.LocalityIsland: " on one island", job.LocalityHost: " on one host", job.LocalityRack: " in one rack",
 }
 
 // listed names a few of many.
@@ -63,38 +83,32 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	if s.want.GPUs > 1 {
 		gang = fmt.Sprintf("%s of %d GPUs", count(s.want.Ranks, "rank"), s.want.GPUs)
 	}
-	where := map[job.Locality]string{
-		job.LocalityIsland: " on one island", job.LocalityHost: " on one host", job.LocalityRack: " in one rack",
-	}[s.want.Locality]
+	where := within[s.want.Locality]
 	most, place := idle.most(s.want.Locality)
 	if most < s.want.Ranks {
 		e := &NoPlacement{
 			Text: fmt.Sprintf("%s%s will never fit: there is room for %d at most", gang, where, most*s.want.GPUs),
-			Hint: "ask for fewer ranks, or for more hosts; see which GPUs are sick or excluded with: gangrun topo",
+			Hint: idle.never(),
 		}
 		if place != "" {
 			e.Text += ", " + place
 		}
+		if limits := idle.slotLimits(); len(limits) > 0 {
+			e.Text += ", as slots are stated: " + listed(limits)
+		}
 		if most == 0 {
 			e.Text = fmt.Sprintf("%s%s will never fit: no host has %s and a slot that a rank may use", gang, where, count(s.want.GPUs, "GPU"))
-		}
-		if wider, _ := idle.most(job.LocalityAny); wider >= s.want.Ranks {
-			e.Hint = fmt.Sprintf("ask for fewer ranks, or allow a wider locality than %s", s.want.Locality)
 		}
 		return e
 	}
 	e := &NoPlacement{Ever: true, Way: s.blockers(idle)}
 	now, place := s.most(s.want.Locality)
-	do := "do"
-	if s.want.Ranks == 1 {
-		do = "does"
-	}
-	e.Text = fmt.Sprintf("%s%s %s not fit now: there is room for %d", gang, where, do, now*s.want.GPUs)
+	e.Text = fmt.Sprintf("%s%s %s not fit now: there is room for %d", gang, where, do(s.want.Ranks), now*s.want.GPUs)
 	if place != "" && now > 0 {
 		e.Text += ", " + place
 	}
 	if now >= s.want.Ranks {
-		e.Text = fmt.Sprintf("%s%s %s not fit now: those that are free on one host are joined worse than others of it", gang, where, do)
+		e.Text = fmt.Sprintf("%s%s %s not fit now: those that are free on one host are joined worse than others of it", gang, where, do(s.want.Ranks))
 	}
 	var busy []string
 	for _, b := range e.Way {
@@ -105,22 +119,74 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	if wider, _ := s.most(job.LocalityAny); s.want.Locality != job.LocalityAny && wider >= s.want.Ranks {
 		e.Hint = fmt.Sprintf("wait until they are free, or allow a wider locality than %s", s.want.Locality)
 	}
+	e.Hint += s.noSlices()
 	return e
 }
 
+// never says what to do about a gang that does not fit though no GPU is busy.
+func (s *survey) never() string {
+	hint, topo := "ask for fewer ranks", ""
+	wide, _ := s.most(job.LocalityAny)
+	limits := s.slotLimits()
+	if len(limits) > 0 && slices.Max(slices.Collect(maps.Values(s.rooms(s.want.Locality, s.onGPUs)))) >= s.want.Ranks {
+		hint += ", or state more slots"
+	} else if wide < s.want.Ranks {
+		hint += ", or for more hosts"
+		if topo = "; see what GPUs there are with: gangrun topo"; s.unfit > 0 {
+			topo = "; see which GPUs are sick or excluded with: gangrun topo"
+		}
+	}
+	if wide >= s.want.Ranks {
+		hint += fmt.Sprintf(", or allow a wider locality than %s", s.want.Locality)
+	}
+	return hint + topo + s.noSlices()
+}
+
+// noSlices says what MIG instances have to do with it.
+func (s *survey) noSlices() string {
+	if s.slices == 0 {
+		return ""
+	}
+	return fmt.Sprintf("; ranks of several GPUs get no MIG instances, of which a CUDA process sees one only: %s can be used by ranks of 1 GPU", count(s.slices, "instance"))
+}
+
+// slotLimits says of each host with fewer stated slots than its GPUs could take
+// ranks how many they are, where more slots would make more room in one place.
+func (s *survey) slotLimits() []string {
+	most, _ := s.most(s.want.Locality)
+	rooms := s.rooms(s.want.Locality, s.onGPUs)
+	var limits []string
+	for i := range s.views {
+		if v := &s.views[i]; v.cap < s.onGPUs(v) && rooms[s.place(i, s.want.Locality)] > most {
+			limits = append(limits, fmt.Sprintf("%d of host %s", v.cap, v.host.Name))
+		}
+	}
+	return limits
+}
+
+// onGPUs is how many ranks the free GPUs of a host could take, were it not for its
+// slots.
+func (s *survey) onGPUs(v *view) int { return v.free.count() / s.want.GPUs }
+
+// onSlots is how many they can.
+func (s *survey) onSlots(v *view) int { return v.cap }
+
+// place numbers the place of a host on a level.
+func (s *survey) place(view int, level job.Locality) int {
+	switch level {
+	case job.LocalityIsland, job.LocalityHost:
+		return view
+	case job.LocalityRack:
+		return s.views[view].rack
+	}
+	return 0
+}
+
 // rooms sums up the ranks that there is room for in each place of a level.
-func (s *survey) rooms(level job.Locality) map[int]int {
+func (s *survey) rooms(level job.Locality, room func(*view) int) map[int]int {
 	rooms := map[int]int{}
 	for i := range s.views {
-		v := &s.views[i]
-		switch level {
-		case job.LocalityIsland, job.LocalityHost:
-			rooms[i] = v.cap
-		case job.LocalityRack:
-			rooms[v.rack] += v.cap
-		default:
-			rooms[0] += v.cap
-		}
+		rooms[s.place(i, level)] += room(&s.views[i])
 	}
 	return rooms
 }
@@ -129,23 +195,20 @@ func (s *survey) rooms(level job.Locality) map[int]int {
 // and which place that is.
 func (s *survey) most(level job.Locality) (int, string) {
 	most, place := 0, ""
-	rooms := s.rooms(level)
+	rooms := s.rooms(level, s.onSlots)
 	for i := range s.views {
-		v := &s.views[i]
-		switch level {
+		room := rooms[s.place(i, level)]
+		if room <= most {
+			continue
+		}
+		most, place = room, ""
+		switch h := s.views[i].host; level {
 		case job.LocalityIsland, job.LocalityHost:
-			if rooms[i] > most {
-				most, place = rooms[i], "on host "+v.host.Name
-			}
+			place = "on host " + h.Name
 		case job.LocalityRack:
-			if rooms[v.rack] > most {
-				most, place = rooms[v.rack], ""
-				if v.host.Rack != "" {
-					place = "in rack " + v.host.Rack
-				}
+			if h.Rack != "" {
+				place = "in rack " + h.Rack
 			}
-		default:
-			most = rooms[0]
 		}
 	}
 	return most, place
@@ -154,19 +217,11 @@ func (s *survey) most(level job.Locality) (int, string) {
 // blockers lists the busy GPUs of the places that could take the gang if nothing
 // were busy.
 func (s *survey) blockers(idle *survey) []Blocker {
-	rooms := idle.rooms(s.want.Locality)
+	rooms := idle.rooms(s.want.Locality, idle.onSlots)
 	var views []*view
 	for i := range s.views {
-		v := &s.views[i]
-		room := rooms[0]
-		switch s.want.Locality {
-		case job.LocalityIsland, job.LocalityHost:
-			room = rooms[i]
-		case job.LocalityRack:
-			room = rooms[v.rack]
-		}
-		if room >= s.want.Ranks {
-			views = append(views, v)
+		if rooms[s.place(i, s.want.Locality)] >= s.want.Ranks {
+			views = append(views, &s.views[i])
 		}
 	}
 	slices.SortStableFunc(views, func(a, b *view) int { return cmp.Compare(b.free.count(), a.free.count()) })

@@ -61,6 +61,11 @@ func TestWide(t *testing.T) {
 			busy(used, i)
 		}
 	}
+	boards := busy(cut("h")) // GPUs of their own, eight on each of eight boards, about half of them free
+	boards.Devices = slices.Clone(used.Devices)
+	for i := range boards.Devices {
+		boards.Devices[i].GPU = ""
+	}
 	leftover := cut("h")
 	busy(leftover, 9, 10, 11, 12, 15, 17, 18, 19, 20, 21, 22)
 	tests := []struct {
@@ -76,7 +81,7 @@ func TestWide(t *testing.T) {
 		{"a leftover", Want{1, 1, ""}, leftover, NoRing, []int{23}, job.LocalityIsland},
 		{"two halves of a socket", Want{14, 1, ""}, all.Hosts[0], 20, nil, job.LocalityIsland},
 		{"all of them", Want{56, 1, ""}, all.Hosts[0], 10, nil, job.LocalityIsland},
-		{"ranks of several, on both sockets", Want{10, 2, ""}, used, 10, nil, job.LocalityHost},
+		{"ranks of several, on both sockets", Want{12, 2, ""}, boards, 10, nil, job.LocalityHost},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -89,7 +94,7 @@ func TestWide(t *testing.T) {
 			if test.gpus != nil && !slices.Equal(gpus, test.gpus) {
 				t.Errorf("GPUs %v, want %v", gpus, test.gpus)
 			}
-			free := mayUse(test.host, job.Excluded{}, false)
+			free := mayUse(test.host, test.want.GPUs, job.Excluded{}, false)
 			if len(slices.Compact(slices.Clone(gpus))) != test.want.Ranks*test.want.GPUs || slices.ContainsFunc(gpus, func(g int) bool { return !slices.Contains(free, g) }) {
 				t.Errorf("GPUs %v are not free, or not as many as wanted", gpus)
 			}

@@ -119,6 +119,10 @@ func (c Choice) gpus() int {
 	return n
 }
 
+// UnknownLinks is how many pairs of its GPUs that share a host are joined by a link
+// of which nothing is known: it counts as the weakest.
+func (c Choice) UnknownLinks() int { return c.facts.pairs[0] }
+
 func nicWords(nics census, said map[int32]bool) string {
 	if len(nics) == 1 && nics[0] > 0 {
 		return "not known"

@@ -84,6 +84,37 @@ func TestPlanOnGPUs(t *testing.T) {
 	}
 }
 
+func TestPlanLevelWords(t *testing.T) {
+	bare := pairsOf("h1", 4)
+	bare.Links = nil
+	for _, c := range []struct {
+		name     string
+		host     job.Host
+		ranks    int
+		has, not string // parts of the text
+	}{
+		{"links that are known", pairsOf("h1", 4), 2, "level island, on one host, and as close to each other as GPUs get there\n", "is not known"},
+		{"links that are not", bare, 2, "level island, on one host, though how its GPUs are linked is not known, so that they count as linked alike\n", "as close"},
+		{"why, of links that are not", bare, 2, "how GPUs are linked is not known of 1 pair", "joined better"},
+		{"a gang without links", bare, 1, "level island, on one host, and as close to each other as GPUs get there\n", "is not known"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			g := gang{ranks: c.ranks, gpus: 1}
+			choice, err := g.place([]job.Host{c.host})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			if err := (planText{gang: g, hosts: []job.Host{c.host}, choice: choice}).print(&b); err != nil {
+				t.Fatal(err)
+			}
+			if !strings.Contains(b.String(), c.has) || strings.Contains(b.String(), c.not) {
+				t.Errorf("got %s\nwant it with %q and without %q", b.String(), c.has, c.not)
+			}
+		})
+	}
+}
+
 func TestPlanMissing(t *testing.T) {
 	list := func(kind inventory.Kind, hosts ...job.Host) hostList {
 		return hostList{List: inventory.List{Kind: kind, Hosts: hosts}}

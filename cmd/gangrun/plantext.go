@@ -32,7 +32,7 @@ func (p planText) print(to io.Writer) error {
 		each = "of " + plural(gpus, "GPU")
 	}
 	used := p.choice.Placement.Hosts
-	fmt.Fprintf(w, "gang       %s %s: %s\n", plural(p.gang.ranks, "rank"), each, levelWords(p.choice.Level, used, gpus > 0))
+	fmt.Fprintf(w, "gang       %s %s: %s\n", plural(p.gang.ranks, "rank"), each, levelWords(p.choice, gpus > 0))
 	lines(w, "cost", p.choice.Words())
 	switch {
 	case gpus == 0:
@@ -52,9 +52,12 @@ func (p planText) print(to io.Writer) error {
 	return w.Flush()
 }
 
-// levelWords says what a level is.
-func levelWords(l job.Locality, hosts []job.Host, gpus bool) string {
+// levelWords says what the level of a choice is.
+func levelWords(c topology.Choice, gpus bool) string {
+	l, hosts := c.Level, c.Placement.Hosts
 	switch {
+	case l == job.LocalityIsland && c.UnknownLinks() > 0:
+		return "level island, on one host, though how its GPUs are linked is not known, so that they count as linked alike"
 	case l == job.LocalityIsland:
 		return "level island, on one host, and as close to each other as GPUs get there"
 	case l == job.LocalityHost && gpus:
