@@ -1,0 +1,347 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// farRun is a run over the hosts of a bed.
+type farRun struct {
+	t       testing.TB
+	bed     *testhosts.Bed
+	gangrun string
+	flavour job.MPI
+	steps   int
+	cmd     *exec.Cmd
+	begun   time.Time
+	ended   time.Time     // once exited is closed
+	exited  chan struct{} // closed when gangrun has ended
+	errs    lockedBuffer
+}
+
+// The gang of every far run: two ranks on each of four hosts.
+const (
+	farHosts = 4
+	farRanks = 2 * farHosts
+)
+
+// lockedBuffer is what a process has written so far.
+type lockedBuffer struct {
+	mu   sync.Mutex
+	data bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.data.String()
+}
+
+// steadyProgram is the command of ranks that print what depends on their rank
+// alone, once every tenth of a second.
+func steadyProgram(t testing.TB, bed *testhosts.Bed, flavour job.MPI, steps int) []string {
+	t.Helper()
+	source := "../../examples/steady/steady.sh"
+	if flavour != job.MPINone {
+		var err error
+		if source, err = mpiPrograms["../../examples/steady/steady.c"+string(flavour)](); err != nil {
+			t.Fatal(err)
+		}
+	}
+	data, err := os.ReadFile(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(bed.Shared(), "steady")
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	return []string{path, fmt.Sprint(steps), "0.1"}
+}
+
+// startFar starts a gang of steady ranks on the hosts of a bed.
+func startFar(t testing.TB, bed *testhosts.Bed, hosts string, flavour job.MPI, steps int, flags ...string) *farRun {
+	t.Helper()
+	r := startFarCommand(t, bed, hosts, farRanks, flavour, steadyProgram(t, bed, flavour, steps), flags...)
+	r.steps = steps
+	return r
+}
+
+// startFarCommand starts a gang on the hosts of a bed.
+func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, flavour job.MPI, command []string, flags ...string) *farRun {
+	t.Helper()
+	gangrun, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := &farRun{t: t, bed: bed, gangrun: gangrun, flavour: flavour, exited: make(chan struct{})}
+	args := append([]string{"run", "--hosts", hosts, "-n", fmt.Sprint(ranks), "--mpi", string(flavour), "--output", "none", "--preflight", "off"}, flags...)
+	args = append(append(args, "--"), command...)
+	ctx, cancel := context.WithCancel(context.Background())
+	r.cmd = bed.Controller().Command(ctx, append([]string{gangrun}, args...)...)
+	r.cmd.Dir = bed.Shared()
+	r.cmd.Stderr = &r.errs
+	r.begun = time.Now()
+	if err := r.cmd.Start(); err != nil {
+		cancel()
+		t.Fatal(err)
+	}
+	go func() {
+		defer close(r.exited)
+		_ = r.cmd.Wait() // ProcessState tells
+		r.ended = time.Now()
+	}()
+	t.Cleanup(func() {
+		cancel()
+		<-r.exited
+		if t.Failed() {
+			t.Logf("gangrun said:\n%s", r.errs.String())
+		}
+	})
+	return r
+}
+
+// await waits until done says so, or gangrun has ended; false when it has.
+func (r *farRun) await(what string, done func() bool) bool {
+	r.t.Helper()
+	limit := time.After(patience)
+	for !done() {
+		select {
+		case <-r.exited:
+			return done()
+		case <-limit:
+			r.t.Fatalf("%s: not within %s", what, patience)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+	return true
+}
+
+// running waits until every rank has printed that many lines.
+func (r *farRun) running(lines int) {
+	r.t.Helper()
+	if !r.await(fmt.Sprintf("%d lines of every rank", lines), func() bool {
+		for rank := range farRanks {
+			if bytes.Count(r.log(rank, "out"), []byte{'\n'}) < lines {
+				return false
+			}
+		}
+		return true
+	}) {
+		r.t.Fatal("gangrun has ended before the gang ran")
+	}
+}
+
+// finish waits for gangrun's end and returns its exit code, 128 + the signal that
+// ended it.
+func (r *farRun) finish() int {
+	r.t.Helper()
+	select {
+	case <-r.exited:
+	case <-time.After(2 * patience):
+		r.t.Fatal("gangrun does not end")
+	}
+	if status := r.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return r.cmd.ProcessState.ExitCode()
+}
+
+// home is the directory of the run, "" when there is none yet.
+func (r *farRun) home() string {
+	dirs, _ := filepath.Glob(filepath.Join(r.bed.Controller().Home(), ".local/state/gangrun/runs/*"))
+	if len(dirs) == 0 {
+		return ""
+	}
+	return dirs[len(dirs)-1]
+}
+
+// log returns what one stream of a rank has brought into its log.
+func (r *farRun) log(rank int, stream string) []byte {
+	data, err := os.ReadFile(filepath.Join(r.home(), "attempts/1", job.LogName(rank, stream)))
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		r.t.Fatal(err)
+	}
+	return data
+}
+
+// whole checks that every log is what its rank printed, byte for byte, up to some
+// line, which is the last one where all is to be there.
+func (r *farRun) whole(all bool, least int) {
+	r.t.Helper()
+	for rank := range farRanks {
+		for _, stream := range []string{"out", "err"} {
+			var want bytes.Buffer
+			got := r.log(rank, stream)
+			for i := 1; i <= r.steps && (all || want.Len() < len(got)); i++ {
+				text := fmt.Sprintf("step %d/%d", i, r.steps)
+				if stream == "err" {
+					text = fmt.Sprintf("note %d", i)
+				}
+				fmt.Fprintf(&want, "rank %d of %d: %s\n", rank, farRanks, text)
+			}
+			if lines := bytes.Count(got, []byte{'\n'}); !bytes.HasPrefix(want.Bytes(), got) && r.flavour != job.MPINone && stream == "err" && !all {
+				// MPI may have said what it thinks of the end.
+				first := bytes.Count(want.Bytes()[:alike(want.Bytes(), got)], []byte{'\n'})
+				if first < least {
+					r.t.Errorf("rank %d's %s differs from line %d on", rank, stream, first+1)
+				}
+			} else if !bytes.HasPrefix(want.Bytes(), got) || all && len(got) != want.Len() || lines < least {
+				r.t.Errorf("rank %d's %s has %d bytes and %d lines, want %d bytes and %d lines or more, and the same ones", rank, stream, len(got), lines, want.Len(), least)
+			}
+		}
+	}
+}
+
+// alike is how many bytes a and b begin with alike.
+func alike(a, b []byte) (n int) {
+	for n < min(len(a), len(b)) && a[n] == b[n] {
+		n++
+	}
+	return n
+}
+
+// report is what the run has left.
+func (r *farRun) report() (report supervisor.Report) {
+	r.t.Helper()
+	data, err := os.ReadFile(filepath.Join(r.home(), "report.json"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	decode(r.t, data, &report)
+	return report
+}
+
+// events are those of the journal.
+func (r *farRun) events() []job.Event {
+	r.t.Helper()
+	events, _, err := journal.Replay(filepath.Join(r.home(), "journal.jsonl"))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return events
+}
+
+// since returns how long after t the first event came that is wanted, -1 when none
+// did.
+func (r *farRun) since(t time.Time, want func(job.Event) bool) time.Duration {
+	for _, e := range r.events() {
+		if want(e) {
+			return e.Time.Sub(t)
+		}
+	}
+	return -1
+}
+
+// processes lists what there is of the run on a host.
+func processes(t testing.TB, h *testhosts.Host) (found []string) {
+	t.Helper()
+	ranks, err := h.Processes("GANGRUN_RUN=")
+	all, err2 := h.Processes("")
+	if err := errors.Join(err, err2); err != nil {
+		t.Fatal(err)
+	}
+	for _, p := range slices.Concat(ranks, all) {
+		own := slices.ContainsFunc([]string{"gangrun", "orted", "mpirun"}, func(name string) bool { return strings.HasPrefix(p.Name, name) })
+		if text := p.String(); (own || slices.ContainsFunc(ranks, func(o testhosts.Process) bool { return o.PID == p.PID })) && !slices.Contains(found, text) {
+			found = append(found, text)
+		}
+	}
+	return found
+}
+
+// nothingLeft waits until nothing of the run is left on any host and on the
+// controller, and returns how long that took.
+func (r *farRun) nothingLeft() time.Duration {
+	r.t.Helper()
+	begun := time.Now()
+	for _, h := range r.bed.Hosts() {
+		for left := processes(r.t, h); len(left) > 0; left = processes(r.t, h) {
+			if time.Since(begun) > patience {
+				r.t.Fatalf("left on %s: %q", h.Name(), left)
+			}
+			time.Sleep(20 * time.Millisecond)
+		}
+	}
+	took := time.Since(begun)
+	for _, h := range r.bed.Hosts() {
+		if h.Init() == 0 {
+			continue // it is off, and so is all that was on it
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		held, err := h.Exec(ctx, "sh", "-c", "find /run/lock /dev/shm -type f -path '*gangrun*'")
+		cancel()
+		if err != nil || strings.TrimSpace(held) != "" {
+			r.t.Errorf("leases or memory left on %s: %s %v", h.Name(), held, err)
+		}
+	}
+	return took
+}
+
+// varying is what differs between one run and the next.
+var varying = []struct {
+	of *regexp.Regexp
+	by string
+}{
+	{regexp.MustCompile(`/[^\s"]*/ctl/home`), "~"},
+	{regexp.MustCompile(`\d{8}-\d{6}-[0-9a-f]{4}`), "RUN"},
+	{regexp.MustCompile(`\b[0-9a-f]{32}\b`), "TOKEN"},
+	{regexp.MustCompile(`SHA256:[\w+/=]+`), "SHA256:..."},
+	{regexp.MustCompile(`known_hosts:\d+`), "known_hosts:2"},
+	{regexp.MustCompile(`\d+\.\d+\.\d+\.\d+:\d{5}\b`), "ADDRESS"},
+	{regexp.MustCompile(`\d\d:\d\d:\d\d\.\d  `), ""},
+}
+
+var (
+	// summaryBegins is the first line of what gangrun run says at the end, and
+	// summaryTells are those that tell of a fault.
+	summaryBegins = regexp.MustCompile(`^run {3,}`)
+	summaryTells  = regexp.MustCompile(`^(run|  cause|  ranks|hint|exit code| +hint:) `)
+)
+
+// seen is what the user sees of what has happened, without what differs between
+// runs.
+func (r *farRun) seen() (lines []string) {
+	summary := false
+	for _, line := range strings.Split(r.errs.String(), "\n") {
+		text, ok := strings.CutPrefix(line, "gangrun: ")
+		summary = summary || summaryBegins.MatchString(text)
+		if !ok || !summary && strings.HasPrefix(text, "run ") || summary && !summaryTells.MatchString(text) {
+			continue
+		}
+		lines = append(lines, plain(text))
+	}
+	return lines
+}
+
+// plain is a line of gangrun's without what varies.
+func plain(text string) string {
+	for _, v := range varying {
+		text = v.of.ReplaceAllString(text, v.by)
+	}
+	return strings.TrimRight(text, " ")
+}

@@ -1,0 +1,126 @@
+//go:build soak
+
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// atOnce is how many beds are up at the same time: more would measure the machine.
+const atOnce = 3
+
+// TestSoakHostFaults tries every fault under every flavour, checks what gangrun
+// promises of how soon it knows, and writes the document with UPDATE=1, or holds it
+// against what has come.
+func TestSoakHostFaults(t *testing.T) {
+	cells := make([][]hostCell, len(hostFaults))
+	places := make(chan struct{}, atOnce)
+	var mu sync.Mutex
+	t.Run("all", func(t *testing.T) {
+		for i, f := range hostFaults {
+			cells[i] = make([]hostCell, len(flavours))
+			for j, flavour := range flavours {
+				t.Run(f.name+"/"+string(flavour), func(t *testing.T) {
+					t.Parallel()
+					places <- struct{}{}
+					defer func() { <-places }()
+					c := f.try(t, flavour)
+					t.Logf("%+v", c)
+					if f.suspect && c.suspect > farSuspect {
+						t.Errorf("suspect after %s, want it within %s", c.suspect, farSuspect)
+					}
+					if f.known > 0 && (c.known < 0 || c.known > f.known) {
+						t.Errorf("known after %s, want it within %s", c.known, f.known)
+					}
+					mu.Lock()
+					defer mu.Unlock()
+					cells[i][j] = c
+				})
+			}
+		}
+	})
+	if t.Failed() {
+		return
+	}
+	path := filepath.FromSlash(faultsPath)
+	if os.Getenv("UPDATE") == "1" {
+		if err := os.WriteFile(path, []byte(faultsPage(cells)), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	page, err := os.ReadFile(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range slices.Concat(cells...) {
+		if !strings.Contains(string(page), c.row()) {
+			t.Errorf("%s does not say %q: run make docs", faultsPath, c.row())
+		}
+	}
+}
+
+// faultsPage is the document.
+func faultsPage(cells [][]hostCell) string {
+	var b strings.Builder
+	fmt.Fprintf(&b, `# What happens when a host fails
+
+Written by `+"`make docs`"+`, which makes each of these things happen to h2, one of
+four simulated hosts (internal/testhosts) that run a gang of %d ranks, two on each,
+under every flavour of `+"`--mpi`"+`. The ranks print numbered lines to both streams
+(examples/steady); the MPI ones add numbers up with all others at every step. Faults
+that come while the gang runs come when every rank has printed five lines.
+
+Host keys, users, ports and addresses are wrong from the start; the disk is full, /tmp
+is read-only and the clock is wrong from the start as well.
+
+- suspect: after how long the user is warned of a silent host. It is 3 s.
+- known: after how long gangrun knows and ends the gang; in the case of a host that was
+  never reached, when it gives up. A silent host counts as lost after --host-timeout
+  (%s here, 10 s by default).
+- ended: after how long gangrun has ended. It stays until no rank can be left on a lost
+  host: until the host itself says so, or else --orphan-grace (%s here, 20 s by
+  default) and 5 s after its last word. No attempt is started before.
+- left: how long after gangrun's end the last process and lease of the run was gone
+  from the hosts, a cut or frozen one having been given back. In the row of the
+  controller that is how long the ranks outlive it: an agent ends them when it has
+  heard nothing for --orphan-grace.
+
+In all runs nothing is left in the end, and every log is what its rank printed, byte
+for byte, up to its last line. Retries are off (--retries 0), so that the exit code
+is that of the first failure.
+
+MPICH 4.0 hangs in MPI_Finalize now and then on several hosts, under its own mpiexec as
+well. Where the job goes on, its ranks are therefore ended with ^C after 100 steps
+here, which gives 130.
+
+| fault | --mpi | what comes of it | exit code | suspect | known | ended | left |
+|---|---|---|---|---|---|---|---|
+`, farRanks, farTimeout, farGrace)
+	for _, c := range slices.Concat(cells...) {
+		fmt.Fprintf(&b, "%s %s | %s | %s | %s |\n", c.row(), figure(c.suspect), figure(c.known), figure(c.ended), figure(c.gone))
+	}
+	b.WriteString("\n## What the user sees\n\nOn the screen, beside what the ranks print, under `--mpi none`; of the summary only what tells of the fault.\n")
+	for _, row := range cells {
+		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
+		if row[0].fault == "frozen" {
+			b.WriteString("\nA host that is thawed after its ranks counted as gone ends them as soon as its agent\nruns again, within about a quarter of a second; up to then they may still write.\n")
+		}
+	}
+	return b.String()
+}
+
+// figure is a duration to a tenth of a second; nothing where there was none.
+func figure(d time.Duration) string {
+	if d < 0 {
+		return ""
+	}
+	return fmt.Sprintf("%.1f s", d.Seconds())
+}
