@@ -2,6 +2,7 @@ package preflight
 
 import (
 	"cmp"
+	"fmt"
 	"slices"
 	"time"
 
@@ -72,12 +73,22 @@ func oddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
 // one to tell of.
 func off(skew, within time.Duration) bool { return skew.Abs()-within >= skewLimit }
 
-// ahead says a difference of clocks, as in "1.3 s ahead of" or "2 min behind".
+// ahead says a difference of clocks, as in "1.3 s ahead of" or "120 s behind".
 func ahead(skew time.Duration) string {
+	word := " ahead of"
 	if skew < 0 {
-		return span(-skew) + " behind"
+		word = " behind"
 	}
-	return span(skew) + " ahead of"
+	switch d := skew.Abs(); {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds()) + word
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds()) + word
+	case d < 10*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes()) + word
+	default:
+		return fmt.Sprintf("%.0f h", d.Hours()) + word
+	}
 }
 
 // tally counts what is true.

@@ -90,11 +90,11 @@ var crossCases = []struct {
 	{"a host alone", 1, both(), nil, nil},
 
 	{"clock: one is off", 4, on(func(f *job.Facts) { f.Skew = -2 * time.Minute }, 3),
-		[]string{"clock warning  h3: the clock of h3 is 2 min behind those of the other hosts"},
+		[]string{"clock warning  h3: the clock of h3 is 120 s behind those of the other hosts"},
 		[]string{"host       clock", "h3         -120.00 s!", "others: 3  well"}},
 	{"clock: two are off, each by its own", 5, both(on(func(f *job.Facts) { f.Skew = 90 * time.Second }, 1), on(func(f *job.Facts) { f.Skew = -3 * time.Second }, 5)),
 		[]string{
-			"clock warning  h1: the clock of h1 is 90.0 s ahead of those of the other hosts",
+			"clock warning  h1: the clock of h1 is 90 s ahead of those of the other hosts",
 			"clock warning  h5: the clock of h5 is 3.0 s behind those of the other hosts"},
 		[]string{"host       clock", "h1         +90.00 s!", "h5         -3.00 s!", "others: 3  +0.00 s"}},
 	{"clock: one against one", 2, on(func(f *job.Facts) { f.Skew = 5*time.Second + time.Millisecond }, 2),
@@ -102,6 +102,8 @@ var crossCases = []struct {
 		[]string{"host  clock", "h1    ±0.00 s!", "h2    +5.00 s!"}},
 	{"clock: this machine's own", 3, on(func(f *job.Facts) { f.Skew += time.Hour }),
 		[]string{"clock warning  : the clocks of all hosts agree, and are 60 min ahead of that of the machine that gangrun runs on"}, nil},
+	{"clock: off by days", 3, on(func(f *job.Facts) { f.Skew = -49*time.Hour + time.Minute }, 2),
+		[]string{"clock warning  h2: the clock of h2 is 49 h behind those of the other hosts"}, nil},
 	{"clock: less than a second", 2, on(func(f *job.Facts) { f.Skew = 990 * time.Millisecond }, 2), nil, nil},
 	{"clock: not known well enough", 2, on(func(f *job.Facts) { f.Skew, f.SkewWithin = 1500*time.Millisecond, 600*time.Millisecond }, 2), nil, nil},
 

@@ -131,7 +131,7 @@ END`)
 			65, "checkpoint-shared", "h3", []string{"h1, h2 and h4 share one; h3 has its own"}, "checkpoints", []string{"h3"}},
 		{"a clock that is two minutes ahead", func() error { b.on(3, "echo export GANGRUN_TEST_CLOCK=2m >/root/.bashrc"); return nil }, func() error { b.on(3, "rm /root/.bashrc"); return nil },
 			[]string{"--", "/root/same"},
-			0, "clock", "h3", []string{"the clock of h3 is 2 min ahead of those of the other hosts"}, "clock", []string{"h3"}},
+			0, "clock", "h3", []string{"the clock of h3 is 1", " s ahead of those of the other hosts"}, "clock", []string{"h3"}},
 		{"no shared checkpoint directory at all", nil, nil, []string{"--checkpoint-dir", "/root/checkpoints", "--", "/root/same"},
 			65, "checkpoint-shared", "", []string{"h1, h2, h3 and h4 have one each"}, "checkpoints", []string{"h1", "h2", "h3", "h4"}},
 	} {
