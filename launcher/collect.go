@@ -3,6 +3,7 @@ package launcher
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"sync"
@@ -32,7 +33,7 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 		}
 	}
 	for _, n := range nodes {
-		if n.agent.link.Local {
+		if n.agent.link.Local || n.lost != nil {
 			continue
 		}
 		logs := map[logKey]*os.File{}
@@ -48,6 +49,18 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 					return nil, fmt.Errorf("make the log of rank %d: %w", r.Rank, err)
 				}
 				files = append(files, f)
+				size, err := f.Seek(0, io.SeekEnd) // what an earlier controller has fetched
+				if err != nil {
+					cancel()
+					closeAll()
+					wg.Wait()
+					return nil, fmt.Errorf("find the end of the log of rank %d: %w", r.Rank, err)
+				}
+				if stream == "out" {
+					ask.Out = append(ask.Out, size)
+				} else {
+					ask.Err = append(ask.Err, size)
+				}
 				logs[logKey{int32(r.Rank), stream == "err"}] = f
 			}
 		}

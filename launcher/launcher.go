@@ -41,6 +41,9 @@ type Link struct {
 	Trouble func() error
 	// Address is that by which the host was reached; zero on this machine.
 	Address netip.Addr
+	// Held says that an earlier controller has started the agent, which may hold a
+	// gang of it.
+	Held bool
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error
@@ -84,8 +87,10 @@ type Launcher struct {
 	mu      sync.Mutex
 	agents  map[string]*remote
 	dialing map[string]chan struct{} // closed when an agent is there, or could not be started
-	shown   chan struct{}            // closed when the newest attempt's output is shown
-	hurry   chan struct{}            // closed by Hurry
+	retired map[string]*remote       // to be ended before another is started in their place
+	begun   time.Time
+	shown   chan struct{} // closed when the newest attempt's output is shown
+	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 
 	life   context.Context // of agents and output
@@ -97,7 +102,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
+	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -242,7 +247,11 @@ func (l *Launcher) dial(ctx context.Context, host string) (*remote, error) {
 	if l.opts.Tmpdir != nil {
 		tmpdir = l.opts.Tmpdir(host)
 	}
-	a, err := connect(ctx, l.opts, host, tmpdir)
+	err := l.endRetired(host)
+	var a *remote
+	if err == nil {
+		a, err = connect(ctx, l.opts, host, tmpdir)
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	close(l.dialing[host])
@@ -296,8 +305,10 @@ func (l *Launcher) Close() error {
 	l.mu.Lock()
 	shown := l.shown
 	var agents []*remote
-	for _, a := range l.agents {
-		agents = append(agents, a)
+	for _, of := range []map[string]*remote{l.agents, l.retired} {
+		for _, a := range of {
+			agents = append(agents, a)
+		}
 	}
 	l.mu.Unlock()
 	err := each(len(agents), func(i int) error { return l.drop(agents[i]) })

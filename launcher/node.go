@@ -19,6 +19,7 @@ type node struct {
 	number int // in the placement
 	agent  *remote
 	ranks  []job.Rank
+	lost   error     // why its agent is not there, of a gang that is adopted
 	done   bool      // it has reported Done, or is lost
 	asked  bool      // who has joined, and has not answered
 	spread bool      // the gang is on several machines
@@ -71,6 +72,9 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 			Rank: int32(r.Rank), Argv: raw(rankArgs(a, r)), Env: raw(rankEnv(a, r)), Stdin: a.Stdin.Feeds(r.Rank),
 			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankHints(a, r)), Cpus: r.CPUs,
 		})
+	}
+	if a.Adopt { // what is there already
+		start = &wire.Start{Gang: start.Gang}
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()

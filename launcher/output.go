@@ -2,6 +2,8 @@ package launcher
 
 import (
 	"context"
+	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -32,11 +34,17 @@ func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
 	var wg sync.WaitGroup
 	for _, n := range nodes {
 		ranks := shows(a.Show, n.ranks)
-		if len(ranks) == 0 || l.opts.Output == nil {
+		if len(ranks) == 0 || l.opts.Output == nil || n.lost != nil {
 			continue
 		}
+		ask := &wire.OutputRequest{Gang: gangName(a), Ranks: ranks}
+		if a.Adopt { // what was printed before has been shown
+			for _, r := range ranks {
+				ask.Out, ask.Err = append(ask.Out, printed(a, r, "out")), append(ask.Err, printed(a, r, "err"))
+			}
+		}
 		wg.Go(func() {
-			stream, err := n.agent.client.Output(l.life, &wire.OutputRequest{Gang: gangName(a), Ranks: ranks})
+			stream, err := n.agent.client.Output(l.life, ask)
 			if err != nil {
 				return // the agent is lost, which the gang's own stream tells
 			}
@@ -62,6 +70,15 @@ func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
 		close(done)
 	}()
 	return done
+}
+
+// printed is the size of a rank's log.
+func printed(a job.Attempt, rank int32, stream string) int64 {
+	info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(int(rank), stream)))
+	if err != nil {
+		return 0
+	}
+	return info.Size()
 }
 
 // showLimit is how long the end of an attempt waits for its output to be

@@ -29,6 +29,9 @@ const lateLimit = 20 * time.Second
 // the attempt's grace; cancelling ctx ends them all the same way. An error
 // means that the gang could not be started at all.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if a.Adopt {
+		return l.adopt(ctx, a, emit)
+	}
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes, at, err := l.gather(ctx, &a)
 	var both mixed
@@ -44,6 +47,11 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if err != nil {
 		return job.Outcome{}, err
 	}
+	return l.stay(ctx, a, asked, nodes, at, emit)
+}
+
+// stay stays with the gang of an attempt from its start to its end.
+func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []*node, at rendezvous, emit func(job.Event)) (job.Outcome, error) {
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
@@ -56,6 +64,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
 		g.wiring.overdue = time.After(limit) // it is mpirun that starts the ranks
 	}
+	if a.Adopt {
+		g.drop = l.dropAdopted(nodes)
+	}
 	collected, err := l.collect(a, nodes, g.emitter.put)
 	if err != nil {
 		hangUp()
@@ -66,7 +77,11 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	for _, n := range nodes {
 		g.listening++
 		listeners.Go(func() {
-			if err := n.start(streams, a, at, l.opts.Universe); err != nil {
+			err := n.lost
+			if err == nil {
+				err = n.start(streams, a, at, l.opts.Universe)
+			}
+			if err != nil {
 				g.reports <- report{node: n, err: err}
 				return
 			}
@@ -199,7 +214,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			if g.wiring.mpi != job.MPINone {
 				g.look()
 			}
-			g.stop(time.Duration(g.attempt.Grace), "gangrun was told to end the gang")
+			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
 		case <-g.wiring.overdue:
 			g.overdue()
 		case <-g.wiring.judging:
@@ -207,7 +222,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 		case <-hurry:
 			hurry = nil
-			g.restop(0, "gangrun was told to end the gang at once")
+			g.restop(0, job.ToldToEnd+" at once")
 		case <-g.late:
 			g.late = nil
 			for _, n := range g.nodes {
@@ -359,6 +374,9 @@ func (g *running) lose(n *node, err error) {
 	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
 		last = n.agent.link.Heard()
 		stopped = g.stopping && last.After(g.stopped)
+	}
+	if n.lost != nil { // before there was anybody to stop it
+		stopped = false
 	}
 	for _, r := range n.ranks {
 		if !g.seen[r.Rank] {

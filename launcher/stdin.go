@@ -17,7 +17,7 @@ const feedBytes = 32 << 10
 // feed carries standard input to the ranks that the attempt names until it
 // ends or ctx does. What one attempt has consumed is gone for the next.
 func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node) {
-	if l.opts.Stdin == nil {
+	if l.opts.Stdin == nil || a.Adopt { // what fed them is gone
 		return
 	}
 	var to []wire.Agent_FeedClient

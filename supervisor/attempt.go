@@ -20,7 +20,13 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	if e != nil {
 		return e
 	}
-	if endedWell(outcome, len(lease.Placement.Ranks)) {
+	return l.judge(ctx, number, lease.Placement, outcome, lost)
+}
+
+// judge judges how an attempt has ended. It returns nil when the gang is to be
+// started again, after its back-off.
+func (l *loop) judge(ctx context.Context, number int, placement job.Placement, outcome job.Outcome, lost error) (e *end) {
+	if endedWell(outcome, len(placement.Ranks)) {
 		const reason = "every rank ended well"
 		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
 		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
@@ -30,13 +36,15 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	l.lookAgain(ctx, number)
 	ended := endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
-	l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
+	if l.adopted.known == nil {
+		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
+	}
 	last := Past{
 		Cause:   cause,
 		From:    before,
 		Saved:   l.resume.best,
 		Step:    l.step(),
-		Devices: devicesOf(lease.Placement, cause.Rank),
+		Devices: devicesOf(placement, cause.Rank),
 	}
 	earlier := l.past
 	l.past = append(l.past, last)
@@ -59,7 +67,12 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 		l.wished = append(l.wished, wish{verdict.Exclude, time.Now()})
 		return l.backoff(ctx, time.Duration(verdict.Wait))
 	}
-	e = &end{ending: Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
+	return ending(verdict, cause)
+}
+
+// ending is the end of a run whose last verdict is not to try again.
+func ending(verdict job.Verdict, cause job.Cause) *end {
+	e := &end{ending: Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
 	if cause.Category == job.StoppedEarly {
 		e.ending.State = job.StateStoppedEarly
 	}
@@ -82,15 +95,20 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	defer context.AfterFunc(lease.Held, func() { cancel(LeaseLost{context.Cause(lease.Held)}) })()
-	outcome, err = l.Launcher.Run(gang, job.Attempt{
+	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
+}
+
+// order is what a launcher is told of an attempt.
+func (l *loop) order(number int, placement job.Placement, from, logs string) job.Attempt {
+	return job.Attempt{
 		Run:           l.info.ID,
 		Number:        number,
 		Command:       l.spec.Command,
 		Workdir:       l.spec.Workdir,
-		Placement:     lease.Placement,
+		Placement:     placement,
 		Env:           l.spec.Env,
 		CheckpointDir: l.spec.CheckpointDir,
-		ResumeFrom:    l.resume.path(),
+		ResumeFrom:    from,
 		LogDir:        logs,
 		Grace:         l.spec.Grace,
 		Stdin:         l.spec.Stdin,
@@ -98,14 +116,27 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 		MPI:           l.spec.MPI,
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
-	}, l.watch(gang, number))
-	l.emit(job.Event{Kind: job.KindOutcome, Attempt: number, Outcome: &outcome})
+	}
+}
+
+// stay has the launcher run the gang, whose context is gang, to its end.
+func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
+	outcome, err := l.Launcher.Run(gang, a, emit)
+	if a.Adopt {
+		outcome = l.adopted.complete(outcome)
+	}
+	l.emit(job.Event{Kind: job.KindOutcome, Attempt: a.Number, Outcome: &outcome})
 	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
 		return outcome, failed("launch", err), nil
 	}
 	var gone LeaseLost
-	if ctx.Err() == nil && errors.As(context.Cause(gang), &gone) {
+	var left forsaken
+	switch cause := context.Cause(gang); {
+	case ctx.Err() != nil:
+	case errors.As(cause, &gone):
 		lost = gone
+	case errors.As(cause, &left):
+		lost = left
 	}
 	return outcome, nil, lost
 }
@@ -118,8 +149,9 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	return func(e job.Event) {
 		e.Attempt = number
 		var lost LeaseLost
-		if e.Kind == job.KindStop && !stopping && errors.As(context.Cause(gang), &lost) {
-			e.Text = lost.Error()
+		var left forsaken
+		if cause := context.Cause(gang); e.Kind == job.KindStop && !stopping && (errors.As(cause, &lost) || errors.As(cause, &left)) {
+			e.Text = cause.Error()
 		}
 		l.emit(e)
 		switch e.Kind {
@@ -142,8 +174,9 @@ func onlyEnded(err error) bool {
 	var interrupted Interrupted
 	var limit TimeLimit
 	var lost LeaseLost
+	var left forsaken
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
-		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost)
+		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }
 
 // endedBy says what ended the gang from gangrun's side. A rank that had failed
@@ -175,6 +208,9 @@ func failedByItself(o job.Outcome) bool {
 
 // cause finds why the gang did not end well.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
+	if c, ok := l.adopted.cause(o, lost); ok && ended == job.EndedNot {
+		return c
+	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{
 			Category:   job.LaunchError,

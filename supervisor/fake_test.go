@@ -324,8 +324,8 @@ func (w *world) story() string {
 		case job.KindCause:
 			word = string(e.Cause.Category)
 		}
-		if e.Kind == job.KindState && e.State == job.StateWaiting && e.Text != "" {
-			continue // the placer's
+		if e.Kind == job.KindState && e.State == job.StateWaiting && e.Text != "" || e.Kind == job.KindCheckpoint && e.Attempt == 0 {
+			continue // the placer's; the first look's
 		}
 		words = append(words, word)
 	}

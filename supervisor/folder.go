@@ -53,6 +53,11 @@ func (f *Folder) Add(e job.Event) {
 		if e.Spec != nil {
 			r.Name, r.Command, r.Ranks = e.Spec.Name, slices.Clone(e.Spec.Command), e.Spec.Ranks
 		}
+	case job.KindAttached:
+		r.Controller = e.Controller
+		if r.State == job.StatePreflight { // it begins anew
+			r.Preflight = nil
+		}
 	case job.KindState:
 		r.State, r.Reason, f.phase, f.waits = e.State, e.Text, phaseOf(e.State), 0
 	case job.KindFinding:

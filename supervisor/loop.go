@@ -26,6 +26,7 @@ type loop struct {
 	wished  []wish       // what verdicts want to do without
 	barred  job.Excluded // hosts on which ranks may still be running
 	resume  resume
+	adopted adopted // the attempt that was on its way when this controller came
 }
 
 // emit stamps, folds, shows and journals an event. A journal that fails is told
@@ -67,19 +68,28 @@ func (l *loop) run(ctx context.Context) *end {
 		}
 	}
 	l.lookFirst(ctx)
-	for number := 1; ; number++ {
-		e := l.attempt(ctx, number)
-		if e == nil {
-			continue
+	return l.attempts(ctx, 1)
+}
+
+// attempts starts the gang, from the attempt of that number on, until the run ends.
+func (l *loop) attempts(ctx context.Context, number int) *end {
+	l.adopted = adopted{} // what follows is this controller's own
+	for ; ; number++ {
+		if e := l.attempt(ctx, number); e != nil {
+			return l.sum(ctx, e)
 		}
-		if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
-			e.ending.Cause = &l.past[last].Cause
-			e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
-			e.ending.Exits = l.folder.Report().Last().Exits
-		}
-		e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume
-		return e
 	}
+}
+
+// sum adds to the end of a run what its exit code depends on.
+func (l *loop) sum(ctx context.Context, e *end) *end {
+	if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
+		e.ending.Cause = &l.past[last].Cause
+		e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
+		e.ending.Exits = l.folder.Report().Last().Exits
+	}
+	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume
+	return e
 }
 
 // preflight returns nil when the gang may be started.

@@ -49,6 +49,9 @@ func (r resume) path() string {
 func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()
 	c, ok := l.look(ctx)
+	if ok && l.spec.CheckpointDir != "" {
+		l.emit(job.Event{Kind: job.KindCheckpoint, Checkpoint: c}) // for a later controller
+	}
 	switch {
 	case !ok && !l.spec.Resume:
 		l.resume.blind = began

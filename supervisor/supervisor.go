@@ -120,13 +120,13 @@ type Run struct {
 // failed, and is told in the report too. Cancelling ctx ends the run in order;
 // its cause should be an Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (Report, error) {
-	return s.conduct(ctx, info, spec, (*loop).run)
+	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
 // Preflight does no more of a run than its preflight, and ends as the run would
 // have ended there; with nothing in the gang's way it succeeds.
 func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Report, error) {
-	return s.conduct(ctx, info, spec, func(l *loop, ctx context.Context) *end {
+	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {
 			return e
 		}
@@ -135,11 +135,15 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Re
 }
 
 // conduct wraps the part of a run that body does in what every run begins and
-// ends with.
-func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, body func(*loop, context.Context) *end) (Report, error) {
+// ends with. past is what was journalled of it before.
+func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (Report, error) {
 	if spec.Timeout > 0 {
+		begun := time.Now()
+		if len(past) > 0 {
+			begun = past[0].Time
+		}
 		var cancel context.CancelFunc
-		ctx, cancel = context.WithTimeoutCause(ctx, time.Duration(spec.Timeout), TimeLimit{spec.Timeout})
+		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), TimeLimit{spec.Timeout})
 		defer cancel()
 	}
 	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand}
@@ -150,7 +154,14 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, body 
 		l.random = rand.Float64
 	}
 	spec = spec.Redacted()
-	l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec})
+	if len(past) == 0 {
+		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec})
+	} else {
+		for _, e := range past {
+			l.folder.Add(e)
+		}
+		l.emit(job.Event{Kind: job.KindAttached, Run: info.ID, Controller: &info.Controller})
+	}
 	end := body(l, ctx)
 	code, why := ExitCode(end.ending, spec.ExitCode)
 	l.emit(job.Event{Kind: job.KindEnded, State: end.ending.State, ExitCode: &code, ExitWhy: why, Text: end.text, Hint: end.hint})

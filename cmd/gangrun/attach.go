@@ -17,11 +17,17 @@ import (
 func attachCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "attach",
-		Usage:     "follow a run as gangrun run shows it, to its end",
+		Usage:     "follow a run to its end, or go on with one whose controller is gone",
 		ArgsUsage: "[OPTIONS] [RUN]",
-		Description: "RUN is an ID, the beginning of one, or nothing for the newest run. The exit code is the run's.\n" +
-			"Ctrl-C leaves the run alone. What was printed before is told by gangrun logs.",
-		Flags: []cli.Flag{formatFlag()},
+		Description: "RUN is an ID, the beginning of one, or nothing for the newest run. It is shown as gangrun run\n" +
+			"shows it, from now on, and the exit code is the run's. Ctrl-C leaves it alone. Where the run's\n" +
+			"controller was killed, this process becomes its controller: ranks on other hosts that have not\n" +
+			"ended go on, others are started again as after the loss of a host, and Ctrl-C ends the run.",
+		Flags: []cli.Flag{
+			&cli.BoolFlag{Name: "detach", Usage: "leave a run whose controller is gone to a process of its own, and return"},
+			&cli.BoolFlag{Name: "force", Usage: "go on with a run whose controller was on another host, and is gone there"},
+			formatFlag(),
+		},
 		Action: func(c *cli.Context) error {
 			asJSON, err := asJSON(c)
 			if err != nil {
@@ -31,35 +37,67 @@ func attachCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return attach(run, asJSON)
+			if !c.Bool("detach") {
+				return attach(run, c.Bool("force"), asJSON, nil)
+			}
+			self, err := detachedSelf()
+			switch {
+			case err != nil:
+				return err
+			case self == nil:
+				return detach(c.App.Writer, asJSON)
+			default:
+				return self.conclude(attach(run, c.Bool("force"), false, self))
+			}
 		},
 	}
 }
 
-// attach follows a run to its end.
-func attach(run home.Run, asJSON bool) error {
-	s, err := run.Summary()
-	if err != nil {
-		return err
-	}
-	if s.State == job.StateLost {
-		return lost(run)
-	}
-	report, err := follow(run, asJSON)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		if err := printJSON(os.Stdout, report); err != nil {
+// attach follows a run to its end, or goes on with it where nobody else does. self
+// is this process where it is to go on with the run by itself.
+func attach(run home.Run, force, asJSON bool, self *detached) error {
+	for {
+		s, err := run.Summary()
+		if err != nil {
 			return err
 		}
+		elsewhere := false // its controller cannot be seen from here
+		if s.Controller != nil && !s.State.Final() {
+			_, known := home.Alive(*s.Controller)
+			elsewhere = !known
+		}
+		if s.State == job.StateLost || elsewhere && force {
+			t, err := take(run, force)
+			if errors.Is(err, home.ErrControlled) {
+				continue // somebody else was faster
+			}
+			if err != nil {
+				return err
+			}
+			return takeOver(t, asJSON, self)
+		}
+		if self != nil {
+			return usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
+		}
+		if elsewhere {
+			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; if it is gone, gangrun attach --force %s goes on with the run\n", s.Controller.PID, s.Controller.Host, run.ID)
+		}
+		report, err := follow(run, asJSON)
+		if err != nil {
+			return err
+		}
+		if asJSON {
+			if err := printJSON(os.Stdout, report); err != nil {
+				return err
+			}
+		}
+		return ended(report)
 	}
-	return ended(report)
 }
 
-// lost is the error of a run whose controller is gone.
+// lost is the error of a run whose controller has gone while it was followed.
 func lost(run home.Run) error {
-	return &failure{code: exitMayPass, err: fmt.Errorf("the controller of run %s is gone", run.ID), hint: "gangrun status " + run.ID + " tells how far it came"}
+	return &failure{code: exitMayPass, err: fmt.Errorf("the controller of run %s is gone", run.ID), hint: "gangrun attach " + run.ID + " goes on with it"}
 }
 
 // errControllerGone is why a run is followed no more.

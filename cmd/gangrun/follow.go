@@ -36,16 +36,16 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 	if err != nil {
 		return supervisor.Report{}, err
 	}
-	if len(past) == 0 || past[0].Spec == nil {
+	spec := specOf(past)
+	if spec == nil {
 		return supervisor.Report{}, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told what it is yet", run.ID), hint: "try again in a moment"}
 	}
 	t := terms{out: os.Stdout}
 	if asJSON {
 		t.out = os.Stderr
 	}
-	spec := *past[0].Spec
 	out, errs := t.streams()
-	o := &onlooker{run: run, show: newShow(spec, run, false, screen.New(screen.Options{
+	o := &onlooker{run: run, show: newShow(*spec, run, false, screen.New(screen.Options{
 		Out: out, Err: errs, Ranks: spec.Ranks, Hosts: severalHosts(past), Prefix: true,
 	}))}
 	o.said = newTeller(func(line string) { o.show.screen.Say("%s", line) })

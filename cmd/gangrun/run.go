@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"syscall"
 
@@ -81,10 +82,21 @@ func runJob(spec job.Spec, asJSON, verbose bool, self *detached) error {
 func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
-			Launcher: s.withGPUWatch(s.launcher), Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume},
+			Launcher: s.withGPUWatch(s.launcher), Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Diagnose: diagnose.Diagnose, Emit: p.emit, Elsewhere: len(s.list) > 1,
 		}
-		return boss.Run(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, s.spec)
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
+		if s.taken == nil {
+			return boss.Run(p.ctx, info, s.spec)
+		}
+		if !s.taken.underWay() {
+			select {
+			case <-s.probed:
+			case <-p.ctx.Done():
+			}
+			s.launcher.Renew()
+		}
+		return boss.Resume(p.ctx, info, s.spec, s.taken.past)
 	})
 }
 
@@ -124,7 +136,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.event(e, said.say)
 			err := s.journal.Append(e)
-			if s.detached != nil && e.Kind == job.KindCreated {
+			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
 				s.detached.announce(s.run)
 			}
 			return err

@@ -40,6 +40,8 @@ type session struct {
 	show     *show
 	signals  chan os.Signal // those that ask for an end
 	detached *detached      // nil where it is not
+	lock     *os.File       // of the controller: nobody else becomes it while this is open
+	taken    *taken         // nil for a run of this process's own
 
 	pretended []job.Host // of the inventory, with their GPUs
 	list      []job.Host // that the job names; empty is this machine
@@ -66,6 +68,7 @@ type terms struct {
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
 	detached *detached // nil where there is a terminal, or who stands for one
+	taken    *taken    // nil for a run of this process's own
 }
 
 // streams are where a screen shows what the ranks print.
@@ -91,10 +94,6 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	if err := leaseDirOf(spec); err != nil {
 		return nil, err
 	}
-	text, err := jobfile.Marshal(spec)
-	if err != nil {
-		return nil, err
-	}
 	var pretended []job.Host
 	if spec.Inventory != "" && spec.Loopback > 0 {
 		if pretended, err = pretend(spec); err != nil {
@@ -113,17 +112,12 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		}
 	}
 	signals := catch()
-	run, journal, err := home.Create(dir, time.Now(), spec.Name, text, rand.Reader)
-	if err == nil && terms.detached != nil {
-		if err = terms.detached.settle(run); err != nil {
-			err = errors.Join(err, journal.Close())
-		}
-	}
+	run, journal, lock, err := terms.records(dir, spec)
 	if err != nil {
 		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, list: list.Hosts, detached: terms.detached, probed: make(chan struct{})}
+	s := &session{spec: spec, run: run, journal: journal, home: dir, signals: signals, pretended: pretended, list: list.Hosts, detached: terms.detached, lock: lock, taken: terms.taken, probed: make(chan struct{})}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1 || len(list.Hosts) > 1, Prefix: !terms.plain,
@@ -131,7 +125,11 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	dialer, err := newDialer(list, spec, filepath.Join(run.Dir, "agents"), s.say, s.started)
 	if err != nil {
 		signal.Stop(signals)
-		return nil, errors.Join(err, journal.Close())
+		return nil, errors.Join(err, journal.Close(), lock.Close())
+	}
+	dialer.local.Held = lock
+	if dialer.agents != nil && terms.taken != nil {
+		dialer.agents.Held = terms.taken.agents
 	}
 	s.far = dialer.agents != nil
 	for _, note := range list.Notes {
@@ -155,8 +153,10 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	if terms.detached != nil {
 		options.Output = nil // the logs have it
 	}
-	if spec.Stdin != job.StdinNone {
+	if spec.Stdin != job.StdinNone && terms.taken == nil {
 		options.Stdin = os.Stdin
+	} else if spec.Stdin != job.StdinNone {
+		options.Stdin = terms.taken.stdin
 	}
 	s.launcher = launcher.New(options)
 	ctx, cancel := context.WithCancel(context.Background())
@@ -174,6 +174,39 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		}
 	}()
 	return s, nil
+}
+
+// records makes the records of a new run, with this process as its controller, or
+// returns those of the run that is taken over.
+func (t terms) records(dir string, spec job.Spec) (run home.Run, j *journal.Journal, lock *os.File, err error) {
+	if t.taken != nil {
+		run, j, lock = t.taken.run, t.taken.journal, t.taken.lock
+	} else {
+		for _, path := range []*string{&spec.Hostfile, &spec.Inventory} { // who takes over may be elsewhere
+			if *path == "" {
+				continue
+			}
+			if *path, err = filepath.Abs(*path); err != nil {
+				return run, nil, nil, err
+			}
+		}
+		text, err := jobfile.Marshal(spec)
+		if err != nil {
+			return run, nil, nil, err
+		}
+		if run, j, err = home.Create(dir, time.Now(), spec.Name, text, rand.Reader); err != nil {
+			return run, nil, nil, err
+		}
+		if lock, err = run.Control(home.Self()); err != nil {
+			return run, nil, nil, errors.Join(err, j.Close())
+		}
+	}
+	if t.detached != nil {
+		if err := t.detached.settle(run); err != nil {
+			return run, nil, nil, errors.Join(err, j.Close(), lock.Close())
+		}
+	}
+	return run, j, lock, nil
 }
 
 // ownTmp returns this user's directory for short-lived things, made if need be.
@@ -490,5 +523,5 @@ func (s *session) close() error {
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")))
+	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.lock.Close())
 }

@@ -57,6 +57,11 @@ func (s *show) lines(e job.Event) []string {
 	switch e.Kind {
 	case job.KindCreated:
 		return []string{fmt.Sprintf("run %s, logs in %s", s.run.ID, s.run.Dir)}
+	case job.KindAttached:
+		if c := e.Controller; c != nil && *c != home.Self() {
+			return []string{fmt.Sprintf("note: process %d on %s has taken over the run", c.PID, c.Host)}
+		}
+		return []string{fmt.Sprintf("run %s goes on under this process, Ctrl-C ends it; logs in %s", s.run.ID, s.run.Dir)}
 	case job.KindTrial:
 		return []string{"trial: " + e.Text}
 	case job.KindNote, job.KindHeard:

@@ -44,6 +44,9 @@ func stopCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
+			if stopped.State == job.StateLost {
+				tellLost(c.App.ErrWriter, run)
+			}
 			if asJSON {
 				return printJSON(c.App.Writer, stopped)
 			}

@@ -215,8 +215,8 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 		return err
 	}
 	start := first.GetStart()
-	if start == nil || len(start.Ranks) == 0 {
-		return status.Error(codes.InvalidArgument, "the first request starts no rank")
+	if start == nil {
+		return status.Error(codes.InvalidArgument, "the first request starts no gang")
 	}
 	g, err := s.admit(start)
 	if err != nil {
@@ -286,12 +286,16 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 }
 
 // admit starts a gang or, on a host that is not the controller's, finds the one
-// that has been started for an earlier controller.
+// that has been started for an earlier controller. A request without ranks is for
+// such a one alone.
 func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.gangs[start.Gang]; g != nil && s.line.dir != "" {
 		return g, nil
+	}
+	if len(start.Ranks) == 0 {
+		return nil, status.Errorf(codes.NotFound, "this agent has not started gang %q", start.Gang)
 	}
 	if s.busy {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")

@@ -132,6 +132,9 @@ func (r Run) fold() (Summary, error) {
 	if err != nil {
 		return s, fmt.Errorf("cannot read the journal: %w", err)
 	}
+	if c := r.controller(); c != nil && s.Controller != nil {
+		s.Controller = c // what the journal tells of it may be among the missing
+	}
 	return s, nil
 }
 

@@ -37,6 +37,9 @@ type Attempt struct {
 	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
 	// 0 is never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`
+	// Adopt says that an earlier controller has started the gang: nothing is
+	// started, and ranks whose agent is gone are lost.
+	Adopt bool `json:"-"`
 }
 
 // App returns the program that a rank runs and its number.
@@ -141,6 +144,9 @@ type Outcome struct {
 	// Wireup is the last that was seen of how the ranks found each other; nil
 	// where nothing was.
 	Wireup *Wireup `json:"wireup,omitempty"`
+	// Forsaken are the hosts of a gang that was to be adopted whose agents had ended
+	// before, with their ranks.
+	Forsaken []string `json:"forsaken,omitempty"`
 }
 
 // Unreaped is a rank whose end nobody has seen.

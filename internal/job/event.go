@@ -19,7 +19,7 @@ const (
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Text: why the gang is being ended
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
-	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from
+	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from; of attempt 0, what lay there before the first
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
 	KindNote       Kind = "note"        // Text: what the user should know; State is waiting where that is what a place is waited for
@@ -28,8 +28,13 @@ const (
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
 	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: it is silent
 	KindHeard      Kind = "heard"       // Attempt, Host, Text: it is silent no more
+	KindAttached   Kind = "attached"    // Controller: another process stays with the run from now on
 	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs
 )
+
+// ToldToEnd begins the Text of a KindStop where somebody has told gangrun to end the
+// gang.
+const ToldToEnd = "gangrun was told to end the gang"
 
 // Event is one thing that happened to a run: a line of its journal. Fields
 // that its Kind does not name are zero.

@@ -115,7 +115,7 @@ func syncDir(path string) error {
 // for the last one, KindEnded, whose Append returns when it is on the disk.
 func Durable(kind job.Kind) bool {
 	switch kind {
-	case job.KindCreated, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
+	case job.KindCreated, job.KindAttached, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
 		return true
 	}
 	return false

@@ -24,6 +24,9 @@ type Dialer struct {
 	// LogDir, when set, is a directory in which each agent's own words (not its
 	// ranks') are kept as HOST.log; it is made when the first agent starts.
 	LogDir string
+	// Held, when set, is a file that stays open as long as a watchdog that was
+	// started lives: it outlives every process of its host, and this process.
+	Held *os.File
 }
 
 // selfPath is this very program, even if its file has been replaced meanwhile: a
@@ -46,6 +49,9 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	cmd := exec.Command(selfPath, "agent", host)
 	cmd.Args[0] = os.Args[0]
 	cmd.ExtraFiles = []*os.File{theirs, lifeline}
+	if d.Held != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, d.Held)
+	}
 	// A process group of its own: the terminal's signals are for gangrun alone. It
 	// gives up the terminal by itself; a session of its own would do that too, but
 	// where the kernel shares the CPU by sessions (sched(7), autogroup) the ranks of

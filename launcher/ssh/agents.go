@@ -84,6 +84,7 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 	}
 	g := &agent{agents: a, host: host, stream: resumable.New(resumable.Options{ID: resumable.NewID()}), ended: make(chan struct{})}
 	carrier, err := g.adopt(ctx, c)
+	held := carrier != nil
 	if carrier == nil && err == nil {
 		carrier, err = g.start(ctx, c)
 	}
@@ -99,7 +100,7 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 		defer close(g.ended)
 		g.keep(carrier)
 	}()
-	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), End: g.end}, nil
+	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), Held: held, End: g.end}, nil
 }
 
 // Bring puts another program on a host and returns its path there.
@@ -167,47 +168,43 @@ func (c *carrier) Close() error {
 }
 
 // adopt finds the agent that an earlier controller has started; nil where there is
-// none, or none any more.
+// none, or none any more. One that is ending is waited for.
 func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 	at, ok := g.agents.Held[g.host]
 	if !ok {
 		return nil, nil
 	}
 	g.at = at
-	carrier, said, err := g.bridge(ctx, c, Command(at.Program, "bridge", "join", at.Token))
-	switch {
-	case err != nil:
-		return nil, err
-	case said.state == bridge.Ready:
-		return carrier, nil
-	case said.state == bridge.Ending && said.boot == at.Boot:
-		return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
+	args := []string{"bridge", "join", at.Token}
+	join := func() (*carrier, answer, error) { return g.bridge(ctx, c, Command(at.Program, args...)) }
+	install := func() (*carrier, answer, error) { return g.install(ctx, c, args...) }
+	for own := false; ; {
+		carrier, said, err := join()
+		switch {
+		case err != nil && !own && ctx.Err() == nil: // the program has gone, as when /tmp is new after a boot
+			own, join = true, install
+			continue
+		case err != nil:
+			return nil, err
+		case said.state == bridge.Ready:
+			g.at.Program = said.program
+			return carrier, nil
+		case said.state != bridge.Ending || said.boot != at.Boot:
+			return nil, nil
+		}
+		_ = carrier.Session.Close() // and not the connection
+		select {
+		case <-time.After(retryFirst):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
+		}
 	}
-	return nil, nil
 }
 
-// start starts the agent, and puts the program on the host first where it is
-// missing.
+// start starts the agent.
 func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
-	args := []string{"bridge", "start", g.stream.ID().String(), word(g.host)}
-	command, err := StartCommand(g.agents.Program, args...)
+	carrier, said, err := g.install(ctx, c, "bridge", "start", g.stream.ID().String(), word(g.host))
 	if err != nil {
-		return nil, err
-	}
-	carrier, said, err := g.bridge(ctx, c, command)
-	var not *notInstalled
-	if errors.As(err, &not) {
-		path, note, err := Install(ctx, c, g.agents.Program)
-		if err != nil {
-			return nil, err
-		}
-		if note != "" {
-			g.note(note)
-		}
-		if carrier, said, err = g.bridge(ctx, c, Command(path, args...)); err != nil {
-			return nil, err
-		}
-	} else if err != nil {
 		return nil, err
 	}
 	if said.state != bridge.Ready {
@@ -218,6 +215,28 @@ func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
 		g.agents.Started(g.host, g.at)
 	}
 	return carrier, nil
+}
+
+// install runs a bridge by this very program, which is put on the host first where
+// it is missing.
+func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrier, answer, error) {
+	command, err := StartCommand(g.agents.Program, args...)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	carrier, said, err := g.bridge(ctx, c, command)
+	var not *notInstalled
+	if !errors.As(err, &not) {
+		return carrier, said, err
+	}
+	path, note, err := Install(ctx, c, g.agents.Program)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	if note != "" {
+		g.note(note)
+	}
+	return g.bridge(ctx, c, Command(path, args...))
 }
 
 // word is a host's name as an argument: what is not plain is left out, since it

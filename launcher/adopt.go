@@ -1,0 +1,123 @@
+package launcher
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Why an agent is not there that had a share of a gang.
+var (
+	errHere = errors.New("it ran on the controller's own machine, and ended with the controller")
+	errLeft = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+)
+
+// adopt is Run for a gang that an earlier controller has started: agents that hold
+// it tell everything anew, and ranks whose agents are gone are lost. Those agents
+// serve no other attempt.
+func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if len(a.Placement.Hosts) == 0 {
+		return job.Outcome{}, fmt.Errorf("attempt %d has no hosts", a.Number)
+	}
+	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
+	nodes := make([]*node, len(a.Placement.Hosts))
+	_ = each(len(nodes), func(i int) error {
+		nodes[i] = l.find(context.WithoutCancel(ctx), a.Placement, i) // its agent has a limit of its own
+		return nil
+	})
+	var forsaken []string
+	mpi := job.MPI("")
+	for _, n := range nodes {
+		if n.lost != nil {
+			forsaken = append(forsaken, n.agent.host)
+		} else if mpi == "" {
+			if found, err := l.resolve(context.WithoutCancel(ctx), a, n.agent); err == nil {
+				mpi = found
+			}
+		}
+	}
+	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
+	outcome, err := l.stay(ctx, a, asked, nodes, rendezvous{}, emit)
+	outcome.Forsaken = forsaken
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, n := range nodes {
+		if l.agents[n.agent.host] == n.agent {
+			delete(l.agents, n.agent.host)
+			l.retired[n.agent.host] = n.agent
+		}
+	}
+	return outcome, err
+}
+
+// find returns the host's share of a gang that is to be adopted.
+func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
+	host := p.Hosts[i].Name
+	n := &node{number: i, ranks: p.On(host)}
+	agent, err := l.agent(ctx, host)
+	switch {
+	case err != nil:
+		n.lost = err
+	case agent.link.Held:
+		n.agent = agent
+	case agent.link.Local:
+		n.lost = errHere
+	default:
+		n.lost = errLeft
+	}
+	if n.lost != nil {
+		n.agent = &remote{host: host}
+	}
+	return n
+}
+
+// dropAdopted returns what ends the agent of a lost share of an adopted gang. One
+// that could not be found has ended as soon as it must have, for want of a
+// controller.
+func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
+	return func(a *remote) error {
+		for _, n := range nodes {
+			if n.agent != a || n.lost == nil {
+				continue
+			}
+			if !errors.Is(n.lost, errHere) && !errors.Is(n.lost, errLeft) {
+				select {
+				case <-time.After(time.Until(l.begun.Add(l.opts.OrphanGrace + endLimit))):
+				case <-l.hurry:
+					return errors.New("nobody has waited for its end")
+				}
+			}
+			return nil
+		}
+		return l.drop(a)
+	}
+}
+
+// Renew has the agents that an earlier controller has started ended before their
+// hosts are used.
+func (l *Launcher) Renew() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for host, a := range l.agents {
+		if a.link.Held {
+			delete(l.agents, host)
+			l.retired[host] = a
+		}
+	}
+}
+
+// endRetired ends the agent of a host that serves no more.
+func (l *Launcher) endRetired(host string) error {
+	l.mu.Lock()
+	a := l.retired[host]
+	delete(l.retired, host)
+	l.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	return l.drop(a)
+}

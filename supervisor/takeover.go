@@ -1,0 +1,325 @@
+package supervisor
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Resume goes on with a run that has not ended and whose controller is gone, from
+// where its journal ends: past is all of it. An attempt that was on its way is
+// adopted where every rank had been started, and otherwise ended and judged as
+// lost. spec is that of the run, with its secrets.
+func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (Report, error) {
+	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.goOn(ctx, past) })
+}
+
+// trace is how far earlier controllers have come with a run.
+type trace struct {
+	checked bool // the preflight has passed
+	looked  bool // for checkpoints, before the first attempt
+
+	// Of the newest attempt that was placed; number 0 is none.
+	number    int
+	placement job.Placement
+	from      string          // checkpoint
+	before    *job.Checkpoint // the furthest that there was when it began
+	logs      string
+	launched  bool
+	whole     bool // every rank was started
+	stopping  bool
+	cancelled bool // because the user wanted so
+	outcome   *job.Outcome
+	verdict   *job.Verdict
+	judged    time.Time
+}
+
+// adopted is what a journal tells already of the attempt that is adopted.
+type adopted struct {
+	told     map[string]bool
+	exits    []job.Exit // the newest of each rank, in the order in which they were seen
+	failed   bool       // a rank had failed by itself
+	stopping bool
+	known    *job.Cause
+	grace    job.Duration // how long agents outlive their controller
+}
+
+// forsaken is why an attempt is ended whose controller has died while it was being
+// started.
+type forsaken struct{ number int }
+
+// Error says so.
+func (f forsaken) Error() string {
+	return fmt.Sprintf("the controller died before every rank of attempt %d was started", f.number)
+}
+
+// restore rebuilds what the loop knew, and returns how far it was.
+func (l *loop) restore(past []job.Event) trace {
+	var t trace
+	l.adopted = adopted{told: map[string]bool{}, grace: l.spec.OrphanGrace}
+	for _, e := range past {
+		switch e.Kind {
+		case job.KindState:
+			t.checked = t.checked || e.State == job.StateWaiting && e.Text == ""
+		case job.KindWireup:
+			if e.Attempt == 0 && e.Wireup != nil && e.Wireup.Library != "" && l.spec.MPI == job.MPIAuto {
+				l.spec.MPI = job.MPIOpenMPI // as the trial was seen to use it
+			}
+		case job.KindCheckpoint:
+			switch {
+			case e.Attempt > 0:
+				l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint
+			case l.spec.Resume:
+				l.resume.start, l.resume.best, l.resume.newest = e.Checkpoint, e.Checkpoint, e.Checkpoint
+				t.looked = true
+			default:
+				l.resume.foreign, t.looked = e.Checkpoint, true
+			}
+		}
+		if e.Attempt == 0 || e.Attempt < t.number {
+			continue
+		}
+		if e.Attempt > t.number {
+			if e.Kind != job.KindPlaced && e.Kind != job.KindAttempt {
+				continue // it waits for a place
+			}
+			t = trace{checked: true, looked: t.looked, number: e.Attempt}
+			l.adopted = adopted{told: map[string]bool{}, grace: l.spec.OrphanGrace}
+		}
+		l.adopted.add(e)
+		switch e.Kind {
+		case job.KindPlaced:
+			if e.Placement != nil {
+				t.placement = *e.Placement
+			}
+		case job.KindAttempt:
+			t.launched, t.from, t.logs, t.before = true, e.ResumeFrom, e.LogDir, l.resume.best
+		case job.KindAllStarted:
+			t.whole = true
+		case job.KindStop:
+			t.cancelled = !l.adopted.failed && !t.stopping && strings.HasPrefix(e.Text, job.ToldToEnd)
+			t.stopping = true
+		case job.KindOutcome:
+			t.outcome = e.Outcome
+		case job.KindVerdict:
+			if e.Verdict == nil {
+				break
+			}
+			t.verdict, t.judged = e.Verdict, e.Time
+			p := Past{From: t.before, Saved: l.resume.best, Step: l.stepOf(t.number)}
+			if c := l.adopted.known; c != nil {
+				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
+			}
+			l.past = append(l.past, p)
+			l.wished = append(l.wished, wish{e.Verdict.Exclude, e.Time})
+			if t.outcome != nil {
+				for _, u := range t.outcome.Unreaped {
+					l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
+				}
+			}
+		}
+	}
+	if t.number > 0 && !t.looked && !l.spec.Resume {
+		l.resume.blind = past[0].Time
+	}
+	return t
+}
+
+// stepOf is the last step that an attempt told.
+func (l *loop) stepOf(number int) int64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for _, a := range l.folder.report.Attempts {
+		if a.Number == number {
+			return a.Step
+		}
+	}
+	return -1
+}
+
+// goOn goes from where the journal ends to the end of the run.
+func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
+	t := l.restore(past)
+	if t.cancelled {
+		var cancel context.CancelCauseFunc
+		ctx, cancel = context.WithCancelCause(ctx)
+		defer cancel(nil)
+		cancel(interruptedBefore)
+	}
+	switch {
+	case t.number == 0 && !t.checked:
+		return l.run(ctx)
+	case t.number == 0:
+		if !t.looked {
+			l.lookFirst(ctx)
+		}
+		return l.attempts(ctx, 1)
+	case !t.launched:
+		if t.number > 1 {
+			l.lookAgain(ctx, t.number-1)
+		}
+		return l.attempts(ctx, t.number)
+	}
+	if e := l.finish(ctx, t); e != nil {
+		return l.sum(ctx, e)
+	}
+	return l.attempts(ctx, t.number+1)
+}
+
+// interruptedBefore is why a run ends whose user had ended it when its controller
+// died.
+var interruptedBefore = Interrupted{syscall.SIGTERM}
+
+// finish brings the attempt to its end that was on its way. It returns nil when the
+// gang is to be started again.
+func (l *loop) finish(ctx context.Context, t trace) *end {
+	switch {
+	case t.verdict == nil && t.outcome != nil:
+		l.resume.best = t.before // what it has left is found again
+		return l.judge(ctx, t.number, t.placement, *t.outcome, nil)
+	case t.verdict == nil:
+		outcome, e, lost := l.adopt(ctx, t)
+		if e != nil {
+			return e
+		}
+		return l.judge(ctx, t.number, t.placement, outcome, lost)
+	case t.verdict.Action == job.Restart:
+		l.lookAgain(ctx, t.number)
+		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-time.Since(t.judged)))
+	case t.verdict.Action == job.Succeed:
+		return &end{ending: Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
+	}
+	cause := l.past[len(l.past)-1].Cause
+	switch category(cause) {
+	case job.Cancelled:
+		return &end{ending: Ending{State: job.StateCancelled, Signal: int(interruptedBefore.Signal)}, text: t.verdict.Reason}
+	case job.TimeLimit:
+		return &end{ending: Ending{State: job.StateFailed, TimeLimit: true}, text: t.verdict.Reason}
+	}
+	return ending(*t.verdict, cause)
+}
+
+// adopt stays with a gang that another controller has started.
+func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
+	gang, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	if !t.whole && !l.adopted.failed {
+		cancel(forsaken{t.number})
+	}
+	a := l.order(t.number, t.placement, t.from, t.logs)
+	a.Adopt = true
+	emit := l.watch(gang, t.number)
+	return l.stay(ctx, gang, a, func(e job.Event) {
+		known := e
+		if l.clean != nil {
+			known = hide(e, l.clean)
+		}
+		if !l.adopted.knows(known) {
+			emit(e)
+		}
+	})
+}
+
+// add takes in what the journal tells of the attempt.
+func (a *adopted) add(e job.Event) {
+	if key := keyOf(e); key != "" {
+		a.told[key] = true
+	}
+	switch e.Kind {
+	case job.KindExit:
+		if e.Exit == nil {
+			return
+		}
+		a.failed = a.failed || failedByItself(job.Outcome{Exits: []job.Exit{*e.Exit}})
+		if i := a.of(e.Exit.Rank); i >= 0 {
+			a.exits[i] = *e.Exit
+		} else {
+			a.exits = append(a.exits, *e.Exit)
+		}
+	case job.KindStop:
+		a.stopping = true
+	case job.KindCause:
+		a.known = e.Cause
+	}
+}
+
+func (a *adopted) of(rank int) int {
+	return slices.IndexFunc(a.exits, func(x job.Exit) bool { return x.Rank == rank })
+}
+
+// knows reports whether an event of the adopted gang is in the journal already: its
+// agents tell all of it anew. A rank whose end was seen is not lost with its agent.
+func (a *adopted) knows(e job.Event) bool {
+	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
+		return true
+	}
+	key := keyOf(e)
+	return key != "" && a.told[key]
+}
+
+// keyOf is the same for two tellings of one event, which may differ in their times;
+// "" where it is told once only.
+func keyOf(e job.Event) string {
+	switch e.Kind {
+	case job.KindStarted:
+		return fmt.Sprintf("%s %d", e.Kind, e.Rank)
+	case job.KindAllStarted:
+		return string(e.Kind)
+	case job.KindStop, job.KindWireup:
+		return string(e.Kind) + " " + e.Text
+	case job.KindExit:
+		if e.Exit == nil {
+			return ""
+		}
+		x := *e.Exit
+		x.Time = time.Time{}
+		if text, err := json.Marshal(x); err == nil {
+			return string(e.Kind) + " " + string(text)
+		}
+	}
+	return ""
+}
+
+// complete returns the outcome of the adopted gang with what the journal knows
+// better: the order of the ends, and those of ranks whose agents have ended since.
+func (a *adopted) complete(o job.Outcome) job.Outcome {
+	exits := make([]job.Exit, len(a.exits), len(a.exits)+len(o.Exits))
+	copy(exits, a.exits)
+	for _, x := range o.Exits {
+		switch i := a.of(x.Rank); {
+		case i >= 0 && x.Status != job.Lost:
+			exits[i] = x
+		case i < 0:
+			x.Stopped = x.Stopped || x.Status == job.Lost && a.stopping
+			exits = append(exits, x)
+		}
+	}
+	o.Exits = exits
+	return o
+}
+
+// cause returns the cause of an adopted gang that did not end well where that is
+// the death of its controller, or what was found before.
+func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
+	if a.known != nil {
+		return *a.known, true
+	}
+	c := job.Cause{Category: job.HostLost, Signature: "controller-gone", Rank: -1, Confidence: 1, Retry: job.RetryAgain}
+	switch left, ok := lost.(forsaken); {
+	case ok && !a.failed:
+		c.Text = left.Error() + ", so the gang was ended"
+	case len(o.Forsaken) > 0 && !a.failed:
+		c.Text = fmt.Sprintf("the controller died, and when another took over the ranks on %s had ended: agents end them %s after the last word of a controller, on its own machine at once",
+			strings.Join(o.Forsaken, ", "), a.grace)
+		c.Hint = "gangrun attach in time goes on with the ranks on other hosts; --orphan-grace gives more of it"
+	default:
+		return job.Cause{}, false
+	}
+	return c, true
+}
