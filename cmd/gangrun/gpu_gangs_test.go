@@ -510,7 +510,9 @@ func (r *gpuRound) journals(figures *gpuFigures) {
 				now.to = e.Time
 			}
 		}
-		if g != nil && now.to.IsZero() && g.kill != nil {
+		// Who is left is told of later than the GPUs of a killed agent are free, which its
+		// ranks' own locks are there to judge.
+		if g != nil && g.kill != nil && (now.to.IsZero() || g.kill.hit && (g.kill.victim == "agent" || g.kill.victim == "watchdog") && g.kill.at.Before(now.to)) {
 			now.to = g.kill.at
 		}
 		for _, gpu := range gpus {

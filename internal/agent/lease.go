@@ -18,6 +18,8 @@ import (
 // leases are the GPUs that this agent holds for gangs, and their places among those
 // that wait. They outlive a controller as the ranks do, and end with the agent.
 type leases struct {
+	keeper *keeper // nil where there is no watchdog
+
 	mu    sync.Mutex
 	turns map[string]*turn
 }
@@ -43,6 +45,9 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 		return nil, cmp.Or(ctx.Err(), status.Error(codes.Unavailable, err.Error()))
 	}
 	if held != nil {
+		if err := s.leases.keeper.keep(r.Turn, held.Descriptors()); err != nil {
+			return nil, status.Error(codes.Unavailable, errors.Join(err, held.Release()).Error())
+		}
 		s.leases.mu.Lock()
 		before := t.held
 		t.held = held
@@ -136,7 +141,9 @@ func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.Le
 		return &wire.LeaseReply{}, nil
 	}
 	s.leases.forget(r.Turn)
-	return &wire.LeaseReply{}, errors.Join(t.wait.Close(), held.Release())
+	err := errors.Join(t.wait.Close(), held.Release())
+	s.leases.keeper.drop(r.Turn)
+	return &wire.LeaseReply{}, err
 }
 
 // close gives everything back.

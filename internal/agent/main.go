@@ -46,6 +46,11 @@ func work() error {
 	unix.CloseOnExec(watchdog.ConnFD)
 	unix.CloseOnExec(watchdog.LifelineFD)
 	unix.CloseOnExec(watchdog.AliveFD)
+	unix.CloseOnExec(watchdog.KeepFD)
+	keeper, err := newKeeper(os.NewFile(watchdog.KeepFD, "watchdog"))
+	if err != nil {
+		return errors.Join(err, errors.New("this command is for gangrun's own use"))
+	}
 	file := os.NewFile(watchdog.ConnFD, "controller")
 	line, err := newLine(file)
 	_ = file.Close()
@@ -65,6 +70,7 @@ func work() error {
 	}()
 	group := newCgroup(os.Getpid())
 	s := newServer(children, group, line)
+	s.leases.keeper = keeper
 	go func() {
 		<-s.life.Done()
 		// A file system that hangs may hold a survey for ever; the ranks must not

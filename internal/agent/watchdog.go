@@ -33,6 +33,7 @@ func watch(args []string) error {
 			_ = unix.Kill(pid, s.(syscall.Signal))
 		}
 	}()
+	go keepFiles(dog.Keep) // ends with the agent, and what it keeps with the process
 	status := reapUntil(pid)
 	sweep(pid)
 	removeShortLived(pid)

@@ -21,6 +21,9 @@ const (
 	LifelineFD = 4
 	// AliveFD is, in the agent, a pipe that ends when the watchdog does.
 	AliveFD = 5
+	// KeepFD is, in the agent, a socket by which it gives the watchdog files to keep
+	// open until all that is left of the agent is gone.
+	KeepFD = 6
 )
 
 // Worker follows the host's name among the arguments of the process that the
@@ -30,6 +33,7 @@ const Worker = "worker"
 // Watchdog is this process, which has started an agent.
 type Watchdog struct {
 	Agent int      // its PID
+	Keep  *os.File // the other end of KeepFD
 	ours  *os.File // open as long as this process lives
 }
 
@@ -76,15 +80,22 @@ func start(host string) (*Watchdog, error) {
 		return nil, err
 	}
 	defer alive.Close()
+	keep, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		_ = ours.Close()
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	defer unix.Close(keep[1])
 	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host, Worker}, &syscall.ProcAttr{
 		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd()},
+		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd(), uintptr(keep[1])},
 	})
 	if err != nil {
 		_ = ours.Close()
+		_ = unix.Close(keep[0])
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	// The connection is the agent's: when it dies, the controller must see it.
 	_ = unix.Close(ConnFD)
-	return &Watchdog{Agent: pid, ours: ours}, nil
+	return &Watchdog{Agent: pid, Keep: os.NewFile(uintptr(keep[0]), "keep"), ours: ours}, nil
 }

@@ -31,6 +31,16 @@ type Held struct {
 // Devices returns the UUIDs of the GPUs.
 func (h *Held) Devices() []string { return slices.Clone(h.devices) }
 
+// Descriptors returns those of the locked files. Whoever has copies of them holds the
+// GPUs until Release, or until all copies are closed.
+func (h *Held) Descriptors() []int {
+	fds := make([]int, len(h.files))
+	for i, f := range h.files {
+		fds[i] = int(f.Fd())
+	}
+	return fds
+}
+
 // Owner returns what others read about who has the GPUs.
 func (h *Held) Owner() Owner { return h.owner }
 

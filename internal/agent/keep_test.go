@@ -1,0 +1,72 @@
+package agent
+
+import (
+	"os"
+	"path/filepath"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// What the watchdog keeps stays locked when the agent is gone, and what it is told
+// to drop does not.
+func TestKeeper(t *testing.T) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	k, err := newKeeper(os.NewFile(uintptr(fds[0]), "agent"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := make(chan struct{})
+	go func() { defer close(ended); keepFiles(os.NewFile(uintptr(fds[1]), "watchdog")) }()
+	dir := t.TempDir()
+	locked := func(name string) bool {
+		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer f.Close()
+		return unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+	}
+	for _, name := range []string{"a", "b"} {
+		var fds []int
+		var files []*os.File
+		for range 2 * mostKept / 2 { // more than one message for a
+			f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
+			if err != nil {
+				t.Fatal(err)
+			}
+			files, fds = append(files, f), append(fds, int(f.Fd()))
+		}
+		if err := unix.Flock(fds[len(fds)-1], unix.LOCK_EX); err != nil {
+			t.Fatal(err)
+		}
+		if err := k.keep(name, fds); err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range files {
+			if err := f.Close(); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	if !locked("a") || !locked("b") {
+		t.Error("what is kept is not locked")
+	}
+	k.drop("a")
+	for deadline := time.Now().Add(10 * time.Second); locked("a"); time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal("what was dropped is locked")
+		}
+	}
+	if err := k.conn.Close(); err != nil { // the agent dies
+		t.Fatal(err)
+	}
+	<-ended
+	if !locked("b") {
+		t.Error("what is kept goes with the agent")
+	}
+}
