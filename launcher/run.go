@@ -191,6 +191,7 @@ type running struct {
 	listening int // nodes that will still report
 	stopping  bool
 	stopped   time.Time // when it was first told to end
+	cancelled time.Time // when the run was
 	settling  <-chan time.Time
 	failed    job.Exit // why it settles
 	late      <-chan time.Time
@@ -210,7 +211,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case <-g.settling:
 			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
 		case <-cancelled:
-			cancelled = nil
+			cancelled, g.cancelled = nil, time.Now()
 			if g.wiring.mpi != job.MPINone {
 				g.look()
 			}
@@ -297,6 +298,8 @@ func (g *running) exit(e job.Exit) {
 	if fault := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); fault != "" {
 		e.Fault = fault
 	}
+	// A rank may hear of the end from a peer before its agent does.
+	e.Stopped = e.Stopped || !g.cancelled.IsZero() && e.Time.After(g.cancelled)
 	if g.seen[e.Rank] { // more is known of it now
 		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
 		g.outcome.Exits[i] = e
