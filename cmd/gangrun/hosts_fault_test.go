@@ -29,6 +29,7 @@ type hostFault struct {
 	after func(*testhosts.Bed) error
 	hosts string // that the run is given; "" is h1:2,h2:2,h3:2,h4:2
 
+	torch     bool // it is tried with torch, too
 	goesOn    bool // the gang does not fail of it
 	code      int
 	cause     job.Category // "" where there is no attempt that could fail, or it goes on
@@ -73,7 +74,7 @@ func killAgent(h *testhosts.Host) error {
 }
 
 var hostFaults = []hostFault{{
-	name: "cut for 5 s", goesOn: true, suspect: true,
+	name: "cut for 5 s", torch: true, goesOn: true, suspect: true,
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
 		err := victim(r.bed).Cut()
@@ -87,10 +88,10 @@ var hostFaults = []hostFault{{
 	name: "power lost", while: to((*testhosts.Host).Poweroff),
 	code: 75, cause: job.HostLost, signature: "host-silent", text: "h2", suspect: true, known: farTimeout + 2*time.Second,
 }, {
-	name: "host killed", while: to((*testhosts.Host).Kill),
+	name: "host killed", torch: true, while: to((*testhosts.Host).Kill),
 	code: 75, cause: job.HostLost, signature: "host-gone", text: "h2", known: time.Second,
 }, {
-	name: "frozen", while: to((*testhosts.Host).Freeze), after: from((*testhosts.Host).Thaw),
+	name: "frozen", torch: true, while: to((*testhosts.Host).Freeze), after: from((*testhosts.Host).Thaw),
 	code: 75, cause: job.HostLost, signature: "host-silent", text: "h2", suspect: true, known: farTimeout + 2*time.Second,
 }, {
 	name: "sshd killed", while: to((*testhosts.Host).StopSSH), after: from((*testhosts.Host).StartSSH),
@@ -104,13 +105,22 @@ var hostFaults = []hostFault{{
 		return at, errors.Join(err, victim(r.bed).StartSSH())
 	},
 }, {
-	name: "agent killed", while: to(killAgent),
+	name: "agent killed", torch: true, while: to(killAgent),
 	code: 75, cause: job.HostLost, signature: "agent-gone", text: "h2", known: time.Second,
 }, {
 	name: "controller killed", code: 128 + int(syscall.SIGKILL),
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
 		return at, syscall.Kill(r.cmd.Process.Pid, syscall.SIGKILL)
+	},
+}, {
+	name: "controller killed, then gangrun attach", goesOn: true,
+	while: func(r *farRun) (time.Time, error) {
+		at := time.Now()
+		err := syscall.Kill(r.cmd.Process.Pid, syscall.SIGKILL)
+		<-r.exited
+		r.control("attach")
+		return at, err
 	},
 }, {
 	name: "disk full", before: from(func(h *testhosts.Host) error { return h.Fill("/tmp") }), after: from(func(h *testhosts.Host) error { return h.Drain("/tmp") }),
@@ -139,13 +149,10 @@ var hostFaults = []hostFault{{
 	name: "10 mbit/s line", while: to(func(h *testhosts.Host) error { return h.Rate("10mbit") }), goesOn: true,
 }}
 
-// flavours are the ways in which the ranks of the table find each other.
-var flavours = []job.MPI{job.MPINone, job.MPIOpenMPI, job.MPIMPICH}
-
 // hostCell is one line of the table: what came of a fault.
 type hostCell struct {
 	fault          string
-	flavour        job.MPI
+	program        string
 	what           string // the cause, or that the job goes on
 	code           int
 	suspect, known time.Duration // -1 where it never was
@@ -155,9 +162,9 @@ type hostCell struct {
 }
 
 // try has a fault happen to a gang and checks what comes of it.
-func (f hostFault) try(t *testing.T, flavour job.MPI) hostCell {
+func (f hostFault) try(t *testing.T, program farProgram) hostCell {
 	bed := testhosts.Up(t, farHosts)
-	c := hostCell{fault: f.name, flavour: flavour, suspect: -1, known: -1}
+	c := hostCell{fault: f.name, program: program.name, suspect: -1, known: -1}
 	if f.before != nil {
 		if err := f.before(bed); err != nil {
 			t.Fatal(err)
@@ -169,7 +176,7 @@ func (f hostFault) try(t *testing.T, flavour job.MPI) hostCell {
 	}
 	// MPICH 4.0 now and then hangs in MPI_Finalize on several hosts, whoever has
 	// started it: its ranks are ended here where the others end.
-	steps, endless := 100, !f.goesOn || flavour == job.MPIMPICH
+	steps, endless := 100, !f.goesOn || program.mpi == job.MPIMPICH
 	if endless {
 		steps = 100_000
 	}
@@ -177,7 +184,7 @@ func (f hostFault) try(t *testing.T, flavour job.MPI) hostCell {
 	if f.goesOn {
 		timeout, grace = time.Duration(job.DefaultHostTimeout), time.Duration(job.DefaultOrphanGrace)
 	}
-	r := startFar(t, bed, hosts, flavour, steps, "--retries", "0", "--host-timeout", timeout.String(), "--orphan-grace", grace.String())
+	r := startFar(t, bed, hosts, program, steps, "--retries", "0", "--host-timeout", timeout.String(), "--orphan-grace", grace.String())
 	at := r.begun
 	if f.while != nil {
 		r.running(5)
@@ -332,7 +339,7 @@ const faultsPath = "../../docs/faults.md"
 
 // row is the line of the document's table, up to what varies.
 func (c hostCell) row() string {
-	return fmt.Sprintf("| %s | %s | %s | %d |", c.fault, c.flavour, c.what, c.code)
+	return fmt.Sprintf("| %s | %s | %s | %d |", c.fault, c.program, c.what, c.code)
 }
 
 // TestHostFaults tries a fault of each kind, and holds the document against what
@@ -343,7 +350,7 @@ func TestHostFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for name, flavour := range map[string]job.MPI{
+	for name, mpi := range map[string]job.MPI{
 		"cut for 5 s": job.MPIOpenMPI, "host killed": job.MPIMPICH, "agent killed": job.MPIOpenMPI,
 		"disk full": job.MPIMPICH, "wrong host key": job.MPINone, "controller killed": job.MPINone,
 	} {
@@ -353,7 +360,8 @@ func TestHostFaults(t *testing.T) {
 			}
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
-				if c := f.try(t, flavour); !strings.Contains(string(page), c.row()) {
+				program := farPrograms[slices.IndexFunc(farPrograms, func(p farProgram) bool { return p.mpi == mpi })]
+				if c := f.try(t, program); !strings.Contains(string(page), c.row()) {
 					t.Errorf("%s does not say %q", faultsPath, c.row())
 				}
 			})

@@ -28,12 +28,12 @@ type farRun struct {
 	t       testing.TB
 	bed     *testhosts.Bed
 	gangrun string
-	flavour job.MPI
+	program farProgram
 	steps   int
 	cmd     *exec.Cmd
 	begun   time.Time
-	ended   time.Time     // once exited is closed
-	exited  chan struct{} // closed when gangrun has ended
+	ended   time.Time     // of cmd, once exited is closed
+	exited  chan struct{} // closed when cmd has ended
 	errs    lockedBuffer
 }
 
@@ -61,14 +61,31 @@ func (b *lockedBuffer) String() string {
 	return b.data.String()
 }
 
-// steadyProgram is the command of ranks that print what depends on their rank
-// alone, once every tenth of a second.
-func steadyProgram(t testing.TB, bed *testhosts.Bed, flavour job.MPI, steps int) []string {
+// farProgram is what ranks run that print what depends on their rank alone, once
+// every tenth of a second.
+type farProgram struct {
+	name   string // in the document
+	mpi    job.MPI
+	source string   // or C, which is compiled
+	by     []string // what interprets it
+}
+
+var (
+	farPrograms = []farProgram{
+		{name: "none", mpi: job.MPINone, source: "../../examples/steady/steady.sh"},
+		{name: "openmpi", mpi: job.MPIOpenMPI, source: "../../examples/steady/steady.c"},
+		{name: "mpich", mpi: job.MPIMPICH, source: "../../examples/steady/steady.c"},
+	}
+	farTorch = farProgram{name: "none (torch)", mpi: job.MPINone, source: "../../examples/steady/steady.py", by: []string{python}}
+)
+
+// command puts the program where all hosts see it.
+func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []string {
 	t.Helper()
-	source := "../../examples/steady/steady.sh"
-	if flavour != job.MPINone {
+	source := p.source
+	if build, ok := mpiPrograms[source+string(p.mpi)]; ok {
 		var err error
-		if source, err = mpiPrograms["../../examples/steady/steady.c"+string(flavour)](); err != nil {
+		if source, err = build(); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -80,44 +97,30 @@ func steadyProgram(t testing.TB, bed *testhosts.Bed, flavour job.MPI, steps int)
 	if err := os.WriteFile(path, data, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	return []string{path, fmt.Sprint(steps), "0.1"}
+	return append(slices.Clone(p.by), path, fmt.Sprint(steps), "0.1")
 }
 
 // startFar starts a gang of steady ranks on the hosts of a bed.
-func startFar(t testing.TB, bed *testhosts.Bed, hosts string, flavour job.MPI, steps int, flags ...string) *farRun {
+func startFar(t testing.TB, bed *testhosts.Bed, hosts string, program farProgram, steps int, flags ...string) *farRun {
 	t.Helper()
-	r := startFarCommand(t, bed, hosts, farRanks, flavour, steadyProgram(t, bed, flavour, steps), flags...)
-	r.steps = steps
+	r := startFarCommand(t, bed, hosts, farRanks, program.mpi, program.command(t, bed, steps), flags...)
+	r.program, r.steps = program, steps
 	return r
 }
 
 // startFarCommand starts a gang on the hosts of a bed.
-func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, flavour job.MPI, command []string, flags ...string) *farRun {
+func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, mpi job.MPI, command []string, flags ...string) *farRun {
 	t.Helper()
 	gangrun, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &farRun{t: t, bed: bed, gangrun: gangrun, flavour: flavour, exited: make(chan struct{})}
-	args := append([]string{"run", "--hosts", hosts, "-n", fmt.Sprint(ranks), "--mpi", string(flavour), "--output", "none", "--preflight", "off"}, flags...)
+	r := &farRun{t: t, bed: bed, gangrun: gangrun}
+	args := append([]string{"run", "--hosts", hosts, "-n", fmt.Sprint(ranks), "--mpi", string(mpi), "--output", "none", "--preflight", "off"}, flags...)
 	args = append(append(args, "--"), command...)
-	ctx, cancel := context.WithCancel(context.Background())
-	r.cmd = bed.Controller().Command(ctx, append([]string{gangrun}, args...)...)
-	r.cmd.Dir = bed.Shared()
-	r.cmd.Stderr = &r.errs
 	r.begun = time.Now()
-	if err := r.cmd.Start(); err != nil {
-		cancel()
-		t.Fatal(err)
-	}
-	go func() {
-		defer close(r.exited)
-		_ = r.cmd.Wait() // ProcessState tells
-		r.ended = time.Now()
-	}()
+	r.control(args...)
 	t.Cleanup(func() {
-		cancel()
-		<-r.exited
 		if t.Failed() {
 			t.Logf("gangrun said:\n%s", r.errs.String())
 		}
@@ -125,16 +128,40 @@ func startFarCommand(t testing.TB, bed *testhosts.Bed, hosts string, ranks int, 
 	return r
 }
 
+// control starts a gangrun that is the run's controller from now on.
+func (r *farRun) control(args ...string) {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	cmd := r.bed.Controller().Command(ctx, append([]string{r.gangrun}, args...)...)
+	cmd.Dir = r.bed.Shared()
+	cmd.Stderr = &r.errs
+	if err := cmd.Start(); err != nil {
+		cancel()
+		r.t.Fatal(err)
+	}
+	exited := make(chan struct{})
+	r.cmd, r.exited = cmd, exited
+	go func() {
+		defer close(exited)
+		_ = cmd.Wait() // ProcessState tells
+		r.ended = time.Now()
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-exited
+	})
+}
+
 // await waits until done says so, or gangrun has ended; false when it has.
 func (r *farRun) await(what string, done func() bool) bool {
 	r.t.Helper()
-	limit := time.After(patience)
+	limit := time.After(3 * patience) // torch takes its time to start
 	for !done() {
 		select {
 		case <-r.exited:
 			return done()
 		case <-limit:
-			r.t.Fatalf("%s: not within %s", what, patience)
+			r.t.Fatalf("%s: not within %s", what, 3*patience)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -204,8 +231,8 @@ func (r *farRun) whole(all bool, least int) {
 				}
 				fmt.Fprintf(&want, "rank %d of %d: %s\n", rank, farRanks, text)
 			}
-			if lines := bytes.Count(got, []byte{'\n'}); !bytes.HasPrefix(want.Bytes(), got) && r.flavour != job.MPINone && stream == "err" && !all {
-				// MPI may have said what it thinks of the end.
+			if lines := bytes.Count(got, []byte{'\n'}); !bytes.HasPrefix(want.Bytes(), got) && r.program.source != farPrograms[0].source && stream == "err" && !all {
+				// MPI or torch may have said what it thinks of the end.
 				first := bytes.Count(want.Bytes()[:alike(want.Bytes(), got)], []byte{'\n'})
 				if first < least {
 					r.t.Errorf("rank %d's %s differs from line %d on", rank, stream, first+1)

@@ -25,13 +25,20 @@ func TestSoakHostFaults(t *testing.T) {
 	var mu sync.Mutex
 	t.Run("all", func(t *testing.T) {
 		for i, f := range hostFaults {
-			cells[i] = make([]hostCell, len(flavours))
-			for j, flavour := range flavours {
-				t.Run(f.name+"/"+string(flavour), func(t *testing.T) {
+			programs := slices.Clone(farPrograms)
+			if f.torch {
+				programs = append(programs, farTorch)
+			}
+			cells[i] = make([]hostCell, len(programs))
+			for j, program := range programs {
+				t.Run(f.name+"/"+program.name, func(t *testing.T) {
 					t.Parallel()
 					places <- struct{}{}
 					defer func() { <-places }()
-					c := f.try(t, flavour)
+					if program.name == farTorch.name {
+						needPython(t, "torch")
+					}
+					c := f.try(t, program)
 					t.Logf("%+v", c)
 					if f.suspect && c.suspect > farSuspect {
 						t.Errorf("suspect after %s, want it within %s", c.suspect, farSuspect)
@@ -75,8 +82,9 @@ func faultsPage(cells [][]hostCell) string {
 Written by `+"`make docs`"+`, which makes each of these things happen to h2, one of
 four simulated hosts (internal/testhosts) that run a gang of %d ranks, two on each,
 under every flavour of `+"`--mpi`"+`. The ranks print numbered lines to both streams
-(examples/steady); the MPI ones add numbers up with all others at every step. Faults
-that come while the gang runs come when every rank has printed five lines.
+(examples/steady); those of MPI and of torch (gloo) add numbers up with all others at
+every step. Faults that come while the gang runs come when every rank has printed five
+lines.
 
 Host keys, users, ports and addresses are wrong from the start; the disk is full, /tmp
 is read-only and the clock is wrong from the start as well.
