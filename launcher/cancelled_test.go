@@ -1,0 +1,25 @@
+package launcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// A rank that its peer's end has ended, before the agent of its host knew that the
+// run is cancelled, has not failed by itself; one that had failed before has.
+func TestEndAfterCancel(t *testing.T) {
+	at := time.Now()
+	e := newEmitter(func(job.Event) {})
+	defer e.close()
+	g := &running{
+		attempt: job.Attempt{Placement: job.Placement{Ranks: make([]job.Rank, 2)}}, emitter: e,
+		seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), stopping: true, cancelled: at,
+	}
+	g.exit(job.Exit{Rank: 0, Status: job.Exited, Code: 15, Aborted: true, Time: at.Add(time.Millisecond)})
+	g.exit(job.Exit{Rank: 1, Status: job.Exited, Code: 1, Time: at.Add(-time.Millisecond)})
+	if exits := g.outcome.Exits; !exits[0].Stopped || exits[1].Stopped {
+		t.Errorf("got %+v, want the first one stopped and the second one not", exits)
+	}
+}
