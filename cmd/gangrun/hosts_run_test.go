@@ -19,6 +19,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/internal/testhosts"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -85,7 +86,9 @@ func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []strin
 	source := p.source
 	if build, ok := mpiPrograms[source+string(p.mpi)]; ok {
 		var err error
-		if source, err = build(); err != nil {
+		if source, err = build(); errors.Is(err, exec.ErrNotFound) {
+			noskip.Skip(t, "%v", err)
+		} else if err != nil {
 			t.Fatal(err)
 		}
 	}
