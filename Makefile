@@ -59,7 +59,8 @@ soak: export GANGRUN_TEST_NOSKIP := 1
 soak: deps/test build ## the long random tests; SEED=n and COUNT=n are passed on
 	go test -tags soak -p 1 -count=1 -timeout 170m -run Soak ./...
 
-bench: deps/test build ## gangrun beside what it is measured against, then every benchmark, BENCHTIME (1s) each
+bench: deps/test deps/bench build ## gangrun beside what it is measured against, then every benchmark, BENCHTIME (1s) each
+	go build -o bin/hosts ./internal/testhosts/hosts
 	go run ./internal/bench -gangrun bin/gangrun
 	go test -run '^$$' -bench . -benchtime $(BENCHTIME) ./...
 

@@ -21,19 +21,29 @@ func main() {
 	if len(os.Args) == 3 && os.Args[1] == "floor" {
 		os.Exit(floor(os.Args[2]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == insideName {
+		ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if err := inside(ctx, os.Args[2:]); err != nil {
+			fmt.Fprintln(os.Stderr, "bench:", err)
+			os.Exit(1)
+		}
+		return
+	}
 	gangrun := flag.String("gangrun", "bin/gangrun", "the `binary` to measure")
 	runs := flag.Int("runs", 15, "how many alternating runs")
 	megabytes := flag.Int("mb", 2000, "how much output the output benchmark writes, in MB")
 	only := flag.String("only", strings.Join(parts, ","), "which `parts` to run")
 	mpis := flag.String("mpi", "mpich,openmpi", "the `MPIs` of the MPI benchmarks")
 	ranks := flag.String("ranks", "2,8,32", "the `numbers` of ranks of the MPI benchmarks")
+	bed := flag.String("bed", "bin/hosts", "the `binary` that simulates hosts")
 	hosts := flag.String("hosts", "1,2,4", "the `numbers` of hosts of the MPI benchmarks")
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	g, err := parseGangs(*mpis, *ranks, *hosts)
 	if err == nil {
-		err = bench(ctx, *gangrun, *runs, *megabytes, strings.Split(*only, ","), g)
+		err = bench(ctx, *gangrun, *bed, *runs, *megabytes, strings.Split(*only, ","), g)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "bench:", err)
@@ -42,9 +52,9 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "mpi", "death", "mpi-death", "output"}
+var parts = []string{"launch", "mpi", "death", "mpi-death", "output", "ssh", "scale"}
 
-func bench(ctx context.Context, gangrun string, runs, megabytes int, only []string, g gangs) error {
+func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
 		if !slices.Contains(parts, part) {
 			return fmt.Errorf("there is no part %q: take some of %s", part, strings.Join(parts, ","))
@@ -71,6 +81,13 @@ func bench(ctx context.Context, gangrun string, runs, megabytes int, only []stri
 		"death":     func() error { return death(ctx, gangrun, runs) },
 		"mpi-death": func() error { return mpiDeath(ctx, gangrun, runs, g) },
 		"output":    func() error { return output(gangrun, megabytes) },
+		"ssh":       func() error { return inBed(ctx, bed, gangrun, "ssh", (runs+1)/2) },
+		"scale": func() error {
+			if err := scaleLoopback(ctx, gangrun, (runs+4)/5); err != nil {
+				return err
+			}
+			return inBed(ctx, bed, gangrun, "scale", (runs+4)/5)
+		},
 	}
 	for _, part := range parts {
 		if !slices.Contains(only, part) {

@@ -1,0 +1,235 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// bedHosts is how many simulated hosts there are, and sshHosts on how many of them
+// is measured; each has ranksEach ranks.
+const (
+	bedHosts  = 16
+	ranksEach = 2
+)
+
+var sshHosts = []int{4, bedHosts}
+
+// bedNetwork is that of the simulated hosts.
+const bedNetwork = "10.77.0.0/24"
+
+// insideName is the argument with which this program measures where SSH reaches
+// simulated hosts.
+const insideName = "inside"
+
+// inBed runs this program again, with simulated hosts that SSH reaches, to take a
+// measure there. Where there can be none it says so, and leaves that out.
+func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
+	if os.Geteuid() != 0 {
+		fmt.Printf("%s: left out: only root can simulate hosts\n", what)
+		return nil
+	}
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, bed, "-n", strconv.Itoa(bedHosts), "-c", `exec "$BENCH_SELF" `+insideName+` "$BENCH_WHAT" "$BENCH_GANGRUN" "$BENCH_RUNS"`)
+	cmd.Env = append(os.Environ(), "BENCH_SELF="+self, "BENCH_WHAT="+what, "BENCH_GANGRUN="+gangrun, "BENCH_RUNS="+strconv.Itoa(runs))
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	cmd.WaitDelay = parted
+	return cmd.Run()
+}
+
+// inside takes a measure, in a directory that all hosts share.
+func inside(ctx context.Context, args []string) (err error) {
+	if len(args) != 3 {
+		return errors.New("this command is for bench's own use")
+	}
+	runs, err := strconv.Atoi(args[2])
+	if err != nil {
+		return err
+	}
+	shared := filepath.Join(os.Getenv("HOME"), "../../shared") // as internal/testhosts has it
+	dir, err := os.MkdirTemp(shared, "bench-")
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	if err := errors.Join(os.Chdir(dir), adopt()); err != nil {
+		return err
+	}
+	switch args[0] {
+	case "ssh":
+		return overSSH(ctx, args[1], dir, runs)
+	case "scale":
+		return scaleOverSSH(ctx, args[1], runs)
+	}
+	return fmt.Errorf("there is nothing called %q to measure on hosts", args[0])
+}
+
+// bedNames returns h1 to hN.
+func bedNames(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, "h"+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+// contender is one way to start a job.
+type contender struct {
+	name string
+	argv []string
+	cold bool // no host has gangrun's program
+}
+
+// sshJob is a program on so many hosts, with those who start it.
+type sshJob struct {
+	program string
+	hosts   int
+	by      []contender
+}
+
+// sshJobs returns the jobs on so many hosts, gangrun's warm start first.
+func sshJobs(gangrun string, hosts int, barriers map[string]string) []sshJob {
+	n, each := strconv.Itoa(ranksEach*hosts), strconv.Itoa(ranksEach)
+	list := strings.Join(bedNames(hosts), ",")
+	ours := func(flags []string, program ...string) []contender {
+		argv := slices.Concat([]string{gangrun, "run", "--preflight", "off"}, flags, []string{"--hosts", list, "-n", n, "--"}, program)
+		return []contender{{"gangrun", argv, false}, {"gangrun, cold", argv, true}}
+	}
+	mpirun := func(program ...string) contender {
+		argv := []string{"mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none", "--mca", "plm_rsh_agent", "ssh",
+			"--mca", "oob_tcp_if_include", bedNetwork, "--mca", "btl_tcp_if_include", bedNetwork, "--mca", "mpi_yield_when_idle", "1",
+			"--host", strings.ReplaceAll(list, ",", ":"+each+",") + ":" + each, "-n", n}
+		return contender{"mpirun", append(argv, program...), false}
+	}
+	hydra := func(program ...string) contender {
+		argv := []string{"mpiexec.hydra", "-launcher", "ssh", "-hosts", list, "-ppn", each, "-n", n}
+		return contender{"hydra", append(argv, program...), false}
+	}
+	pdsh := contender{"pdsh", []string{"pdsh", "-S", "-R", "ssh", "-f", strconv.Itoa(hosts), "-w", list, strings.Repeat("true & ", ranksEach) + "wait"}, false}
+	yield := []string{"--mpi", "openmpi", "-e", "OMPI_MCA_mpi_yield_when_idle=1"}
+	return []sshJob{
+		{"true", hosts, append(ours(nil, "true"), mpirun("true"), hydra("true"), pdsh)},
+		{"barrier, openmpi", hosts, append(ours(yield, barriers["openmpi"], n), mpirun(barriers["openmpi"], n))},
+		{"barrier, mpich", hosts, append(ours([]string{"--mpi", "mpich"}, barriers["mpich"], n), hydra(barriers["mpich"], n))},
+	}
+}
+
+// overSSH measures whole jobs on hosts that are reached by SSH, in alternating
+// runs, and prints one table.
+func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
+	barriers := map[string]string{}
+	source := filepath.Join(dir, "barrier.c")
+	if err := os.WriteFile(source, barrier, 0o600); err != nil {
+		return err
+	}
+	for _, mpi := range flavours {
+		barriers[mpi.name] = filepath.Join(dir, "barrier-"+mpi.name)
+		if _, err := wholeJob(ctx, dir, mpi.compiler, "-O2", "-o", barriers[mpi.name], source); err != nil {
+			return err
+		}
+	}
+	fmt.Printf("whole job over SSH on simulated hosts, %d ranks each: median and middle half of %d alternating runs;\n", ranksEach, runs)
+	fmt.Printf("  ratio of the medians, gangrun (warm) to the other, and 90 %% of it by bootstrap; aim: at most 0.5 of mpirun on %d hosts;\n", bedHosts)
+	fmt.Printf("  barrier is MPI_Init, MPI_Barrier, MPI_Finalize; cold: gangrun's program is on no host\n")
+	fmt.Printf("  %s\n", footing())
+	for _, hosts := range sshHosts {
+		for _, job := range sshJobs(gangrun, hosts, barriers) {
+			for _, c := range job.by {
+				if !c.cold {
+					fmt.Printf("  %s\n", strings.Join(c.argv, " "))
+				}
+			}
+		}
+	}
+	const row = "  %-16s %5v  %-13s %-32s %s\n"
+	fmt.Printf(row, "program", "hosts", "by", "time", "ratio")
+	for _, hosts := range sshHosts {
+		for _, job := range sshJobs(gangrun, hosts, barriers) {
+			took, hung, err := job.measure(ctx, dir, runs)
+			if err != nil {
+				return err
+			}
+			for i, c := range job.by {
+				text, ratio := "none in time", "-"
+				if len(took[i]) > 0 {
+					text, ratio = took[i].String(), ratioOf(took[0], took[i]).String()
+				}
+				if hung[i] > 0 {
+					ratio += fmt.Sprintf("; hung %d times", hung[i])
+				}
+				fmt.Printf(row, job.program, job.hosts, c.name, text, ratio)
+			}
+		}
+	}
+	fmt.Printf("  afterwards, %s\n", footing())
+	return nil
+}
+
+// pause is what a job gets for what it has left on the hosts, which must not be in
+// the next one's way.
+const pause = 100 * time.Millisecond
+
+// hangLimit is after how long a job counts as one that hangs: MPICH over UCX and TCP
+// sometimes does in MPI_Finalize, whoever has started it.
+const hangLimit = 10 * time.Second
+
+// hangs is after how many rounds with one that hangs no more are run.
+const hangs = 3
+
+// measure runs every contender in turn, until there are as many rounds in which
+// none hung, or too many in which one did. The first round, which finds files not yet in
+// memory and hosts without gangrun's program, does not count.
+func (j sshJob) measure(ctx context.Context, dir string, runs int) (took []sample, hung []int, err error) {
+	took, hung = make([]sample, len(j.by)), make([]int, len(j.by))
+	for round := 0; len(took[0]) < runs && round-len(took[0]) <= hangs; round++ {
+		var times sample
+		for i, c := range j.by {
+			if c.cold {
+				if err := forget(ctx, dir, j.hosts); err != nil {
+					return nil, nil, err
+				}
+			}
+			limited, cancel := context.WithTimeout(ctx, hangLimit)
+			d, err := wholeJob(limited, dir, c.argv...)
+			late := limited.Err() != nil && ctx.Err() == nil
+			cancel()
+			switch {
+			case late:
+				hung[i]++
+			case err != nil:
+				return nil, nil, err
+			default:
+				times = append(times, d)
+			}
+			select {
+			case <-time.After(pause):
+			case <-ctx.Done():
+				return nil, nil, ctx.Err()
+			}
+		}
+		if round > 0 && len(times) == len(j.by) {
+			for i := range times {
+				took[i] = append(took[i], times[i])
+			}
+		}
+	}
+	return took, hung, nil
+}
+
+// forget removes gangrun's program from hosts.
+func forget(ctx context.Context, dir string, hosts int) error {
+	_, err := wholeJob(ctx, dir, "pdsh", "-S", "-R", "ssh", "-w", strings.Join(bedNames(hosts), ","), "rm -rf ~/.cache/gangrun")
+	return err
+}
