@@ -63,7 +63,7 @@ const (
 	// answerLimit is within which a host must answer that has closed its
 	// connections, and answerEvery how often it is asked: its kernel refuses a
 	// connection at once where only its sshd is gone.
-	answerLimit, answerEvery = 600 * time.Millisecond, 100 * time.Millisecond
+	answerLimit, answerEvery = 500 * time.Millisecond, 100 * time.Millisecond
 )
 
 // Dial implements launcher.Dialer.
