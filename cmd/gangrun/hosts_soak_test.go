@@ -40,12 +40,6 @@ func TestSoakHostFaults(t *testing.T) {
 					}
 					c := f.try(t, program)
 					t.Logf("%+v", c)
-					if f.suspect && c.suspect > farSuspect {
-						t.Errorf("suspect after %s, want it within %s", c.suspect, farSuspect)
-					}
-					if f.known > 0 && (c.known < 0 || c.known > f.known) {
-						t.Errorf("known after %s, want it within %s", c.known, f.known)
-					}
 					mu.Lock()
 					defer mu.Unlock()
 					cells[i][j] = c
@@ -55,6 +49,16 @@ func TestSoakHostFaults(t *testing.T) {
 	})
 	if t.Failed() {
 		return
+	}
+	for i, f := range hostFaults {
+		for _, c := range cells[i] {
+			if f.suspect && c.suspect > farSuspect {
+				t.Errorf("%s: suspect after %s, want it within %s", c.row(), c.suspect, farSuspect)
+			}
+			if f.known > 0 && (c.known < 0 || c.known > f.known) {
+				t.Errorf("%s: known after %s, want it within %s", c.row(), c.known, f.known)
+			}
+		}
 	}
 	path := filepath.FromSlash(faultsPath)
 	if os.Getenv("UPDATE") == "1" {
