@@ -127,6 +127,9 @@ func (o *onlooker) watch(ctx context.Context, known int) error {
 			o.show.event(e, o.said.say)
 		}
 	})
+	if err == nil {
+		o.parting(ctx)
+	}
 	close(ended) // what the ranks have printed last is in their logs
 	select {
 	case <-shown:
@@ -138,6 +141,31 @@ func (o *onlooker) watch(ctx context.Context, known int) error {
 		wg.Wait()
 	} // else a terminal that is stopped may hold them up for as long as it likes
 	return err
+}
+
+// partingLimit bounds the wait for a controller whose run has ended to write its
+// report: its terminal may hold it up for longer.
+const partingLimit = 3 * time.Second
+
+// parting waits until the controller of a run that has ended is gone.
+func (o *onlooker) parting(ctx context.Context) {
+	c := o.report().Controller
+	limit := time.NewTimer(partingLimit)
+	defer limit.Stop()
+	tick := time.NewTicker(partingLimit / 100)
+	defer tick.Stop()
+	for c != nil {
+		if alive, _ := home.Alive(*c); !alive {
+			return
+		}
+		select {
+		case <-tick.C:
+		case <-limit.C:
+			return
+		case <-ctx.Done():
+			return
+		}
+	}
 }
 
 // guardEvery is how often it is looked whether a run's controller lives.

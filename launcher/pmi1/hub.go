@@ -4,9 +4,9 @@ import "slices"
 
 // Hub merges the barriers of several hosts. It is not safe for concurrent use.
 type Hub struct {
-	host     map[int]int // of each rank
-	hosts    []int       // those that have ranks
-	meetings map[string]*meeting
+	host     map[int]int           // of each rank
+	hosts    []int                 // those that have ranks
+	meetings map[string][]*meeting // of each group, the one that ends first before the others
 }
 
 // meeting is a barrier that some hosts have entered.
@@ -17,7 +17,7 @@ type meeting struct {
 
 // NewHub returns a Hub for hosts whose ranks are given.
 func NewHub(ranksOfHost [][]int) *Hub {
-	h := &Hub{host: map[int]int{}, meetings: map[string]*meeting{}}
+	h := &Hub{host: map[int]int{}, meetings: map[string][]*meeting{}}
 	for host, ranks := range ranksOfHost {
 		for _, rank := range ranks {
 			h.host[rank] = host
@@ -31,31 +31,35 @@ func NewHub(ranksOfHost [][]int) *Hub {
 
 // Enter notes that a host has entered; when every host that has a rank of the
 // group has, done is true and all is what all have put. It may then be released
-// on every host, whether it has a rank of the group or not. A group that cannot
-// be read, or that has no rank on the host, changes nothing.
+// on every host, whether it has a rank of the group or not. A host that enters again
+// is ahead of the others: who has lost sight of a gang is told of all its barriers at
+// once, host by host. A group that cannot be read, or that has no rank on the host,
+// changes nothing.
 func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) {
-	m := h.meetings[name]
-	if m == nil {
+	meetings := h.meetings[name]
+	i := slices.IndexFunc(meetings, func(m *meeting) bool { return m.missing[host] })
+	if i < 0 {
 		hosts := h.members(name)
 		if !slices.Contains(hosts, host) {
 			return nil, false
 		}
-		m = &meeting{missing: map[int]bool{}}
+		m := &meeting{missing: map[int]bool{}}
 		for _, one := range hosts {
 			m.missing[one] = true
 		}
-		h.meetings[name] = m
+		i, meetings = len(meetings), append(meetings, m)
 	}
-	if !m.missing[host] {
-		return nil, false
-	}
+	m := meetings[i]
 	delete(m.missing, host)
 	m.puts = append(m.puts, puts...)
-	if len(m.missing) > 0 {
-		return nil, false
+	if done = len(m.missing) == 0; done { // it is the first: each host has entered those before
+		meetings, all = meetings[1:], m.puts
 	}
-	delete(h.meetings, name)
-	return m.puts, true
+	h.meetings[name] = meetings
+	if len(meetings) == 0 {
+		delete(h.meetings, name)
+	}
+	return all, done
 }
 
 // members returns the hosts that have a rank of a group.

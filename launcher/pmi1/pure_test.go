@@ -2,8 +2,10 @@ package pmi1
 
 import (
 	"io"
+	"math/rand/v2"
 	"net"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -61,7 +63,7 @@ func TestHub(t *testing.T) {
 		group string
 		done  bool
 	}{
-		{0, "", false}, {0, "", false}, {2, "", false}, {1, "0,2", false}, {1, "", false}, {0, "0,2", true}, {3, "", true},
+		{0, "", false}, {2, "", false}, {1, "0,2", false}, {1, "", false}, {0, "0,2", true}, {3, "", true},
 		{3, "0,2", false}, {0, "x", false}, {0, "9", false}, {0, "NODE", false}, {3, "3:1", true},
 	} {
 		if _, done := h.Enter(step.host, step.group, nil); done != step.done {
@@ -72,6 +74,41 @@ func TestHub(t *testing.T) {
 	h.Enter(3, "", []Pair{{"b", "2"}})
 	if all, done := h.Enter(1, "", nil); !done || !reflect.DeepEqual(all, []Pair{{"a", "1"}, {"b", "2"}}) {
 		t.Errorf("all is %v, %v", all, done)
+	}
+}
+
+// TestHubAhead: a host may tell of later barriers before another has told of the
+// first; they end in order, each with what was put in it.
+func TestHubAhead(t *testing.T) {
+	const barriers = 4
+	for seed := range uint64(50) {
+		random := rand.New(rand.NewPCG(seed, 0))
+		h := NewHub([][]int{{0}, {1}, {2}})
+		var next [3]int
+		ended := 0
+		for range 3 * barriers {
+			host := random.IntN(3)
+			for next[host] == barriers {
+				host = (host + 1) % 3
+			}
+			all, done := h.Enter(host, "", []Pair{{strconv.Itoa(host), strconv.Itoa(next[host])}})
+			next[host]++
+			if want := min(next[0], next[1], next[2]) > ended; done != want {
+				t.Fatalf("seed %d: hosts have entered %v, %d have ended: done is %v", seed, next, ended, done)
+			}
+			if !done {
+				continue
+			}
+			for _, p := range all {
+				if len(all) != 3 || p.Value != strconv.Itoa(ended) {
+					t.Fatalf("seed %d: barrier %d ends with %v", seed, ended, all)
+				}
+			}
+			ended++
+		}
+		if ended != barriers || len(h.meetings) != 0 {
+			t.Fatalf("seed %d: %d have ended, %d are kept", seed, ended, len(h.meetings))
+		}
 	}
 }
 

@@ -1,0 +1,244 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testhosts"
+)
+
+// startAttachable starts a gang of steady ranks on two hosts, waits until it runs and
+// kills its controller.
+func startAttachable(t *testing.T, flavour job.MPI, ranks, steps int, flags ...string) *farRun {
+	t.Helper()
+	bed := testhosts.Up(t, 2)
+	hosts := fmt.Sprintf("h1:%[1]d,h2:%[1]d", ranks/2)
+	r := startFarCommand(t, bed, hosts, ranks, flavour, steadyProgram(t, bed, flavour, steps), flags...)
+	r.steps = steps
+	r.lines(ranks, 10)
+	r.killController(r.cmd)
+	return r
+}
+
+// lines waits until every rank has printed that many.
+func (r *farRun) lines(ranks, lines int) {
+	r.t.Helper()
+	limit := time.After(patience)
+	for rank := 0; rank < ranks; {
+		if bytes.Count(r.log(rank, "out"), []byte{'\n'}) >= lines {
+			rank++
+			continue
+		}
+		select {
+		case <-limit:
+			r.t.Fatalf("rank %d has not printed %d lines within %s", rank, lines, patience)
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// killController kills a gangrun with -9; what it was told to wait for is done.
+func (r *farRun) killController(cmd *exec.Cmd) {
+	r.t.Helper()
+	if err := syscall.Kill(cmd.Process.Pid, syscall.SIGKILL); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// attached is a gangrun attach.
+type attached struct {
+	cmd       *exec.Cmd
+	out, errs lockedBuffer
+	exited    chan struct{}
+}
+
+// attach starts gangrun attach beside the run.
+func (r *farRun) attach(args ...string) *attached {
+	r.t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	a := &attached{exited: make(chan struct{})}
+	a.cmd = r.bed.Controller().Command(ctx, append([]string{r.gangrun, "attach"}, args...)...)
+	a.cmd.Dir = r.bed.Shared()
+	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.errs
+	if err := a.cmd.Start(); err != nil {
+		cancel()
+		r.t.Fatal(err)
+	}
+	go func() {
+		defer close(a.exited)
+		_ = a.cmd.Wait() // ProcessState tells
+	}()
+	r.t.Cleanup(func() {
+		cancel()
+		<-a.exited
+		if r.t.Failed() {
+			r.t.Logf("gangrun attach said:\n%s", a.errs.String())
+		}
+	})
+	return a
+}
+
+// finish waits for its end and returns its exit code.
+func (a *attached) finish(t *testing.T) int {
+	t.Helper()
+	select {
+	case <-a.exited:
+	case <-time.After(2 * patience):
+		t.Fatal("gangrun attach does not end")
+	}
+	return a.cmd.ProcessState.ExitCode()
+}
+
+// count is the number of the journal's events of a kind.
+func (r *farRun) count(kind job.Kind) (n int) {
+	for _, e := range r.events() {
+		if e.Kind == kind {
+			n++
+		}
+	}
+	return n
+}
+
+// journalled waits until the journal has that many events of a kind.
+func (r *farRun) journalled(kind job.Kind, n int) {
+	r.t.Helper()
+	for limit := time.Now().Add(patience); r.count(kind) < n; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			r.t.Fatalf("the journal has %d events of kind %s, want %d within %s", r.count(kind), kind, n, patience)
+		}
+	}
+}
+
+// untouched checks that the run was one attempt of whose ranks every end and every
+// byte is there once.
+func (r *farRun) untouched(ranks int) {
+	r.t.Helper()
+	report := r.report()
+	if report.State != job.StateSucceeded || len(report.Attempts) != 1 {
+		r.t.Errorf("%s after %d attempts: %s", report.State, len(report.Attempts), report.Reason)
+	}
+	for kind, want := range map[job.Kind]int{
+		job.KindCreated: 1, job.KindAttempt: 1, job.KindAllStarted: 1, job.KindOutcome: 1, job.KindVerdict: 1, job.KindEnded: 1, job.KindStop: 0,
+		job.KindStarted: ranks, job.KindExit: ranks,
+	} {
+		if n := r.count(kind); n != want {
+			r.t.Errorf("the journal has %d events of kind %s, want %d", n, kind, want)
+		}
+	}
+	for rank := range ranks {
+		var out, errs strings.Builder
+		for i := 1; i <= r.steps; i++ {
+			fmt.Fprintf(&out, "rank %d of %d: step %d/%d\n", rank, ranks, i, r.steps)
+			fmt.Fprintf(&errs, "rank %d of %d: note %d\n", rank, ranks, i)
+		}
+		if string(r.log(rank, "out")) != out.String() || string(r.log(rank, "err")) != errs.String() {
+			r.t.Errorf("the logs of rank %d are not what it has printed", rank)
+		}
+	}
+}
+
+// TestAttachAfterKill: a gang outlives its controller, twice over, and nothing of
+// what it says is lost or doubled.
+func TestAttachAfterKill(t *testing.T) {
+	t.Parallel()
+	for flavour, ranks := range map[job.MPI]int{job.MPINone: 4, job.MPIOpenMPI: 4, job.MPIMPICH: 2} {
+		t.Run(string(flavour), func(t *testing.T) {
+			t.Parallel()
+			r := startAttachable(t, flavour, ranks, 100, "--retries", "0")
+			first := r.attach()
+			r.journalled(job.KindAttached, 1)
+			if told, err := r.bed.Controller().Exec(context.Background(), r.gangrun, "ps"); err != nil || !strings.Contains(told, "running") {
+				t.Errorf("gangrun ps says %q, %v", told, err)
+			}
+			r.lines(ranks, 40)
+			r.killController(first.cmd)
+			first.finish(t)
+			second := r.attach()
+			if code := second.finish(t); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			r.untouched(ranks)
+			r.nothingLeft()
+			if n := r.count(job.KindAttached); n != 2 {
+				t.Errorf("the run was taken over %d times", n)
+			}
+		})
+	}
+}
+
+// TestAttachTwice: of two that would go on with a run one does, and the other looks
+// on.
+func TestAttachTwice(t *testing.T) {
+	t.Parallel()
+	r := startAttachable(t, job.MPINone, 4, 60, "--retries", "0")
+	one, other := r.attach(), r.attach()
+	if a, b := one.finish(t), other.finish(t); a != 0 || b != 0 {
+		t.Fatalf("exit codes %d and %d", a, b)
+	}
+	r.untouched(4)
+	r.nothingLeft()
+	if n := r.count(job.KindAttached); n != 1 {
+		t.Errorf("the run was taken over %d times", n)
+	}
+	if said := one.errs.String() + other.errs.String(); strings.Count(said, "goes on under this process") != 1 || strings.Count(said, "exit code") != 2 {
+		t.Errorf("they said:\n%s", said)
+	}
+}
+
+// TestAttachAfterGrace: who comes too late starts the gang again.
+func TestAttachAfterGrace(t *testing.T) {
+	t.Parallel()
+	bed := testhosts.Up(t, 2)
+	endless := `while [ $GANGRUN_ATTEMPT = 1 ]; do echo here; sleep 0.1; done`
+	r := startFarCommand(t, bed, "h1:2,h2:2", 4, job.MPINone, []string{"sh", "-c", endless}, "--retries", "1", "--orphan-grace", "8s", "--host-timeout", "4s")
+	r.lines(4, 1)
+	r.killController(r.cmd)
+	r.nothingLeft()
+	if code := r.attach().finish(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	report := r.report()
+	if len(report.Attempts) != 2 || report.State != job.StateSucceeded {
+		t.Fatalf("%s after %d attempts", report.State, len(report.Attempts))
+	}
+	if c := report.Attempts[0].Cause; c == nil || c.Category != job.HostLost || c.Signature != "controller-gone" || !strings.Contains(c.Text, "h1, h2") {
+		t.Errorf("the first attempt died of %+v", c)
+	}
+	r.nothingLeft()
+}
+
+// TestAttachEndedMeanwhile: a gang that has ended well while it had no controller
+// has ended well.
+func TestAttachEndedMeanwhile(t *testing.T) {
+	t.Parallel()
+	r := startAttachable(t, job.MPINone, 4, 30, "--retries", "0")
+	for _, h := range r.bed.Hosts() {
+		for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			ranks, err := h.Processes("GANGRUN_RANK=")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(ranks) == 0 {
+				break
+			}
+			if time.Now().After(limit) {
+				t.Fatalf("ranks on %s: %v", h.Name(), ranks)
+			}
+		}
+	}
+	if code := r.attach("--detach").finish(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	if code := r.attach().finish(t); code != 0 {
+		t.Fatalf("exit code %d", code)
+	}
+	r.untouched(4)
+	r.nothingLeft()
+}
