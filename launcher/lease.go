@@ -22,12 +22,15 @@ const leaseLimit = 3 * time.Second
 type Turn struct {
 	l                 *Launcher
 	host, space, name string
+	granted           bool // to the caller, who releases it
 }
 
 // Turn returns a place on a host, by a name that no other place of this Launcher
 // has. space is the name of a pretended host, and empty on a real one. The caller
 // closes it.
-func (l *Launcher) Turn(host, space, name string) *Turn { return &Turn{l, host, space, name} }
+func (l *Launcher) Turn(host, space, name string) *Turn {
+	return &Turn{l: l, host: host, space: space, name: name}
+}
 
 func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.name} }
 
@@ -59,6 +62,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 		var w lease.Waiting
 		return nil, &w, json.Unmarshal(reply.Waiting, &w)
 	}
+	t.granted = true
 	return newGrant(t, a), nil, nil
 }
 
@@ -83,10 +87,14 @@ func (t *Turn) Close() error {
 	if a == nil {
 		return nil
 	}
+	var err error
+	if !t.granted { // an answer may have been lost
+		err = t.free(a)
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
 	defer cancel()
-	_, err := a.client.LeaseLeave(ctx, t.request())
-	return err
+	_, left := a.client.LeaseLeave(ctx, t.request())
+	return errors.Join(err, left)
 }
 
 func (t *Turn) free(a *remote) error {
@@ -140,6 +148,7 @@ func (g *Grant) Err() error {
 // Release gives the GPUs back. It returns when nothing of the lease is left on this
 // side; an agent that does not answer frees it with its own end.
 func (g *Grant) Release() error {
+	g.turn.granted = false
 	err := g.turn.free(g.agent)
 	g.stop()
 	<-g.done

@@ -28,6 +28,7 @@ type leases struct {
 type turn struct {
 	wait *lease.Turn
 	held *lease.Held // nil unless granted
+	left bool        // wait is closed
 }
 
 // LeaseTry implements wire.AgentServer.
@@ -43,6 +44,9 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	held, waiting, err := t.wait.Try(ctx, request)
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), status.Error(codes.Unavailable, err.Error()))
+	}
+	if held != nil && ctx.Err() != nil { // nobody waits for it any more
+		return nil, errors.Join(ctx.Err(), held.Release())
 	}
 	if held != nil {
 		if err := s.leases.keeper.keep(r.Turn, held.Descriptors()); err != nil {
@@ -100,20 +104,18 @@ func (s *server) LeaseWait(ctx context.Context, r *wire.LeaseRequest) (*wire.Lea
 
 // LeaseLeave implements wire.AgentServer.
 func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
-	t, held := s.leases.find(r.Turn)
+	s.leases.mu.Lock()
+	t := s.leases.turns[r.Turn]
+	if t != nil {
+		if t.left = true; t.held == nil {
+			delete(s.leases.turns, r.Turn)
+		}
+	}
+	s.leases.mu.Unlock()
 	if t == nil {
 		return &wire.LeaseReply{}, nil
 	}
-	if held == nil {
-		s.leases.forget(r.Turn)
-	}
 	return &wire.LeaseReply{}, t.wait.Close()
-}
-
-func (l *leases) forget(name string) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	delete(l.turns, name)
 }
 
 // LeaseLost implements wire.AgentServer.
@@ -134,14 +136,21 @@ func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.Lea
 	return reply, nil
 }
 
-// LeaseRelease implements wire.AgentServer.
+// LeaseRelease implements wire.AgentServer. A gang that has not left goes on waiting.
 func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
-	t, held := s.leases.find(r.Turn)
+	s.leases.mu.Lock()
+	t := s.leases.turns[r.Turn]
+	var held *lease.Held
+	if t != nil {
+		if held, t.held = t.held, nil; t.left {
+			delete(s.leases.turns, r.Turn)
+		}
+	}
+	s.leases.mu.Unlock()
 	if held == nil {
 		return &wire.LeaseReply{}, nil
 	}
-	s.leases.forget(r.Turn)
-	err := errors.Join(t.wait.Close(), held.Release())
+	err := held.Release()
 	s.leases.keeper.drop(r.Turn)
 	return &wire.LeaseReply{}, err
 }

@@ -120,7 +120,7 @@ func TestInstall(t *testing.T) {
 	if err := os.Truncate(path, p.Size-1); err != nil {
 		t.Fatal(err)
 	}
-	if path, _ = install(t, c, small()); output(t, c, start) == "" {
+	if install(t, c, small()); output(t, c, start) == "" {
 		t.Error("it was not mended")
 	}
 	if err := os.Chmod(s.path("home/.cache/gangrun"), 0o777); err != nil {

@@ -41,10 +41,11 @@ const (
 // It ends with the error of plan or of a member, or when ctx is done; then nothing
 // is held. Tickets stay until the caller closes the members' turns.
 func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, again time.Time, err error)) ([]G, error) {
-	requests, again, err := plan(nil)
+	requests, _, err := plan(nil)
 	if err != nil {
 		return nil, err
 	}
+	var again time.Time
 	for pause := firstPause; ; {
 		if len(requests) != len(members) {
 			return nil, fmt.Errorf("%d requests for %d hosts", len(requests), len(members))

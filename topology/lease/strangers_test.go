@@ -181,7 +181,7 @@ func TestOneBadHostDoesNotHideOthers(t *testing.T) {
 	}
 	for _, l := range all {
 		for _, text := range append(l.Warnings, l.Host) {
-			if strings.ContainsAny(text, "\x1b\n\xff") {
+			if strings.ContainsAny(text, "\x1b\n") || strings.Contains(text, "\xff") {
 				t.Errorf("%q is told as it is", text)
 			}
 		}
