@@ -52,7 +52,11 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	var errs []error
 	for _, dir := range append([]string{cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir())}, besideTmp...) {
 		if o.tmpdir, err = os.MkdirTemp(dir, shortLived(os.Getpid())+"*"); err == nil {
-			break
+			if err = room(o.tmpdir); err == nil {
+				break
+			}
+			_ = os.Remove(o.tmpdir)
+			o.tmpdir = ""
 		}
 		errs = append(errs, err)
 	}
@@ -69,6 +73,14 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 // besideTmp is where an agent's directories are made where /tmp cannot be written
 // to.
 var besideTmp = []string{"/var/tmp", sharedDir}
+
+// room reports whether Open MPI's daemon can write its own files to dir: without
+// them it fails with words that do not tell why.
+func room(dir string) error {
+	path := filepath.Join(dir, "room")
+	defer os.Remove(path)
+	return os.WriteFile(path, make([]byte, 256<<10), 0o600)
+}
 
 // shortLived is how the names of an agent's directories begin that do not
 // outlive it.
