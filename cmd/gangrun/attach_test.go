@@ -16,11 +16,11 @@ import (
 
 // startAttachable starts a gang of steady ranks on two hosts, waits until it runs and
 // kills its controller.
-func startAttachable(t *testing.T, flavour job.MPI, ranks, steps int, flags ...string) *farRun {
+func startAttachable(t *testing.T, program farProgram, ranks, steps int, flags ...string) *farRun {
 	t.Helper()
 	bed := testhosts.Up(t, 2)
 	hosts := fmt.Sprintf("h1:%[1]d,h2:%[1]d", ranks/2)
-	r := startFarCommand(t, bed, hosts, ranks, flavour, steadyProgram(t, bed, flavour, steps), flags...)
+	r := startFarCommand(t, bed, hosts, ranks, program.mpi, program.command(t, bed, steps), flags...)
 	r.steps = steps
 	r.lines(ranks, 10)
 	r.killController(r.cmd)
@@ -148,10 +148,14 @@ func (r *farRun) untouched(ranks int) {
 // what it says is lost or doubled.
 func TestAttachAfterKill(t *testing.T) {
 	t.Parallel()
-	for flavour, ranks := range map[job.MPI]int{job.MPINone: 4, job.MPIOpenMPI: 4, job.MPIMPICH: 2} {
-		t.Run(string(flavour), func(t *testing.T) {
+	for _, program := range farPrograms {
+		t.Run(program.name, func(t *testing.T) {
 			t.Parallel()
-			r := startAttachable(t, flavour, ranks, 100, "--retries", "0")
+			ranks := 4
+			if program.mpi == job.MPIMPICH {
+				ranks = 2 // more of them hang in MPI_Finalize now and then, whoever has started them
+			}
+			r := startAttachable(t, program, ranks, 100, "--retries", "0")
 			first := r.attach()
 			r.journalled(job.KindAttached, 1)
 			if told, err := r.bed.Controller().Exec(context.Background(), r.gangrun, "ps"); err != nil || !strings.Contains(told, "running") {
@@ -177,7 +181,7 @@ func TestAttachAfterKill(t *testing.T) {
 // on.
 func TestAttachTwice(t *testing.T) {
 	t.Parallel()
-	r := startAttachable(t, job.MPINone, 4, 60, "--retries", "0")
+	r := startAttachable(t, farPrograms[0], 4, 60, "--retries", "0")
 	one, other := r.attach(), r.attach()
 	if a, b := one.finish(t), other.finish(t); a != 0 || b != 0 {
 		t.Fatalf("exit codes %d and %d", a, b)
@@ -218,7 +222,7 @@ func TestAttachAfterGrace(t *testing.T) {
 // has ended well.
 func TestAttachEndedMeanwhile(t *testing.T) {
 	t.Parallel()
-	r := startAttachable(t, job.MPINone, 4, 30, "--retries", "0")
+	r := startAttachable(t, farPrograms[0], 4, 30, "--retries", "0")
 	for _, h := range r.bed.Hosts() {
 		for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
 			ranks, err := h.Processes("GANGRUN_RANK=")
