@@ -67,11 +67,15 @@ func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
 func (h fakeHost) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
+	return &wire.HelloReply{Cores: 1}, nil
+}
+
+func (h fakeHost) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
 	now := time.Now()
 	if h.name == "h2" {
 		now = now.Add(h.ahead)
 	}
-	return &wire.HelloReply{Cores: 1, Clock: now.UnixNano()}, nil
+	return &wire.ClockReply{Clock: now.UnixNano()}, nil
 }
 
 func (h fakeHost) Survey(_ context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {

@@ -92,7 +92,6 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	if link.Heard != nil {
 		a.watching.Go(func() { a.watch(opts.HostTimeout) })
 	}
-	asked := time.Now()
 	hello, err := a.client.Hello(ctx, ask)
 	if err != nil {
 		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
@@ -103,8 +102,11 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	a.interfaces = hello.Interfaces
 	if !link.Local {
 		a.dir, a.rdma = string(hello.Dir), hello.Rdma
-		a.skewWithin = time.Since(asked) / 2
-		a.skew = time.Unix(0, hello.Clock).Sub(asked.Add(a.skewWithin).Round(0))
+		asked := time.Now()
+		if there, err := a.client.Clock(ctx, &wire.ClockRequest{}); err == nil { // else the next call tells
+			a.skewWithin = time.Since(asked) / 2
+			a.skew = time.Unix(0, there.Clock).Sub(asked.Add(a.skewWithin).Round(0))
+		}
 	}
 	return a, nil
 }

@@ -133,8 +133,13 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	cores, memory := capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
-		Clock: now().UnixNano(), Interfaces: interfaces(), Rdma: rdma(),
+		Interfaces: interfaces(), Rdma: rdma(),
 	}, nil
+}
+
+// Clock implements wire.AgentServer.
+func (s *server) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
+	return &wire.ClockReply{Clock: now().UnixNano()}, nil
 }
 
 // interfaces lists the network interfaces that are up and lead off this host.

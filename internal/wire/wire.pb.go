@@ -102,7 +102,6 @@ type HelloReply struct {
 	Pid           int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
 	Cores         int32                  `protobuf:"varint,2,opt,name=cores,proto3" json:"cores,omitempty"`
 	Memory        int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // bytes
-	Clock         int64                  `protobuf:"varint,4,opt,name=clock,proto3" json:"clock,omitempty"`   // nanoseconds of Unix time
 	Interfaces    []*Interface           `protobuf:"bytes,5,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
 	Rdma          []string               `protobuf:"bytes,7,rep,name=rdma,proto3" json:"rdma,omitempty"` // InfiniBand and RoCE devices
 	Dir           []byte                 `protobuf:"bytes,6,opt,name=dir,proto3" json:"dir,omitempty"`   // the agent's own, on a host that is not the controller's
@@ -157,13 +156,6 @@ func (x *HelloReply) GetCores() int32 {
 func (x *HelloReply) GetMemory() int64 {
 	if x != nil {
 		return x.Memory
-	}
-	return 0
-}
-
-func (x *HelloReply) GetClock() int64 {
-	if x != nil {
-		return x.Clock
 	}
 	return 0
 }
@@ -243,6 +235,86 @@ func (x *Interface) GetNetworks() []string {
 	return nil
 }
 
+type ClockRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockRequest) Reset() {
+	*x = ClockRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockRequest) ProtoMessage() {}
+
+func (x *ClockRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
+func (*ClockRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+}
+
+type ClockReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Clock         int64                  `protobuf:"varint,1,opt,name=clock,proto3" json:"clock,omitempty"` // nanoseconds of Unix time
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ClockReply) Reset() {
+	*x = ClockReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ClockReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ClockReply) ProtoMessage() {}
+
+func (x *ClockReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ClockReply.ProtoReflect.Descriptor instead.
+func (*ClockReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+}
+
+func (x *ClockReply) GetClock() int64 {
+	if x != nil {
+		return x.Clock
+	}
+	return 0
+}
+
 type SurveyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Survey        []byte                 `protobuf:"bytes,1,opt,name=survey,proto3" json:"survey,omitempty"` // JSON of job.Survey
@@ -252,7 +324,7 @@ type SurveyRequest struct {
 
 func (x *SurveyRequest) Reset() {
 	*x = SurveyRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -264,7 +336,7 @@ func (x *SurveyRequest) String() string {
 func (*SurveyRequest) ProtoMessage() {}
 
 func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -277,7 +349,7 @@ func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
 func (*SurveyRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *SurveyRequest) GetSurvey() []byte {
@@ -296,7 +368,7 @@ type SurveyReply struct {
 
 func (x *SurveyReply) Reset() {
 	*x = SurveyReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -308,7 +380,7 @@ func (x *SurveyReply) String() string {
 func (*SurveyReply) ProtoMessage() {}
 
 func (x *SurveyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -321,7 +393,7 @@ func (x *SurveyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyReply.ProtoReflect.Descriptor instead.
 func (*SurveyReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
 }
 
 func (x *SurveyReply) GetFacts() []byte {
@@ -342,7 +414,7 @@ type LibraryRequest struct {
 
 func (x *LibraryRequest) Reset() {
 	*x = LibraryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -354,7 +426,7 @@ func (x *LibraryRequest) String() string {
 func (*LibraryRequest) ProtoMessage() {}
 
 func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -367,7 +439,7 @@ func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
 func (*LibraryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *LibraryRequest) GetArgv() [][]byte {
@@ -401,7 +473,7 @@ type LibraryReply struct {
 
 func (x *LibraryReply) Reset() {
 	*x = LibraryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -413,7 +485,7 @@ func (x *LibraryReply) String() string {
 func (*LibraryReply) ProtoMessage() {}
 
 func (x *LibraryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -426,7 +498,7 @@ func (x *LibraryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
 func (*LibraryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *LibraryReply) GetMpi() string {
@@ -456,7 +528,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -468,7 +540,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -481,7 +553,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *MeetRequest) GetSecret() []byte {
@@ -525,7 +597,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -537,7 +609,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -550,7 +622,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *Peer) GetHost() string {
@@ -603,7 +675,7 @@ type MeetReply struct {
 
 func (x *MeetReply) Reset() {
 	*x = MeetReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -615,7 +687,7 @@ func (x *MeetReply) String() string {
 func (*MeetReply) ProtoMessage() {}
 
 func (x *MeetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -628,7 +700,7 @@ func (x *MeetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetReply.ProtoReflect.Descriptor instead.
 func (*MeetReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *MeetReply) GetPort() int32 {
@@ -674,7 +746,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -686,7 +758,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -699,7 +771,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 type PortReply struct {
@@ -711,7 +783,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -723,7 +795,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -736,7 +808,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -755,7 +827,7 @@ type DevicesRequest struct {
 
 func (x *DevicesRequest) Reset() {
 	*x = DevicesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -767,7 +839,7 @@ func (x *DevicesRequest) String() string {
 func (*DevicesRequest) ProtoMessage() {}
 
 func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -780,7 +852,7 @@ func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesRequest.ProtoReflect.Descriptor instead.
 func (*DevicesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *DevicesRequest) GetNvml() []byte {
@@ -801,7 +873,7 @@ type DevicesReply struct {
 
 func (x *DevicesReply) Reset() {
 	*x = DevicesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +885,7 @@ func (x *DevicesReply) String() string {
 func (*DevicesReply) ProtoMessage() {}
 
 func (x *DevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +898,7 @@ func (x *DevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesReply.ProtoReflect.Descriptor instead.
 func (*DevicesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 func (x *DevicesReply) GetHost() []byte {
@@ -861,7 +933,7 @@ type LeaseTryRequest struct {
 
 func (x *LeaseTryRequest) Reset() {
 	*x = LeaseTryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -873,7 +945,7 @@ func (x *LeaseTryRequest) String() string {
 func (*LeaseTryRequest) ProtoMessage() {}
 
 func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -886,7 +958,7 @@ func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryRequest.ProtoReflect.Descriptor instead.
 func (*LeaseTryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *LeaseTryRequest) GetTurn() string {
@@ -919,7 +991,7 @@ type LeaseTryReply struct {
 
 func (x *LeaseTryReply) Reset() {
 	*x = LeaseTryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -931,7 +1003,7 @@ func (x *LeaseTryReply) String() string {
 func (*LeaseTryReply) ProtoMessage() {}
 
 func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -944,7 +1016,7 @@ func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryReply.ProtoReflect.Descriptor instead.
 func (*LeaseTryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *LeaseTryReply) GetWaiting() []byte {
@@ -963,7 +1035,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -975,7 +1047,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -988,7 +1060,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *LeaseRequest) GetTurn() string {
@@ -1006,7 +1078,7 @@ type LeaseReply struct {
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1018,7 +1090,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1031,7 +1103,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 type LeaseLostReply struct {
@@ -1043,7 +1115,7 @@ type LeaseLostReply struct {
 
 func (x *LeaseLostReply) Reset() {
 	*x = LeaseLostReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1055,7 +1127,7 @@ func (x *LeaseLostReply) String() string {
 func (*LeaseLostReply) ProtoMessage() {}
 
 func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1068,7 +1140,7 @@ func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLostReply.ProtoReflect.Descriptor instead.
 func (*LeaseLostReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LeaseLostReply) GetWhy() string {
@@ -1096,7 +1168,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1180,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1193,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -1277,7 +1349,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1289,7 +1361,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1302,7 +1374,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 func (x *Start) GetGang() string {
@@ -1425,7 +1497,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1437,7 +1509,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1450,7 +1522,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -1503,7 +1575,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1515,7 +1587,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1528,7 +1600,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -1566,7 +1638,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1578,7 +1650,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1591,7 +1663,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *Name) GetId() int64 {
@@ -1632,7 +1704,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1644,7 +1716,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1657,7 +1729,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Pair) GetKey() string {
@@ -1683,7 +1755,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1695,7 +1767,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1708,7 +1780,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -1724,7 +1796,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1808,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1821,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1786,7 +1858,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1798,7 +1870,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1811,7 +1883,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Relay) GetId() int32 {
@@ -1860,7 +1932,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1872,7 +1944,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1885,7 +1957,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -1954,7 +2026,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1966,7 +2038,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1979,7 +2051,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2005,7 +2077,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2017,7 +2089,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2030,7 +2102,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2099,7 +2171,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2111,7 +2183,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2124,7 +2196,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2148,7 +2220,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2160,7 +2232,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2173,7 +2245,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2216,7 +2288,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2228,7 +2300,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2241,7 +2313,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2283,7 +2355,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2295,7 +2367,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2308,7 +2380,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -2340,7 +2412,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2352,7 +2424,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2365,7 +2437,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -2377,21 +2449,24 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12&\n" +
-	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xc4\x01\n" +
+	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xb4\x01\n" +
 	"\n" +
 	"HelloReply\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x14\n" +
 	"\x05cores\x18\x02 \x01(\x05R\x05cores\x12\x16\n" +
-	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12\x14\n" +
-	"\x05clock\x18\x04 \x01(\x03R\x05clock\x12:\n" +
+	"\x06memory\x18\x03 \x01(\x03R\x06memory\x12:\n" +
 	"\n" +
 	"interfaces\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.InterfaceR\n" +
 	"interfaces\x12\x12\n" +
 	"\x04rdma\x18\a \x03(\tR\x04rdma\x12\x10\n" +
-	"\x03dir\x18\x06 \x01(\fR\x03dir\";\n" +
+	"\x03dir\x18\x06 \x01(\fR\x03dirJ\x04\b\x04\x10\x05\";\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
-	"\bnetworks\x18\x02 \x03(\tR\bnetworks\"'\n" +
+	"\bnetworks\x18\x02 \x03(\tR\bnetworks\"\x0e\n" +
+	"\fClockRequest\"\"\n" +
+	"\n" +
+	"ClockReply\x12\x14\n" +
+	"\x05clock\x18\x01 \x01(\x03R\x05clock\"'\n" +
 	"\rSurveyRequest\x12\x16\n" +
 	"\x06survey\x18\x01 \x01(\fR\x06survey\"#\n" +
 	"\vSurveyReply\x12\x14\n" +
@@ -2531,9 +2606,10 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\x80\b\n" +
+	"\tFeedReply2\xc5\b\n" +
 	"\x05Agent\x12C\n" +
-	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12F\n" +
+	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
+	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
 	"\x06Survey\x12\x1e.gangrun.wire.v1.SurveyRequest\x1a\x1c.gangrun.wire.v1.SurveyReply\x12@\n" +
 	"\x04Port\x12\x1c.gangrun.wire.v1.PortRequest\x1a\x1a.gangrun.wire.v1.PortReply\x12I\n" +
 	"\aLibrary\x12\x1f.gangrun.wire.v1.LibraryRequest\x1a\x1d.gangrun.wire.v1.LibraryReply\x12I\n" +
@@ -2561,93 +2637,97 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 36)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
 	(*Interface)(nil),       // 2: gangrun.wire.v1.Interface
-	(*SurveyRequest)(nil),   // 3: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),     // 4: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil),  // 5: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),    // 6: gangrun.wire.v1.LibraryReply
-	(*MeetRequest)(nil),     // 7: gangrun.wire.v1.MeetRequest
-	(*Peer)(nil),            // 8: gangrun.wire.v1.Peer
-	(*MeetReply)(nil),       // 9: gangrun.wire.v1.MeetReply
-	(*PortRequest)(nil),     // 10: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),       // 11: gangrun.wire.v1.PortReply
-	(*DevicesRequest)(nil),  // 12: gangrun.wire.v1.DevicesRequest
-	(*DevicesReply)(nil),    // 13: gangrun.wire.v1.DevicesReply
-	(*LeaseTryRequest)(nil), // 14: gangrun.wire.v1.LeaseTryRequest
-	(*LeaseTryReply)(nil),   // 15: gangrun.wire.v1.LeaseTryReply
-	(*LeaseRequest)(nil),    // 16: gangrun.wire.v1.LeaseRequest
-	(*LeaseReply)(nil),      // 17: gangrun.wire.v1.LeaseReply
-	(*LeaseLostReply)(nil),  // 18: gangrun.wire.v1.LeaseLostReply
-	(*GangRequest)(nil),     // 19: gangrun.wire.v1.GangRequest
-	(*Start)(nil),           // 20: gangrun.wire.v1.Start
-	(*Mpirun)(nil),          // 21: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),         // 22: gangrun.wire.v1.Barrier
-	(*Name)(nil),            // 23: gangrun.wire.v1.Name
-	(*Pair)(nil),            // 24: gangrun.wire.v1.Pair
-	(*Look)(nil),            // 25: gangrun.wire.v1.Look
-	(*Spawn)(nil),           // 26: gangrun.wire.v1.Spawn
-	(*Relay)(nil),           // 27: gangrun.wire.v1.Relay
-	(*RankStart)(nil),       // 28: gangrun.wire.v1.RankStart
-	(*Stop)(nil),            // 29: gangrun.wire.v1.Stop
-	(*GangReply)(nil),       // 30: gangrun.wire.v1.GangReply
-	(*Done)(nil),            // 31: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),   // 32: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),     // 33: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),     // 34: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),       // 35: gangrun.wire.v1.FeedReply
+	(*ClockRequest)(nil),    // 3: gangrun.wire.v1.ClockRequest
+	(*ClockReply)(nil),      // 4: gangrun.wire.v1.ClockReply
+	(*SurveyRequest)(nil),   // 5: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),     // 6: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil),  // 7: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),    // 8: gangrun.wire.v1.LibraryReply
+	(*MeetRequest)(nil),     // 9: gangrun.wire.v1.MeetRequest
+	(*Peer)(nil),            // 10: gangrun.wire.v1.Peer
+	(*MeetReply)(nil),       // 11: gangrun.wire.v1.MeetReply
+	(*PortRequest)(nil),     // 12: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),       // 13: gangrun.wire.v1.PortReply
+	(*DevicesRequest)(nil),  // 14: gangrun.wire.v1.DevicesRequest
+	(*DevicesReply)(nil),    // 15: gangrun.wire.v1.DevicesReply
+	(*LeaseTryRequest)(nil), // 16: gangrun.wire.v1.LeaseTryRequest
+	(*LeaseTryReply)(nil),   // 17: gangrun.wire.v1.LeaseTryReply
+	(*LeaseRequest)(nil),    // 18: gangrun.wire.v1.LeaseRequest
+	(*LeaseReply)(nil),      // 19: gangrun.wire.v1.LeaseReply
+	(*LeaseLostReply)(nil),  // 20: gangrun.wire.v1.LeaseLostReply
+	(*GangRequest)(nil),     // 21: gangrun.wire.v1.GangRequest
+	(*Start)(nil),           // 22: gangrun.wire.v1.Start
+	(*Mpirun)(nil),          // 23: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),         // 24: gangrun.wire.v1.Barrier
+	(*Name)(nil),            // 25: gangrun.wire.v1.Name
+	(*Pair)(nil),            // 26: gangrun.wire.v1.Pair
+	(*Look)(nil),            // 27: gangrun.wire.v1.Look
+	(*Spawn)(nil),           // 28: gangrun.wire.v1.Spawn
+	(*Relay)(nil),           // 29: gangrun.wire.v1.Relay
+	(*RankStart)(nil),       // 30: gangrun.wire.v1.RankStart
+	(*Stop)(nil),            // 31: gangrun.wire.v1.Stop
+	(*GangReply)(nil),       // 32: gangrun.wire.v1.GangReply
+	(*Done)(nil),            // 33: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),   // 34: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),     // 35: gangrun.wire.v1.OutputReply
+	(*FeedRequest)(nil),     // 36: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),       // 37: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
-	8,  // 1: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	20, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	29, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	22, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	25, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	26, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	27, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	23, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	28, // 9: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	21, // 10: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	24, // 11: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	31, // 12: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	22, // 13: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	26, // 14: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	27, // 15: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	23, // 16: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	10, // 1: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
+	22, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	31, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	24, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	27, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	28, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	29, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	25, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	30, // 9: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	23, // 10: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	26, // 11: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	33, // 12: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	24, // 13: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	28, // 14: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	29, // 15: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	25, // 16: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
 	0,  // 17: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	3,  // 18: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	10, // 19: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	5,  // 20: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	12, // 21: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	14, // 22: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	16, // 23: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	16, // 24: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	16, // 25: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	16, // 26: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	7,  // 27: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	19, // 28: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	32, // 29: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	34, // 30: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 31: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 32: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	11, // 33: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	6,  // 34: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	13, // 35: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	15, // 36: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	17, // 37: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	17, // 38: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	18, // 39: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	17, // 40: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	9,  // 41: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	30, // 42: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	33, // 43: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	35, // 44: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	31, // [31:45] is the sub-list for method output_type
-	17, // [17:31] is the sub-list for method input_type
+	3,  // 18: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	5,  // 19: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	12, // 20: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	7,  // 21: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	14, // 22: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	16, // 23: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	18, // 24: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 25: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 26: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 27: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	9,  // 28: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	21, // 29: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	34, // 30: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	36, // 31: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 32: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 33: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	6,  // 34: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	13, // 35: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	8,  // 36: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	15, // 37: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	17, // 38: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	19, // 39: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	19, // 40: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	20, // 41: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	19, // 42: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	11, // 43: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	32, // 44: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	35, // 45: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	37, // 46: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	32, // [32:47] is the sub-list for method output_type
+	17, // [17:32] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -2658,7 +2738,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[19].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[21].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -2673,7 +2753,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   36,
+			NumMessages:   38,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

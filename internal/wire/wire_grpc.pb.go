@@ -24,6 +24,7 @@ const _ = grpc.SupportPackageIsVersion9
 
 const (
 	Agent_Hello_FullMethodName        = "/gangrun.wire.v1.Agent/Hello"
+	Agent_Clock_FullMethodName        = "/gangrun.wire.v1.Agent/Clock"
 	Agent_Survey_FullMethodName       = "/gangrun.wire.v1.Agent/Survey"
 	Agent_Port_FullMethodName         = "/gangrun.wire.v1.Agent/Port"
 	Agent_Library_FullMethodName      = "/gangrun.wire.v1.Agent/Library"
@@ -47,6 +48,8 @@ const (
 type AgentClient interface {
 	// Hello tells the agent which host it is and returns what the host has.
 	Hello(ctx context.Context, in *HelloRequest, opts ...grpc.CallOption) (*HelloReply, error)
+	// Clock returns the time there, at once: Hello may have waited for the agent's start.
+	Clock(ctx context.Context, in *ClockRequest, opts ...grpc.CallOption) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
 	Survey(ctx context.Context, in *SurveyRequest, opts ...grpc.CallOption) (*SurveyReply, error)
 	// Port returns a TCP port that is free on the host.
@@ -93,6 +96,16 @@ func (c *agentClient) Hello(ctx context.Context, in *HelloRequest, opts ...grpc.
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(HelloReply)
 	err := c.cc.Invoke(ctx, Agent_Hello_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) Clock(ctx context.Context, in *ClockRequest, opts ...grpc.CallOption) (*ClockReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ClockReply)
+	err := c.cc.Invoke(ctx, Agent_Clock_FullMethodName, in, out, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -255,6 +268,8 @@ type Agent_FeedClient = grpc.ClientStreamingClient[FeedRequest, FeedReply]
 type AgentServer interface {
 	// Hello tells the agent which host it is and returns what the host has.
 	Hello(context.Context, *HelloRequest) (*HelloReply, error)
+	// Clock returns the time there, at once: Hello may have waited for the agent's start.
+	Clock(context.Context, *ClockRequest) (*ClockReply, error)
 	// Survey returns the facts that the static preflight judges.
 	Survey(context.Context, *SurveyRequest) (*SurveyReply, error)
 	// Port returns a TCP port that is free on the host.
@@ -299,6 +314,9 @@ type UnimplementedAgentServer struct{}
 
 func (UnimplementedAgentServer) Hello(context.Context, *HelloRequest) (*HelloReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Hello not implemented")
+}
+func (UnimplementedAgentServer) Clock(context.Context, *ClockRequest) (*ClockReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Clock not implemented")
 }
 func (UnimplementedAgentServer) Survey(context.Context, *SurveyRequest) (*SurveyReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Survey not implemented")
@@ -374,6 +392,24 @@ func _Agent_Hello_Handler(srv interface{}, ctx context.Context, dec func(interfa
 	}
 	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
 		return srv.(AgentServer).Hello(ctx, req.(*HelloRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_Clock_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ClockRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Clock(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Clock_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Clock(ctx, req.(*ClockRequest))
 	}
 	return interceptor(ctx, in, info, handler)
 }
@@ -582,6 +618,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "Hello",
 			Handler:    _Agent_Hello_Handler,
+		},
+		{
+			MethodName: "Clock",
+			Handler:    _Agent_Clock_Handler,
 		},
 		{
 			MethodName: "Survey",
