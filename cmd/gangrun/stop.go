@@ -100,7 +100,7 @@ func signalController(c job.Controller, now bool) error {
 	defer unix.Close(fd)
 	alive, known := home.Alive(c)
 	if !known {
-		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: "run gangrun stop on that host"}
+		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: fmt.Sprintf("run gangrun stop on %s; if the controller is gone there, gangrun attach --force takes the run over here", c.Host)}
 	}
 	if !alive {
 		return nil // it has just ended
