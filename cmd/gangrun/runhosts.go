@@ -69,7 +69,7 @@ func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
 var connections = 8 * runtime.NumCPU()
 
 // newDialer returns what starts agents on the hosts of a list.
-func newDialer(list inventory.List, spec job.Spec, logs string, note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
+func newDialer(list inventory.List, spec job.Spec, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
 	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
 	targets := map[string]string{}
 	name := hostname()
@@ -95,7 +95,7 @@ func newDialer(list inventory.List, spec job.Spec, logs string, note func(host, 
 		return d, &failure{code: exitInternal, err: err, hint: "make build"}
 	}
 	d.agents = &ssh.Agents{
-		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker()},
+		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
 		Program: program, Target: func(host string) string { return targets[host] },
 		OrphanGrace: time.Duration(spec.OrphanGrace), Note: note, Started: started,
 	}
@@ -122,15 +122,16 @@ func (d dialer) bring() func(ctx context.Context, host string) (string, error) {
 	}
 }
 
-// asker asks a person for a passphrase, where one is there.
-func asker() func(prompt string) (string, error) {
+// asker asks a person for a passphrase, where one is there; show tells the person
+// what is asked, and "" that nothing is any more.
+func asker(show func(question string)) func(prompt string) (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil
 	}
 	return func(prompt string) (string, error) {
-		fmt.Fprintf(os.Stderr, "gangrun: %s: ", printable(prompt))
+		show(printable(prompt))
+		defer show("")
 		secret, err := term.ReadPassword(int(os.Stdin.Fd()))
-		fmt.Fprintln(os.Stderr)
 		return string(secret), err
 	}
 }

@@ -122,7 +122,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: spec.Loopback > 1 || len(list.Hosts) > 1, Prefix: !terms.plain,
 	}))
-	dialer, err := newDialer(list, spec, filepath.Join(run.Dir, "agents"), s.say, s.started)
+	dialer, err := newDialer(list, spec, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
 	if err != nil {
 		signal.Stop(signals)
 		return nil, errors.Join(err, journal.Close(), lock.Close())

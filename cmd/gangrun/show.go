@@ -22,6 +22,7 @@ type show struct {
 
 	mu     sync.Mutex
 	folder supervisor.Folder
+	asking bool // somebody is asked for what is not shown
 }
 
 func newShow(spec job.Spec, run home.Run, terse bool, s *screen.Screen) *show {
@@ -198,6 +199,20 @@ func (t *teller) close(ctx context.Context) {
 // flushEvery is how often unfinished lines and the status line are refreshed.
 const flushEvery = 100 * time.Millisecond
 
+// ask shows what somebody is asked who types the answer unseen; "" ends that. The
+// cursor stays where it is meanwhile, as far as the status would move it.
+func (s *show) ask(question string) {
+	s.mu.Lock()
+	s.asking = question != ""
+	s.mu.Unlock()
+	if question == "" {
+		s.screen.Status("")
+		return
+	}
+	s.screen.Say("%s", question)
+	s.screen.Status("(nothing is shown of what you type)")
+}
+
 // refresh keeps the screen fresh until ctx ends.
 func (s *show) refresh(ctx context.Context) {
 	tick := time.NewTicker(flushEvery)
@@ -206,9 +221,9 @@ func (s *show) refresh(ctx context.Context) {
 		select {
 		case now := <-tick.C:
 			s.mu.Lock()
-			status := s.folder.Status(now)
+			status, asking := s.folder.Status(now), s.asking
 			s.mu.Unlock()
-			if !status.State.Final() && !s.terse {
+			if !status.State.Final() && !s.terse && !asking {
 				s.screen.Status(s.run.ID + ": " + status.String())
 			}
 			_ = s.screen.Flush(now)

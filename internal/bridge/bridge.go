@@ -184,6 +184,9 @@ func launch(dir, host string) (agent int, err error) {
 	}
 	listener.SetUnlinkOnClose(false)
 	defer listener.Close()
+	if err := os.Chmod(filepath.Join(dir, socketName), 0o600); err != nil { // nobody else gets into dir anyway
+		return 0, err
+	}
 	socket, err := listener.File()
 	if err != nil {
 		return 0, err
