@@ -123,7 +123,7 @@ here, which gives 130.
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nA host that is thawed after its ranks counted as gone ends them as soon as its agent\nruns again, within about a quarter of a second; up to then they may still write.\n")
+			b.WriteString("\nA host that is thawed after its ranks counted as gone ends them as soon as its agent\nruns again (left, above); up to then they may still write.\n")
 		}
 	}
 	return b.String()
