@@ -182,7 +182,11 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		}
 		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			return fmt.Errorf("survey host %s: %w", hosts[i].Name, a.why(ended(ctx, err)))
+			err = fmt.Errorf("survey host %s: %w", hosts[i].Name, a.why(ended(ctx, err)))
+			if ctx.Err() == nil && !a.link.Local {
+				err = &UnreachableError{hosts[i].Name, err}
+			}
+			return err
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})

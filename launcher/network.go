@@ -9,6 +9,17 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
+// NetworkError is that hosts have no network over which their ranks could meet.
+type NetworkError struct{ text string }
+
+// Error says which hosts have which networks.
+func (e *NetworkError) Error() string { return e.text }
+
+// Hint says what to do.
+func (*NetworkError) Hint() string {
+	return "name a network that all hosts have with --network, as 10.0.0.0/16 or the name of an interface, or leave hosts out"
+}
+
 // port is how a host is connected.
 type port struct {
 	host       string
@@ -78,7 +89,7 @@ func chooseNetwork(ports []port, asked string) ([]way, error) {
 		}
 	}
 	if !whole {
-		return nil, fmt.Errorf("no network has all of %s: %s", hostList(ports), networks(ports))
+		return nil, &NetworkError{fmt.Sprintf("no network has all of %s: %s", hostList(ports), networks(ports))}
 	}
 	return reached, nil
 }
@@ -96,7 +107,7 @@ func askedNetwork(ports []port, asked string) ([]way, error) {
 			return err == nil && prefix.Contains(addr)
 		})
 		if at < 0 {
-			return nil, fmt.Errorf("network %q: %s has no address in it: %s", asked, p.host, networks([]port{p}))
+			return nil, &NetworkError{fmt.Sprintf("network %q: %s has no address in it: %s", asked, p.host, networks([]port{p}))}
 		}
 		chosen[i] = p.ways()[at]
 	}

@@ -41,7 +41,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if ctx.Err() != nil {
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
-	if away := unreachable(err); len(away) > 0 {
+	if away := Unreachable(err); len(away) > 0 {
 		return awayOutcome(a, away, emit), nil
 	}
 	if err != nil {
@@ -104,9 +104,9 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	return g.outcome, nil
 }
 
-// unreachable returns, by their names, the hosts that cannot be reached, if that is
+// Unreachable returns, by their names, the hosts that cannot be reached, if that is
 // all that an error tells.
-func unreachable(err error) map[string]error {
+func Unreachable(err error) map[string]error {
 	away := map[string]error{}
 	all := []error{err}
 	if many, ok := err.(interface{ Unwrap() []error }); ok {

@@ -50,6 +50,9 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	if err != nil {
 		return job.Spec{}, err
 	}
+	if err := namedHosts(c); err != nil {
+		return job.Spec{}, err
+	}
 	options := jobfile.NewOptions(os.LookupEnv)
 	fail := func(err error) (job.Spec, error) {
 		return job.Spec{}, &failure{code: exitUsage, err: err,

@@ -12,6 +12,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/urfave/cli/v2"
 	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -47,6 +48,17 @@ func jobHosts(spec job.Spec) (list inventory.List, err error) {
 		return list, &failure{code: exitUsage, err: err}
 	}
 	return list, nil
+}
+
+// namedHosts refuses a list of hosts that is given and empty, as by a variable that
+// is not set: the job was not meant for this machine.
+func namedHosts(c *cli.Context) error {
+	for _, name := range []string{"hosts", "hostfile", "inventory"} {
+		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
+			return usage("name hosts, or leave --"+name+" out to use this machine", "--%s names nothing", name)
+		}
+	}
+	return nil
 }
 
 // dialer gets agents onto this machine, and over SSH onto others.
@@ -193,6 +205,17 @@ func notReached(unreached []launcher.Unreached) (text, hint string) {
 	return text, strings.Join(hints, "; ")
 }
 
+// forsake leaves out the hosts that an error tells of; false where it tells of none.
+func (s *session) forsake(err error) bool {
+	away := launcher.Unreachable(err)
+	for host, why := range away {
+		s.hosts = slices.DeleteFunc(slices.Clone(s.hosts), func(h job.Host) bool { return h.Name == host })
+		s.unreached = append(s.unreached, launcher.Unreached{Host: host, Err: why})
+		s.say(host, "left out, it was lost in the preflight: "+why.Error())
+	}
+	return len(away) > 0
+}
+
 // Survey implements preflight.Surveyor, for the hosts that have been reached.
 func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
 	inventory, err := s.inventory(ctx)
@@ -200,6 +223,11 @@ func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, erro
 		return nil, err
 	}
 	facts, err := s.launcher.Survey(ctx, inventory.Hosts, ask)
+	for err != nil && ctx.Err() == nil && s.forsake(err) { // a host was lost meanwhile: the others are there
+		if inventory, err = s.inventory(ctx); err == nil {
+			facts, err = s.launcher.Survey(ctx, inventory.Hosts, ask)
+		}
+	}
 	if err == nil {
 		s.compare(facts)
 	}

@@ -167,7 +167,9 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 		if len(s.unreached) > 0 && len(s.hosts) > 0 && ctx.Err() == nil {
 			text, hint := notReached(s.unreached)
 			s.show.screen.Say("warning: %s", printable("not reached, and left out: "+text))
-			s.show.screen.Say("hint: %s", printable(hint))
+			if hint != "" {
+				s.show.screen.Say("hint: %s", printable(hint))
+			}
 		}
 		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
 			s.look(ctx)
@@ -300,6 +302,10 @@ func (s *session) inventory(ctx context.Context) (job.Inventory, error) {
 		return job.Inventory{}, context.Cause(ctx)
 	}
 	if s.hostsErr != nil {
+		var apart *launcher.NetworkError
+		if errors.As(s.hostsErr, &apart) {
+			return job.Inventory{}, supervisor.NoPlacement{Text: apart.Error(), Hint: apart.Hint()}
+		}
 		return job.Inventory{}, s.hostsErr
 	}
 	if len(s.hosts) == 0 {

@@ -71,7 +71,8 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 	}
 	limit := stopLate + time.Duration(job.DefaultGrace)
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && len(events) > 0 && events[0].Spec != nil {
-		limit = stopLate + time.Duration(events[0].Spec.Grace)
+		spec := events[0].Spec // a host that is silent is waited for
+		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
 	}
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
