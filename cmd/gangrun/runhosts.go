@@ -180,7 +180,7 @@ func noHosts(unreached []launcher.Unreached) error {
 // without.
 func (s *session) without(err error) error {
 	var none supervisor.NoPlacement
-	if !errors.As(err, &none) || len(s.unreached) == 0 {
+	if !errors.As(err, &none) || len(s.unreached) == 0 || len(s.hosts) == 0 { // or said already
 		return err
 	}
 	text, hint := notReached(s.unreached)
@@ -193,7 +193,11 @@ func (s *session) without(err error) error {
 func notReached(unreached []launcher.Unreached) (text, hint string) {
 	var texts, hints []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
-		texts = append(texts, strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": "))
+		text := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
+		if !strings.Contains(text, u.Host) {
+			text = u.Host + ": " + text
+		}
+		texts = append(texts, text)
 		if hint := hintOf(u.Err); hint != "" && !slices.Contains(hints, hint) {
 			hints = append(hints, hint)
 		}

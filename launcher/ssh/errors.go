@@ -138,7 +138,7 @@ func (e *DialError) Unwrap() error { return e.Err }
 func (e *DialError) Hint() string {
 	switch e.Reason {
 	case DialRefused:
-		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config, or %s:PORT); see: %s true", e.Name, e.command())
+		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config); see: %s true", e.command())
 	case DialNameUnknown:
 		return fmt.Sprintf("check the spelling of %q, or give its address as HostName in ~/.ssh/config", e.Name)
 	case DialTimeout, DialUnreachable:
