@@ -65,22 +65,32 @@ const MaxMessage = 256 << 20
 // often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
 const pingLeast = time.Second
 
+// stuckLimit is how long a controller that takes over waits for the handlers of the
+// one before: one may be stuck for good, as on a file system that hangs.
+const stuckLimit = time.Second
+
 // serve answers the controller, and every later one that takes over, until it
 // closes its connection or ctx ends, and returns when every gang that was started
-// has ended.
+// has ended, and every handler.
 func (s *server) serve(ctx context.Context) error {
 	var errs error
+	var answering []<-chan error
 	for more := true; more && ctx.Err() == nil; {
-		errs = errors.Join(errs, s.answer(ctx, s.line.current()))
+		ended := s.answer(ctx, s.line.current())
+		answering = append(answering, ended)
 		more = s.line.awaited()
 	}
 	s.end()
+	for _, ended := range answering {
+		errs = errors.Join(errs, <-ended)
+	}
 	s.running.Wait()
 	return errs
 }
 
-// answer answers on conn until it closes or ctx ends.
-func (s *server) answer(ctx context.Context, conn net.Conn) error {
+// answer answers on conn until it closes or ctx ends. What it returns tells when
+// every handler has ended; it waits for that itself no longer than stuckLimit.
+func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error) {
 	g := grpc.NewServer(
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
@@ -93,25 +103,30 @@ func (s *server) answer(ctx context.Context, conn net.Conn) error {
 	)
 	wire.RegisterAgentServer(g, s)
 	l := newListener(conn)
-	stopped := make(chan struct{})
-	go func() {
-		defer close(stopped)
-		select {
-		case <-l.closed:
-		case <-ctx.Done():
-		}
-		if !s.line.awaited() { // nobody takes over
-			s.end()
-		}
-		g.Stop() // cancels every handler's context and waits for it
-	}()
-	err := g.Serve(l)
-	l.Close()
-	<-stopped
-	if errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
-		return nil
+	served, stopped, told := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	go func() { served <- g.Serve(l) }()
+	select {
+	case <-l.closed:
+	case <-ctx.Done():
 	}
-	return err
+	if !s.line.awaited() { // nobody takes over
+		s.end()
+	}
+	go func() { // ends with the last handler, which serve waits for
+		g.Stop() // cancels every handler's context
+		l.Close()
+		err := <-served
+		if errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
+			err = nil
+		}
+		told <- err
+		close(stopped)
+	}()
+	select {
+	case <-stopped:
+	case <-time.After(stuckLimit):
+	}
+	return told
 }
 
 // Hello implements wire.AgentServer.
@@ -364,7 +379,9 @@ func (s *server) gang(ctx context.Context, name string) (*gang, error) {
 // Feed implements wire.AgentServer.
 func (s *server) Feed(stream wire.Agent_FeedServer) error {
 	var stdin *os.File
+	interrupt := func() bool { return true }
 	defer func() {
+		interrupt()
 		if stdin != nil {
 			_ = stdin.Close()
 		}
@@ -385,6 +402,8 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			if stdin, err = g.stdin(stream.Context(), int(r.Rank)); err != nil {
 				return err
 			}
+			// A rank that does not read must not hold whoever takes over.
+			interrupt = context.AfterFunc(stream.Context(), func() { _ = stdin.SetWriteDeadline(time.Unix(1, 0)) })
 		}
 		if _, err := stdin.Write(r.Data); err != nil {
 			return stream.SendAndClose(&wire.FeedReply{}) // the rank reads no more

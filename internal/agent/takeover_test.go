@@ -1,0 +1,150 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// fed is a gang of one rank that reads nothing from its standard input, of which
+// the agent's end is blocking or not.
+func fed(t *testing.T, blocking bool) (g *gang, in *os.File) {
+	t.Helper()
+	fds := make([]int, 2)
+	if err := unix.Pipe2(fds, unix.O_CLOEXEC); err != nil {
+		t.Fatal(err)
+	}
+	if err := unix.SetNonblock(fds[1], !blocking); err != nil {
+		t.Fatal(err)
+	}
+	in = os.NewFile(uintptr(fds[0]), "in")
+	out := os.NewFile(uintptr(fds[1]), "out")
+	t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
+	g = &gang{ready: make(chan struct{}), ranks: []*rank{{number: 0, stdin: out}}}
+	close(g.ready)
+	return g, in
+}
+
+// full waits until a pipe takes no more.
+func full(t *testing.T, in *os.File) {
+	t.Helper()
+	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+		n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if n >= 64<<10 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("%d bytes were written", n)
+		}
+	}
+}
+
+// controller is one that has joined an agent.
+type controller struct {
+	wire.AgentClient
+	leave func()
+}
+
+func join(t *testing.T, l *line) *controller {
+	t.Helper()
+	stream := resumable.New(resumable.Options{ID: resumable.NewID()})
+	carrier, err := net.Dial("unix", l.listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	var carrying sync.WaitGroup
+	carrying.Go(func() { _ = stream.Carry(ctx, carrier) })
+	conns := make(chan net.Conn, 1)
+	conns <- stream
+	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			select {
+			case c := <-conns:
+				return c, nil
+			default:
+				return nil, errors.New("it is broken")
+			}
+		}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return &controller{wire.NewAgentClient(g), func() { _ = g.Close(); _ = stream.Close(); cancel(); carrying.Wait() }}
+}
+
+// A controller that takes over is served, whatever a handler of the one before is
+// stuck in: a rank that reads nothing of its standard input, or, which no context
+// ends, a file that hangs.
+func TestTakeover(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		blocking bool
+	}{{"a rank that does not read", false}, {"a handler that is stuck", true}} {
+		t.Run(test.name, func(t *testing.T) {
+			listener, err := net.ListenUnix("unix", &net.UnixAddr{Name: filepath.Join(t.TempDir(), "s"), Net: "unix"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			l := &line{dir: t.TempDir(), listener: listener, served: make(chan struct{}), known: map[resumable.ID]bool{}}
+			l.grace.Store(int64(time.Minute))
+			l.open(resumable.NewID())
+			s := newServer(nil, nil, l)
+			g, in := fed(t, test.blocking)
+			s.gangs["g"] = g
+			ctx, cancel := context.WithCancel(t.Context())
+			l.serve(ctx)
+			served := make(chan error, 1)
+			go func() { served <- s.serve(ctx) }()
+			defer func() {
+				_ = in.Close() // ends a write that is stuck
+				cancel()
+				if err := <-served; err != nil {
+					t.Error(err)
+				}
+				l.close(cancel)
+			}()
+
+			first := join(t, l)
+			defer first.leave()
+			feed, err := first.Feed(t.Context())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := feed.Send(&wire.FeedRequest{Gang: "g", Data: make([]byte, 128<<10)}); err != nil {
+				t.Fatal(err)
+			}
+			full(t, in)
+
+			second := join(t, l)
+			defer second.leave()
+			limited, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			defer stop()
+			if _, err := second.Clock(limited, &wire.ClockRequest{}); err != nil {
+				t.Fatalf("the second controller is not answered: %v", err)
+			}
+			if test.blocking {
+				return
+			}
+			// The first one's feed has ended, and with it the rank's input.
+			if n, err := io.Copy(io.Discard, in); err != nil || n != 64<<10 {
+				t.Errorf("the rank reads %d bytes, %v; want what the pipe holds and the end", n, err)
+			}
+		})
+	}
+}
