@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -25,8 +26,11 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	}
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes := make([]*node, len(a.Placement.Hosts))
+	// An end of ctx is an order to stop the gang, which has to be found for that.
+	finding, found := l.unhurried(context.WithoutCancel(ctx))
+	defer found()
 	_ = each(len(nodes), func(i int) error {
-		nodes[i] = l.find(context.WithoutCancel(ctx), a.Placement, i) // its agent has a limit of its own
+		nodes[i] = l.find(finding, a.Placement, i)
 		return nil
 	})
 	var forsaken []string
@@ -35,9 +39,11 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		if n.lost != nil {
 			forsaken = append(forsaken, n.agent.host)
 		} else if mpi == "" {
-			if found, err := l.resolve(context.WithoutCancel(ctx), a, n.agent); err == nil {
+			limited, cancel := context.WithTimeout(finding, helloLimit)
+			if found, err := l.resolve(limited, a, n.agent); err == nil {
 				mpi = found
 			}
+			cancel()
 		}
 	}
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
@@ -49,9 +55,27 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		if l.agents[n.agent.host] == n.agent {
 			delete(l.agents, n.agent.host)
 			l.retired[n.agent.host] = n.agent
+			n.agent.spent = true // or it would have been dropped
 		}
 	}
 	return outcome, err
+}
+
+// errHurried is why nobody waits any more.
+var errHurried = errors.New("told to end at once")
+
+// unhurried returns a context that ends with Hurry, or when stop is called.
+func (l *Launcher) unhurried(ctx context.Context) (hurried context.Context, stop func()) {
+	hurried, cancel := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-l.hurry:
+			cancel(errHurried)
+		case <-hurried.Done():
+		}
+	})
+	return hurried, func() { cancel(nil); waiting.Wait() }
 }
 
 // find returns the host's share of a gang that is to be adopted.
@@ -88,7 +112,7 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 				select {
 				case <-time.After(time.Until(l.begun.Add(l.opts.OrphanGrace + endLimit))):
 				case <-l.hurry:
-					return errors.New("nobody has waited for its end")
+					return fmt.Errorf("the agent on %s may not have ended: %w", a.host, errForsaken)
 				}
 			}
 			return nil

@@ -275,9 +275,7 @@ func (l *Launcher) drop(a *remote) error {
 		delete(l.agents, a.host)
 	}
 	l.mu.Unlock()
-	ctx, cancel := context.WithTimeout(context.Background(), endLimit+l.opts.OrphanGrace)
-	defer cancel()
-	return a.end(ctx)
+	return a.leave(2*endLimit+l.opts.OrphanGrace, l.hurry)
 }
 
 // endLimit bounds the wait for an agent to be gone: longer than it takes to
@@ -285,7 +283,8 @@ func (l *Launcher) drop(a *remote) error {
 // find out that it is alone before.
 const endLimit = 15 * time.Second
 
-// Hurry ends the running gang, and every later one, without any grace.
+// Hurry ends the running gang, and every later one, without any grace, and has
+// nobody wait for a host that is silent.
 func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 
 // Drain waits until Output has been given everything of the attempts that have
@@ -302,20 +301,38 @@ func (l *Launcher) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends every agent. A call of Output that blocks for good is left behind;
+// Close ends every agent. One that is silent and holds no gang is left to end by
+// itself, for want of a controller. A call of Output that blocks for good is left behind;
 // everything else has ended when Close returns.
 func (l *Launcher) Close() error {
 	l.cancel()
 	l.mu.Lock()
 	shown := l.shown
 	var agents []*remote
+	var idle []bool
 	for _, of := range []map[string]*remote{l.agents, l.retired} {
 		for _, a := range of {
 			agents = append(agents, a)
+			// One that has lost its share of a gang is here no more.
+			idle = append(idle, !a.link.Held || a.spent)
 		}
 	}
+	clear(l.agents)
+	clear(l.retired)
 	l.mu.Unlock()
-	err := each(len(agents), func(i int) error { return l.drop(agents[i]) })
+	forsaken := make(chan struct{})
+	close(forsaken)
+	limit := 2*endLimit + l.opts.OrphanGrace
+	err := each(len(agents), func(i int) error {
+		a := agents[i]
+		if !idle[i] {
+			return a.leave(limit, l.hurry)
+		}
+		if err := a.leave(limit, forsaken); err != nil && a.silence() < forsakeAfter {
+			return err
+		}
+		return nil
+	})
 	shownSoon(context.Background(), shown)
 	return err
 }

@@ -39,6 +39,8 @@ type remote struct {
 	link  Link
 	ended error
 
+	spent bool // its share of an adopted gang has ended; guarded by Launcher.mu
+
 	stop     chan struct{} // closed: the watch ends
 	watching sync.WaitGroup
 	silent   atomic.Bool // its calls were ended for its silence
@@ -50,6 +52,10 @@ const (
 	pingEvery = 10 * time.Second // the least that gRPC allows
 	pingLimit = 10 * time.Second
 )
+
+// helloLimit bounds the wait for an agent's word on what it is and has: nothing that
+// a rank or a file system could hold up.
+const helloLimit = 30 * time.Second
 
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
 const maxMessage = 256 << 20
@@ -92,18 +98,18 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	if link.Heard != nil {
 		a.watching.Go(func() { a.watch(opts.HostTimeout) })
 	}
-	hello, err := a.client.Hello(ctx, ask)
+	asking, stop := context.WithTimeoutCause(ctx, helloLimit, fmt.Errorf("the agent on %s has not answered for %s", host, helloLimit))
+	defer stop()
+	hello, err := a.client.Hello(asking, ask)
 	if err != nil {
-		ending, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
-		defer cancel()
-		return nil, errors.Join(a.why(ended(ctx, err)), a.end(ending))
+		return nil, errors.Join(a.why(ended(asking, err)), a.leave(endLimit, ctx.Done()))
 	}
 	a.cores, a.memory = int(hello.Cores), hello.Memory
 	a.interfaces = hello.Interfaces
 	if !link.Local {
 		a.dir, a.rdma = string(hello.Dir), hello.Rdma
 		asked := time.Now()
-		if there, err := a.client.Clock(ctx, &wire.ClockRequest{}); err == nil { // else the next call tells
+		if there, err := a.client.Clock(asking, &wire.ClockRequest{}); err == nil { // else the next call tells
 			a.skewWithin = time.Since(asked) / 2
 			a.skew = time.Unix(0, there.Clock).Sub(asked.Add(a.skewWithin).Round(0))
 		}
@@ -144,12 +150,13 @@ func (a *remote) silence() time.Duration {
 
 // errSilent is why calls of an agent have ended.
 type errSilent struct {
+	host    string
 	silence time.Duration
 	trouble error // nil where nobody knows more
 }
 
 func (e errSilent) Error() string {
-	text := fmt.Sprintf("nothing was heard of the host for %s", e.silence.Round(100*time.Millisecond))
+	text := fmt.Sprintf("nothing was heard of %s for %s", e.host, e.silence.Round(100*time.Millisecond))
 	if e.trouble != nil {
 		text += ": " + e.trouble.Error()
 	}
@@ -168,11 +175,48 @@ func (a *remote) trouble() error {
 // why returns the reason that lies behind the error of a call.
 func (a *remote) why(err error) error {
 	if a.silent.Load() {
-		return errSilent{a.silence(), a.trouble()}
+		return errSilent{a.host, a.silence(), a.trouble()}
 	}
 	if trouble := a.trouble(); trouble != nil && status.Code(err) == codes.Unavailable {
 		return trouble
 	}
+	return err
+}
+
+// forsakeAfter is the silence of an agent that is waited for no more where that
+// may be: two of its beats.
+const forsakeAfter = 2 * time.Second
+
+// errForsaken is why a silent agent is waited for no more.
+var errForsaken = errors.New("nobody has waited for it")
+
+// leave ends an agent within limit. Once forsaken is closed a silent one is waited
+// for no more.
+func (a *remote) leave(limit time.Duration, forsaken <-chan struct{}) error {
+	limited, stop := context.WithTimeout(context.Background(), limit)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(limited)
+	var looking sync.WaitGroup
+	looking.Go(func() {
+		select {
+		case <-forsaken:
+		case <-ctx.Done():
+			return
+		}
+		tick := time.NewTicker(watchEvery)
+		defer tick.Stop()
+		for a.silence() < forsakeAfter {
+			select {
+			case <-tick.C:
+			case <-ctx.Done():
+				return
+			}
+		}
+		cancel(errForsaken)
+	})
+	err := a.end(ctx)
+	cancel(nil)
+	looking.Wait()
 	return err
 }
 

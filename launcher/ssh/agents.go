@@ -2,7 +2,6 @@ package ssh
 
 import (
 	"bufio"
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -130,6 +129,12 @@ type agent struct {
 	mu    sync.Mutex
 	dead  bool  // the agent is known to be gone, with its processes
 	wrong error // why it cannot be reached, where that is known
+
+	// left is when the last carrier was given up: from then on the agent has heard
+	// nothing, unless far says that a jump host, or a program, may still have passed
+	// on what it held. Both are keep's, and of others once that has ended.
+	left time.Time
+	far  bool
 }
 
 func (g *agent) note(text string) {
@@ -296,11 +301,19 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 	ended, cancel := context.WithTimeout(ctx, byeLimit)
 	defer cancel()
 	defer context.AfterFunc(ended, func() { _ = session.Close() })()
-	if code, err := session.Wait(); err == nil && code == NotInstalled {
+	code, err := session.Wait()
+	if err == nil && code == NotInstalled {
 		return nil, answer{}, &notInstalled{}
 	}
 	_ = session.Close()
-	return nil, answer{}, fmt.Errorf("%s: gangrun does not answer there; what did said %s", c.Peer(), cmp.Or(quote(strings.TrimSpace(session.Stderr())), "nothing"))
+	said := "nothing"
+	if words := strings.TrimSpace(session.Stderr()); words != "" {
+		said = quote(words)
+	}
+	if err != nil {
+		return nil, answer{}, fmt.Errorf("starting a bridge, which said %s: %w", said, err)
+	}
+	return nil, answer{}, fmt.Errorf("%s: gangrun does not answer there; what did said %s", c.Peer(), said)
 }
 
 // parseAnswer reads the words behind a Greeting.
@@ -330,6 +343,9 @@ func (g *agent) keep(first *carrier) {
 	on, trying := 0, 0
 	carry := func(c *carrier) {
 		on++
+		if _, direct := c.client.line.Conn.(*net.TCPConn); !direct {
+			g.far = true
+		}
 		go func() { // Carry ends with ctx at the latest
 			if g.stream.Carry(ctx, c) == nil { // the last thing that an agent does
 				g.die()
@@ -348,6 +364,7 @@ func (g *agent) keep(first *carrier) {
 			select {
 			case <-carried:
 				on--
+				g.left = time.Now()
 			case t := <-tried:
 				trying--
 				t.close()
@@ -373,6 +390,7 @@ func (g *agent) keep(first *carrier) {
 		case <-ctx.Done():
 			return
 		case left := <-carried:
+			g.left = time.Now()
 			if on--; on > 0 {
 				continue
 			}
@@ -553,9 +571,13 @@ func (g *agent) end(ctx context.Context) error {
 	if g.over() {
 		return nil
 	}
-	deadline := time.Now().Add(g.agents.OrphanGrace + endSlack)
+	if g.far {
+		g.left = time.Now()
+	}
+	deadline := g.left.Add(g.agents.OrphanGrace + endSlack)
 	ctx, cancel := context.WithDeadline(ctx, deadline)
 	defer cancel()
+	state := bridge.Failed // the last that a host has told
 	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMost) {
 		try, cancel := context.WithTimeout(ctx, retryLimit)
 		found := g.join(try)
@@ -564,13 +586,19 @@ func (g *agent) end(ctx context.Context) error {
 		if found.state == bridge.Gone {
 			return nil
 		}
+		if found.state != bridge.Failed || ctx.Err() == nil { // else there was no time to ask
+			state = found.state
+		}
 		select {
 		case <-time.After(wait):
 		case <-ctx.Done():
 		}
 	}
-	if time.Now().Before(deadline) {
-		return fmt.Errorf("the agent on %s may not have ended: %w", g.host, ctx.Err())
+	switch {
+	case time.Now().Before(deadline):
+		return fmt.Errorf("%s may still have ranks until %s: its agent has not been heard to end: %w", g.host, deadline.Format(time.TimeOnly), context.Cause(ctx))
+	case state == bridge.Ready || state == bridge.Ending:
+		return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
 	}
 	return nil
 }

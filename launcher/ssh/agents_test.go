@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -18,6 +19,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/resumable"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/suite"
 )
@@ -246,4 +248,43 @@ func TestProgramArrives(t *testing.T) {
 // kernel may still hold the program as one that runs.
 func replace(path string, size int64) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o755), os.Truncate(path, size))
+}
+
+// TestEndOfAgentThatIsNotHeard: an agent that answers beyond its time is an error,
+// and so is one that nobody has waited for.
+func TestEndOfAgentThatIsNotHeard(t *testing.T) {
+	h := newHosts(t)
+	a := h.agents(t, nil)
+	var at job.Agent
+	a.Started = func(_ string, started job.Agent) { at = started }
+	link, err := a.Dial(t.Context(), "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := link.End(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}()
+	// parted is one that was carried until now.
+	parted := func(grace time.Duration) *agent {
+		others := *a
+		others.OrphanGrace = grace
+		g := &agent{
+			agents: &others, host: "h1", at: at, stream: resumable.New(resumable.Options{ID: resumable.NewID()}),
+			ended: make(chan struct{}), cancel: func() {}, left: time.Now(),
+		}
+		close(g.ended)
+		return g
+	}
+	if err := parted(2*time.Second - endSlack).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
+		t.Errorf("of one that lives on: %v", err)
+	}
+	hurried, hurry := context.WithCancelCause(t.Context())
+	enough := errors.New("enough")
+	hurry(enough)
+	g := parted(time.Hour)
+	if err := g.end(hurried); !errors.Is(err, enough) || !strings.Contains(err.Error(), "until "+g.left.Add(time.Hour+endSlack).Format(time.TimeOnly)) {
+		t.Errorf("of one that nobody waits for: %v", err)
+	}
 }

@@ -1,0 +1,148 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials/insecure"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// silent is the agent of a host that was heard last an hour ago, and that ends
+// when it must.
+func silent(t *testing.T, l *Launcher, host string, held bool) *remote {
+	t.Helper()
+	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	heard := time.Now().Add(-time.Hour)
+	a := &remote{host: host, grpc: g, stop: make(chan struct{}), link: Link{
+		Held: held, Heard: func() time.Time { return heard },
+		End: func(ctx context.Context) error {
+			<-ctx.Done()
+			return fmt.Errorf("%s may still have ranks: %w", host, context.Cause(ctx))
+		},
+	}}
+	l.agents[host] = a
+	return a
+}
+
+// soon calls f, which must return within half a minute: far sooner than an agent
+// may be waited for here.
+func soon(t *testing.T, f func() error) error {
+	t.Helper()
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-time.After(30 * time.Second):
+		t.Fatal("it waits for a host that is silent")
+		return nil
+	}
+}
+
+// A silent agent that holds no gang is not waited for, and one that may hold one is,
+// until somebody is in a hurry.
+func TestCloseOfSilentAgents(t *testing.T) {
+	l := New(Options{OrphanGrace: time.Hour})
+	silent(t, l, "h1", false)
+	silent(t, l, "h2", true).spent = true
+	if err := soon(t, l.Close); err != nil {
+		t.Errorf("of agents that hold nothing: %v", err)
+	}
+
+	l = New(Options{OrphanGrace: time.Hour})
+	silent(t, l, "h1", true)
+	closed := make(chan error, 1)
+	go func() { closed <- l.Close() }()
+	select {
+	case err := <-closed:
+		t.Fatalf("it was not waited for: %v", err)
+	case <-time.After(3 * watchEvery):
+	}
+	l.Hurry()
+	if err := soon(t, func() error { return <-closed }); !errors.Is(err, errForsaken) {
+		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, errForsaken)
+	}
+}
+
+func TestDropOfSilentAgent(t *testing.T) {
+	l := New(Options{OrphanGrace: time.Hour})
+	defer func() { _ = l.Close() }()
+	a := silent(t, l, "h1", false)
+	l.Hurry()
+	if err := soon(t, func() error { return l.drop(a) }); !errors.Is(err, errForsaken) {
+		t.Errorf("got %v, want %v", err, errForsaken)
+	}
+}
+
+// stuckDialer is of a host whose agent cannot be found before ctx ends.
+type stuckDialer struct{ dialling chan struct{} }
+
+func (d stuckDialer) Dial(ctx context.Context, _ string) (Link, error) {
+	close(d.dialling)
+	<-ctx.Done()
+	return Link{}, context.Cause(ctx)
+}
+
+// Who looks for a gang of an earlier controller can be told to stop.
+func TestHurryWhileAdopting(t *testing.T) {
+	d := stuckDialer{make(chan struct{})}
+	l := New(Options{Dialer: d, OrphanGrace: time.Hour})
+	defer func() { _ = l.Close() }()
+	go func() { <-d.dialling; l.Hurry() }()
+	a := job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
+		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
+	}}
+	var o job.Outcome
+	err := soon(t, func() (err error) {
+		o, err = l.Run(t.Context(), a, func(job.Event) {})
+		return err
+	})
+	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || len(o.Unreaped) != 1 {
+		t.Errorf("got %+v, %v; want a rank that is lost, and unreaped", o, err)
+	}
+}
+
+// errSilent names the host, for where nobody else does.
+func TestErrSilent(t *testing.T) {
+	err := errSilent{"h7", 6 * time.Second, errors.New("no route")}
+	if got, want := err.Error(), "nothing was heard of h7 for 6s: no route"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// muteDialer is of an agent that says nothing.
+type muteDialer struct{ ended chan struct{} }
+
+func (d muteDialer) Dial(context.Context, string) (Link, error) {
+	ours, theirs := net.Pipe()
+	return Link{Conn: ours, Local: true, End: func(context.Context) error {
+		close(d.ended)
+		return errors.Join(ours.Close(), theirs.Close())
+	}}, nil
+}
+
+// An agent that does not say what it has is ended when the caller has enough.
+func TestHelloThatIsNotAnswered(t *testing.T) {
+	d := muteDialer{make(chan struct{})}
+	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
+	defer cancel()
+	err := soon(t, func() error {
+		_, err := connect(ctx, Options{Dialer: d}, "h1", "")
+		return err
+	})
+	if err == nil || !strings.Contains(err.Error(), "enough") {
+		t.Errorf("got %v", err)
+	}
+	<-d.ended
+}
