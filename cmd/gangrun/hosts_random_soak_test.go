@@ -40,7 +40,7 @@ func TestSoakRandomHostFaults(t *testing.T) {
 				r := startTally(t, random, readOnly)
 				lost := 0
 				for i, m := range plan {
-					if !r.happen(m) {
+					if !r.happen(m, random.IntN(4) == 0) {
 						lost = len(plan) - i
 						break
 					}

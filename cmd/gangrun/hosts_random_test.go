@@ -208,9 +208,9 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 	return r
 }
 
-// placed returns the hosts of the gang that was placed last, without those that
-// something lasting has happened to.
-func (r *tally) placed() (hosts []string) {
+// struck returns the hosts that something may happen to: of the gang that was placed
+// last, or of all, those that nothing lasting has happened to.
+func (r *tally) struck(spares bool) (hosts []string) {
 	for _, e := range r.events() {
 		if e.Kind == job.KindPlaced {
 			hosts = hosts[:0]
@@ -219,6 +219,9 @@ func (r *tally) placed() (hosts []string) {
 			}
 		}
 	}
+	if spares {
+		hosts = []string{"h1", "h2", "h3", "h4"}
+	}
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
 	return slices.DeleteFunc(hosts, func(h string) bool {
@@ -226,8 +229,9 @@ func (r *tally) placed() (hosts []string) {
 	})
 }
 
-// happen has a mishap happen to a host of the gang; false where the run is over.
-func (r *tally) happen(m mishap) bool {
+// happen has a mishap happen to a host of the gang, or to any; false where the run is
+// over.
+func (r *tally) happen(m mishap, spares bool) bool {
 	t := r.t
 	t.Helper()
 	if !r.await("the first step of a rank", func() bool {
@@ -242,7 +246,7 @@ func (r *tally) happen(m mishap) bool {
 		return false
 	default:
 	}
-	hosts := r.placed()
+	hosts := r.struck(spares)
 	if len(hosts) == 0 {
 		r.missed++
 		return true
@@ -324,8 +328,11 @@ func (r *tally) nobodyLeft() {
 
 // checkCauses checks that every attempt that has failed did so for what has happened.
 func (r *tally) checkCauses(report supervisor.Report) {
-	for _, a := range report.Attempts {
+	for i, a := range report.Attempts {
 		if a.Cause == nil {
+			if i < len(report.Attempts)-1 {
+				r.t.Errorf("attempt %d has failed without a cause: %+v", a.Number, a)
+			}
 			continue
 		}
 		if !slices.ContainsFunc(r.all, func(s stroke) bool {
@@ -518,7 +525,7 @@ func TestRandomFaults(t *testing.T) {
 	r := startTally(t, rand.New(rand.NewPCG(1, 1)), 2)
 	for _, name := range []string{"rank killed", "controller killed, attach", "agent killed"} {
 		m := mishaps[slices.IndexFunc(mishaps, func(m mishap) bool { return m.name == name })]
-		if !r.happen(m) {
+		if !r.happen(m, false) {
 			t.Fatal("the run was over")
 		}
 	}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"maps"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -172,7 +173,7 @@ func openSessionOn(spec job.Spec, terms terms) (*session, error) {
 			}
 		}
 		if s.hostsErr == nil && spec.Loopback == 0 && spec.GPUs != 0 {
-			s.look(ctx)
+			s.look(ctx, nil)
 		}
 	}()
 	return s, nil
@@ -281,16 +282,27 @@ func loopbackHosts(n int) []string {
 	return names
 }
 
-// look has the agents find out what the hosts' GPUs are used for.
-func (s *session) look(ctx context.Context) {
-	hosts, findings, err := s.launcher.Devices(ctx, s.hosts)
+// look has the agents find out what the GPUs of all hosts but some are used for.
+func (s *session) look(ctx context.Context, but []string) {
+	hosts, findings, err := s.launcher.Devices(ctx, without(s.hosts, but))
 	if ctx.Err() != nil {
 		return
 	}
 	if err != nil {
 		findings = append(findings, job.Finding{Severity: job.SeverityWarning, Text: err.Error()})
 	}
-	s.hosts, s.findings, s.looked = hosts, findings, time.Now()
+	all := slices.Clone(s.hosts)
+	for i, h := range all {
+		if j := slices.IndexFunc(hosts, func(o job.Host) bool { return o.Name == h.Name }); j >= 0 {
+			all[i] = hosts[j]
+		}
+	}
+	s.hosts, s.findings, s.looked = all, findings, time.Now()
+}
+
+// without returns the hosts but some.
+func without(hosts []job.Host, but []string) []job.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
 }
 
 // inventory waits for the agents. Slots are a machine's cores; pretended hosts
@@ -343,17 +355,26 @@ func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, em
 // place is Place for what needs its place for no longer than limit; 0 is not
 // known.
 func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
-	p, inventory, err := s.gpuPlacer(ctx, spec, not, limit, emit)
-	if err != nil {
-		return supervisor.Lease{}, err
+	for away := []string(nil); ; {
+		p, inventory, err := s.gpuPlacer(ctx, spec, not, away, limit, emit)
+		if err != nil {
+			return supervisor.Lease{}, err
+		}
+		var lease supervisor.Lease
+		if p != nil {
+			lease, err = p.place(ctx)
+		} else {
+			lease, err = placeOnCPUs(spec, inventory, not)
+		}
+		gone := launcher.Unreachable(err)
+		if len(gone) == 0 || ctx.Err() != nil {
+			return lease, s.without(err)
+		}
+		for _, host := range slices.Sorted(maps.Keys(gone)) {
+			away = append(away, host)
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("going on without %s: %v", host, gone[host])})
+		}
 	}
-	var lease supervisor.Lease
-	if p != nil {
-		lease, err = p.place(ctx)
-	} else {
-		lease, err = placeOnCPUs(spec, inventory, not)
-	}
-	return lease, s.without(err)
 }
 
 // placeOnCPUs is place for ranks without GPUs.
@@ -367,8 +388,9 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 }
 
 // gpuPlacer returns who places ranks on GPUs, nil where they have none, and what
-// there is.
-func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (*gpuPlacer, job.Inventory, error) {
+// there is. Hosts that are excluded or away are not asked for anything: they may not
+// answer.
+func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuPlacer, job.Inventory, error) {
 	inventory, err := s.inventory(ctx)
 	if err != nil {
 		return nil, inventory, err
@@ -394,12 +416,13 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	if gpus <= 0 {
 		return nil, inventory, nil
 	}
+	but := slices.Concat(not.Hosts, away)
 	var again func() []job.Host
 	if spec.Loopback == 0 {
 		again = func() []job.Host {
-			s.look(ctx)
+			s.look(ctx, but)
 			fresh, _ := s.inventory(ctx) // which is there
-			return fresh.Hosts
+			return without(fresh.Hosts, but)
 		}
 		if time.Since(s.looked) >= lookAgain { // an attempt has run since
 			inventory.Hosts = again()
@@ -409,7 +432,7 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 		turn: func(host, space string) gpuTurn {
 			return agentTurn{s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
 		},
-		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: inventory.Hosts, pretend: spec.Loopback > 0,
+		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: without(inventory.Hosts, but), pretend: spec.Loopback > 0,
 		want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
 		guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
 	}, inventory, nil
@@ -422,7 +445,7 @@ type fitting struct {
 }
 
 func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
-	p, inventory, err := f.s.gpuPlacer(ctx, spec, job.Excluded{}, 0, emit)
+	p, inventory, err := f.s.gpuPlacer(ctx, spec, job.Excluded{}, nil, 0, emit)
 	switch {
 	case err != nil:
 	case p != nil:
