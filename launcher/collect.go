@@ -2,12 +2,18 @@ package launcher
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
+	"path"
 	"path/filepath"
-	"sync"
+	"slices"
+	"strings"
 	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -19,86 +25,205 @@ const retryWrite = 500 * time.Millisecond
 // slowCollect is after how long it is told that logs are still on their way.
 const slowCollect = 3 * time.Second
 
-// collect brings what ranks on other machines print into the log files of the
-// attempt, as it is printed. A slow line or a full disk here holds up no rank: it
-// waits on the rank's host. The function it returns waits for the rest, which a
-// host that is lost keeps, until hurry is closed.
-func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (rest func(hurry <-chan struct{}), err error) {
+// collection is how what ranks on other machines print comes into the log files of
+// the attempt, as it is printed. A slow line or a full disk here holds up no rank: it
+// waits on the rank's host.
+type collection struct {
+	attempt job.Attempt
+	emit    func(job.Event)
+	cancel  context.CancelFunc
+	shares  []*share
+}
+
+// share is what the ranks of one host print.
+type share struct {
+	node *node
+	ask  *wire.OutputRequest
+	logs map[logKey]*rankLog
+
+	over chan struct{} // closed when nothing more comes; what follows is read then
+	why  string        // that is so, where not all has come
+	left bool          // nobody waited for it
+	kept bool          // its host keeps the rest, since its agent did not end in order
+}
+
+// rankLog is the file of one stream of a rank.
+type rankLog struct {
+	file  *os.File
+	size  int64 // bytes that have arrived, those for an earlier controller included
+	whole bool  // nothing is missing
+}
+
+// collect starts to collect what the ranks of nodes print.
+func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (*collection, error) {
 	ctx, cancel := context.WithCancel(l.life)
-	var wg sync.WaitGroup
-	var files []*os.File
-	closeAll := func() {
-		for _, f := range files {
-			_ = f.Close()
-		}
-	}
+	c := &collection{attempt: a, emit: emit, cancel: cancel}
 	for _, n := range nodes {
 		if n.agent.link.Local || n.lost != nil {
 			continue
 		}
-		logs := map[logKey]*os.File{}
-		ask := &wire.OutputRequest{Gang: gangName(a)}
+		s := &share{node: n, ask: &wire.OutputRequest{Gang: gangName(a)}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
+		c.shares = append(c.shares, s)
 		for _, r := range n.ranks {
-			ask.Ranks = append(ask.Ranks, int32(r.Rank))
-			for _, stream := range []string{"out", "err"} {
-				f, err := os.OpenFile(filepath.Join(a.LogDir, job.LogName(r.Rank, stream)), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-				if err != nil {
-					cancel()
-					closeAll()
-					wg.Wait()
-					return nil, fmt.Errorf("make the log of rank %d: %w", r.Rank, err)
-				}
-				files = append(files, f)
-				size, err := f.Seek(0, io.SeekEnd) // what an earlier controller has fetched
-				if err != nil {
-					cancel()
-					closeAll()
-					wg.Wait()
-					return nil, fmt.Errorf("find the end of the log of rank %d: %w", r.Rank, err)
-				}
-				if stream == "out" {
-					ask.Out = append(ask.Out, size)
-				} else {
-					ask.Err = append(ask.Err, size)
-				}
-				logs[logKey{int32(r.Rank), stream == "err"}] = f
+			if err := s.open(a, r.Rank); err != nil {
+				c.close()
+				return nil, err
 			}
 		}
-		wg.Go(func() {
-			stream, err := n.agent.client.Output(ctx, ask)
-			if err != nil {
-				return // the agent is lost, which the gang's own stream tells
-			}
-			for {
-				reply, err := stream.Recv()
-				if err != nil {
-					return // io.EOF, or the agent is lost
-				}
-				if f := logs[logKey{reply.Rank, reply.Stderr}]; f != nil && !store(ctx, f, reply.Data, emit) {
-					return
-				}
-			}
-		})
 	}
-	return func(hurry <-chan struct{}) {
-		done := make(chan struct{})
-		go func() { wg.Wait(); close(done) }()
-		slow := time.NewTimer(slowCollect)
-		defer slow.Stop()
-		for waiting := true; waiting; {
+	for _, s := range c.shares {
+		s.node.fetched = s.over
+		go s.fetch(ctx, emit) // wait waits for it
+	}
+	return c, nil
+}
+
+// open opens the logs of a rank, at whose ends goes on what an earlier controller
+// has fetched.
+func (s *share) open(a job.Attempt, rank int) error {
+	s.ask.Ranks = append(s.ask.Ranks, int32(rank))
+	for _, stream := range []string{"out", "err"} {
+		f, err := os.OpenFile(filepath.Join(a.LogDir, job.LogName(rank, stream)), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		if err != nil {
+			return fmt.Errorf("make the log of rank %d: %w", rank, err)
+		}
+		log := &rankLog{file: f}
+		s.logs[logKey{int32(rank), stream == "err"}] = log
+		if log.size, err = f.Seek(0, io.SeekEnd); err != nil {
+			return fmt.Errorf("find the end of the log of rank %d: %w", rank, err)
+		}
+		if stream == "out" {
+			s.ask.Out = append(s.ask.Out, log.size)
+		} else {
+			s.ask.Err = append(s.ask.Err, log.size)
+		}
+	}
+	return nil
+}
+
+// fetch brings the share, up to its end, the loss of the host or the end of ctx.
+func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
+	defer close(s.over)
+	stream, err := s.node.agent.client.Output(ctx, s.ask)
+	for err == nil {
+		var reply *wire.OutputReply
+		if reply, err = stream.Recv(); err != nil {
+			break
+		}
+		log := s.logs[logKey{reply.Rank, reply.Stderr}]
+		if log == nil {
+			continue
+		}
+		if err = store(ctx, log.file, reply.Data, emit); err == nil {
+			log.size += int64(len(reply.Data))
+			log.whole = log.whole || reply.End
+		}
+	}
+	s.left = ctx.Err() != nil
+	gone := status.Code(err) == codes.Unavailable || status.Code(err) == codes.Canceled
+	s.kept = s.node.agent.silence() > suspectAfter || gone && !s.left
+	switch why := s.node.agent.why(err); {
+	case s.left:
+		s.why = "it was not waited for"
+	case errors.Is(why, io.EOF):
+		s.why = "the agent on its host has no more of it"
+	default:
+		s.why = why.Error()
+		if told, ok := status.FromError(why); ok {
+			s.why = told.Message()
+		}
+	}
+}
+
+// wait waits for the rest, which a host that is lost keeps, until hurry is closed.
+// Meanwhile it calls watch now and then.
+func (c *collection) wait(hurry <-chan struct{}, watch func()) {
+	slow := time.NewTimer(slowCollect)
+	defer slow.Stop()
+	tick := time.NewTicker(suspectEvery)
+	defer tick.Stop()
+	for _, s := range c.shares {
+		for open := true; open; {
 			select {
-			case <-done:
-				waiting = false
+			case <-s.over:
+				open = false
+			case <-tick.C:
+				watch()
 			case <-slow.C:
-				emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number, Text: "the ranks' output is still on its way from their hosts"})
+				c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: "the ranks' output is still on its way from their hosts"})
 			case <-hurry:
-				waiting = false
+				hurry = nil
+				c.cancel()
 			}
 		}
-		cancel()
-		<-done
-		closeAll()
-	}, nil
+	}
+	c.close()
+}
+
+func (c *collection) close() {
+	c.cancel()
+	for _, s := range c.shares {
+		for _, log := range s.logs {
+			_ = log.file.Close()
+		}
+	}
+}
+
+// cut returns the ranks whose output has not come to its end, and how many bytes of
+// it have arrived.
+func (s *share) cut() (ranks []int, arrived map[int]int64) {
+	arrived = map[int]int64{}
+	for _, r := range s.node.ranks {
+		out, err := s.logs[logKey{int32(r.Rank), false}], s.logs[logKey{int32(r.Rank), true}]
+		if !out.whole || !err.whole {
+			ranks = append(ranks, r.Rank)
+			arrived[r.Rank] = out.size + err.size
+		}
+	}
+	return ranks, arrived
+}
+
+// maxCut is of how many ranks of a host it is told how much of their output arrived.
+const maxCut = 4
+
+// account tells whose output has not all arrived once the collection is over. A gang
+// that has ended well otherwise has failed for want of it, or was ended by who did
+// not wait for it.
+func (g *running) account(c *collection) {
+	well := !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return !e.Good() || e.Stopped })
+	for _, s := range c.shares {
+		host := s.node.agent.host
+		ranks, arrived := s.cut()
+		ranks = slices.DeleteFunc(ranks, func(rank int) bool { // which has printed nothing
+			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
+		})
+		if len(ranks) == 0 {
+			continue
+		}
+		var which []string
+		for _, rank := range ranks[:min(len(ranks), maxCut)] {
+			which = append(which, fmt.Sprintf("that of rank %d on %s after %d bytes", rank, host, arrived[rank]))
+		}
+		if more := len(ranks) - maxCut; more > 0 {
+			which = append(which, fmt.Sprintf("that of %d more", more))
+		}
+		rest := "its agent drops the rest when it ends"
+		if s.kept {
+			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, path.Join(s.node.agent.dir, "logs", gangName(g.attempt)))
+		}
+		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
+			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})
+		if !well {
+			continue
+		}
+		g.stopping = true // there is nobody left to end
+		for _, e := range slices.Clone(g.outcome.Exits) {
+			if slices.Contains(ranks, e.Rank) {
+				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", host, s.why), s.left
+				g.exit(e)
+			}
+		}
+	}
 }
 
 // logKey is one stream of a rank.
@@ -107,14 +232,14 @@ type logKey struct {
 	stderr bool
 }
 
-// store writes a piece of a log, however long that takes; false when ctx has ended
-// before.
-func store(ctx context.Context, f *os.File, piece []byte, emit func(job.Event)) bool {
+// store writes a piece of a log, however long that takes; an error says that ctx has
+// ended before.
+func store(ctx context.Context, f *os.File, piece []byte, emit func(job.Event)) error {
 	for told := false; ; told = true {
 		n, err := f.Write(piece)
 		piece = piece[n:]
 		if err == nil {
-			return true
+			return nil
 		}
 		if !told {
 			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("a log cannot be written, its rank's output waits on its host: %v", err)})
@@ -122,7 +247,7 @@ func store(ctx context.Context, f *os.File, piece []byte, emit func(job.Event)) 
 		select {
 		case <-time.After(retryWrite):
 		case <-ctx.Done():
-			return false
+			return ctx.Err()
 		}
 	}
 }

@@ -27,6 +27,8 @@ type node struct {
 	gone   time.Time // when it was lost; its agent is being ended
 	told   bool      // that its end is waited for
 
+	fetched <-chan struct{} // closed when nothing more of its output comes; nil where it does not travel
+
 	mu     sync.Mutex // guards what follows, and sends on the stream
 	stream wire.Agent_GangClient
 	order  *wire.GangRequest // the last order to stop, if any
@@ -87,6 +89,19 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 		return err
 	}
 	return stream.Send(n.order)
+}
+
+// over reports whether nothing more is expected of the node.
+func (n *node) over() bool {
+	if !n.done || n.fetched == nil {
+		return n.done
+	}
+	select {
+	case <-n.fetched:
+		return true
+	default:
+		return false
+	}
 }
 
 // stop asks the node to end its ranks, now or once it has been asked to start

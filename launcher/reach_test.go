@@ -37,14 +37,19 @@ type fakeHost struct {
 }
 
 func (f *fakeHosts) Dial(_ context.Context, host string) (Link, error) {
+	return dialFake(fakeHost{f, host}, f.local)
+}
+
+// dialFake returns the link to an agent.
+func dialFake(agent wire.AgentServer, local bool) (Link, error) {
 	here, there := net.Pipe()
 	server := grpc.NewServer()
-	wire.RegisterAgentServer(server, fakeHost{f, host})
+	wire.RegisterAgentServer(server, agent)
 	l := &once{conns: make(chan net.Conn, 1)}
 	l.conns <- there
 	served := make(chan struct{})
 	go func() { defer close(served); _ = server.Serve(l) }()
-	return Link{Conn: here, Local: f.local, End: func(context.Context) error {
+	return Link{Conn: here, Local: local, End: func(context.Context) error {
 		server.Stop()
 		<-served
 		return nil

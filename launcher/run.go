@@ -96,7 +96,8 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	g.conclude()
 	unfeed()
 	<-fed
-	collected(l.hurry)
+	collected.wait(l.hurry, g.suspect)
+	g.account(collected)
 	hangUp()
 	listeners.Wait()
 	g.emitter.close()
@@ -378,6 +379,9 @@ func (g *running) lose(n *node, err error) {
 		last = n.agent.link.Heard()
 		stopped = g.stopping && last.After(g.stopped)
 	}
+	if !g.cancelled.IsZero() { // whatever it was that ended it, the run was to end
+		stopped = true
+	}
 	if n.lost != nil { // before there was anybody to stop it
 		stopped = false
 	}
@@ -420,18 +424,20 @@ const (
 func (g *running) suspect() {
 	for _, n := range g.nodes {
 		silence := n.agent.silence()
-		if n.done || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
+		if n.over() || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
 			continue
 		}
 		n.quiet = !n.quiet
 		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
+		last := e.Time.Add(-silence)
+		e.Since = &last
 		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.host, silence.Round(100*time.Millisecond))
 		if trouble := n.agent.trouble(); trouble != nil {
 			e.Text += " (" + trouble.Error() + ")"
 		}
 		e.Text += fmt.Sprintf("; it counts as lost after %s", g.hostTimeout)
 		if !n.quiet {
-			e.Kind, e.Text = job.KindHeard, n.agent.host+" is heard again, nothing was lost"
+			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.host+" is heard again, nothing was lost"
 		}
 		g.emitter.put(e)
 	}

@@ -104,7 +104,7 @@ var exitRules = []exitRule{
 			x, ok := e.root()
 			return x.ShellCode(), rankWhy(x), ok && x.ShellCode() != 0
 		}},
-	{codes: "1", doc: "The root-cause rank exited with code 0, which counts as a failure here: it left the others behind, never called MPI_Finalize, or ran as a gang of its own.",
+	{codes: "1", doc: "The root-cause rank exited with code 0, which counts as a failure here: it left the others behind, never called MPI_Finalize, ran as a gang of its own, or its output did not all arrive.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
 			return ExitFailed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited

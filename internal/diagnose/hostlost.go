@@ -26,6 +26,12 @@ var hostLost = []Rule{{
 	Hint:    "the host, its network or gangrun's agent on it is gone: look at it before it is used again",
 	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
 }, {
+	Category: job.HostLost, Signature: "output-lost", Confidence: 1, Retry: job.RetryNever,
+	Meaning: "the ranks ended well, but what they printed did not all arrive from their host",
+	Hint:    "the ranks themselves ended well: the notes of the run say where on the host the rest of their output is",
+	Text:    "${title}", Statuses: []job.ExitStatus{job.Exited},
+	Needles: []string{"its output did not all arrive"},
+}, {
 	Category: job.HostLost, Signature: "node-failure", Confidence: 0.95,
 	Meaning: "the batch system says that a node failed",
 	Hint:    "leave that node out; its administrators will want to know",

@@ -1,0 +1,227 @@
+package launcher
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// talkers are agents whose ranks, one a host, end at once and have printed.
+type talkers struct {
+	fakeHosts
+	code   int                                                 // of every rank
+	output func(host string, to wire.Agent_OutputServer) error // what Output does
+}
+
+// talker is the agent of one of them.
+type talker struct {
+	fakeHost
+	of *talkers
+}
+
+func (t *talkers) Dial(_ context.Context, host string) (Link, error) {
+	return dialFake(talker{fakeHost{&t.fakeHosts, host}, t}, false)
+}
+
+func (talker) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
+	return &wire.HelloReply{Cores: 1, Dir: []byte("/tmp/agent")}, nil
+}
+
+func (talker) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
+	return &wire.PortReply{Port: 1000}, nil
+}
+
+func (t talker) Gang(stream wire.Agent_GangServer) error {
+	ask, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	rank := ask.GetStart().Ranks[0].Rank
+	e := job.Exit{Rank: int(rank), Host: t.name, Status: job.Exited, Code: t.of.code, Time: time.Now()}
+	event, err := json.Marshal(job.Event{Kind: job.KindExit, Exit: &e})
+	if err != nil {
+		return err
+	}
+	return stream.Send(&wire.GangReply{Events: [][]byte{event}, Done: &wire.Done{}})
+}
+
+func (t talker) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
+	return t.of.output(t.name, to)
+}
+
+// say sends a piece of what the rank of a host printed, and the end of streams.
+func say(host string, to wire.Agent_OutputServer, text string, ends int) error {
+	rank := int32(host[1] - '1')
+	err := to.Send(&wire.OutputReply{Rank: rank, Data: []byte(text)})
+	for i := range ends {
+		err = errors.Join(err, to.Send(&wire.OutputReply{Rank: rank, Stderr: i > 0, End: true}))
+	}
+	return err
+}
+
+// What does not all arrive is told, and is no success.
+func TestCollect(t *testing.T) {
+	waiting := make(chan struct{})
+	for name, c := range map[string]struct {
+		code   int
+		output func(host string, to wire.Agent_OutputServer) error
+		hurry  bool
+		note   string // that is told of h2
+		fault  string // of rank 1
+		after  bool   // it counts as ended by gangrun
+	}{
+		"all of it": {output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }},
+		"one stream without an end": {
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					return say(host, to, "hello\n", 1)
+				}
+				return say(host, to, "hello\n", 2)
+			},
+			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: the agent on its host has no more of it; its agent drops the rest when it ends",
+			fault: "its output did not all arrive from h2: the agent on its host has no more of it",
+		},
+		"the host is lost": {
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					return errors.Join(say(host, to, "hello\n", 0), status.Error(codes.Unavailable, "the line broke"))
+				}
+				return say(host, to, "hello\n", 2)
+			},
+			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: ",
+			fault: "its output did not all arrive from h2: ",
+		},
+		"ranks that had failed": {
+			code: 3,
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					return status.Error(codes.Unavailable, "the line broke")
+				}
+				return say(host, to, "hello\n", 2)
+			},
+			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
+		},
+		"nobody waits": {
+			hurry: true,
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host != "h2" {
+					return say(host, to, "hello\n", 2)
+				}
+				err := say(host, to, "hello\n", 0)
+				close(waiting)
+				<-to.Context().Done()
+				return err
+			},
+			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: it was not waited for; its agent drops the rest when it ends",
+			fault: "its output did not all arrive from h2: it was not waited for", after: true,
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := fourHosts()[:2]
+			l := New(Options{Dialer: &talkers{code: c.code, output: c.output}, Hosts: hosts, HostTimeout: time.Minute})
+			defer func() {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
+				Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+			var mu sync.Mutex
+			var notes []string
+			if c.hurry {
+				go func() {
+					<-waiting
+					for size := int64(0); size == 0; time.Sleep(time.Millisecond) {
+						if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(1, "out"))); err == nil {
+							size = info.Size()
+						}
+					}
+					l.Hurry()
+				}()
+			}
+			o, err := l.Run(t.Context(), a, func(e job.Event) {
+				mu.Lock()
+				defer mu.Unlock()
+				if e.Kind == job.KindNote && e.Host != "" {
+					notes = append(notes, e.Host+" "+e.Text)
+				}
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			told := strings.Join(notes, "\n")
+			if c.note == "" && told != "" || !strings.HasPrefix(told, "h2 "+c.note) && c.note != "" || len(notes) > 1 {
+				t.Errorf("told %q, want of h2 %q", told, c.note)
+			}
+			for _, e := range o.Exits {
+				want := ""
+				if e.Rank == 1 {
+					want = c.fault
+				}
+				if (e.Fault == "") != (want == "") || !strings.HasPrefix(e.Fault, want) || e.Stopped != (c.after && e.Rank == 1) {
+					t.Errorf("%s (stopped: %t), want the fault %q", e, e.Stopped, want)
+				}
+			}
+			if good := c.fault == "" && c.code == 0; o.Good(2) != good {
+				t.Errorf("the gang ended well: %t, want %t", o.Good(2), good)
+			}
+		})
+	}
+}
+
+// A host that was silent before the run was cancelled, and is lost after that, is no
+// failure to try again for.
+func TestLostAfterCancel(t *testing.T) {
+	for name, c := range map[string]struct {
+		cancelled bool
+		want      bool
+	}{"cancelled": {true, true}, "ended for a rank's failure": {false, false}} {
+		now := time.Now()
+		n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return now.Add(-2 * time.Second) }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
+		g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, stopped: now, wiring: newWiring(job.MPINone, false, nil),
+			emitter: newEmitter(func(job.Event) {}), reports: make(chan report, 2), drop: func(*remote) error { return nil }}
+		if c.cancelled {
+			g.cancelled = now
+		}
+		g.lose(n, errors.New("nothing was heard of it"))
+		g.take(<-g.reports)
+		g.emitter.close()
+		if e := g.outcome.Exits[0]; e.Status != job.Lost || e.Stopped != c.want {
+			t.Errorf("%s: %+v, want stopped %t", name, e, c.want)
+		}
+	}
+}
+
+// A host is told as silent while its output is still on its way, and no longer.
+func TestSuspectWhileCollecting(t *testing.T) {
+	heard := time.Now().Add(-2 * suspectAfter)
+	fetched := make(chan struct{})
+	var told []job.Event
+	n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, done: true, fetched: fetched}
+	g := &running{nodes: []*node{n}, emitter: newEmitter(func(e job.Event) { told = append(told, e) })}
+	g.suspect()
+	g.suspect()
+	heard = time.Now().Add(time.Hour)
+	g.suspect()
+	heard = time.Now().Add(-2 * suspectAfter)
+	close(fetched)
+	g.suspect()
+	g.emitter.close()
+	if len(told) != 2 || told[0].Kind != job.KindSuspect || told[0].Since == nil || time.Since(*told[0].Since) < suspectAfter || told[1].Kind != job.KindHeard || told[1].Since != nil {
+		t.Errorf("told %+v", told)
+	}
+}
