@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"text/tabwriter"
@@ -50,12 +51,15 @@ type runStatus struct {
 
 // rankStatus is one rank of the latest attempt.
 type rankStatus struct {
-	Rank  int       `json:"rank"`
-	Host  string    `json:"host"`
-	PID   int       `json:"pid,omitempty"`
-	State string    `json:"state"` // placed, running, or how it ended
-	Step  int64     `json:"step"`  // -1 when it has told none
-	Exit  *job.Exit `json:"exit,omitempty"`
+	Rank  int    `json:"rank"`
+	Host  string `json:"host"`
+	PID   int    `json:"pid,omitempty"`
+	State string `json:"state"` // placed, running, or how it ended
+	// Silent is since when nothing was heard of the host of a rank that has not
+	// ended, or whose output has not all arrived; absent while it is heard.
+	Silent *time.Time `json:"silent_since,omitempty"`
+	Step   int64      `json:"step"` // -1 when it has told none
+	Exit   *job.Exit  `json:"exit,omitempty"`
 }
 
 // ranksNow folds the events of the latest attempt, rank by rank.
@@ -93,6 +97,22 @@ func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
 			if e.Exit != nil {
 				s := at(e.Exit.Rank)
 				s.Exit, s.State = e.Exit, string(e.Exit.Status)
+				if e.Exit.Status == job.Lost {
+					s.Silent = nil
+				}
+			}
+		case job.KindSuspect, job.KindHeard, job.KindOutcome:
+			for i := range ranks {
+				s := &ranks[i]
+				switch {
+				case e.Kind == job.KindOutcome:
+					s.Silent = nil
+				case s.Host != e.Host:
+				case e.Kind == job.KindHeard:
+					s.Silent = nil
+				default:
+					s.Silent = cmp.Or(e.Since, &e.Time)
+				}
 			}
 		}
 	}
@@ -113,7 +133,11 @@ func (s runStatus) print(w io.Writer, now time.Time) error {
 		if r.Step >= 0 {
 			step = fmt.Sprint(r.Step)
 		}
-		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s\n", r.Rank, r.Host, r.PID, r.State, step)
+		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s", r.Rank, r.Host, r.PID, r.State, step)
+		if r.Silent != nil {
+			fmt.Fprintf(t, "\t%s is silent since %s", r.Host, r.Silent.Local().Format(time.TimeOnly))
+		}
+		fmt.Fprintln(t)
 	}
 	return t.Flush()
 }
