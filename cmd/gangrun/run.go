@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -118,6 +119,10 @@ type parts struct {
 	emit    func(job.Event) error
 }
 
+// hurriedSummary is how long the closing summary may take where the user is in a
+// hurry: a stopped terminal does not take it at all.
+const hurriedSummary = time.Second
+
 // supervise runs the body of a session: with its signals, its journal and its
 // screen, and with everything ended and written when it returns.
 func (s *session) supervise(body func(parts) (supervisor.Report, error)) (supervisor.Report, error) {
@@ -169,6 +174,10 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	select {
 	case <-finished:
 	case <-hurried.Done():
+		select { // a terminal that takes it gets the summary
+		case <-finished:
+		case <-time.After(hurriedSummary):
+		}
 	}
 	return report, err
 }
