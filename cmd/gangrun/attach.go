@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/signal"
 	"syscall"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -56,6 +57,7 @@ func attachCommand() *cli.Command {
 // attach follows a run to its end, or goes on with it where nobody else does. self
 // is this process where it is to go on with the run by itself.
 func attach(run home.Run, force, asJSON bool, self *detached) error {
+	begun := time.Now()
 	for {
 		s, err := run.Summary()
 		if err != nil {
@@ -83,6 +85,9 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; if it is gone, gangrun attach --force %s goes on with the run\n", s.Controller.PID, s.Controller.Host, run.ID)
 		}
 		report, err := follow(run, asJSON)
+		if errors.As(err, new(goneError)) && time.Since(begun) < dying {
+			continue
+		}
 		if err != nil {
 			return err
 		}
@@ -97,8 +102,18 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 
 // lost is the error of a run whose controller has gone while it was followed.
 func lost(run home.Run) error {
-	return &failure{code: exitMayPass, err: fmt.Errorf("the controller of run %s is gone", run.ID), hint: "gangrun attach " + run.ID + " goes on with it"}
+	return &failure{code: exitMayPass, err: goneError{run.ID}, hint: "gangrun attach " + run.ID + " goes on with it"}
 }
+
+// goneError is that a run has no controller any more.
+type goneError struct{ run string }
+
+// Error names the run.
+func (e goneError) Error() string { return "the controller of run " + e.run + " is gone" }
+
+// dying is for how long a controller that was killed may still be seen to live: who
+// attaches then wants to go on with its run.
+const dying = 5 * time.Second
 
 // errControllerGone is why a run is followed no more.
 var errControllerGone = errors.New("its controller is gone")
