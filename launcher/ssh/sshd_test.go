@@ -187,6 +187,7 @@ func (s *site) sshdIn(name, setup string, more ...string) *sshd {
 				"/bin/sh", "-ec", setup+`; exec "$@"`, "sh", "/usr/sbin/sshd", "-D", "-e", "-f", config)
 		}
 		d.cmd.Stderr = &d.log
+		d.cmd.WaitDelay = time.Second // a connection's own process may outlive it, and holds that
 		if err := d.cmd.Start(); err != nil {
 			s.t.Fatal(err)
 		}
