@@ -283,8 +283,15 @@ func TestLostJump(t *testing.T) {
 	r.cut.Store(false)
 	dial(t, d, "n1") // by a new connection to the gate, while the dead one is still held
 	c.Close()
-	if len(d.jumps) != 1 {
-		t.Errorf("%d jumps, want the living one", len(d.jumps))
+	jumps := func() int {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		return len(d.jumps)
+	}
+	for deadline := time.Now().Add(10 * time.Second); jumps() != 1; time.Sleep(time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatalf("%d jumps, want the living one", jumps())
+		}
 	}
 }
 
