@@ -288,9 +288,9 @@ func TestLostJump(t *testing.T) {
 		defer d.mu.Unlock()
 		return len(d.jumps)
 	}
-	for deadline := time.Now().Add(10 * time.Second); jumps() != 1; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(10 * time.Second); jumps() > 1; time.Sleep(time.Millisecond) { // none where the living one was the dying one
 		if time.Now().After(deadline) {
-			t.Fatalf("%d jumps, want the living one", jumps())
+			t.Fatalf("%d jumps, want the living one at most", jumps())
 		}
 	}
 }
