@@ -3,6 +3,7 @@ package ssh
 import (
 	"context"
 	"errors"
+	"net/netip"
 	"sync"
 	"time"
 
@@ -164,4 +165,13 @@ func (c *Client) broken(ctx context.Context, err error) error {
 	default:
 		return &LostError{Peer: c.peer, Err: err}
 	}
+}
+
+// address is the host's own, where that is known.
+func (c *Client) address() netip.AddrPort {
+	at, err := netip.ParseAddrPort(c.peer.Addr)
+	if err != nil {
+		return netip.AddrPort{} // through a jump host
+	}
+	return netip.AddrPortFrom(at.Addr().Unmap(), at.Port())
 }

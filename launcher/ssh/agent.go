@@ -1,0 +1,164 @@
+package ssh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/resumable"
+)
+
+// agent is one host's, from this side.
+type agent struct {
+	agents *Agents
+	host   string
+	at     job.Agent
+	stream *resumable.Conn
+	begun  time.Time // of keep
+
+	life   context.Context
+	cancel context.CancelFunc
+	ended  chan struct{} // closed when nothing is carried any more
+
+	mu    sync.Mutex
+	dead  bool  // the agent is known to be gone, with its processes
+	wrong error // why it cannot be reached, where that is known
+
+	// left is when the last carrier was given up: from then on the agent has heard
+	// nothing, unless far says that a jump host, or a program, may still have passed
+	// on what it held. Both are keep's, and of others once that has ended.
+	left time.Time
+	far  bool
+}
+
+func (g *agent) note(text string) {
+	if g.agents.Note != nil {
+		g.agents.Note(g.host, text)
+	}
+}
+
+func (g *agent) heard() time.Time {
+	if t := g.stream.Heard(); !t.IsZero() {
+		return t
+	}
+	return g.begun
+}
+
+// over reports whether the stream has ended, so that nothing is to be carried.
+func (g *agent) over() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.dead
+}
+
+func (g *agent) die() {
+	g.mu.Lock()
+	g.dead = true
+	g.mu.Unlock()
+}
+
+// give notes why the agent cannot be reached; nil where it can.
+func (g *agent) give(why error) {
+	g.mu.Lock()
+	g.wrong = why
+	g.mu.Unlock()
+}
+
+// trouble is why the agent cannot be reached, nil where it can or nobody knows.
+func (g *agent) trouble() error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.wrong
+}
+
+// adopt finds the agent that an earlier controller has started; nil where there is
+// none, or none any more. One that is ending is waited for.
+func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
+	at, ok := g.agents.Held[g.host]
+	if !ok {
+		return nil, nil
+	}
+	g.at = at
+	args := []string{"bridge", "join", at.Token}
+	join := func() (*carrier, answer, error) { return g.bridge(ctx, c, Command(at.Program, args...)) }
+	install := func() (*carrier, answer, error) { return g.install(ctx, c, args...) }
+	for own := false; ; {
+		carrier, said, err := join()
+		switch {
+		case err != nil && !own && ctx.Err() == nil: // the program has gone, as when /tmp is new after a boot
+			own, join = true, install
+			continue
+		case err != nil:
+			return nil, err
+		case said.state == bridge.Ready:
+			g.at.Program = said.program
+			return carrier, nil
+		case said.state != bridge.Ending || said.boot != at.Boot:
+			return nil, nil
+		}
+		_ = carrier.Session.Close() // and not the connection
+		select {
+		case <-time.After(retryFirst):
+		case <-ctx.Done():
+			return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
+		}
+	}
+}
+
+// start starts the agent.
+func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
+	carrier, said, err := g.install(ctx, c, "bridge", "start", g.stream.ID().String(), word(g.host))
+	if err != nil {
+		return nil, err
+	}
+	if said.state != bridge.Ready {
+		return nil, errors.Join(fmt.Errorf("%s: the agent cannot be started: %s", c.Peer(), said.words), carrier.Close())
+	}
+	g.at = job.Agent{Token: g.stream.ID().String(), Program: said.program, Boot: said.boot}
+	if g.agents.Started != nil {
+		g.agents.Started(g.host, g.at)
+	}
+	return carrier, nil
+}
+
+// install runs a bridge by this very program, which is put on the host first where
+// it is missing.
+func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrier, answer, error) {
+	command, err := StartCommand(g.agents.Program, args...)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	carrier, said, err := g.bridge(ctx, c, command)
+	var not *notInstalled
+	if !errors.As(err, &not) {
+		return carrier, said, err
+	}
+	path, note, err := Install(ctx, c, g.agents.Program)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	if note != "" {
+		g.note(note)
+	}
+	return g.bridge(ctx, c, Command(path, args...))
+}
+
+// word is a host's name as an argument: what is not plain is left out, since it
+// only tells people who look at ps whose agent that is.
+func word(host string) string {
+	plain := strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
+			return r
+		}
+		return -1
+	}, host)
+	if plain == "" || plain[0] == '-' {
+		return "host"
+	}
+	return plain
+}

@@ -1,0 +1,88 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"sync"
+	"testing"
+)
+
+func TestProxyJump(t *testing.T) {
+	s := newSite(t)
+	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+	outer, gate := s.sshd("outer").known().named(), s.sshd("gate").known().named("ProxyJump outer")
+	var names []string
+	for i := range 3 {
+		name := fmt.Sprintf("n%d", i)
+		s.sshd(name).known().named("ProxyJump gate")
+		names = append(names, name)
+	}
+	d := s.dialer()
+	d.Limit = 1
+	var all sync.WaitGroup
+	clients := make([]*Client, len(names))
+	for i, name := range names {
+		all.Go(func() {
+			c, err := d.Dial(t.Context(), name)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			clients[i] = c
+			if got := output(t, c, "echo "+name); got != name+"\n" {
+				t.Errorf("%s says %q", name, got)
+			}
+		})
+	}
+	all.Wait()
+	if t.Failed() {
+		t.FailNow()
+	}
+	for _, jump := range []*sshd{outer, gate} {
+		if n := strings.Count(jump.log.String(), "Accepted publickey"); n != 1 {
+			t.Errorf("%d logins on %s, which all share", n, jump.name)
+		}
+	}
+	for _, c := range clients {
+		c.Close()
+	}
+	if len(d.jumps) != 0 {
+		t.Errorf("%d jumps are left", len(d.jumps))
+	}
+	again := dial(t, d, "n0")
+	again.Close()
+}
+
+func TestProxyJumpErrors(t *testing.T) {
+	s := newSite(t)
+	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
+	gate := s.sshd("gate").named()
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	port := closed.Addr().(*net.TCPAddr).Port
+	closed.Close()
+	s.add(".ssh/config", fmt.Sprintf("Host n1\n HostName 127.0.0.1\n Port %d\n ProxyJump gate\n", port))
+	s.add(".ssh/config", "Host a\n ProxyJump b\nHost b\n ProxyJump a\n")
+	d := s.dialer()
+	_, err = d.Dial(t.Context(), "n1")
+	var wrong *HostKeyError
+	if !errors.As(err, &wrong) || wrong.Name != "gate" {
+		t.Errorf("an unknown jump host: %T: %v", err, err)
+	}
+	gate.known()
+	_, err = d.Dial(t.Context(), "n1")
+	var failed *DialError
+	if !errors.As(err, &failed) || failed.Reason != DialRefused || !strings.Contains(err.Error(), "through gate") {
+		t.Errorf("a refused port behind a jump host: %T: %v", err, err)
+	}
+	if _, err = d.Dial(t.Context(), "a"); err == nil || !strings.Contains(err.Error(), "comes back") {
+		t.Errorf("a ring of jump hosts: %v", err)
+	}
+	if len(d.jumps) != 0 {
+		t.Errorf("%d jumps are left", len(d.jumps))
+	}
+}

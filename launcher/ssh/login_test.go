@@ -1,0 +1,172 @@
+package ssh
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+)
+
+func TestAuthErrors(t *testing.T) {
+	t.Run("wrong user", func(t *testing.T) {
+		s, d := oneHost(t)
+		_, err := s.dialer().Dial(t.Context(), "nobody-here@n1")
+		var refused *AuthError
+		if !errors.As(err, &refused) || len(refused.Tried) != 1 || !strings.HasSuffix(refused.Tried[0], ": refused") {
+			t.Fatalf("%T: %v", err, err)
+		}
+		if hint := hints(t, err, "n1", d.port, "nobody-here"); !strings.Contains(hint, "ssh-copy-id") {
+			t.Errorf("hint %q", hint)
+		}
+	})
+	t.Run("no key", func(t *testing.T) {
+		s := newSite(t)
+		s.write(".ssh/authorized_keys", "")
+		d := s.sshd("n1").known().named("IdentityFile ~/.ssh/none", "GSSAPIAuthentication yes")
+		_, err := s.dialer().Dial(t.Context(), "n1")
+		hints(t, err, "n1", d.port, s.user)
+		for _, want := range []string{"no key to try", ".ssh/none: it does not exist", "gssapiauthentication", "publickey"} {
+			if !strings.Contains(err.Error(), want) {
+				t.Errorf("%q does not say %q", err, want)
+			}
+		}
+	})
+	t.Run("too many keys", func(t *testing.T) {
+		s, d := oneHost(t, "MaxAuthTries 2")
+		var files []string
+		for i := range 4 {
+			files = append(files, "IdentityFile "+s.newKey(fmt.Sprintf("k%d", i), "ed25519", ""))
+		}
+		s.write(".ssh/config", "")
+		d.named(files...)
+		_, err := s.dialer().Dial(t.Context(), "n1")
+		var refused *AuthError
+		if !errors.As(err, &refused) {
+			t.Fatalf("%T: %v", err, err)
+		}
+		if hint := hints(t, err, "n1", d.port, s.user); !strings.Contains(hint, "IdentitiesOnly") {
+			t.Errorf("%v: hint %q", err, hint)
+		}
+	})
+	t.Run("open key", func(t *testing.T) {
+		s, _ := oneHost(t)
+		if err := os.Chmod(s.path(".ssh/id_ed25519"), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := s.dialer().Dial(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "lets others read it") {
+			t.Errorf("%v", err)
+		}
+	})
+}
+
+func TestUserCertificate(t *testing.T) {
+	s := newSite(t)
+	ca := s.newKey("ca", "ed25519", "")
+	id := s.newKey(".ssh/id_rsa", "rsa", "")
+	s.tool("ssh-keygen", "-q", "-s", ca, "-I", "user", "-n", s.user, id+".pub")
+	s.write(".ssh/authorized_keys", "")
+	s.sshd("n1", "TrustedUserCAKeys "+ca+".pub").known().named()
+	dial(t, s.dialer(), "n1")
+
+	elsewhere := s.path("elsewhere.pub")
+	if err := os.Rename(id+"-cert.pub", elsewhere); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := s.dialer().Dial(t.Context(), "n1"); err == nil {
+		t.Error("let in without its certificate")
+	}
+	s.add(".ssh/config", "CertificateFile "+elsewhere+"\n")
+	dial(t, s.dialer(), "n1")
+}
+
+// agentProcess starts a real ssh-agent and returns its socket.
+func agentProcess(s *site) string {
+	s.t.Helper()
+	socket := s.path("agent.sock")
+	cmd := exec.Command("ssh-agent", "-D", "-a", socket)
+	if err := cmd.Start(); err != nil {
+		s.t.Fatal(err)
+	}
+	s.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
+	for {
+		if c, err := net.Dial("unix", socket); err == nil {
+			c.Close()
+			return socket
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func addToAgent(s *site, socket, key string) {
+	s.t.Helper()
+	cmd := exec.Command("ssh-add", "-q", key)
+	cmd.Env = append(os.Environ(), "SSH_AUTH_SOCK="+socket)
+	if out, err := cmd.CombinedOutput(); err != nil {
+		s.t.Fatalf("ssh-add: %v: %s", err, out)
+	}
+}
+
+func TestAgent(t *testing.T) {
+	s := newSite(t)
+	socket := agentProcess(s)
+	for _, kind := range []string{"ed25519", "rsa"} {
+		key := s.newKey("k_"+kind, kind, "")
+		addToAgent(s, socket, key)
+		s.authorize(key)
+		if err := os.Remove(key); err != nil { // the agent alone has it
+			t.Fatal(err)
+		}
+	}
+	d := s.sshd("n1", "MaxAuthTries 2").known().named()
+	for i := range 3 { // keys that the host does not take, before the right ones
+		addToAgent(s, socket, s.newKey(fmt.Sprintf("x%d", i), "ed25519", ""))
+	}
+	dialer := s.dialer()
+	dialer.Config.AgentSocket = socket
+	dial(t, dialer, "n1")
+
+	for _, kind := range []string{"ed25519", "rsa"} {
+		// A public key as IdentityFile means: that one of the agent's, first.
+		s.write(".ssh/config", "IdentitiesOnly yes\nIdentityFile "+s.path("k_"+kind)+".pub\n")
+		d.named()
+		dial(t, dialer, "n1")
+	}
+	s.write(".ssh/config", "IdentitiesOnly yes\nIdentityFile "+s.newKey("other", "ed25519", "")+"\n")
+	d.named()
+	if _, err := dialer.Dial(t.Context(), "n1"); err == nil {
+		t.Error("IdentitiesOnly lets the agent's other keys in")
+	}
+	s.write(".ssh/config", "IdentityAgent none\n")
+	d.named()
+	if _, err := dialer.Dial(t.Context(), "n1"); err == nil {
+		t.Error("IdentityAgent none asks the agent")
+	}
+	s.write(".ssh/config", "IdentityAgent "+s.path("gone.sock")+"\n")
+	d.named()
+	if _, err := dialer.Dial(t.Context(), "n1"); err == nil || !strings.Contains(err.Error(), "ssh-agent at "+s.path("gone.sock")) {
+		t.Errorf("an agent that is not there: %v", err)
+	}
+}
+
+// TestSilentAgent bounds an agent that never answers.
+func TestSilentAgent(t *testing.T) {
+	s, d := oneHost(t)
+	l, err := net.Listen("unix", s.path("agent.sock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	s.write(".ssh/config", "ConnectTimeout 1\n")
+	d.named()
+	dialer := s.dialer()
+	dialer.Config.AgentSocket = s.path("agent.sock")
+	_, err = dialer.Dial(t.Context(), "n1")
+	var failed *DialError
+	if !errors.As(err, &failed) || failed.Reason != DialTimeout {
+		t.Errorf("%T: %v", err, err)
+	}
+}
