@@ -223,62 +223,65 @@ func (l *line) data(r *bufio.Reader, n uint64) error {
 	return nil
 }
 
-// take adds p to what can be read. Only the newest line adds anything: what
+// fold changes the Conn by what came. Only the newest line changes anything: what
 // this side said on a later one to have received stays true.
+func (l *line) fold(f func(c *Conn) error) error {
+	c := l.conn
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.line != l {
+		return ErrSuperseded
+	}
+	return f(c)
+}
+
+// take adds p to what can be read.
 func (l *line) take(p []byte) error {
-	c := l.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.line != l:
-		return ErrSuperseded
-	case c.peerEnd:
-		return fmt.Errorf("%w: data after the end", ErrProtocol)
-	case c.aborted != nil:
-		return c.aborted
-	case c.closed:
-		c.in.end += uint64(len(p))
-		c.in.start = c.in.end
-	case len(p) > c.in.room():
-		return fmt.Errorf("%w: more than %d bytes ahead of the reader", ErrProtocol, c.in.limit)
-	default:
-		c.in.append(p)
-		c.readable.Broadcast()
-	}
-	c.wakeForAck()
-	return nil
+	return l.fold(func(c *Conn) error {
+		switch {
+		case c.peerEnd:
+			return fmt.Errorf("%w: data after the end", ErrProtocol)
+		case c.aborted != nil:
+			return c.aborted
+		case c.closed:
+			c.in.end += uint64(len(p))
+			c.in.start = c.in.end
+		case len(p) > c.in.room():
+			return fmt.Errorf("%w: more than %d bytes ahead of the reader", ErrProtocol, c.in.limit)
+		default:
+			c.in.append(p)
+			c.readable.Broadcast()
+		}
+		c.wakeForAck()
+		return nil
+	})
 }
 
+// end takes the end of the stream.
 func (l *line) end(at uint64) error {
-	c := l.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.line != l:
-		return ErrSuperseded
-	case c.peerEnd || at != c.in.end:
-		return fmt.Errorf("%w: the end of the stream at %d of %d bytes", ErrProtocol, at, c.in.end)
-	}
-	c.peerEnd = true
-	c.readable.Broadcast()
-	c.wakeForAck()
-	return nil
+	return l.fold(func(c *Conn) error {
+		if c.peerEnd || at != c.in.end {
+			return fmt.Errorf("%w: the end of the stream at %d of %d bytes", ErrProtocol, at, c.in.end)
+		}
+		c.peerEnd = true
+		c.readable.Broadcast()
+		c.wakeForAck()
+		return nil
+	})
 }
 
+// ack takes the peer's word on what it has consumed.
 func (l *line) ack(to uint64) error {
-	c := l.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.line != l:
-		return ErrSuperseded
-	case c.aborted != nil:
-		return c.aborted
-	case to < c.taken() || to > l.sent:
-		return fmt.Errorf("%w: %d bytes consumed, where %d were and %d were sent", ErrProtocol, to, c.taken(), l.sent)
-	}
-	c.free(to)
-	return nil
+	return l.fold(func(c *Conn) error {
+		switch {
+		case c.aborted != nil:
+			return c.aborted
+		case to < c.taken() || to > l.sent:
+			return fmt.Errorf("%w: %d bytes consumed, where %d were and %d were sent", ErrProtocol, to, c.taken(), l.sent)
+		}
+		c.free(to)
+		return nil
+	})
 }
 
 // free forgets what the peer has consumed. c.mu is held.
@@ -291,18 +294,15 @@ func (c *Conn) free(to uint64) {
 
 // partner takes the peer's bye.
 func (l *line) partner() error {
-	c := l.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	switch {
-	case c.line != l:
-		return ErrSuperseded
-	case !c.finAcked || !c.peerEnd || c.in.len() > 0:
-		return fmt.Errorf("%w: a bye before both directions have ended", ErrProtocol)
-	case l.byeSaid:
-		return errEnded
-	}
-	l.peerBye = true
-	l.nudge()
-	return nil
+	return l.fold(func(c *Conn) error {
+		switch {
+		case !c.finAcked || !c.peerEnd || c.in.len() > 0:
+			return fmt.Errorf("%w: a bye before both directions have ended", ErrProtocol)
+		case l.byeSaid:
+			return errEnded
+		}
+		l.peerBye = true
+		l.nudge()
+		return nil
+	})
 }
