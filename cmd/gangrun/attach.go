@@ -29,28 +29,11 @@ func attachCommand() *cli.Command {
 			&cli.BoolFlag{Name: "force", Usage: "go on with a run whose controller was on another host, and is gone there"},
 			formatFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			run, err := oneRun(c)
-			if err != nil {
-				return err
-			}
-			if !c.Bool("detach") {
-				return attach(run, c.Bool("force"), asJSON, nil)
-			}
-			self, err := detachedSelf()
-			switch {
-			case err != nil:
-				return err
-			case self == nil:
-				return detach(c.App.Writer, asJSON)
-			default:
-				return self.conclude(attach(run, c.Bool("force"), false, self))
-			}
-		},
+		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
+				return attach(run, c.Bool("force"), asJSON, self)
+			})
+		}),
 	}
 }
 

@@ -21,6 +21,22 @@ func detachFlag() cli.Flag {
 	return &cli.BoolFlag{Name: "detach", Usage: "leave the run to a process of its own: print its ID and return"}
 }
 
+// detachable has a command's work done by this process or, with --detach, by one that
+// is left to itself; self is this process where it is that one.
+func detachable(c *cli.Context, asJSON bool, do func(asJSON bool, self *detached) error) error {
+	if !c.Bool("detach") {
+		return do(asJSON, nil)
+	}
+	self, err := detachedSelf()
+	switch {
+	case err != nil:
+		return err
+	case self == nil:
+		return detach(c.App.Writer, asJSON)
+	}
+	return self.conclude(do(false, self))
+}
+
 // detachedEnv tells a process that it is the controller of a detached run, and
 // the number of the descriptor on which it tells which.
 const detachedEnv = "GANGRUN_DETACHED"

@@ -40,11 +40,7 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 	if spec == nil {
 		return supervisor.Report{}, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told what it is yet", run.ID), hint: "try again in a moment"}
 	}
-	t := terms{out: os.Stdout}
-	if asJSON {
-		t.out = os.Stderr
-	}
-	out, errs := t.streams()
+	out, errs := terms{asJSON: asJSON}.streams()
 	o := &onlooker{run: run, show: newShow(*spec, run, false, screen.New(screen.Options{
 		Out: out, Err: errs, Ranks: spec.Ranks, Hosts: severalHosts(past), Prefix: true,
 	}))}

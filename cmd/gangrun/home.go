@@ -23,6 +23,21 @@ func homeDir() (string, error) {
 	return dir, nil
 }
 
+// onRun is the action of a command about one run.
+func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		asJSON, err := asJSON(c)
+		if err != nil {
+			return err
+		}
+		run, err := oneRun(c)
+		if err != nil {
+			return err
+		}
+		return do(c, run, asJSON)
+	}
+}
+
 // oneRun returns the run that the command's arguments name; none is the newest.
 func oneRun(c *cli.Context) (home.Run, error) {
 	if c.NArg() > 1 {

@@ -44,6 +44,21 @@ func jobFlags() []cli.Flag {
 	return flags
 }
 
+// onJob is the action of a command about one job.
+func onJob(do func(c *cli.Context, spec job.Spec, asJSON bool) error) cli.ActionFunc {
+	return func(c *cli.Context) error {
+		spec, err := jobSpec(c)
+		if err != nil {
+			return err
+		}
+		asJSON, err := asJSON(c)
+		if err != nil {
+			return err
+		}
+		return do(c, spec, asJSON)
+	}
+}
+
 // jobSpec puts the job together from the job file, the flags and the command.
 func jobSpec(c *cli.Context) (job.Spec, error) {
 	file, command, err := jobWords(c)

@@ -35,15 +35,7 @@ func logsCommand() *cli.Command {
 			&cli.StringFlag{Name: "stream", Usage: "only out or err, as `STREAM`"},
 			formatFlag(),
 		},
-		Action: func(c *cli.Context) error {
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			run, err := oneRun(c)
-			if err != nil {
-				return err
-			}
+		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			want, err := logWish(c)
 			if err != nil {
 				return err
@@ -58,7 +50,7 @@ func logsCommand() *cli.Command {
 			ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM)
 			defer stop()
 			return want.show(ctx, run, c.Bool("follow"))
-		},
+		}),
 	}
 }
 

@@ -59,11 +59,7 @@ func mpiexecCommand() *cli.Command {
 
 // runMpiexec runs the programs to their end.
 func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
-	hostname, err := os.Hostname()
-	if err != nil || hostname == "" {
-		hostname = "localhost"
-	}
-	turns, err := args.turns(hostname)
+	turns, err := args.turns(hostname())
 	if err != nil {
 		return err
 	}
@@ -85,15 +81,11 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "gangrun: note: %s changes nothing here\n", option)
 		}
 	}
-	s, err := openSessionOn(spec, terms{out: os.Stdout, plain: !args.prefix, terse: !args.verbose, universe: args.universe})
+	s, err := openSession(spec, terms{plain: !args.prefix, terse: !args.verbose, universe: args.universe})
 	if err != nil {
 		return err
 	}
-	report, err := s.toEnd(turnTaker{session: s, turns: turns})
-	if err != nil {
-		return err
-	}
-	return ended(report)
+	return s.conclude(s.toEnd(turnTaker{session: s, turns: turns}))
 }
 
 // spec is the job that the arguments ask for, started from a directory.
@@ -187,7 +179,7 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 	if len(t.turns) == 0 {
 		return t.session.Place(ctx, spec, not, emit)
 	}
-	inventory, err := t.inventory(ctx)
+	inventory, err := t.probed.inventory(ctx)
 	if err != nil {
 		return supervisor.Lease{}, err
 	}

@@ -1,7 +1,14 @@
 package main
 
 import (
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"syscall"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -32,4 +39,54 @@ func pretend(spec job.Spec) ([]job.Host, error) {
 
 func parseTopo(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	return probe.ParseTopo(string(text))
+}
+
+// wantedHosts are those of a list, which the job names, this machine, or the hosts
+// that it pretends to be.
+func wantedHosts(spec job.Spec, list []job.Host) ([]job.Host, error) {
+	switch {
+	case len(list) > 0:
+		hosts := slices.Clone(list)
+		for i := range hosts { // what they have their agents tell
+			hosts[i].Devices, hosts[i].Links, hosts[i].NICs = nil, nil, nil
+		}
+		return hosts, nil
+	case spec.Loopback == 0:
+		return []job.Host{{Name: hostname(), Address: "127.0.0.1"}}, nil
+	case spec.Inventory != "":
+		return pretend(spec)
+	}
+	var hosts []job.Host
+	for _, name := range loopbackHosts(spec.Loopback) {
+		hosts = append(hosts, job.Host{Name: name, Address: "127.0.0.1"})
+	}
+	return hosts, nil
+}
+
+// loopbackHosts names as many pretended hosts.
+func loopbackHosts(n int) []string {
+	var names []string
+	for i := range n {
+		names = append(names, "h"+strconv.Itoa(i+1))
+	}
+	return names
+}
+
+// ownTmp returns this user's directory for short-lived things, made if need be.
+// Anybody may have made it before: it must be this user's, and nobody else's to
+// write.
+func ownTmp() (string, error) {
+	dir := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()))
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return "", &failure{code: exitInternal, err: fmt.Errorf("make a directory for the ranks' TMPDIR: %w", err), hint: "set TMPDIR to a directory in which you may write"}
+	}
+	info, err := os.Lstat(dir)
+	if err != nil {
+		return "", err
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	if !ok || !info.IsDir() || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
+		return "", &failure{code: exitInternal, err: fmt.Errorf("%q is not a directory that only this user can write to (mode %s)", dir, info.Mode()), hint: "remove it, or set TMPDIR to another directory"}
+	}
+	return dir, nil
 }

@@ -1,13 +1,18 @@
 package main
 
 import (
+	"context"
 	"os"
+	"path/filepath"
+	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -17,42 +22,102 @@ func preflightCommand() *cli.Command {
 		Usage:     "check a job, and try it on one rank, without starting its gang",
 		ArgsUsage: jobArgs,
 		Flags:     append(jobFlags(), formatFlag(), verboseFlag()),
-		Action: func(c *cli.Context) error {
-			spec, err := jobSpec(c)
-			if err != nil {
-				return err
-			}
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			return runPreflight(spec, asJSON, c.Bool("verbose"))
-		},
+		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
+			return runPreflight(spec, terms{asJSON: asJSON, aside: true, verbose: c.Bool("verbose")})
+		}),
 	}
 }
 
 // runPreflight does what the preflight of a run does, and ends as that run
 // would have ended there.
-func runPreflight(spec job.Spec, asJSON, verbose bool) error {
-	s, err := openSession(spec, os.Stderr)
+func runPreflight(spec job.Spec, terms terms) error {
+	s, err := openSession(spec, terms)
 	if err != nil {
 		return err
 	}
-	s.verbose = verbose
-	report, err := s.supervise(func(p parts) (supervisor.Report, error) {
+	return s.conclude(s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{},
 			Diagnose: diagnose.Diagnose, Emit: p.emit,
 		}
 		return boss.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
-	})
-	if err != nil {
-		return err
+	}))
+}
+
+// preflight returns the Checker of the run; nil when there is nothing to check.
+func (s *session) preflight() (supervisor.Checker, error) {
+	if s.spec.Preflight == job.PreflightOff {
+		return nil, nil
 	}
-	if asJSON {
-		if err := s.printReport(report); err != nil {
-			return err
+	logs, err := s.run.AttemptDir(0)
+	if err != nil {
+		return nil, err
+	}
+	scratch := filepath.Join(s.run.Dir, "scratch")
+	if err := os.MkdirAll(scratch, 0o700); err != nil {
+		return nil, err
+	}
+	return fitting{s: s, Checker: &preflight.Preflight{
+		Surveyor: s,
+		Runner:   quiet{s.launcher},
+		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
+			spec := s.spec
+			spec.Ranks = ranks
+			lease, err := s.place(ctx, spec, job.Excluded{}, limit, emit)
+			return lease.Placement, lease.Release, err
+		},
+		Diagnose:  diagnose.Diagnose,
+		WorldSize: diagnose.WorldSize,
+		Memory:    preflight.Memory{Dir: filepath.Join(s.home, "trials")},
+		Run:       s.run.ID,
+		LogDir:    logs,
+		Scratch:   scratch,
+	}}, nil
+}
+
+// quiet runs trials: what they print is shown only if they fail.
+type quiet struct{ *launcher.Launcher }
+
+func (q quiet) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	a.Show = job.OutputNone
+	return q.Launcher.Run(ctx, a, emit)
+}
+
+// fitting is a Checker that does not try what would never fit.
+type fitting struct {
+	supervisor.Checker
+	s *session
+}
+
+func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	p, inventory, err := f.s.gpuPlacer(ctx, spec, job.Excluded{}, nil, 0, emit)
+	switch {
+	case err != nil:
+	case p != nil:
+		err = p.never()
+	default:
+		_, err = placeOnCPUs(spec, inventory, job.Excluded{})
+	}
+	if err = f.s.probed.without(err); err != nil {
+		return nil, err
+	}
+	return f.Checker.Check(ctx, spec, emit)
+}
+
+// Survey implements preflight.Surveyor, for the hosts that have been reached.
+func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
+	inventory, err := s.probed.inventory(ctx)
+	if err != nil {
+		return nil, err
+	}
+	facts, err := s.launcher.Survey(ctx, inventory.Hosts, ask)
+	for err != nil && ctx.Err() == nil && s.probed.forsake(err) { // a host was lost meanwhile: the others are there
+		if inventory, err = s.probed.inventory(ctx); err == nil {
+			facts, err = s.launcher.Survey(ctx, inventory.Hosts, ask)
 		}
 	}
-	return ended(report)
+	if err == nil {
+		s.compare(facts)
+	}
+	return facts, err
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -16,15 +17,7 @@ func reportCommand() *cli.Command {
 		ArgsUsage:   "[OPTIONS] [RUN]",
 		Description: "RUN is an ID, the beginning of one, or nothing for the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
-		Action: func(c *cli.Context) error {
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			run, err := oneRun(c)
-			if err != nil {
-				return err
-			}
+		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			report, _, err := readReport(run)
 			if err != nil {
 				return err
@@ -33,7 +26,7 @@ func reportCommand() *cli.Command {
 				return printJSON(c.App.Writer, report)
 			}
 			return printSummary(c.App.Writer, report)
-		},
+		}),
 	}
 }
 

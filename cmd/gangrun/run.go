@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -30,53 +29,22 @@ func runCommand() *cli.Command {
 			"json standard output holds the report alone, and the ranks' goes to standard error. With\n" +
 			"--detach its ID is printed instead, and it goes on without the terminal.",
 		Flags: append(jobFlags(), detachFlag(), formatFlag(), verboseFlag()),
-		Action: func(c *cli.Context) error {
-			spec, err := jobSpec(c)
-			if err != nil {
-				return err
-			}
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			if !c.Bool("detach") {
-				return runJob(spec, asJSON, c.Bool("verbose"), nil)
-			}
-			self, err := detachedSelf()
-			switch {
-			case err != nil:
-				return err
-			case self == nil:
-				return detach(c.App.Writer, asJSON)
-			default:
-				return self.conclude(runJob(spec, false, c.Bool("verbose"), self))
-			}
-		},
+		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
+				return runJob(spec, terms{asJSON: asJSON, verbose: c.Bool("verbose"), detached: self})
+			})
+		}),
 	}
 }
 
 // runJob runs a job to its end. The error is an exitCode unless gangrun itself
 // failed before the run began.
-func runJob(spec job.Spec, asJSON, verbose bool, self *detached) error {
-	out := os.Stdout
-	if asJSON {
-		out = os.Stderr
-	}
-	s, err := openSessionOn(spec, terms{out: out, detached: self})
+func runJob(spec job.Spec, terms terms) error {
+	s, err := openSession(spec, terms)
 	if err != nil {
 		return err
 	}
-	s.verbose = verbose
-	report, err := s.toEnd(s)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		if err := s.printReport(report); err != nil {
-			return err
-		}
-	}
-	return ended(report)
+	return s.conclude(s.toEnd(s))
 }
 
 // toEnd runs the session's job to its end, on the places that placer finds.
@@ -84,21 +52,30 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.withGPUWatch(s.launcher), Placer: placer, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Diagnose: diagnose.Diagnose, Emit: p.emit, Elsewhere: len(s.list) > 1,
+			Diagnose: diagnose.Diagnose, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return boss.Run(p.ctx, info, s.spec)
 		}
 		if !s.taken.underWay() {
-			select {
-			case <-s.probed:
-			case <-p.ctx.Done():
-			}
+			_ = s.probed.wait(p.ctx) // then all agents of the earlier controller are known
 			s.launcher.Renew()
 		}
 		return boss.Resume(p.ctx, info, s.spec, s.taken.past)
 	})
+}
+
+// conclude prints the report, where it is wanted on standard output, and returns what
+// this program exits with. err is why there is none.
+func (s *session) conclude(report supervisor.Report, err error) error {
+	if err == nil && s.asJSON {
+		err = s.printReport(report)
+	}
+	if err != nil {
+		return err
+	}
+	return ended(report)
 }
 
 // ended is the exit of a program whose run has ended.

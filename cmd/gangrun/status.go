@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -20,15 +21,7 @@ func statusCommand() *cli.Command {
 		ArgsUsage:   "[OPTIONS] [RUN]",
 		Description: "RUN is an ID, the beginning of one, or nothing for the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
-		Action: func(c *cli.Context) error {
-			asJSON, err := asJSON(c)
-			if err != nil {
-				return err
-			}
-			run, err := oneRun(c)
-			if err != nil {
-				return err
-			}
+		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			report, events, err := readReport(run)
 			if err != nil {
 				return err
@@ -38,7 +31,7 @@ func statusCommand() *cli.Command {
 				return printJSON(c.App.Writer, status)
 			}
 			return status.print(c.App.Writer, time.Now())
-		},
+		}),
 	}
 }
 

@@ -128,31 +128,18 @@ func (t *taken) spec() (job.Spec, error) {
 
 // takeOver goes on with a run whose controller is gone.
 func takeOver(t *taken, asJSON bool, self *detached) error {
-	out := os.Stdout
-	if asJSON {
-		out = os.Stderr
-	}
 	spec, err := t.spec()
 	if err != nil {
 		return errors.Join(err, t.journal.Close(), t.lock.Close())
 	}
-	s, err := openSessionOn(spec, terms{out: out, taken: t, detached: self})
+	s, err := openSession(spec, terms{asJSON: asJSON, taken: t, detached: self})
 	if err != nil {
 		return err
 	}
 	for _, e := range t.past {
 		s.show.event(e, func(string) {})
 	}
-	report, err := s.toEnd(s)
-	if err != nil {
-		return err
-	}
-	if asJSON {
-		if err := s.printReport(report); err != nil {
-			return err
-		}
-	}
-	return ended(report)
+	return s.conclude(s.toEnd(s))
 }
 
 // tellLost says what becomes of a run that has no controller.

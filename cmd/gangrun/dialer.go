@@ -1,0 +1,129 @@
+package main
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/term"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/local"
+	"github.com/gangrun/gangrun/launcher/ssh"
+	"github.com/gangrun/gangrun/topology/inventory"
+)
+
+// dialer gets agents onto this machine, and over SSH onto others.
+type dialer struct {
+	local  local.Dialer
+	agents *ssh.Agents // nil where every host is this machine
+	own    map[string]bool
+}
+
+// Dial implements launcher.Dialer.
+func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
+	if d.agents == nil || d.own[host] {
+		return d.local.Dial(ctx, host)
+	}
+	return d.agents.Dial(ctx, host)
+}
+
+// connections bounds how many SSH connections are being set up at once: each is
+// work for both ends.
+var connections = 8 * runtime.NumCPU()
+
+// newDialer returns what starts agents on the hosts of a list.
+func newDialer(list inventory.List, spec job.Spec, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
+	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
+	targets := map[string]string{}
+	name := hostname()
+	for _, h := range list.Hosts {
+		if _, as := list.Users[h.Name]; !as && isOwn(h.Name, name) {
+			d.own[h.Name] = true
+			continue
+		}
+		targets[h.Name] = h.Address
+		if user := list.Users[h.Name]; user != "" {
+			targets[h.Name] = user + "@" + h.Address
+		}
+	}
+	if len(targets) == 0 {
+		return d, nil
+	}
+	config, err := ssh.DefaultConfig()
+	if err != nil {
+		return d, err
+	}
+	program, err := ssh.Self()
+	if err != nil {
+		return d, &failure{code: exitInternal, err: err, hint: "make build"}
+	}
+	d.agents = &ssh.Agents{
+		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
+		Program: program, Target: func(host string) string { return targets[host] },
+		OrphanGrace: time.Duration(spec.OrphanGrace), Note: note, Started: started,
+	}
+	return d, nil
+}
+
+// bring puts gangrun-nvml on other hosts, if it stands beside this program.
+func (d dialer) bring() func(ctx context.Context, host string) (string, error) {
+	self, err := os.Executable()
+	if err != nil || d.agents == nil {
+		return nil
+	}
+	path := filepath.Join(filepath.Dir(self), "gangrun-nvml")
+	if _, err := os.Stat(path); err != nil {
+		return nil
+	}
+	program := sync.OnceValues(func() (ssh.Program, error) { return ssh.ProgramAt(path, "gangrun-nvml") })
+	return func(ctx context.Context, host string) (string, error) {
+		p, err := program()
+		if err != nil {
+			return "", err
+		}
+		return d.agents.Bring(ctx, host, p)
+	}
+}
+
+// asker asks a person for a passphrase, where one is there; show tells the person
+// what is asked, and "" that nothing is any more.
+func asker(show func(question string)) func(prompt string) (string, error) {
+	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
+		return nil
+	}
+	return func(prompt string) (string, error) {
+		show(printable(prompt))
+		defer show("")
+		secret, err := term.ReadPassword(int(os.Stdin.Fd()))
+		return string(secret), err
+	}
+}
+
+// hostsOwn are the variables, or with an = behind them the beginnings of
+// variables, that tell of one host, login or batch task, and are not for ranks on
+// other hosts.
+var hostsOwn = []string{
+	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
+	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURMD_NODENAME", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
+	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "BASH_FUNC_=", "SUDO_=",
+}
+
+// travelling is the part of this process's environment that ranks on other hosts
+// get: they are to find what they would find here.
+func travelling(env []string) []string {
+	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(hostsOwn, func(own string) bool {
+			begin, prefix := strings.CutSuffix(own, "=")
+			return name == own || prefix && strings.HasPrefix(name, begin)
+		})
+	})
+}

@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// Place implements supervisor.Placer. CPU ranks hold nothing that could be
+// lost, so their lease lasts.
+func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+	lease, err := s.place(ctx, spec, not, 0, emit)
+	var none supervisor.NoPlacement
+	for smaller := spec; errors.As(err, &none) && spec.MinRanks > 0 && smaller.Ranks > spec.MinRanks; {
+		smaller.Ranks--
+		var other error
+		if lease, other = s.place(ctx, smaller, not, 0, emit); other == nil {
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %d ranks, for want of room for more: %s", smaller.Ranks, none.Text)})
+			return lease, nil
+		}
+		if !errors.As(other, new(supervisor.NoPlacement)) {
+			return lease, other
+		}
+	}
+	return lease, err
+}
+
+// place is Place for what needs its place for no longer than limit; 0 is not
+// known.
+func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
+	for away := []string(nil); ; {
+		p, inventory, err := s.gpuPlacer(ctx, spec, not, away, limit, emit)
+		if err != nil {
+			return supervisor.Lease{}, err
+		}
+		var lease supervisor.Lease
+		if p != nil {
+			lease, err = p.place(ctx)
+		} else {
+			lease, err = placeOnCPUs(spec, inventory, not)
+		}
+		gone := launcher.Unreachable(err)
+		if len(gone) == 0 || ctx.Err() != nil {
+			return lease, s.probed.without(err)
+		}
+		for _, host := range slices.Sorted(maps.Keys(gone)) {
+			away = append(away, host)
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("going on without %s: %v", host, gone[host])})
+		}
+	}
+}
+
+// placeOnCPUs is place for ranks without GPUs.
+func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supervisor.Lease, error) {
+	placement, why, err := topology.Place(spec, inventory, not)
+	var none *topology.NoPlacement
+	if errors.As(err, &none) {
+		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+	}
+	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
+}
+
+// gpuPlacer returns who places ranks on GPUs, nil where they have none, and what
+// there is. Hosts that are excluded or away are not asked for anything: they may not
+// answer.
+func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuPlacer, job.Inventory, error) {
+	inventory, err := s.probed.inventory(ctx)
+	if err != nil {
+		return nil, inventory, err
+	}
+	missed := spec.GPUs > 0 && gang{gpus: -1}.onGPUs(inventory.Hosts) == 0
+	for _, f := range s.probed.findings {
+		if (missed || f.Severity != job.SeverityNote) && emit != nil {
+			text := strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")
+			if len(inventory.Hosts) > 1 {
+				text = on(f.Host) + text
+			}
+			emit(job.Event{Kind: job.KindNote, Text: text})
+		}
+	}
+	s.probed.findings = nil
+	gpus := gang{gpus: spec.GPUs}.onGPUs(inventory.Hosts)
+	if gpus == 0 {
+		return nil, inventory, nil
+	}
+	but := slices.Concat(not.Hosts, away)
+	var again func() []job.Host
+	if spec.Loopback == 0 {
+		again = func() []job.Host {
+			s.probed.look(ctx, but)
+			fresh, _ := s.probed.inventory(ctx) // which is there
+			return without(fresh.Hosts, but)
+		}
+		if time.Since(s.probed.looked) >= lookAgain { // an attempt has run since
+			inventory.Hosts = again()
+		}
+	}
+	return &gpuPlacer{
+		turn: func(host, space string) gpuTurn {
+			return agentTurn{s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
+		},
+		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: without(inventory.Hosts, but), pretend: spec.Loopback > 0,
+		want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
+		guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
+	}, inventory, nil
+}

@@ -1,0 +1,166 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// probed are the hosts of a run, as the agents have found them that were started
+// there.
+type probed struct {
+	launcher *launcher.Launcher
+	screen   *screen.Screen
+	loopback int // how many hosts share this machine's cores; 0 is none
+	stop     context.CancelFunc
+	done     chan struct{} // closed when what follows is set
+
+	hosts     []job.Host
+	unreached []launcher.Unreached
+	err       error         // why they could not be probed
+	findings  []job.Finding // about their GPUs, that nobody has been told of
+	looked    time.Time     // when their GPUs were looked at
+}
+
+// startProbe probes the hosts of a launcher in the background, until close.
+func startProbe(l *launcher.Launcher, spec job.Spec, screen *screen.Screen) *probed {
+	ctx, cancel := context.WithCancel(context.Background())
+	p := &probed{launcher: l, screen: screen, loopback: spec.Loopback, stop: cancel, done: make(chan struct{})}
+	go func() {
+		defer close(p.done)
+		p.hosts, p.unreached, p.err = l.Probe(ctx)
+		if len(p.unreached) > 0 && len(p.hosts) > 0 && ctx.Err() == nil {
+			text, hint := notReached(p.unreached)
+			for _, line := range withHint("warning: not reached, and left out: "+text, hint) {
+				screen.Say("%s", printable(line))
+			}
+		}
+		if p.err == nil && spec.Loopback == 0 && spec.GPUs != 0 {
+			p.look(ctx, nil)
+		}
+	}()
+	return p
+}
+
+// close ends the probe, if it has not ended.
+func (p *probed) close() {
+	p.stop()
+	<-p.done
+}
+
+// wait waits for the end of the probe, or of ctx, which is the error.
+func (p *probed) wait(ctx context.Context) error {
+	select {
+	case <-p.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// look has the agents find out what the GPUs of all hosts but some are used for.
+func (p *probed) look(ctx context.Context, but []string) {
+	hosts, findings, err := p.launcher.Devices(ctx, without(p.hosts, but))
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		findings = append(findings, job.Finding{Severity: job.SeverityWarning, Text: err.Error()})
+	}
+	all := slices.Clone(p.hosts)
+	for i, h := range all {
+		if j := slices.IndexFunc(hosts, func(o job.Host) bool { return o.Name == h.Name }); j >= 0 {
+			all[i] = hosts[j]
+		}
+	}
+	p.hosts, p.findings, p.looked = all, findings, time.Now()
+}
+
+// without returns the hosts but some.
+func without(hosts []job.Host, but []string) []job.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
+}
+
+// inventory waits for the agents. Slots are a machine's cores; pretended hosts
+// share them.
+func (p *probed) inventory(ctx context.Context) (job.Inventory, error) {
+	if err := p.wait(ctx); err != nil {
+		return job.Inventory{}, err
+	}
+	if p.err != nil {
+		var apart *launcher.NetworkError
+		if errors.As(p.err, &apart) {
+			return job.Inventory{}, supervisor.NoPlacement{Text: apart.Error(), Hint: apart.Hint()}
+		}
+		return job.Inventory{}, p.err
+	}
+	if len(p.hosts) == 0 {
+		return job.Inventory{}, noHosts(p.unreached)
+	}
+	inventory := job.Inventory{}
+	for _, h := range p.hosts {
+		if !h.Hard {
+			h.Slots = max(1, h.Cores/max(1, p.loopback))
+		}
+		inventory.Hosts = append(inventory.Hosts, h)
+	}
+	return inventory, nil
+}
+
+// noHosts is the end of a run none of whose hosts can be reached.
+func noHosts(unreached []launcher.Unreached) error {
+	text, hint := notReached(unreached)
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint}
+}
+
+// without adds to the error of a gang that does not fit which hosts it has to do
+// without.
+func (p *probed) without(err error) error {
+	var none supervisor.NoPlacement
+	if !errors.As(err, &none) || len(p.unreached) == 0 || len(p.hosts) == 0 { // or said already
+		return err
+	}
+	text, hint := notReached(p.unreached)
+	none.Text += "; not reached: " + text
+	none.Hint = strings.Join(slices.DeleteFunc([]string{hint, none.Hint}, func(h string) bool { return h == "" }), "; or ")
+	return none
+}
+
+// notReached says which hosts were not reached and why, and what to do.
+func notReached(unreached []launcher.Unreached) (text, hint string) {
+	var texts, hints []string
+	for _, u := range unreached[:min(len(unreached), 4)] {
+		text := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
+		if !strings.Contains(text, u.Host) {
+			text = u.Host + ": " + text
+		}
+		texts = append(texts, text)
+		if hint := hintOf(u.Err); hint != "" && !slices.Contains(hints, hint) {
+			hints = append(hints, hint)
+		}
+	}
+	text = strings.Join(texts, "; ")
+	if more := len(unreached) - len(texts); more > 0 {
+		text += fmt.Sprintf("; and so on for %s", plural(more, "more host"))
+	}
+	return text, strings.Join(hints, "; ")
+}
+
+// forsake leaves out the hosts that an error tells of; false where it tells of none.
+func (p *probed) forsake(err error) bool {
+	away := launcher.Unreachable(err)
+	for host, why := range away {
+		p.hosts = slices.DeleteFunc(slices.Clone(p.hosts), func(h job.Host) bool { return h.Name == host })
+		p.unreached = append(p.unreached, launcher.Unreached{Host: host, Err: why})
+		p.screen.Say("note: %s", printable(host+": left out, it was lost in the preflight: "+why.Error()))
+	}
+	return len(away) > 0
+}

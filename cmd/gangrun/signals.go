@@ -1,0 +1,56 @@
+package main
+
+import (
+	"context"
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// catch returns the signals that ask for an end, from now on.
+func catch() chan os.Signal {
+	signals := make(chan os.Signal, 4)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, signalNow} {
+		if !signal.Ignored(sig) { // nohup, or a shell's background job
+			signal.Notify(signals, sig)
+		}
+	}
+	return signals
+}
+
+// interruptible returns a context that ends with the first signal that asks
+// for an end; the second ends the gang at once, and every wait for the
+// terminal. stop gives the signals back.
+func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	hurried, hurry := context.WithCancel(context.Background())
+	// Handled and not ignored: ranks would inherit that.
+	broken := make(chan os.Signal, 1)
+	signal.Notify(broken, syscall.SIGPIPE)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		select {
+		case sig := <-s.signals:
+			cancel(supervisor.Interrupted{Signal: sig.(syscall.Signal)})
+		case <-done:
+			return
+		}
+		select {
+		case <-s.signals:
+			s.launcher.Hurry()
+			hurry()
+		case <-done:
+		}
+	})
+	return ctx, hurried, func() {
+		close(done)
+		wg.Wait()
+		signal.Stop(s.signals)
+		cancel(nil)
+		hurry()
+	}
+}
