@@ -1,0 +1,165 @@
+package lease
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"strings"
+	"syscall"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+)
+
+// helperEnv makes the test binary a helper: it holds JSON of an order.
+const helperEnv = "GANGRUN_LEASE_TEST_HELPER"
+
+func TestMain(m *testing.M) {
+	if text := os.Getenv(helperEnv); text != "" {
+		os.Exit(help(text))
+	}
+	goleak.VerifyTestMain(m)
+}
+
+// order is what a helper process does.
+type order struct {
+	Dir, Host string
+	Umask     *int
+	// Request is held until the helper's stdin ends, or it is killed. Wait makes a
+	// ticket and only waits.
+	Request Request
+	Wait    bool
+	// Gang, where it is not nil, is what the process does instead.
+	Gang *simulated
+}
+
+func help(text string) int {
+	var o order
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		fmt.Println("error", err)
+		return 2
+	}
+	if o.Umask != nil {
+		syscall.Umask(*o.Umask)
+	}
+	err := func() error {
+		if o.Gang != nil {
+			return o.Gang.run(context.Background(), o.Dir)
+		}
+		s, err := Open(o.Dir, o.Host)
+		if err != nil {
+			return err
+		}
+		turn := s.Turn()
+		defer turn.Close()
+		held, waiting, err := turn.Try(context.Background(), o.Request)
+		if err != nil {
+			return err
+		}
+		if held == nil {
+			text, _ := json.Marshal(waiting)
+			fmt.Printf("waiting %s\n", text)
+			if o.Wait {
+				io.Copy(io.Discard, os.Stdin)
+			}
+			return nil
+		}
+		if err := turn.Close(); err != nil {
+			return err
+		}
+		fmt.Println("held")
+		io.Copy(io.Discard, os.Stdin)
+		return held.Release()
+	}()
+	if err != nil {
+		fmt.Println("error", strings.ReplaceAll(err.Error(), "\n", "; "))
+		return 1
+	}
+	return 0
+}
+
+// helper is a process of a helper.
+type helper struct {
+	cmd   *exec.Cmd
+	stdin io.WriteCloser
+	out   *bufio.Reader
+}
+
+// start starts a helper of a user; uid 0 is the test's own.
+func start(t testing.TB, uid int, o order) *helper {
+	t.Helper()
+	text, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Another user cannot reach the binary by its name, but every process its own.
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
+	cmd.Stderr = os.Stderr
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	if uid != 0 {
+		cmd.SysProcAttr.Credential = &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
+	}
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	h := &helper{cmd: cmd, stdin: stdin, out: bufio.NewReader(stdout)}
+	t.Cleanup(h.kill)
+	return h
+}
+
+// line returns the helper's next line.
+func (h *helper) line(t testing.TB) string {
+	t.Helper()
+	line, err := h.out.ReadString('\n')
+	if err != nil {
+		t.Fatalf("the helper said %q and then %v", line, err)
+	}
+	return strings.TrimSuffix(line, "\n")
+}
+
+func (h *helper) want(t testing.TB, want string) {
+	t.Helper()
+	if got := h.line(t); !strings.HasPrefix(got, want) {
+		t.Fatalf("the helper says %q, want %q", got, want)
+	}
+}
+
+func (h *helper) kill() {
+	if h.cmd.ProcessState == nil {
+		h.cmd.Process.Kill()
+		h.cmd.Wait()
+	}
+}
+
+// end lets the helper give back what it holds and waits for its end.
+func (h *helper) end(t testing.TB) {
+	t.Helper()
+	h.stdin.Close()
+	if err := h.cmd.Wait(); err != nil {
+		t.Errorf("the helper ended with %v", err)
+	}
+}
+
+// needRoot skips where the test cannot act as several users.
+func needRoot(t *testing.T) {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		noskip.Skip(t, "only root can act as two users")
+	}
+}
