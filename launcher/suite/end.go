@@ -1,0 +1,168 @@
+package suite
+
+import (
+	"context"
+	"errors"
+	"os"
+	"runtime"
+	"strconv"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// cancel ends the gang with SIGTERM.
+func cancel(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`trap 'echo told; exit 0' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	ctx, end := context.WithCancel(t.Context())
+	wait := g.start(ctx)
+	for r := range 4 {
+		g.exists("ready" + strconv.Itoa(r))
+	}
+	end()
+	o := wait()
+	for r := range 4 {
+		if e := exitOf(t, o, r); !e.Stopped || !e.Good() || g.log(r, "out") != "told\n" {
+			t.Errorf("rank %d: %+v, wrote %q; want it told and stopped", r, e, g.log(r, "out"))
+		}
+	}
+}
+
+// cancelEarly: an order to stop is never lost, however early it comes.
+func cancelEarly(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 4, hosts: 2, grace: time.Hour, command: []string{"sleep", "1000"}})
+	for n := range 20 {
+		g.attempt.Number, g.attempt.LogDir = n+1, t.TempDir()
+		ctx, end := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() {
+			_, err := g.launcher.Run(ctx, g.attempt, func(job.Event) {})
+			done <- err
+		}()
+		for range 50 * n { // from before the first step of it to its middle
+			runtime.Gosched()
+		}
+		end()
+		select {
+		case err := <-done:
+			if err != nil && !errors.Is(err, context.Canceled) {
+				t.Errorf("cancelled: %v", err)
+			}
+		case <-time.After(limit):
+			t.Fatalf("attempt %d: the gang did not end within %s", n+1, limit)
+		}
+	}
+}
+
+// grace: who does not end of SIGTERM is killed, and not before.
+func grace(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 2, grace: 300 * time.Millisecond, command: sh(`trap '' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	ctx, end := context.WithCancel(t.Context())
+	wait := g.start(ctx)
+	g.exists("ready0")
+	g.exists("ready1")
+	before := time.Now()
+	end()
+	o := wait()
+	if took := time.Since(before); took < 300*time.Millisecond {
+		t.Errorf("killed after %s, before its grace was over", took)
+	}
+	for r := range 2 {
+		if e := exitOf(t, o, r); !e.Stopped || e.Signal != 9 {
+			t.Errorf("rank %d: %+v, want it killed", r, e)
+		}
+	}
+}
+
+// hurry ends a gang that is in its grace period at once.
+func hurry(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 2, grace: time.Hour, command: sh(`trap '' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	ctx, end := context.WithCancel(t.Context())
+	wait := g.start(ctx)
+	g.exists("ready0")
+	g.exists("ready1")
+	end()
+	g.await("a stop event", func() bool { return len(g.find(job.KindStop)) > 0 })
+	g.launcher.Hurry()
+	o := wait()
+	for r := range 2 {
+		if e := exitOf(t, o, r); e.Signal != 9 {
+			t.Errorf("rank %d: %+v, want it killed", r, e)
+		}
+	}
+}
+
+// strays: what ranks leave behind ends with the gang, however it hides.
+func strays(t *testing.T, b Bed) {
+	for name, script := range map[string]string{
+		"child":          `sleep 1000 & echo $! > pid$RANK`,
+		"setsid":         `setsid sh -c 'echo $$ > pid'$RANK'; exec sleep 1000' & while [ ! -s pid$RANK ]; do sleep 0.01; done`,
+		"double fork":    `(setsid sh -c 'trap "" TERM HUP; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; while [ ! -s pid$RANK ]; do sleep 0.01; done`,
+		"closed streams": `setsid sh -c 'exec >&- 2>&- <&-; trap "" TERM; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' & while [ ! -s pid$RANK ]; do sleep 0.01; done`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := b.gang(t, options{ranks: 2, grace: 200 * time.Millisecond, command: sh(script)})
+			if o := g.run(t.Context()); !o.Good(2) {
+				t.Fatalf("%+v", o)
+			}
+			g.exists("pid0")
+			g.noneLeft()
+		})
+	}
+}
+
+// stoppedRanks: a rank that is stopped ends all the same.
+func stoppedRanks(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 2, grace: 10 * time.Second, command: sh(`trap 'exit 5' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	ctx, end := context.WithCancel(t.Context())
+	wait := g.start(ctx)
+	g.exists("ready0")
+	if err := syscall.Kill(g.pid(0), syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	g.exists("ready1")
+	end()
+	o := wait()
+	if e := exitOf(t, o, 0); e.Code != 5 {
+		t.Errorf("rank 0: %+v, want it to have acted on SIGTERM with code 5", e)
+	}
+}
+
+// kill: whoever of gangrun's own processes is killed, nothing is left, and the
+// next attempt finds a new agent.
+func kill(t *testing.T, b Bed) {
+	const hidden = `(setsid sh -c 'trap "" TERM; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; while [ ! -s pid$RANK ]; do sleep 0.01; done; echo ready > ready$RANK; exec sleep 1000`
+	for _, whom := range []string{"agent", "watchdog"} {
+		t.Run(whom, func(t *testing.T) {
+			g := b.gang(t, options{ranks: 2, grace: 500 * time.Millisecond, command: sh(hidden)})
+			wait := g.start(t.Context())
+			g.exists("ready0")
+			g.exists("ready1")
+			pids := b.Agents(os.Getpid())[whom]
+			if len(pids) != 1 {
+				t.Fatalf("%d processes are called %s, want 1: %v", len(pids), whom, pids)
+			}
+			if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			o := wait()
+			g.noneLeft()
+			if len(o.Exits) != 2 || len(o.Unreaped) != 0 {
+				t.Errorf("outcome %+v, want 2 exits and none unreaped", o)
+			}
+			first, ok := o.First()
+			if whom == "agent" && (!ok || first.Status != job.Lost) {
+				t.Errorf("first is %+v, want a lost rank", first)
+			}
+			if whom == "watchdog" && o.Good(2) {
+				t.Errorf("the gang ended well without its watchdog")
+			}
+			g.attempt.Number, g.attempt.LogDir, g.attempt.Command = 2, t.TempDir(), []string{"true"}
+			if o := g.run(t.Context()); !o.Good(2) {
+				t.Errorf("the next attempt: %+v", o)
+			}
+		})
+	}
+}
