@@ -186,35 +186,44 @@ func (b *Bed) keep(lock *os.File) error {
 	}
 	defer end.Close()
 	b.lifeline = lifeline
-	ready, told, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer ready.Close()
-	defer told.Close()
-	log, err := os.Create(filepath.Join(b.dir, "keeper.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	keeper := exec.Command("unshare", "--net", "--mount", "--uts", "--", "bash", b.path("keep.sh"), "keep", b.dir, strconv.Itoa(b.settings.networks))
-	keeper.ExtraFiles = []*os.File{end, lock, told}
-	keeper.Stdout, keeper.Stderr = log, log
-	keeper.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's ^C is not for it
-	if err := keeper.Start(); err != nil {
+	up, err := start(keeper, b.path("keeper.log"), end, lock)
+	if err != nil {
 		return err
 	}
 	b.keeper = keeper
-	told.Close()
-	if err := awaitUp(ready, log.Name()); err != nil {
+	if err := up(); err != nil {
 		return fmt.Errorf("the fabric did not come up: %w", err)
 	}
 	b.fabric, err = onlyChild(keeper.Process.Pid, 2) // unshare, and what it has forked
 	return err
 }
 
+// start starts a program that says "up" on the descriptor behind those of files, and
+// all else in a log; up waits for that word.
+func start(cmd *exec.Cmd, log string, files ...*os.File) (up func() error, err error) {
+	ready, told, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer told.Close()
+	said, err := os.Create(log)
+	if err != nil {
+		return nil, errors.Join(err, ready.Close())
+	}
+	defer said.Close()
+	cmd.ExtraFiles = append(files, told)
+	cmd.Stdout, cmd.Stderr = said, said
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's ^C is not for it
+	if err := cmd.Start(); err != nil {
+		return nil, errors.Join(err, ready.Close())
+	}
+	return func() error { return awaitUp(ready, log) }, nil
+}
+
 // awaitUp waits for the word "up"; without it, the error is what the log says.
 func awaitUp(ready *os.File, log string) error {
+	defer ready.Close()
 	if err := ready.SetReadDeadline(time.Now().Add(limit)); err != nil {
 		return err
 	}

@@ -3,7 +3,6 @@ package testhosts
 import (
 	"context"
 	"fmt"
-	"net/netip"
 	"os"
 	"os/exec"
 	"slices"
@@ -39,9 +38,6 @@ const (
 	WrongKey
 	NoKey
 )
-
-// Addr is the controller's address on the hosts' first network.
-func (c *Controller) Addr() netip.Addr { return address(0, control) }
 
 // Home is the controller's home directory.
 func (c *Controller) Home() string { return c.bed.path("ctl/home") }

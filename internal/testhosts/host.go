@@ -74,9 +74,6 @@ func (h *Host) SecondAddr() netip.Addr { return address(1, h.number) }
 // Disk is where this process sees the host's own disk, the host's /srv.
 func (h *Host) Disk() string { return h.bed.path(h.name, "srv") }
 
-// Log is where this process sees the host's /var/log; sshd.log is in it.
-func (h *Host) Log() string { return h.bed.path(h.name, "log") }
-
 // Init is the PID of the host's first process as this process sees it; 0 when
 // the host is off.
 func (h *Host) Init() int {
@@ -127,17 +124,6 @@ func (h *Host) boot() error {
 			return err
 		}
 	}
-	ready, told, err := os.Pipe()
-	if err != nil {
-		return err
-	}
-	defer ready.Close()
-	defer told.Close()
-	log, err := os.Create(b.path(h.name, "init.log"))
-	if err != nil {
-		return err
-	}
-	defer log.Close()
 	home, docker0 := "own", ""
 	if b.settings.sharedHome {
 		home = "shared"
@@ -148,20 +134,17 @@ func (h *Host) boot() error {
 	cmd := h.entering(context.Background(), b.fabric, []string{"-n", "-p"},
 		"unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "--kill-child", "--",
 		"bash", b.path("init.sh"), h.name, b.dir, b.sshd, b.cgroup2, home, docker0)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.ExtraFiles = []*os.File{told}
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := cmd.Start(); err != nil {
+	up, err := start(cmd, b.path(h.name, "init.log"))
+	if err != nil {
 		return err
 	}
-	told.Close()
 	down := make(chan struct{})
 	go func() {
 		defer close(down)
 		_ = cmd.Wait() // it was killed, or ended by itself: it is down
 	}()
 	h.down, h.frozen = down, false
-	if err := awaitUp(ready, log.Name()); err != nil {
+	if err := up(); err != nil {
 		return errors.Join(err, cmd.Process.Kill())
 	}
 	if h.init, err = onlyChild(cmd.Process.Pid, 2); err != nil { // of nsenter, and of unshare

@@ -26,9 +26,7 @@ func TestPoweroffIsSilentAndBootIsNew(t *testing.T) {
 	s := openSession(t, b, h)
 	must(t, h.Poweroff())
 	s.tell("there?")
-	if got := b.reach(t, "h1"); got != "silent" {
-		t.Errorf("port 22 of a host that is off is %s", got)
-	}
+	b.finds(t, "h1", "silent")
 	s.silent()
 	must(t, h.Boot())
 	if after := ssh(t, b, h, bootID); after == before {

@@ -29,6 +29,22 @@ func (b *Bed) reach(t *testing.T, address string) string {
 	return ""
 }
 
+// finds fails the test if reach says anything else.
+func (b *Bed) finds(t *testing.T, address, want string) {
+	t.Helper()
+	if got := b.reach(t, address); got != want {
+		t.Errorf("port 22 of %s is %s, want it %s", address, got, want)
+	}
+}
+
+// carries fails the test if the host's network card sees anything else than that.
+func carries(t *testing.T, h *Host, want string) {
+	t.Helper()
+	if got := on(t, h, "cat", "/sys/class/net/eth0/carrier"); got != want {
+		t.Errorf("its network card sees the carrier %q, want %q", got, want)
+	}
+}
+
 // session is an SSH session in which the host repeats what it is told.
 type session struct {
 	t     *testing.T
@@ -96,18 +112,12 @@ func TestCutIsSilentAndMendHeals(t *testing.T) {
 	s := openSession(t, b, h)
 	must(t, h.Cut())
 	s.tell("through?")
-	if got := b.reach(t, "h1"); got != "silent" {
-		t.Errorf("port 22 of a host that is cut off is %s", got)
-	}
+	b.finds(t, "h1", "silent")
 	if out, err := h.Exec(t.Context(), "timeout", "0.5", "bash", "-c", "</dev/tcp/h2/22"); err == nil || !strings.Contains(err.Error(), "exit status 124") {
 		t.Errorf("a host that is cut off reaches another: %v, %s", err, out)
 	}
-	if got := on(t, h, "cat", "/sys/class/net/eth0/carrier"); got != "1" {
-		t.Errorf("its network card sees the carrier %q", got)
-	}
-	if got := b.reach(t, "h2"); got != "open" {
-		t.Errorf("the other host is %s", got)
-	}
+	carries(t, h, "1")
+	b.finds(t, "h2", "open")
 	s.silent()
 	must(t, h.Mend())
 	s.hear("through?")
@@ -119,12 +129,8 @@ func TestUnplug(t *testing.T) {
 	s := openSession(t, b, h)
 	must(t, h.Unplug())
 	s.tell("through?")
-	if got := on(t, h, "cat", "/sys/class/net/eth0/carrier"); got != "0" {
-		t.Errorf("its network card sees the carrier %q", got)
-	}
-	if got := b.reach(t, "h1"); got != "silent" {
-		t.Errorf("port 22 of a host that is unplugged is %s", got)
-	}
+	carries(t, h, "0")
+	b.finds(t, "h1", "silent")
 	s.silent()
 	must(t, h.Plug())
 	s.hear("through?")
@@ -215,16 +221,12 @@ func TestLineOutlivesPoweroff(t *testing.T) {
 	must(t, h.Rate("10mbit"))
 	must(t, h.Loss(100))
 	must(t, h.Boot())
-	if got := b.reach(t, "h1"); got != "silent" {
-		t.Errorf("it is %s", got)
-	}
+	b.finds(t, "h1", "silent")
 	if got := on(t, h, "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(got, "rate 10Mbit") {
 		t.Errorf("its rate is lost: %s", got)
 	}
 	must(t, h.Mend())
-	if got := b.reach(t, "h1"); got != "silent" {
-		t.Errorf("it loses nothing: it is %s", got)
-	}
+	b.finds(t, "h1", "silent")
 	must(t, h.Loss(0))
 	ssh(t, b, h, "true")
 }
@@ -242,9 +244,7 @@ func TestSSHStopsAndStarts(t *testing.T) {
 	s := openSession(t, b, h)
 	must(t, h.StopSSH())
 	s.hear("")
-	if got := b.reach(t, "h1"); got != "refused" {
-		t.Errorf("port 22 is %s", got)
-	}
+	b.finds(t, "h1", "refused")
 	must(t, h.StartSSH())
 	ssh(t, b, h, "true")
 }
