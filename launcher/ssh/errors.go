@@ -75,8 +75,14 @@ func (e *AuthError) Unwrap() error { return e.Err }
 // Hint says what to do next.
 func (e *AuthError) Hint() string {
 	for _, s := range e.Skipped {
-		if strings.Contains(s, "encrypted") {
+		file, _, open := strings.Cut(s, ": its mode ")
+		switch {
+		case strings.Contains(s, "encrypted"):
 			return "add the key to ssh-agent first (ssh-add), or run gangrun on a terminal, where it asks for the passphrase"
+		case strings.Contains(s, "PubkeyAuthentication no"):
+			return "gangrun knows no way to log in but keys: take PubkeyAuthentication no from ~/.ssh/config for this host"
+		case open:
+			return "chmod 600 " + quote(file)
 		}
 	}
 	if e.Err != nil && strings.Contains(e.Err.Error(), "oo many authentication failures") {
@@ -86,8 +92,11 @@ func (e *AuthError) Hint() string {
 	if e.Port != defaultPort {
 		copyID += fmt.Sprintf(" -p %d", e.Port)
 	}
-	return fmt.Sprintf("where %q is the right user: %s %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true",
-		e.User, copyID, quote(e.User+"@"+e.Name), e.Name, e.command())
+	copyID += " " + quote(e.User+"@"+e.Name)
+	if len(e.Tried) == 0 {
+		return fmt.Sprintf("name your key in ~/.ssh/config (IdentityFile), or make one: ssh-keygen -t ed25519; then: %s; see: %s true", copyID, e.command())
+	}
+	return fmt.Sprintf("where %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.command())
 }
 
 // DialReason is why a host was not reached.
@@ -120,6 +129,9 @@ func (e *DialError) Error() string {
 	case DialUnreachable:
 		return fmt.Sprintf("%s: cannot be reached: %v", e.Peer, e.Err)
 	case DialTimeout:
+		if errors.As(e.Err, new(*net.DNSError)) {
+			return fmt.Sprintf("%s: cannot be reached: %v", e.Peer, e.Err)
+		}
 		return fmt.Sprintf("%s: no answer within %v", e.Peer, e.Timeout)
 	case DialNameUnknown:
 		return fmt.Sprintf("%s: the name %q has no address", e.Peer, e.Host)
@@ -136,6 +148,9 @@ func (e *DialError) Unwrap() error { return e.Err }
 
 // Hint says what to do next.
 func (e *DialError) Hint() string {
+	if e.Reason != DialNameUnknown && errors.As(e.Err, new(*net.DNSError)) {
+		return fmt.Sprintf("no name server could be asked for %q: see: getent hosts %s; or give its address as HostName in ~/.ssh/config", e.Host, e.Host)
+	}
 	switch e.Reason {
 	case DialRefused:
 		return fmt.Sprintf("start sshd there, or name the right port (Port in ~/.ssh/config); see: %s true", e.command())

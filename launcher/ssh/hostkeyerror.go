@@ -60,8 +60,8 @@ func (e *HostKeyError) Hint() string {
 		file = quote(e.Files[0])
 	}
 	scan := fmt.Sprintf("ssh-keyscan -t %s -p %d %s", scanType(e.Type), e.Port, e.Host)
-	if len(e.Via) > 0 {
-		scan = "ssh " + quote(e.Via[len(e.Via)-1]) + " " + scan
+	if last := len(e.Via) - 1; last >= 0 {
+		scan = jumpCommand(e.Via[:last], e.Via[last]) + " " + scan
 	}
 	if e.Lookup != lookupName(e.Host, e.Port) { // HostKeyAlias
 		scan += " | sed 's/^[^ ]*/" + e.Lookup + "/'"
@@ -70,6 +70,10 @@ func (e *HostKeyError) Hint() string {
 	compare := "compare " + e.Fingerprint + " with what the host itself prints for: ssh-keygen -lf /etc/ssh/ssh_host_" +
 		scanType(e.Type) + "_key.pub"
 	switch e.Problem {
+	case HostKeyUnknown:
+		if len(e.Files) == 0 {
+			return "let UserKnownHostsFile in ~/.ssh/config name a file for this host: with none, no host is known"
+		}
 	case HostKeyChanged:
 		at := file
 		if i := strings.LastIndexByte(e.Where, ':'); i > 0 {
@@ -82,4 +86,22 @@ func (e *HostKeyError) Hint() string {
 		return "have the host's administrator renew its certificate (on the host: ssh-keygen -Lf /etc/ssh/ssh_host_" + scanType(e.Type) + "_key-cert.pub)"
 	}
 	return compare + "; where it is the same: " + scan
+}
+
+// jumpCommand is the ssh command line that runs something on a jump host, which is
+// reached through others; all of them are as ProxyJump has them.
+func jumpCommand(through []string, host string) string {
+	command := "ssh"
+	if len(through) > 0 {
+		command += " -J " + quote(strings.Join(through, ","))
+	}
+	if t, err := parseTarget(host); err == nil { // ssh takes no HOST:PORT
+		if host = t.host; t.user != "" {
+			host = t.user + "@" + host
+		}
+		if t.port != 0 {
+			command += fmt.Sprintf(" -p %d", t.port)
+		}
+	}
+	return command + " " + quote(host)
 }
