@@ -2,6 +2,8 @@ package diagnose
 
 import "github.com/gangrun/gangrun/internal/job"
 
+const downHint = "see on its console or in its logs why the host went down (last -x, journalctl -b -1); with --retries, and room on other hosts, the next attempt does without it"
+
 var hostLost = []Rule{{
 	Category: job.HostLost, Signature: "host-silent", Confidence: 1,
 	Meaning: "a host, or the line to it, fell silent while ranks ran on it",
@@ -11,9 +13,15 @@ var hostLost = []Rule{{
 }, {
 	Category: job.HostLost, Signature: "host-gone", Confidence: 1,
 	Meaning: "a host ended its connections and answers no more: it crashed, is rebooting or was shut down",
-	Hint:    "see on its console or in its logs why the host went down (last -x, journalctl -b -1); with --retries, and room on other hosts, the next attempt does without it",
+	Hint:    downHint,
 	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
 	Needles: []string{"does not answer any more"},
+}, {
+	Category: job.HostLost, Signature: "host-restarted", Confidence: 1,
+	Meaning: "a host was started anew while ranks ran on it: it crashed, lost power or was rebooted",
+	Hint:    downHint,
+	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"was started anew"},
 }, {
 	Category: job.HostLost, Signature: "agent-gone", Confidence: 1,
 	Meaning: "gangrun's agent on a host was killed while ranks ran there, and they with it",

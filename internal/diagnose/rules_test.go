@@ -344,6 +344,7 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"host-silent":     {job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}, job.Exit{Status: job.Unstarted, Text: "nothing was heard of it"}},
 	"output-lost":     {job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: nothing was heard of the host for 10s"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
 	"host-gone":       {job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s: it does not answer"}},
+	"host-restarted":  {job.Exit{Status: job.Lost, Text: "the host was started anew, and its agent is gone"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 	"agent-gone":      {job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}, job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}},
 	"rank-lost":       {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 }

@@ -84,19 +84,13 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 		return nil, nil
 	}
 	g.at = at
-	args := []string{"bridge", "join", at.Token}
-	join := func() (*carrier, answer, error) { return g.bridge(ctx, c, Command(at.Program, args...)) }
-	install := func() (*carrier, answer, error) { return g.install(ctx, c, args...) }
-	for own := false; ; {
-		carrier, said, err := join()
+	for {
+		carrier, said, err := g.ask(ctx, c)
 		switch {
-		case err != nil && !own && ctx.Err() == nil: // the program has gone, as when /tmp is new after a boot
-			own, join = true, install
-			continue
 		case err != nil:
 			return nil, err
 		case said.state == bridge.Ready:
-			g.at.Program = said.program
+			g.at.Program = said.program // it may have been brought anew
 			return carrier, nil
 		case said.state != bridge.Ending || said.boot != at.Boot:
 			return nil, nil
@@ -108,6 +102,17 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 			return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
 		}
 	}
+}
+
+// ask asks the host for the agent: by the program that has started it, or by this very
+// one where that has gone, as when a home or /tmp is new after a boot.
+func (g *agent) ask(ctx context.Context, c *Client) (*carrier, answer, error) {
+	args := []string{"bridge", "join", g.at.Token}
+	carrier, said, err := g.bridge(ctx, c, Command(g.at.Program, args...))
+	if err != nil && ctx.Err() == nil && c.Err() == nil {
+		carrier, said, err = g.install(ctx, c, args...)
+	}
+	return carrier, said, err
 }
 
 // start starts the agent.

@@ -23,10 +23,11 @@ const (
 	retryLimit = 12 * time.Second
 )
 
-// errAgentGone and errHostGone are why a stream ends whose agent is no more.
+// Why a stream ends whose agent is no more.
 var (
 	errAgentGone = errors.New("the agent was killed or has ended")
 	errHostGone  = errors.New("the host has closed its connections and does not answer any more")
+	errHostAnew  = errors.New("the host was started anew, and its agent is gone")
 )
 
 // keep has the stream carried until it ends: by first, and whenever that breaks or
@@ -107,8 +108,8 @@ func (g *agent) keep(first *carrier) {
 			switch {
 			case t.state == bridge.Gone:
 				g.die()
-				g.give(errAgentGone)
-				g.stream.Abort(errAgentGone)
+				g.give(t.err)
+				g.stream.Abort(t.err)
 			case t.carrier != nil && !well():
 				carry(t.carrier)
 				stopAsking()
@@ -127,7 +128,7 @@ func (g *agent) keep(first *carrier) {
 type try struct {
 	carrier *carrier // nil where there is none
 	state   bridge.State
-	err     error // why nobody was asked; nil where a bridge has answered
+	err     error // why nobody was asked, or why the agent is gone; nil where another state was told
 }
 
 func (t try) close() {
@@ -147,14 +148,16 @@ func (g *agent) join(ctx context.Context) try {
 		}
 		return try{nil, bridge.Failed, err}
 	}
-	b, said, err := g.bridge(ctx, c, Command(g.at.Program, "bridge", "join", g.at.Token))
+	b, said, err := g.ask(ctx, c)
 	switch {
 	case err != nil:
 		said.state = bridge.Failed
 	case said.state == bridge.Ready:
 		return try{b, bridge.Ready, nil}
-	case said.state == bridge.Ending && said.boot != g.at.Boot:
-		said.state = bridge.Gone
+	case said.boot != g.at.Boot: // whatever a bridge finds there
+		said.state, err = bridge.Gone, errHostAnew
+	case said.state == bridge.Gone:
+		err = errAgentGone
 	}
 	_ = c.Close()
 	return try{nil, said.state, err}
