@@ -109,15 +109,16 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 				continue
 			}
 			if !errors.Is(n.lost, errHere) && !errors.Is(n.lost, errLeft) {
+				by := l.begun.Add(l.opts.OrphanGrace + endLimit)
 				select {
-				case <-time.After(time.Until(l.begun.Add(l.opts.OrphanGrace + endLimit))):
+				case <-time.After(time.Until(by)):
 				case <-l.hurry:
-					return fmt.Errorf("the agent on %s may not have ended: %w", a.host, errForsaken)
+					return fmt.Errorf("%s may still have ranks until %s: %w", a.host, by.Format(time.TimeOnly), errForsaken)
 				}
 			}
 			return nil
 		}
-		return l.drop(a)
+		return l.drop(context.Background(), a)
 	}
 }
 
@@ -134,8 +135,21 @@ func (l *Launcher) Renew() {
 	}
 }
 
-// endRetired ends the agent of a host that serves no more.
-func (l *Launcher) endRetired(host string) error {
+// retire has the agents of hosts ended before the hosts are used again.
+func (l *Launcher) retire(hosts map[string]error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for host := range hosts {
+		if a := l.agents[host]; a != nil {
+			delete(l.agents, host)
+			l.retired[host] = a
+		}
+	}
+}
+
+// endRetired ends the agent of a host that serves no more. One that has not ended
+// when ctx does is still to be ended.
+func (l *Launcher) endRetired(ctx context.Context, host string) error {
 	l.mu.Lock()
 	a := l.retired[host]
 	delete(l.retired, host)
@@ -143,5 +157,15 @@ func (l *Launcher) endRetired(host string) error {
 	if a == nil {
 		return nil
 	}
-	return l.drop(a)
+	err := l.drop(ctx, a)
+	if ctx.Err() != nil {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.retired[host] = a
+		return context.Cause(ctx)
+	}
+	if err != nil && !a.link.Local {
+		err = &UnreachableError{Host: host, Err: err}
+	}
+	return err
 }

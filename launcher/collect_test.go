@@ -32,7 +32,7 @@ type talker struct {
 }
 
 func (t *talkers) Dial(_ context.Context, host string) (Link, error) {
-	return dialFake(talker{fakeHost{&t.fakeHosts, host}, t}, false)
+	return dialFake(talker{fakeHost{fakeHosts: &t.fakeHosts, name: host}, t}, false)
 }
 
 func (talker) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {

@@ -126,7 +126,8 @@ type Unreached struct {
 
 // Probe connects to every host and returns those that it has reached, with what
 // their agents found and the addresses at which they reach each other, and the
-// others. An error means that those reached have no network in common.
+// others. An error means that those reached have no network in common, or that several
+// of them are one machine.
 func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unreached, err error) {
 	agents := make([]*remote, len(l.opts.Hosts))
 	errs := make([]error, len(agents))
@@ -134,6 +135,7 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 		agents[i], errs[i] = l.agent(ctx, l.opts.Hosts[i].Name)
 		return nil
 	})
+	twice := distinct(agents)
 	var ports []port
 	for i, a := range agents {
 		host := l.opts.Hosts[i]
@@ -147,6 +149,9 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 		}
 		hosts = append(hosts, host)
 		ports = append(ports, port{host.Name, a.link.Address, a.link.Local, a.interfaces})
+	}
+	if twice != nil {
+		return hosts, unreached, twice
 	}
 	if slices.ContainsFunc(ports, func(p port) bool { return !p.local }) && len(hosts) > 1 {
 		chosen, err := chooseNetwork(ports, l.opts.Network)
@@ -182,11 +187,7 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		}
 		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			err = fmt.Errorf("survey host %s: %w", hosts[i].Name, a.why(ended(ctx, err)))
-			if ctx.Err() == nil && !a.link.Local {
-				err = &UnreachableError{hosts[i].Name, err}
-			}
-			return err
+			return fmt.Errorf("survey host %s: %w", hosts[i].Name, failed(ctx, a, err))
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})
@@ -251,7 +252,7 @@ func (l *Launcher) dial(ctx context.Context, host string) (*remote, error) {
 	if l.opts.Tmpdir != nil {
 		tmpdir = l.opts.Tmpdir(host)
 	}
-	err := l.endRetired(host)
+	err := l.endRetired(ctx, host)
 	var a *remote
 	if err == nil {
 		a, err = connect(ctx, l.opts, host, tmpdir)
@@ -268,14 +269,14 @@ func (l *Launcher) dial(ctx context.Context, host string) (*remote, error) {
 }
 
 // drop ends an agent that does not answer any more; the next attempt starts
-// another. An error says that its ranks may still be there.
-func (l *Launcher) drop(a *remote) error {
+// another. An error says that its ranks may still be there, or that ctx has ended.
+func (l *Launcher) drop(ctx context.Context, a *remote) error {
 	l.mu.Lock()
 	if l.agents[a.host] == a {
 		delete(l.agents, a.host)
 	}
 	l.mu.Unlock()
-	return a.leave(2*endLimit+l.opts.OrphanGrace, l.hurry)
+	return a.leave(ctx, 2*endLimit+l.opts.OrphanGrace, l.hurry)
 }
 
 // endLimit bounds the wait for an agent to be gone: longer than it takes to
@@ -326,9 +327,9 @@ func (l *Launcher) Close() error {
 	err := each(len(agents), func(i int) error {
 		a := agents[i]
 		if !idle[i] {
-			return a.leave(limit, l.hurry)
+			return a.leave(context.Background(), limit, l.hurry)
 		}
-		if err := a.leave(limit, forsaken); err != nil && a.silence() < forsakeAfter {
+		if err := a.leave(context.Background(), limit, forsaken); err != nil && a.silence() < forsakeAfter {
 			return err
 		}
 		return nil

@@ -8,9 +8,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
-
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/topology/lease"
 )
@@ -34,20 +31,6 @@ func (l *Launcher) Turn(host, space, name string) *Turn {
 }
 
 func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.name} }
-
-// failed words the error of a call; where the agent is gone, or cannot do what it is
-// for, it is an UnreachableError.
-func failed(ctx context.Context, a *remote, err error) error {
-	away := !a.link.Local && ctx.Err() == nil && (a.silent.Load() || status.Code(err) == codes.Unavailable)
-	err = a.why(ended(ctx, err))
-	if s, ok := status.FromError(err); ok {
-		err = errors.New(s.Message())
-	}
-	if away {
-		err = &UnreachableError{Host: a.host, Err: err}
-	}
-	return err
-}
 
 // Try is lease.Turn.Try.
 func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting, error) {

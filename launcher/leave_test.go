@@ -80,8 +80,43 @@ func TestDropOfSilentAgent(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	a := silent(t, l, "h1", false)
 	l.Hurry()
-	if err := soon(t, func() error { return l.drop(a) }); !errors.Is(err, errForsaken) {
+	if err := soon(t, func() error { return l.drop(t.Context(), a) }); !errors.Is(err, errForsaken) {
 		t.Errorf("got %v, want %v", err, errForsaken)
+	}
+}
+
+// The end of an agent that serves no more is waited for no longer than its host is
+// wanted, and by Close after that.
+func TestRetiredThatIsSilent(t *testing.T) {
+	l := New(Options{OrphanGrace: time.Hour})
+	silent(t, l, "h1", true)
+	l.Renew()
+	for range 2 { // whoever wants the host then waits for the same end
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
+		if err := soon(t, func() error { _, err := l.agent(ctx, "h1"); return err }); !errors.Is(err, enough) {
+			t.Errorf("got %v, want %v", err, enough)
+		}
+		cancel()
+	}
+	l.Hurry()
+	err := soon(t, func() error { _, err := l.agent(t.Context(), "h1"); return err })
+	if !errors.Is(err, errForsaken) || len(Unreachable(err)) != 1 {
+		t.Errorf("got %v, want that h1 cannot be used: %v", err, errForsaken)
+	}
+	if err := soon(t, l.Close); err != nil {
+		t.Errorf("of an agent that was given up: %v", err)
+	}
+
+	l = New(Options{OrphanGrace: time.Hour})
+	silent(t, l, "h1", true)
+	l.Renew()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	_, _ = l.agent(ctx, "h1")
+	l.Hurry()
+	if err := soon(t, l.Close); !errors.Is(err, errForsaken) {
+		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errForsaken)
 	}
 }
 

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -21,28 +23,52 @@ import (
 // fakeHosts are agents that meet on paper.
 type fakeHosts struct {
 	wire.UnimplementedAgentServer
-	local bool
-	ahead time.Duration // h2's clock
-	sick  string        // host whose second reply never comes
+	local    bool
+	ahead    time.Duration     // h2's clock
+	sick     string            // host whose second reply never comes
+	dead     map[string]string // the call during which the agent of a host dies
+	full     bool              // no host has a free port
+	machines map[string]string // that of each host
 
 	mu    sync.Mutex
 	ended map[string]bool
 	asked []job.Survey
+	dials map[string]int
 }
 
 // fakeHost is the agent of one of them.
 type fakeHost struct {
 	*fakeHosts
-	name string
+	name   string
+	hangUp func()
+}
+
+// dies ends the agent that is to die during a call.
+func (h fakeHost) dies(call string) error {
+	if h.dead[h.name] == call {
+		h.hangUp()
+		return io.ErrUnexpectedEOF // which nobody hears
+	}
+	return nil
 }
 
 func (f *fakeHosts) Dial(_ context.Context, host string) (Link, error) {
-	return dialFake(fakeHost{f, host}, f.local)
+	f.mu.Lock()
+	if f.dials == nil {
+		f.dials = map[string]int{}
+	}
+	f.dials[host]++
+	f.mu.Unlock()
+	return dialFake(fakeHost{fakeHosts: f, name: host}, f.local)
 }
 
 // dialFake returns the link to an agent.
 func dialFake(agent wire.AgentServer, local bool) (Link, error) {
 	here, there := net.Pipe()
+	if f, ok := agent.(fakeHost); ok {
+		f.hangUp = func() { _ = there.Close() }
+		agent = f
+	}
 	server := grpc.NewServer()
 	wire.RegisterAgentServer(server, agent)
 	l := &once{conns: make(chan net.Conn, 1)}
@@ -72,7 +98,10 @@ func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil
 func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
 func (h fakeHost) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
-	return &wire.HelloReply{Cores: 1}, nil
+	if err := h.dies("Hello"); err != nil {
+		return nil, err
+	}
+	return &wire.HelloReply{Cores: 1, Machine: h.machines[h.name]}, nil
 }
 
 func (h fakeHost) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
@@ -88,6 +117,9 @@ func (h fakeHost) Survey(_ context.Context, r *wire.SurveyRequest) (*wire.Survey
 	if err := json.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, err
 	}
+	if err := h.dies("Survey"); err != nil {
+		return nil, err
+	}
 	h.mu.Lock()
 	h.asked = append(h.asked, ask)
 	h.mu.Unlock()
@@ -99,7 +131,21 @@ func (h fakeHost) Survey(_ context.Context, r *wire.SurveyRequest) (*wire.Survey
 	return &wire.SurveyReply{Facts: data}, err
 }
 
+func (h fakeHost) Library(context.Context, *wire.LibraryRequest) (*wire.LibraryReply, error) {
+	return &wire.LibraryReply{}, h.dies("Library")
+}
+
+func (h fakeHost) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
+	if h.full {
+		return nil, status.Error(codes.Aborted, "listen tcp :0: too many open files")
+	}
+	return &wire.PortReply{Port: 1000}, h.dies("Port")
+}
+
 func (h fakeHost) Meet(stream wire.Agent_MeetServer) error {
+	if err := h.dies("Meet"); err != nil {
+		return err
+	}
 	ask, err := stream.Recv()
 	if err != nil {
 		return err

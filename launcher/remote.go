@@ -31,13 +31,17 @@ type remote struct {
 	skewWithin time.Duration // give or take that
 	interfaces []*wire.Interface
 	rdma       []string
+	machine    string // by which it is known whatever its name; empty where that is not told
 	nvml       string // where gangrun-nvml is, once it was brought
 	brought    bool   // that was tried
 
-	once  sync.Once
-	grpc  *grpc.ClientConn
-	link  Link
-	ended error
+	grpc *grpc.ClientConn
+	link Link
+
+	leaving sync.Once
+	hasten  context.CancelCauseFunc // has the end be waited for no more
+	over    chan struct{}           // closed when it has ended, or is waited for no more
+	ended   error                   // what came of that
 
 	spent bool // its share of an adopted gang has ended; guarded by Launcher.mu
 
@@ -102,10 +106,14 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	defer stop()
 	hello, err := a.client.Hello(asking, ask)
 	if err != nil {
-		return nil, errors.Join(a.why(ended(asking, err)), a.leave(endLimit, ctx.Done()))
+		err = errors.Join(a.why(ended(asking, err)), a.leave(context.Background(), endLimit, ctx.Done()))
+		if ctx.Err() == nil && !link.Local {
+			err = &UnreachableError{Host: host, Err: err}
+		}
+		return nil, err
 	}
 	a.cores, a.memory = int(hello.Cores), hello.Memory
-	a.interfaces = hello.Interfaces
+	a.interfaces, a.machine = hello.Interfaces, hello.Machine
 	if !link.Local {
 		a.dir, a.rdma = string(hello.Dir), hello.Rdma
 		asked := time.Now()
@@ -183,50 +191,24 @@ func (a *remote) why(err error) error {
 	return err
 }
 
-// forsakeAfter is the silence of an agent that is waited for no more where that
-// may be: two of its beats.
-const forsakeAfter = 2 * time.Second
+// errAgentGone is why an agent answers no more, where nobody knows better.
+var errAgentGone = errors.New("the agent on its host is gone")
 
-// errForsaken is why a silent agent is waited for no more.
-var errForsaken = errors.New("nobody has waited for it")
-
-// leave ends an agent within limit. Once forsaken is closed a silent one is waited
-// for no more.
-func (a *remote) leave(limit time.Duration, forsaken <-chan struct{}) error {
-	limited, stop := context.WithTimeout(context.Background(), limit)
-	defer stop()
-	ctx, cancel := context.WithCancelCause(limited)
-	var looking sync.WaitGroup
-	looking.Go(func() {
-		select {
-		case <-forsaken:
-		case <-ctx.Done():
-			return
+// failed words the error of what an agent was asked. Where an agent on another machine
+// is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
+// UnreachableError.
+func failed(ctx context.Context, a *remote, err error) error {
+	code := status.Code(err)
+	away := !a.link.Local && ctx.Err() == nil && (a.silent.Load() || code == codes.Unavailable || code == codes.Aborted)
+	err = a.why(ended(ctx, err))
+	if s, ok := status.FromError(err); ok {
+		err = errors.New(s.Message())
+		if code == codes.Unavailable { // which is gRPC's own word
+			err = errAgentGone
 		}
-		tick := time.NewTicker(watchEvery)
-		defer tick.Stop()
-		for a.silence() < forsakeAfter {
-			select {
-			case <-tick.C:
-			case <-ctx.Done():
-				return
-			}
-		}
-		cancel(errForsaken)
-	})
-	err := a.end(ctx)
-	cancel(nil)
-	looking.Wait()
+	}
+	if away {
+		err = &UnreachableError{Host: a.host, Err: err}
+	}
 	return err
-}
-
-// end closes the connection and waits until the agent is gone.
-func (a *remote) end(ctx context.Context) error {
-	a.once.Do(func() {
-		close(a.stop)
-		a.watching.Wait()
-		_ = a.grpc.Close()
-		a.ended = a.link.End(ctx)
-	})
-	return a.ended
 }

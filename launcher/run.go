@@ -4,12 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -42,6 +41,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
 	if away := Unreachable(err); len(away) > 0 {
+		l.retire(away)
 		return awayOutcome(a, away, emit), nil
 	}
 	if err != nil {
@@ -55,7 +55,8 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
-		attempt: a, nodes: nodes, cascade: l.opts.Cascade, drop: l.drop,
+		attempt: a, nodes: nodes, cascade: l.opts.Cascade,
+		drop:    func(a *remote) error { return l.drop(context.Background(), a) },
 		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace,
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
@@ -155,11 +156,11 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
 			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
-				return err
+				return failed(ctx, agent, err)
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, ended(ctx, err))
+				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, failed(ctx, agent, err))
 			}
 			at.port = int(reply.Port)
 		}
@@ -193,6 +194,7 @@ type running struct {
 	stopping  bool
 	stopped   time.Time // when it was first told to end
 	cancelled time.Time // when the run was
+	hurried   time.Time // when it was to end at once
 	settling  <-chan time.Time
 	failed    job.Exit // why it settles
 	late      <-chan time.Time
@@ -206,6 +208,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		select {
 		case <-tick.C:
 			g.suspect()
+			g.forsake()
 			g.await()
 		case r := <-g.reports:
 			g.take(r)
@@ -223,7 +226,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.wiring.judging = nil
 			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 		case <-hurry:
-			hurry = nil
+			hurry, g.hurried = nil, time.Now()
 			g.restop(0, job.ToldToEnd+" at once")
 		case <-g.late:
 			g.late = nil
@@ -246,6 +249,7 @@ func (g *running) take(r report) {
 		return // its last words after it was given up
 	}
 	for _, line := range r.lines {
+		line.File = g.logFile(r.node, line)
 		if line.Rank < 0 {
 			line.Rank = g.wiring.speaker(line.Text)
 		}
@@ -269,6 +273,21 @@ func (g *running) take(r report) {
 			}
 		}
 	}
+}
+
+// logFile is where a line of a node is found that its agent has sent: what ranks on
+// other machines print is in a log here, too.
+func (g *running) logFile(n *node, line job.Line) string {
+	if n.agent.link.Local || line.File == "" || line.Rank < 0 {
+		return line.File
+	}
+	switch line.Source {
+	case job.SourceStdout:
+		return filepath.Join(g.attempt.LogDir, job.LogName(line.Rank, "out"))
+	case job.SourceStderr:
+		return filepath.Join(g.attempt.LogDir, job.LogName(line.Rank, "err"))
+	}
+	return line.File
 }
 
 func (g *running) event(event job.Event) {
@@ -336,9 +355,6 @@ func (g *running) echo(e job.Exit) bool {
 	return last != "" && g.cascade(last)
 }
 
-// localGrace bounds the grace of a gang that has lost an agent on this machine.
-const localGrace = 2 * time.Second
-
 // restop ends a gang that is being ended already with another grace period.
 func (g *running) restop(grace time.Duration, why string) {
 	g.stopping = false
@@ -358,99 +374,5 @@ func (g *running) stop(grace time.Duration, why string) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
 	for _, n := range g.nodes {
 		n.stop(grace)
-	}
-}
-
-// lose gives a node up: its agent is ended, which bury hears of.
-func (g *running) lose(n *node, err error) {
-	n.gone = time.Now()
-	g.answered(n)
-	err = n.agent.why(err)
-	text, lost := err.Error(), err.Error()
-	if s, ok := status.FromError(err); ok {
-		text, lost = s.Message(), "the agent on its host is gone"
-	}
-	g.outcome.Lines = append(g.outcome.Lines, job.Line{
-		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
-		Text: fmt.Sprintf("%s is lost: %s", n.agent.host, text),
-	})
-	last, stopped := n.gone, g.stopping
-	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
-		last = n.agent.link.Heard()
-		stopped = g.stopping && last.After(g.stopped)
-	}
-	if !g.cancelled.IsZero() { // whatever it was that ended it, the run was to end
-		stopped = true
-	}
-	if n.lost != nil { // before there was anybody to stop it
-		stopped = false
-	}
-	for _, r := range n.ranks {
-		if !g.seen[r.Rank] {
-			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: lost})
-		}
-	}
-	if n.agent.link.Local {
-		// Somebody killed it: what is left of the gang on this machine ends as
-		// soon as it would have without a controller.
-		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
-	}
-	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
-}
-
-// tellAfter is how long the end of a lost host's ranks is waited for before the
-// user is told.
-const tellAfter = time.Second
-
-// await tells which lost hosts still have to be waited for.
-func (g *running) await() {
-	for _, n := range g.nodes {
-		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < tellAfter {
-			continue
-		}
-		n.told = true
-		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host, Text: fmt.Sprintf(
-			"waiting until no rank of this attempt can be left on %s: its agent ends them when it has heard nothing for %s (--orphan-grace)", n.agent.host, g.orphanGrace)})
-	}
-}
-
-// Silence after which a host is suspect, and how often that is looked at.
-const (
-	suspectAfter = 3 * time.Second
-	suspectEvery = 100 * time.Millisecond
-)
-
-// suspect tells which hosts have gone silent, or are heard again.
-func (g *running) suspect() {
-	for _, n := range g.nodes {
-		silence := n.agent.silence()
-		if n.over() || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
-			continue
-		}
-		n.quiet = !n.quiet
-		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
-		last := e.Time.Add(-silence)
-		e.Since = &last
-		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.host, silence.Round(100*time.Millisecond))
-		if trouble := n.agent.trouble(); trouble != nil {
-			e.Text += " (" + trouble.Error() + ")"
-		}
-		e.Text += fmt.Sprintf("; it counts as lost after %s", g.hostTimeout)
-		if !n.quiet {
-			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.host+" is heard again, nothing was lost"
-		}
-		g.emitter.put(e)
-	}
-}
-
-// bury ends the account of a lost node: ranks whose end is not certain are
-// unreaped.
-func (g *running) bury(r report) {
-	r.node.done = true
-	if r.err == nil {
-		return
-	}
-	for _, rank := range r.node.ranks {
-		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
 	}
 }

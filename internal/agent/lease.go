@@ -43,14 +43,14 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	}
 	held, waiting, err := t.wait.Try(ctx, request)
 	if err != nil {
-		return nil, cmp.Or(ctx.Err(), status.Error(codes.Unavailable, err.Error()))
+		return nil, cmp.Or(ctx.Err(), status.Error(codes.Aborted, err.Error()))
 	}
 	if held != nil && ctx.Err() != nil { // nobody waits for it any more
 		return nil, errors.Join(ctx.Err(), held.Release())
 	}
 	if held != nil {
 		if err := s.leases.keeper.keep(r.Turn, held.Descriptors()); err != nil {
-			return nil, status.Error(codes.Unavailable, errors.Join(err, held.Release()).Error())
+			return nil, status.Error(codes.Aborted, errors.Join(err, held.Release()).Error())
 		}
 		s.leases.mu.Lock()
 		before := t.held

@@ -148,7 +148,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	cores, memory := capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
-		Interfaces: interfaces(), Rdma: rdma(),
+		Interfaces: interfaces(), Rdma: rdma(), Machine: identity(),
 	}, nil
 }
 
@@ -222,7 +222,7 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
 	l, err := net.Listen("tcp", ":0")
 	if err != nil {
-		return nil, status.Error(codes.Unavailable, err.Error())
+		return nil, status.Error(codes.Aborted, err.Error())
 	}
 	port := l.Addr().(*net.TCPAddr).Port
 	return &wire.PortReply{Port: int32(port)}, l.Close()

@@ -98,13 +98,16 @@ func (x *HelloRequest) GetOrphanGraceMs() int64 {
 }
 
 type HelloReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Pid           int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
-	Cores         int32                  `protobuf:"varint,2,opt,name=cores,proto3" json:"cores,omitempty"`
-	Memory        int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // bytes
-	Interfaces    []*Interface           `protobuf:"bytes,5,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
-	Rdma          []string               `protobuf:"bytes,7,rep,name=rdma,proto3" json:"rdma,omitempty"` // InfiniBand and RoCE devices
-	Dir           []byte                 `protobuf:"bytes,6,opt,name=dir,proto3" json:"dir,omitempty"`   // the agent's own, on a host that is not the controller's
+	state      protoimpl.MessageState `protogen:"open.v1"`
+	Pid        int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Cores      int32                  `protobuf:"varint,2,opt,name=cores,proto3" json:"cores,omitempty"`
+	Memory     int64                  `protobuf:"varint,3,opt,name=memory,proto3" json:"memory,omitempty"` // bytes
+	Interfaces []*Interface           `protobuf:"bytes,5,rep,name=interfaces,proto3" json:"interfaces,omitempty"`
+	Rdma       []string               `protobuf:"bytes,7,rep,name=rdma,proto3" json:"rdma,omitempty"` // InfiniBand and RoCE devices
+	Dir        []byte                 `protobuf:"bytes,6,opt,name=dir,proto3" json:"dir,omitempty"`   // the agent's own, on a host that is not the controller's
+	// machine is what tells this machine, or container, from every other by whatever
+	// name it is reached; empty where that is not known.
+	Machine       string `protobuf:"bytes,8,opt,name=machine,proto3" json:"machine,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -179,6 +182,13 @@ func (x *HelloReply) GetDir() []byte {
 		return x.Dir
 	}
 	return nil
+}
+
+func (x *HelloReply) GetMachine() string {
+	if x != nil {
+		return x.Machine
+	}
+	return ""
 }
 
 // Interface is a network interface that is up.
@@ -2449,7 +2459,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12&\n" +
-	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xb4\x01\n" +
+	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xce\x01\n" +
 	"\n" +
 	"HelloReply\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x14\n" +
@@ -2459,7 +2469,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"interfaces\x18\x05 \x03(\v2\x1a.gangrun.wire.v1.InterfaceR\n" +
 	"interfaces\x12\x12\n" +
 	"\x04rdma\x18\a \x03(\tR\x04rdma\x12\x10\n" +
-	"\x03dir\x18\x06 \x01(\fR\x03dirJ\x04\b\x04\x10\x05\";\n" +
+	"\x03dir\x18\x06 \x01(\fR\x03dir\x12\x18\n" +
+	"\amachine\x18\b \x01(\tR\amachineJ\x04\b\x04\x10\x05\";\n" +
 	"\tInterface\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
 	"\bnetworks\x18\x02 \x03(\tR\bnetworks\"\x0e\n" +

@@ -60,7 +60,7 @@ func (g *agent) end(ctx context.Context) error {
 	}
 	switch {
 	case time.Now().Before(deadline):
-		return fmt.Errorf("%s may still have ranks until %s: its agent has not been heard to end: %w", g.host, deadline.Format(time.TimeOnly), context.Cause(ctx))
+		return fmt.Errorf("%s may still have ranks until %s: its agent ends them when it has heard nothing for %s: %w", g.host, deadline.Format(time.TimeOnly), g.agents.OrphanGrace, context.Cause(ctx))
 	case state == bridge.Ready || state == bridge.Ending:
 		return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
 	}

@@ -1,0 +1,59 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"time"
+)
+
+// forsakeAfter is the silence of an agent that is waited for no more where that
+// may be: two of its beats.
+const forsakeAfter = 2 * time.Second
+
+// errForsaken is why a silent agent is waited for no more.
+var errForsaken = errors.New("nobody has waited for it")
+
+// leave ends an agent within limit. Once forsaken is closed a silent one is waited
+// for no more. Where ctx ends before, the agent goes on ending, and has to be left
+// again: that waits for the same end.
+func (a *remote) leave(ctx context.Context, limit time.Duration, forsaken <-chan struct{}) error {
+	a.leaving.Do(func() {
+		var ending context.Context
+		ending, a.hasten = context.WithCancelCause(context.Background())
+		a.over = make(chan struct{})
+		go func() { // who leaves it last waits for it
+			defer close(a.over)
+			a.ended = a.end(ending)
+		}()
+	})
+	late := time.NewTimer(limit)
+	defer late.Stop()
+	look := time.NewTicker(watchEvery)
+	defer look.Stop()
+	hurried := false
+	for {
+		select {
+		case <-a.over:
+			a.hasten(nil)
+			return a.ended
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		case <-late.C:
+			a.hasten(context.DeadlineExceeded)
+		case <-forsaken:
+			forsaken, hurried = nil, true
+		case <-look.C:
+		}
+		if hurried && a.silence() >= forsakeAfter {
+			a.hasten(errForsaken)
+		}
+	}
+}
+
+// end closes the connection and waits until the agent is gone.
+func (a *remote) end(ctx context.Context) error {
+	close(a.stop)
+	a.watching.Wait()
+	_ = a.grpc.Close()
+	return a.link.End(ctx)
+}

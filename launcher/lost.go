@@ -1,0 +1,124 @@
+package launcher
+
+import (
+	"fmt"
+	"time"
+
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// lose gives a node up: its agent is ended, which bury hears of.
+func (g *running) lose(n *node, err error) {
+	n.gone = time.Now()
+	g.answered(n)
+	err = n.agent.why(err)
+	text, lost := err.Error(), err.Error()
+	if s, ok := status.FromError(err); ok {
+		text, lost = s.Message(), errAgentGone.Error()
+	}
+	g.outcome.Lines = append(g.outcome.Lines, job.Line{
+		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
+		Text: fmt.Sprintf("%s is lost: %s", n.agent.host, text),
+	})
+	last, stopped := n.gone, g.stopping
+	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
+		last = n.agent.link.Heard()
+		stopped = g.stopping && last.After(g.stopped)
+	}
+	if !g.cancelled.IsZero() { // whatever it was that ended it, the run was to end
+		stopped = true
+	}
+	if n.lost != nil { // before there was anybody to stop it
+		stopped = false
+	}
+	for _, r := range n.ranks {
+		if !g.seen[r.Rank] {
+			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: lost})
+		}
+	}
+	if n.agent.link.Local {
+		// Somebody killed it: what is left of the gang on this machine ends as
+		// soon as it would have without a controller.
+		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
+	}
+	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
+}
+
+// localGrace bounds the grace of a gang that has lost an agent on this machine.
+const localGrace = 2 * time.Second
+
+// tellAfter is how long the end of a lost host's ranks is waited for before the
+// user is told.
+const tellAfter = time.Second
+
+// await tells which lost hosts still have to be waited for.
+func (g *running) await() {
+	for _, n := range g.nodes {
+		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < tellAfter {
+			continue
+		}
+		n.told = true
+		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host, Text: fmt.Sprintf(
+			"waiting until no rank of this attempt can be left on %s: its agent ends them when it has heard nothing for %s (--orphan-grace)", n.agent.host, g.orphanGrace)})
+	}
+}
+
+// Silence after which a host is suspect, and how often that is looked at.
+const (
+	suspectAfter = 3 * time.Second
+	suspectEvery = 100 * time.Millisecond
+)
+
+// suspect tells which hosts have gone silent, or are heard again.
+func (g *running) suspect() {
+	for _, n := range g.nodes {
+		silence := n.agent.silence()
+		if n.over() || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
+			continue
+		}
+		n.quiet = !n.quiet
+		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
+		last := e.Time.Add(-silence)
+		e.Since = &last
+		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.host, silence.Round(100*time.Millisecond))
+		if trouble := n.agent.trouble(); trouble != nil {
+			e.Text += " (" + trouble.Error() + ")"
+		}
+		e.Text += fmt.Sprintf("; it counts as lost after %s", g.hostTimeout)
+		if !n.quiet {
+			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.host+" is heard again, nothing was lost"
+		}
+		g.emitter.put(e)
+	}
+}
+
+// hurryLimit is how long a host that is silent is still waited for once the user is
+// in a hurry.
+const hurryLimit = time.Second
+
+// forsake gives up the hosts that are silent where the user is in a hurry.
+func (g *running) forsake() {
+	if g.hurried.IsZero() || time.Since(g.hurried) < hurryLimit {
+		return
+	}
+	for _, n := range g.nodes {
+		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= forsakeAfter {
+			g.lose(n, errSilent{n.agent.host, silence, n.agent.trouble()})
+		}
+	}
+}
+
+// bury ends the account of a lost node: ranks whose end is not certain are
+// unreaped.
+func (g *running) bury(r report) {
+	r.node.done = true
+	if r.err == nil {
+		return
+	}
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.host, Text: r.err.Error()})
+	for _, rank := range r.node.ranks {
+		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
+	}
+}

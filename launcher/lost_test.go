@@ -1,0 +1,146 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// launch returns a Launcher of four hosts, which the test closes.
+func launch(t *testing.T, f *fakeHosts) *Launcher {
+	t.Helper()
+	f.ended = map[string]bool{}
+	l := New(Options{Dialer: f, Hosts: fourHosts(), HostTimeout: time.Minute})
+	t.Cleanup(func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return l
+}
+
+// attempt is one of a rank on each of h1 and h2.
+func attempt(mpi job.MPI) job.Attempt {
+	return job.Attempt{Number: 1, Run: "r", MPI: mpi, Command: []string{"true"}, Placement: job.Placement{
+		Hosts: fourHosts()[:2], Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2", Node: 1}},
+	}}
+}
+
+// An agent that is gone when it is asked for something before a gang runs is a host
+// that cannot be reached, and no failure of gangrun itself.
+func TestLostBeforeTheGang(t *testing.T) {
+	for _, c := range []struct{ call, host string }{{"Hello", "h2"}, {"Survey", "h2"}, {"Meet", "h3"}} {
+		l := launch(t, &fakeHosts{dead: map[string]string{c.host: c.call}})
+		_, err := l.Survey(t.Context(), fourHosts(), job.Survey{Command: []string{"true"}, CheckpointDir: "/c"})
+		away := slices.Collect(maps.Keys(Unreachable(err)))
+		if !slices.Equal(away, []string{c.host}) || !strings.Contains(err.Error(), errAgentGone.Error()) && c.call != "Hello" {
+			t.Errorf("%s on %s: got %v, not reached %v", c.call, c.host, err, away)
+		}
+	}
+	for name, c := range map[string]struct {
+		hosts *fakeHosts
+		mpi   job.MPI
+		text  string
+	}{
+		"port":    {&fakeHosts{dead: map[string]string{"h1": "Port"}}, job.MPINone, errAgentGone.Error()},
+		"library": {&fakeHosts{dead: map[string]string{"h1": "Library"}}, job.MPIAuto, errAgentGone.Error()},
+		"hello":   {&fakeHosts{dead: map[string]string{"h1": "Hello"}}, job.MPINone, "start the agent on h1: "},
+		"no port": {&fakeHosts{full: true}, job.MPINone, "too many open files"},
+	} {
+		l := launch(t, c.hosts)
+		run := func() (job.Outcome, error) { return l.Run(t.Context(), attempt(c.mpi), func(job.Event) {}) }
+		o, err := run()
+		if err != nil || len(o.Exits) != 2 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, c.text) || !o.Exits[1].Stopped {
+			t.Errorf("%s: got %+v, %v; want that h1 is lost: %s", name, o.Exits, err, c.text)
+		}
+		if _, err := run(); err != nil {
+			t.Errorf("%s: tried again: %v", name, err)
+		}
+		if c.hosts.dials["h1"] != 2 || c.hosts.dials["h2"] != 1 {
+			t.Errorf("%s: tried again, agents were started %v times, want another on h1 alone", name, c.hosts.dials)
+		}
+	}
+}
+
+// On the controller's own machine there is no other host to go to.
+func TestLostHereBeforeTheGang(t *testing.T) {
+	l := launch(t, &fakeHosts{local: true, dead: map[string]string{"h1": "Port"}})
+	o, err := l.Run(t.Context(), attempt(job.MPINone), func(job.Event) {})
+	if !errors.Is(err, errAgentGone) || Unreachable(err) != nil {
+		t.Errorf("got %+v, %v", o, err)
+	}
+}
+
+// Who cancels is told so, whatever that made of the calls.
+func TestCancelBeforeTheGang(t *testing.T) {
+	enough := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(enough)
+	if _, err := launch(t, &fakeHosts{}).Run(ctx, attempt(job.MPINone), func(job.Event) {}); !errors.Is(err, enough) {
+		t.Errorf("got %v, want %v", err, enough)
+	}
+}
+
+// Whoever is in a hurry does not wait for a host that is silent, and is told what may
+// be left there; others do.
+func TestForsake(t *testing.T) {
+	for name, c := range map[string]struct {
+		hurried, silence time.Duration // ago
+		want             bool
+	}{
+		"nobody is in a hurry":   {0, time.Hour, false},
+		"just now":               {hurryLimit / 2, time.Hour, false},
+		"silent":                 {2 * hurryLimit, forsakeAfter + time.Second, true},
+		"not silent long enough": {2 * hurryLimit, forsakeAfter / 2, false},
+	} {
+		heard := time.Now().Add(-c.silence)
+		var told []job.Event
+		n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
+		g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, cancelled: time.Now(), wiring: newWiring(job.MPINone, false, nil),
+			emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
+			drop: func(*remote) error { return errors.New("h2 may still have ranks until noon") }}
+		if c.hurried > 0 {
+			g.hurried = time.Now().Add(-c.hurried)
+		}
+		g.forsake()
+		g.forsake()
+		if c.want {
+			g.take(<-g.reports)
+		}
+		g.emitter.close()
+		if got := len(g.outcome.Unreaped) == 1 && g.listening == 0; got != c.want {
+			t.Errorf("%s: given up %t, want %t", name, got, c.want)
+		}
+		if got := slices.ContainsFunc(told, func(e job.Event) bool {
+			return e.Kind == job.KindNote && e.Host == "h2" && e.Text == "h2 may still have ranks until noon"
+		}); got != c.want {
+			t.Errorf("%s: told %+v", name, told)
+		}
+	}
+}
+
+// The lines of a rank's log are found where the log is: with the controller.
+func TestLogFile(t *testing.T) {
+	for name, c := range map[string]struct {
+		local bool
+		line  job.Line
+		want  string
+	}{
+		"standard output": {line: job.Line{Source: job.SourceStdout, Rank: 3, File: "/tmp/x/logs/rank-0003.out"}, want: "/run/attempts/1/rank-0003.out"},
+		"standard error":  {line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/tmp/x/logs/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
+		"of this machine": {local: true, line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/run/attempts/1/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
+		"the kernel's":    {line: job.Line{Source: job.SourceKernel, Rank: -1, File: "/dev/kmsg"}, want: "/dev/kmsg"},
+		"mpirun's":        {line: job.Line{Source: job.SourceStderr, Rank: -1, File: ""}},
+	} {
+		g := &running{attempt: job.Attempt{LogDir: "/run/attempts/1"}}
+		if got := g.logFile(&node{agent: &remote{link: Link{Local: c.local}}}, c.line); got != c.want {
+			t.Errorf("%s: got %q, want %q", name, got, c.want)
+		}
+	}
+}
