@@ -96,9 +96,12 @@ func (p *probed) inventory(ctx context.Context) (job.Inventory, error) {
 		return job.Inventory{}, err
 	}
 	if p.err != nil {
-		var apart *launcher.NetworkError
-		if errors.As(p.err, &apart) {
-			return job.Inventory{}, supervisor.NoPlacement{Text: apart.Error(), Hint: apart.Hint()}
+		var unfit interface { // a *launcher.NetworkError or *launcher.TwiceError
+			error
+			Hint() string
+		}
+		if errors.As(p.err, &unfit) {
+			return job.Inventory{}, supervisor.NoPlacement{Text: unfit.Error(), Hint: unfit.Hint()}
 		}
 		return job.Inventory{}, p.err
 	}
