@@ -38,7 +38,7 @@ func withHelp(command *cli.Command) {
 }
 
 // valueName is what jobFlags puts behind a flag's text to name its value.
-var valueName = regexp.MustCompile(`; (?:as )?[A-Z=]+( \(default: .*\))?$`)
+var valueName = regexp.MustCompile(`; (?:as )?[A-Z0-9=:,]+( \(default: .*\))?$`)
 
 // flagText is a flag as help shows it: its value's name stands behind the flag,
 // and the library repeats it behind the text.

@@ -17,7 +17,8 @@ func leasesCommand() *cli.Command {
 	return &cli.Command{
 		Name:  "leases",
 		Usage: "list which GPUs of this machine are held, by whom, and who waits",
-		Description: "A lease is held by the gangrun that runs the job, and free as soon as that has ended, however it did.\n" +
+		Description: "A lease is held by gangrun's agent on the machine, and free as soon as the ranks on the GPU have ended,\n" +
+			"however they did. GANGRUN_LEASE_DIR names another directory for leases, the same for all users.\n" +
 			"What the dead have written stays to be read until somebody else has the GPU, or --release clears it.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "release", Usage: "clear what holders that are dead have written; nobody waits for that"},

@@ -145,7 +145,7 @@ func (a mpiexecArgs) turns(hostname string) ([]turn, error) {
 		case a.loopback == 0 && isHere(h.name, hostname):
 			turns = append(turns, turn{hostname, a.turn(h)})
 		case a.loopback == 0:
-			return nil, usage("leave the hosts out, or pretend some with -loopback H, as gangrun run --loopback H does", "mpiexec: host %q is not this machine (%s), and gangrun reaches no other", h.name, hostname)
+			return nil, usage("gangrun run --hosts starts ranks on other machines; here leave the hosts out, or pretend some with --loopback H", "mpiexec: host %q is not this machine (%s), and mpiexec takes no other by name", h.name, hostname)
 		case !slices.Contains(loopbackHosts(a.loopback), h.name):
 			return nil, usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
 		default:
@@ -183,7 +183,15 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
-	placement := deal(spec.Ranks, t.turns, inventory.Hosts)
+	turns := slices.Clone(t.turns)
+	for i, turn := range turns { // a batch system may have given other machines, or this one under a longer name
+		at := slices.IndexFunc(inventory.Hosts, func(h job.Host) bool { return h.Name == turn.host || isOwn(h.Name, turn.host) })
+		if at < 0 {
+			return supervisor.Lease{}, supervisor.NoPlacement{Text: fmt.Sprintf("host %q is not one of the batch system's allocation", turn.host), Hint: "leave the hosts out to use those of the allocation"}
+		}
+		turns[i].host = inventory.Hosts[at].Name
+	}
+	placement := deal(spec.Ranks, turns, inventory.Hosts)
 	var why job.Explanation
 	for _, h := range placement.Hosts {
 		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks, in the order of the hosts", h.Name, len(placement.On(h.Name)), spec.Ranks))

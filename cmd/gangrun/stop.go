@@ -66,7 +66,7 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 	if s.Controller == nil {
 		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told its controller yet", run.ID), hint: "try again in a moment"}
 	}
-	if err := signalController(*s.Controller, now); err != nil {
+	if err := signalController(run.ID, *s.Controller, now); err != nil {
 		return s, err
 	}
 	limit := stopLate + time.Duration(job.DefaultGrace)
@@ -92,8 +92,8 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 const signalNow = unix.SIGPWR
 
 // signalController sends SIGTERM to exactly the process that is the
-// controller, and signalNow behind it for an end at once.
-func signalController(c job.Controller, now bool) error {
+// controller of a run, and signalNow behind it for an end at once.
+func signalController(run string, c job.Controller, now bool) error {
 	fd, err := unix.PidfdOpen(c.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_open", err)
@@ -101,7 +101,7 @@ func signalController(c job.Controller, now bool) error {
 	defer unix.Close(fd)
 	alive, known := home.Alive(c)
 	if !known {
-		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: fmt.Sprintf("run gangrun stop on %s; if the controller is gone there, gangrun attach --force takes the run over here", c.Host)}
+		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: fmt.Sprintf("type there: gangrun stop %[1]s; if the controller is gone, gangrun attach --force %[1]s takes the run over here", run)}
 	}
 	if !alive {
 		return nil // it has just ended
