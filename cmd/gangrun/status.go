@@ -30,7 +30,13 @@ func statusCommand() *cli.Command {
 			if asJSON {
 				return printJSON(c.App.Writer, status)
 			}
-			return status.print(c.App.Writer, time.Now())
+			if err := status.print(c.App.Writer, time.Now()); err != nil {
+				return err
+			}
+			if status.State == job.StateLost {
+				tellLost(c.App.ErrWriter, run)
+			}
+			return nil
 		}),
 	}
 }
