@@ -37,6 +37,9 @@ func (t terms) records(dir string, spec job.Spec) (run home.Run, j *journal.Jour
 		if lock, err = run.Control(home.Self()); err != nil {
 			return run, nil, nil, errors.Join(err, j.Close())
 		}
+		if err = marksOf(os.Environ(), spec).write(run); err != nil {
+			return run, nil, nil, errors.Join(err, j.Close(), lock.Close())
+		}
 	}
 	if t.detached != nil {
 		if err := t.detached.settle(run); err != nil {

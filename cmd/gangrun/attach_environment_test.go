@@ -1,0 +1,71 @@
+package main_test
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+)
+
+// TestAttachTellsOfAnotherEnvironment: who takes a run over is told once in what the
+// environment of later attempts is another, and no value of either is written down.
+func TestAttachTellsOfAnotherEnvironment(t *testing.T) {
+	const changed, missing, added = "GR_TEST_CHANGED", "GR_TEST_MISSING", "GR_TEST_ADDED"
+	const value = "value-5d2c71"
+	for name, moved := range map[string]bool{"another": true, "the same": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Setenv(changed, value+"-before")
+			t.Setenv(missing, value)
+			b := newBench(t)
+			r := b.start(nil, "--retries", "2", "--preflight", "off", "-n", "1", "--", "sh", "-c",
+				`case $GANGRUN_ATTEMPT in 1) : >ready; exec sleep 1000 ;; 2) kill -9 $$ ;; esac`)
+			for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(b.dir, "ready")); err == nil {
+					break
+				}
+				if time.Now().After(limit) {
+					t.Fatalf("the rank has not started within %s", patience)
+				}
+			}
+			if err := r.cmd.Process.Signal(syscall.SIGKILL); err != nil {
+				t.Fatal(err)
+			}
+			<-r.exited
+			want := 0
+			if moved {
+				want = 1
+				t.Setenv(changed, value+"-after")
+				t.Setenv(added, value)
+				if err := os.Unsetenv(missing); err != nil { // and set anew by t.Setenv
+					t.Fatal(err)
+				}
+			}
+			said, err := b.command("attach").CombinedOutput()
+			if err != nil {
+				t.Fatalf("%v\n%s", err, said)
+			}
+			note := "gangrun: note: attempt 2 has the environment of gangrun attach, not that of gangrun run: another value of " + changed + "; without " + missing + "; with " + added + "\n"
+			if n := strings.Count(string(said), note); n != want || strings.Count(string(said), "note: attempt") != want {
+				t.Errorf("it was told %d times, want %d, that\n%sit said:\n%s", n, want, note, said)
+			}
+			if n := len(b.status().Attempts); n != 3 {
+				t.Errorf("%d attempts, want 3", n)
+			}
+			if err := filepath.WalkDir(filepath.Join(b.dir, "home"), func(path string, d os.DirEntry, err error) error {
+				if err != nil || !d.Type().IsRegular() {
+					return err
+				}
+				text, err := os.ReadFile(path)
+				if bytes.Contains(text, []byte(value)) {
+					t.Errorf("%s holds a value of the environment", path)
+				}
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+		})
+	}
+}
