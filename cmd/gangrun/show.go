@@ -248,7 +248,11 @@ func (s *show) closing(r supervisor.Report) {
 		return
 	}
 	for _, line := range cause.Evidence {
-		if line.Source == job.SourceStdout || line.Source == job.SourceStderr {
+		switch {
+		case line.Source != job.SourceStdout && line.Source != job.SourceStderr:
+		case line.Rank < 0: // mpirun's, or a daemon's
+			s.screen.Say("%s", printable(on(line.Host)+line.Text))
+		default:
 			_ = s.screen.Output(line.Rank, line.Host, true, []byte(line.Text+"\n"))
 		}
 	}
