@@ -62,14 +62,14 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 		defer func() { f.disk.newest = g.saves }()
 	}
 	if !sleep(ctx, g.launch) {
-		return f.end(ctx, a, emit, g)
+		return f.end(a, emit, g)
 	}
 	for _, r := range a.Placement.Ranks {
 		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
 	}
 	emit(job.Event{Kind: job.KindAllStarted})
 	if !sleep(ctx, g.life) {
-		return f.end(ctx, a, emit, g)
+		return f.end(a, emit, g)
 	}
 	if g.err != nil {
 		return job.Outcome{}, g.err
@@ -94,7 +94,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 const toldToEnd = "gangrun was told to end the gang"
 
 // end ends the gang as a launcher does, with SIGTERM and in its time.
-func (f *fakeLauncher) end(ctx context.Context, a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
+func (f *fakeLauncher) end(a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
 	emit(job.Event{Kind: job.KindStop, Text: toldToEnd})
 	time.Sleep(time.Duration(a.Grace))
 	var o job.Outcome

@@ -136,7 +136,6 @@ type status struct {
 	Now []struct {
 		Rank, PID int
 		State     string
-		Step      int64
 	} `json:"ranks_now"`
 }
 

@@ -308,14 +308,14 @@ func (b *Bed) Shared() string { return filepath.Join(b.dir, "shared") }
 // Absent is an address of the hosts' network that nobody has.
 func (b *Bed) Absent() netip.Addr { return address(0, most+1) }
 
-// run runs a program that takes no longer than limit, and returns what it
-// printed. The error says it too.
-func run(input string, argv ...string) (string, error) {
+// run runs a program that takes no longer than limit. The error says what it printed.
+func run(input string, argv ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, argv[0], argv[1:]...)
 	cmd.Stdin = strings.NewReader(input)
-	return output(cmd)
+	_, err := output(cmd)
+	return err
 }
 
 // output runs cmd and returns its output and errors together; an error holds

@@ -112,13 +112,11 @@ func (b *Bed) makeKeys() error {
 	if err != nil {
 		return err
 	}
-	_, err = run("", "ssh-keygen", "-q", "-s", ca, "-I", "certified", "-n", "root", certified+".pub")
-	return err
+	return run("", "ssh-keygen", "-q", "-s", ca, "-I", "certified", "-n", "root", certified+".pub")
 }
 
 func keygen(args ...string) error {
-	_, err := run("", append([]string{"ssh-keygen", "-q", "-t", "ed25519"}, args...)...)
-	return err
+	return run("", append([]string{"ssh-keygen", "-q", "-t", "ed25519"}, args...)...)
 }
 
 func (b *Bed) sshConfig() string {

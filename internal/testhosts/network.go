@@ -20,8 +20,7 @@ func port(network, number int) string { return fmt.Sprintf("n%dp%d", network, nu
 
 // inNet runs a program in the network namespace of a process.
 func inNet(pid int, input string, argv ...string) error {
-	_, err := run(input, append([]string{"nsenter", "-t", strconv.Itoa(pid), "-n", "--"}, argv...)...)
-	return err
+	return run(input, append([]string{"nsenter", "-t", strconv.Itoa(pid), "-n", "--"}, argv...)...)
 }
 
 // ip gives the program of that name lines to carry out in the network namespace

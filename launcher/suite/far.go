@@ -48,11 +48,11 @@ func (g *gang) checkNumbered(ranks int) {
 	}
 }
 
-// lines waits until a rank's log has so many lines more.
-func (g *gang) lines(rank, more int) {
+// lines waits until a rank's log has twenty lines more.
+func (g *gang) lines(rank int) {
 	g.t.Helper()
 	count := func() int { return strings.Count(g.log(rank, "out"), "\n") }
-	enough := count() + more
+	enough := count() + 20
 	g.await(fmt.Sprintf("line %d of rank %d", enough, rank), func() bool { return count() >= enough })
 }
 
@@ -68,12 +68,12 @@ func (g *gang) enough() {
 func cut(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
 	wait := g.start(t.Context())
-	g.lines(7, 20)
+	g.lines(7)
 	b.Far.Cut()
 	timer := time.AfterFunc(cutFor, b.Far.Mend)
 	defer timer.Stop()
 	g.await("all hosts heard again", func() bool { return len(g.find(job.KindHeard)) == 4 })
-	g.lines(7, 20)
+	g.lines(7)
 	g.enough()
 	if o := wait(); !o.Good(8) {
 		t.Fatalf("%+v", o)
@@ -91,10 +91,10 @@ func broken(t *testing.T, b Bed) {
 			g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
 			wait := g.start(t.Context())
 			for range 3 {
-				g.lines(6, 20)
+				g.lines(6)
 				b.Far.Break[way](t)
 			}
-			g.lines(6, 20)
+			g.lines(6)
 			g.enough()
 			if o := wait(); !o.Good(8) {
 				t.Fatalf("%+v", o)
@@ -137,7 +137,7 @@ func twoControllers(t *testing.T, b Bed) {
 	waitOne := one.start(t.Context())
 	ctx, end := context.WithCancel(t.Context())
 	waitTwo := two.start(ctx)
-	one.lines(3, 20)
+	one.lines(3)
 	end()
 	if o := waitTwo(); len(o.Exits) != 4 || len(o.Unreaped) != 0 {
 		t.Errorf("the one that was told to end: %+v", o)
@@ -145,7 +145,7 @@ func twoControllers(t *testing.T, b Bed) {
 	if err := two.launcher.Close(); err != nil {
 		t.Error(err)
 	}
-	one.lines(3, 20)
+	one.lines(3)
 	one.enough()
 	if o := waitOne(); !o.Good(4) {
 		t.Errorf("the other one: %+v", o)

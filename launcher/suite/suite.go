@@ -225,15 +225,13 @@ func (g *gang) log(rank int, stream string) string {
 	return string(data)
 }
 
-// exists waits for a file in the gang's directory and returns its content.
-func (g *gang) exists(name string) string {
+// exists waits for a file in the gang's directory that is not empty.
+func (g *gang) exists(name string) {
 	g.t.Helper()
-	var data []byte
 	g.await("file "+name, func() bool {
-		data, _ = os.ReadFile(filepath.Join(g.attempt.Workdir, name))
-		return len(data) > 0
+		info, err := os.Stat(filepath.Join(g.attempt.Workdir, name))
+		return err == nil && info.Size() > 0
 	})
-	return strings.TrimSpace(string(data))
 }
 
 // noneLeft fails the test if a process of the gang is left.

@@ -19,7 +19,7 @@ func TestKilledHolderLeavesNothing(t *testing.T) {
 	turn := turnOf(t, s)
 	refused(t, turn, req("next", 5, devices, 3, devices...))
 	h.kill()
-	if got := states(t, dir, ""); got["GPU0"] != StateDead || got["GPU2"] != StateDead {
+	if got := states(t, dir); got["GPU0"] != StateDead || got["GPU2"] != StateDead {
 		t.Errorf("after the kill: %v", got)
 	}
 	next := take(t, s, req("next", 5, devices, 2, "GPU0", "GPU1"))
@@ -27,7 +27,7 @@ func TestKilledHolderLeavesNothing(t *testing.T) {
 	if err != nil || len(gone) != 1 || len(gone[0].Leases) != 1 || gone[0].Leases[0].Device != "GPU2" || gone[0].Leases[0].Owner.Run != "dies" {
 		t.Errorf("released %+v, %v", gone, err)
 	}
-	if got := states(t, dir, ""); got["GPU0"] != StateHeld || got["GPU2"] != StateFree {
+	if got := states(t, dir); got["GPU0"] != StateHeld || got["GPU2"] != StateFree {
 		t.Errorf("after the release of the dead: %v", got)
 	}
 	if next.Err() != nil {

@@ -308,7 +308,7 @@ func TestFullDisk(t *testing.T) {
 	if !errors.Is(err, unix.ENOSPC) || held != nil || w != nil {
 		t.Fatalf("on a full disk: %v, %+v, %v", held, w, err)
 	}
-	for d, state := range states(t, mount, "") {
+	for d, state := range states(t, mount) {
 		if state != StateFree {
 			t.Errorf("%s is %s", d, state)
 		}
