@@ -24,7 +24,7 @@ func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, em
 		smaller.Ranks--
 		var other error
 		if lease, other = s.place(ctx, smaller, not, 0, emit); other == nil {
-			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %d ranks, for want of room for more: %s", smaller.Ranks, none.Text)})
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %s, for want of room for more: %s", plural(smaller.Ranks, "rank"), none.Text)})
 			return lease, nil
 		}
 		if !errors.As(other, new(supervisor.NoPlacement)) {

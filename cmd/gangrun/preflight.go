@@ -90,13 +90,17 @@ type fitting struct {
 }
 
 func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
-	p, inventory, err := f.s.gpuPlacer(ctx, spec, job.Excluded{}, nil, 0, emit)
+	least := spec
+	if spec.MinRanks > 0 { // fewer will do, where there is no room for more
+		least.Ranks = spec.MinRanks
+	}
+	p, inventory, err := f.s.gpuPlacer(ctx, least, job.Excluded{}, nil, 0, emit)
 	switch {
 	case err != nil:
 	case p != nil:
 		err = p.never()
 	default:
-		_, err = placeOnCPUs(spec, inventory, job.Excluded{})
+		_, err = placeOnCPUs(least, inventory, job.Excluded{})
 	}
 	if err = f.s.probed.without(err); err != nil {
 		return nil, err
