@@ -105,7 +105,8 @@ func (g *running) forsake() {
 	}
 	for _, n := range g.nodes {
 		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= forsakeAfter {
-			g.lose(n, errSilent{n.agent.host, silence, n.agent.trouble()})
+			n.agent.silent.Store(true)
+			g.lose(n, errForsaken) // its silence is told
 		}
 	}
 }

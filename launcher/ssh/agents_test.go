@@ -288,3 +288,36 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 		t.Errorf("of one that nobody waits for: %v", err)
 	}
 }
+
+// TestAgentKilledBeforeTheGang: the gang of an agent that was killed before is lost
+// with its host, and that of the next attempt has another agent.
+func TestAgentKilledBeforeTheGang(t *testing.T) {
+	h := newHosts(t)
+	hosts := []job.Host{{Name: "h1", Address: "127.0.0.1"}}
+	l := launcher.New(launcher.Options{Dialer: h.agents(t, nil), Hosts: hosts, HostTimeout: 15 * time.Second, OrphanGrace: 20 * time.Second})
+	defer func() {
+		if err := l.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if _, unreached, err := l.Probe(t.Context()); err != nil || len(unreached) > 0 {
+		t.Fatal(unreached, err)
+	}
+	run := func(number int) job.Outcome {
+		o, err := l.Run(t.Context(), job.Attempt{
+			Run: "test", Number: number, Command: []string{"true"}, MPI: job.MPIAuto, LogDir: t.TempDir(), Workdir: h.dir,
+			Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Host: "h1", LocalSize: 1}}},
+		}, func(job.Event) {})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return o
+	}
+	kill(t, some(t, func() []int { return h.processes()["agent"] }))
+	if o := run(1); len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, errAgentGone.Error()) {
+		t.Errorf("got %+v, want it lost: %v", o, errAgentGone)
+	}
+	if o := run(2); !o.Good(1) {
+		t.Errorf("the next attempt: %+v", o)
+	}
+}

@@ -99,7 +99,8 @@ func (e *InstallError) Hint() string { return e.Fix }
 // cannot hold a program that runs, below $XDG_RUNTIME_DIR, /tmp/gangrun-UID or
 // /dev/shm/gangrun-UID, and note says why. What arrives gets its name only when
 // its hash was checked on the host and it has run there, so that several may
-// install it at once. Programs that nobody started for 30 days are removed.
+// install it at once. Programs that nobody started for 30 days are removed. An end of
+// ctx ends the connection.
 func Install(ctx context.Context, c *Client, p Program) (path, note string, err error) {
 	if err := p.check(); err != nil {
 		return "", "", err
@@ -222,12 +223,18 @@ func (i *installing) step(ctx context.Context, text string, place int, send bool
 const maxReport = 64 << 10
 
 func (i *installing) run(ctx context.Context, command string, send bool) (out, stderr string, err error) {
+	defer func() {
+		if ctx.Err() != nil { // whatever that made of the connection
+			out, stderr, err = "", "", fmt.Errorf("%s: putting gangrun there: %w", i.client.peer, context.Cause(ctx))
+		}
+	}()
 	s, err := i.client.Exec(ctx, command)
 	if err != nil {
 		return "", "", err
 	}
 	defer s.Close()
-	stop := context.AfterFunc(ctx, func() { s.Close() })
+	// A session's end could not be told while what was sent before has no room.
+	stop := context.AfterFunc(ctx, func() { i.client.Close() })
 	defer stop()
 	var sendErr error
 	sent := make(chan struct{})
@@ -243,9 +250,6 @@ func (i *installing) run(ctx context.Context, command string, send bool) (out, s
 	data, err := io.ReadAll(io.LimitReader(s.Stdout, maxReport))
 	if err == nil {
 		_, err = s.Wait()
-	}
-	if ctx.Err() != nil {
-		return "", "", fmt.Errorf("%s: putting gangrun there: %w", i.client.peer, context.Cause(ctx))
 	}
 	if err != nil {
 		return "", "", err
