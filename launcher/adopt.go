@@ -15,7 +15,12 @@ import (
 var (
 	errHere = errors.New("it ran on the controller's own machine, and ended with the controller")
 	errLeft = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+	errAnew = errors.New("its host was started anew")
 )
+
+// forsaken reports whether an agent is not there that may have ended for want of a
+// controller.
+func forsaken(err error) bool { return errors.Is(err, errHere) || errors.Is(err, errLeft) }
 
 // adopt is Run for a gang that an earlier controller has started: agents that hold
 // it tell everything anew, and ranks whose agents are gone are lost. Those agents
@@ -33,12 +38,13 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		nodes[i] = l.find(finding, a.Placement, i)
 		return nil
 	})
-	var forsaken []string
+	var left []string
 	mpi := job.MPI("")
 	for _, n := range nodes {
-		if n.lost != nil {
-			forsaken = append(forsaken, n.agent.host)
-		} else if mpi == "" {
+		if forsaken(n.lost) {
+			left = append(left, n.agent.host)
+		}
+		if n.lost == nil && mpi == "" {
 			limited, cancel := context.WithTimeout(finding, helloLimit)
 			if found, err := l.resolve(limited, a, n.agent); err == nil {
 				mpi = found
@@ -48,7 +54,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	}
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
 	outcome, err := l.stay(ctx, a, asked, nodes, rendezvous{}, emit)
-	outcome.Forsaken = forsaken
+	outcome.Forsaken = left
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range nodes {
@@ -90,6 +96,8 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 		n.agent = agent
 	case agent.link.Local:
 		n.lost = errHere
+	case agent.link.Anew:
+		n.lost = errAnew
 	default:
 		n.lost = errLeft
 	}
@@ -108,7 +116,7 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 			if n.agent != a || n.lost == nil {
 				continue
 			}
-			if !errors.Is(n.lost, errHere) && !errors.Is(n.lost, errLeft) {
+			if !forsaken(n.lost) && !errors.Is(n.lost, errAnew) {
 				by := l.begun.Add(l.opts.OrphanGrace + endLimit)
 				select {
 				case <-time.After(time.Until(by)):

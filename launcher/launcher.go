@@ -44,6 +44,9 @@ type Link struct {
 	// Held says that an earlier controller has started the agent, which may hold a
 	// gang of it.
 	Held bool
+	// Anew says that an earlier controller has started an agent there, and that the
+	// host was started anew since.
+	Anew bool
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error

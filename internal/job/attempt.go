@@ -145,7 +145,7 @@ type Outcome struct {
 	// where nothing was.
 	Wireup *Wireup `json:"wireup,omitempty"`
 	// Forsaken are the hosts of a gang that was to be adopted whose agents had ended
-	// before, with their ranks.
+	// before, with their ranks, and may have done so for want of a controller.
 	Forsaken []string `json:"forsaken,omitempty"`
 }
 

@@ -29,6 +29,7 @@ type agent struct {
 	dead  bool  // the agent is known to be gone, with its processes
 	wrong error // why it cannot be reached, where that is known
 
+	anew bool // the host was started anew since an earlier controller's agent
 	// left is when the last carrier was given up: from then on the agent has heard
 	// nothing, unless far says that a jump host, or a program, may still have passed
 	// on what it held. Both are keep's, and of others once that has ended.
@@ -93,6 +94,7 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 			g.at.Program = said.program // it may have been brought anew
 			return carrier, nil
 		case said.state != bridge.Ending || said.boot != at.Boot:
+			g.anew = said.boot != at.Boot
 			return nil, nil
 		}
 		_ = carrier.Session.Close() // and not the connection

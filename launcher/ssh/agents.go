@@ -68,7 +68,7 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 		defer close(g.ended)
 		g.keep(carrier)
 	}()
-	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), Held: held, End: g.end}, nil
+	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), Held: held, Anew: g.anew, End: g.end}, nil
 }
 
 // Bring puts another program on a host and returns its path there.

@@ -1,0 +1,40 @@
+package launcher
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Of a gang that is adopted without some of its agents, those are told as forsaken
+// that may have ended for want of a controller, and no host that was started anew.
+func TestAdoptWithout(t *testing.T) {
+	for _, test := range []struct {
+		name     string
+		link     Link
+		says     string
+		forsaken bool
+	}{
+		{"own machine", Link{Local: true}, "ended with the controller", true},
+		{"ended", Link{}, "heard nothing for too long", true},
+		{"started anew", Link{Anew: true}, "was started anew", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			l := New(Options{})
+			defer l.cancel()
+			l.agents["h1"] = &remote{host: "h1", link: test.link}
+			a := job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
+				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
+			}}
+			o, err := l.Run(t.Context(), a, func(job.Event) {})
+			if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, test.says) {
+				t.Fatalf("got %+v, %v; want a rank that is lost, for %q", o, err, test.says)
+			}
+			if got := slices.Contains(o.Forsaken, "h1"); got != test.forsaken {
+				t.Errorf("forsaken: got %v, want %v", o.Forsaken, test.forsaken)
+			}
+		})
+	}
+}
