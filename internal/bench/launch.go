@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
@@ -9,7 +10,7 @@ import (
 )
 
 // launch measures whole jobs of true against the floor, in alternating runs.
-func launch(gangrun string, runs int) error {
+func launch(ctx context.Context, gangrun string, runs int) error {
 	self, err := os.Executable()
 	if err != nil {
 		return err
@@ -20,11 +21,11 @@ func launch(gangrun string, runs int) error {
 	for _, n := range []int{2, 4, 8, 16, 32, 64} {
 		var floors, gangs sample
 		for range runs {
-			f, err := timed(exec.Command(self, "floor", strconv.Itoa(n)))
+			f, err := timed(limited(ctx, self, "floor", strconv.Itoa(n)))
 			if err != nil {
 				return err
 			}
-			g, err := timed(exec.Command(gangrun, "run", "--preflight", "off", "-n", strconv.Itoa(n), "--", "true"))
+			g, err := timed(limited(ctx, gangrun, "run", "--preflight", "off", "-n", strconv.Itoa(n), "--", "true"))
 			if err != nil {
 				return err
 			}
@@ -35,8 +36,9 @@ func launch(gangrun string, runs int) error {
 	return nil
 }
 
-// timed runs a command to its good end.
-func timed(cmd *exec.Cmd) (time.Duration, error) {
+// timed runs a command to its good end; done is called then.
+func timed(cmd *exec.Cmd, done func()) (time.Duration, error) {
+	defer done()
 	begin := time.Now()
 	out, err := cmd.CombinedOutput()
 	took := time.Since(begin)

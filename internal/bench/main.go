@@ -76,11 +76,11 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 		return err
 	}
 	run := map[string]func() error{
-		"launch":    func() error { return launch(gangrun, runs) },
+		"launch":    func() error { return launch(ctx, gangrun, runs) },
 		"mpi":       func() error { return mpiJobs(ctx, gangrun, runs, g) },
 		"death":     func() error { return death(ctx, gangrun, runs) },
 		"mpi-death": func() error { return mpiDeath(ctx, gangrun, runs, g) },
-		"output":    func() error { return output(gangrun, megabytes) },
+		"output":    func() error { return output(ctx, gangrun, megabytes) },
 		"ssh":       func() error { return inBed(ctx, bed, gangrun, "ssh", (runs+1)/2) },
 		"scale": func() error {
 			if err := scaleLoopback(ctx, gangrun, (runs+4)/5); err != nil {

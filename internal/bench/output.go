@@ -2,17 +2,19 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 )
 
 // output measures how fast 8 ranks get their output into their log files,
 // against the disk: one process that writes as much into one file.
-func output(gangrun string, megabytes int) error {
+func output(ctx context.Context, gangrun string, megabytes int) error {
 	const ranks = 8
 	each := megabytes / ranks * 1_000_000
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
@@ -25,8 +27,10 @@ func output(gangrun string, megabytes int) error {
 		return err
 	}
 	lines := `yes 'step of a rank that says a lot, with a line of eighty bytes, as many programs do' | head -c ` + strconv.Itoa(each)
-	cmd := exec.Command(gangrun, "run", "--preflight", "off", "--output", "none", "-n", strconv.Itoa(ranks), "--", "sh", "-c", lines)
-	took, err := timed(cmd)
+	ctx, cancel := context.WithCancel(ctx) // a disk may be slow: there is no limit
+	cmd := exec.CommandContext(ctx, gangrun, "run", "--preflight", "off", "--output", "none", "-n", strconv.Itoa(ranks), "--", "sh", "-c", lines)
+	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
+	took, err := timed(cmd, cancel)
 	if err != nil {
 		return err
 	}

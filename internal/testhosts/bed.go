@@ -164,7 +164,7 @@ func (b *Bed) start() error {
 	if err := b.connect(control, b.keeper.Process.Pid, true); err != nil {
 		return err
 	}
-	return b.each(func(h *Host) error { return h.Boot() })
+	return b.each((*Host).Boot)
 }
 
 // each calls f for every host, all at the same time.
@@ -274,10 +274,7 @@ func (b *Bed) end() error {
 	if err := errors.Join(errs...); err != nil {
 		return fmt.Errorf("taking down the simulated hosts of %s: %w", b.dir, err)
 	}
-	for _, h := range b.hosts {
-		h.awaitDown()
-	}
-	return nil
+	return b.each((*Host).ended)
 }
 
 // awaitKeeper waits for the keeper, which ends now that its lifeline is cut.

@@ -71,6 +71,7 @@ func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 // and stderr, which an error says too.
 func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
 	cmd := c.Command(ctx, argv...)
+	cmd.WaitDelay = limit // a child that it leaves may hold the pipes open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("on the controller: %s: %w\n%s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))

@@ -229,6 +229,11 @@ func (h *Host) kill() error {
 	if err != nil {
 		return err
 	}
+	return h.awaitDown()
+}
+
+// awaitDown waits for the end of a host that was killed. The caller holds h.mu.
+func (h *Host) awaitDown() error {
 	select {
 	case <-h.down:
 		return nil
@@ -237,13 +242,14 @@ func (h *Host) kill() error {
 	}
 }
 
-// awaitDown waits for the end of a host whose bed has ended.
-func (h *Host) awaitDown() {
+// ended waits for the end of a host whose bed has ended.
+func (h *Host) ended() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.down != nil {
-		<-h.down
+	if h.down == nil {
+		return nil
 	}
+	return h.awaitDown()
 }
 
 // StopSSH kills the host's sshd and all its sessions: others find the port

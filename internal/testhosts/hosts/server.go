@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
@@ -19,6 +20,10 @@ const (
 	// socketEnv says where it asks.
 	socketEnv = "GANGRUN_TESTHOSTS"
 )
+
+// askLimit is how long it may take to say what is asked: who is stopped meanwhile
+// must not hold up the end of the hosts.
+const askLimit = 10 * time.Second
 
 // answer is what comes back for the words of one question.
 type answer struct {
@@ -76,6 +81,7 @@ func (s *server) accept() {
 		s.group.Go(func() {
 			defer conn.Close()
 			var words []string
+			_ = conn.SetReadDeadline(time.Now().Add(askLimit)) // a socket has one
 			if json.NewDecoder(conn).Decode(&words) != nil {
 				return // whoever asked is gone
 			}
