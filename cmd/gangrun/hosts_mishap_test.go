@@ -28,6 +28,8 @@ type mishap struct {
 	// go on. Where it is anywhere, the cause may be of any host.
 	cause    job.Category
 	anywhere bool
+	// controller says that it is the controller that dies.
+	controller bool
 	loses    bool // what ranks have printed and what is to happen to it
 	frozen   bool // ranks run for an instant when the host goes on, whenever that is
 }
@@ -75,6 +77,14 @@ func killController(least, most time.Duration) func(*tally, *testhosts.Host) err
 	}
 }
 
+// fill makes a mishap of a full /tmp, where that can be written at all.
+func fill(r *tally, h *testhosts.Host) error {
+	if h == r.readOnly {
+		return errMissed
+	}
+	return meanwhile(func(h *testhosts.Host) error { return h.Fill("/tmp") }, func(h *testhosts.Host) error { return h.Drain("/tmp") }, 0, 2*shortly)(r, h)
+}
+
 // errMissed is the error of a mishap to what was not there.
 var errMissed = errors.New("there was nothing to happen to")
 
@@ -93,11 +103,11 @@ var mishaps = []mishap{
 	{name: "agent killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) == 4 && p.Args[1] == "agent" }), cause: job.HostLost, loses: true},
 	{name: "watchdog killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) == 3 && p.Args[1] == "agent" }), cause: job.HostLost, loses: true},
 	{name: "rank killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) > 1 && filepath.Base(p.Args[1]) == "tally.py" }), cause: job.Killed},
-	{name: "controller killed, attach", do: killController(0, shortly)},
-	{name: "controller killed, attach after the grace", do: killController(mishapGrace+shortly, mishapGrace+3*shortly), cause: job.HostLost, anywhere: true, loses: true},
+	{name: "controller killed, attach", do: killController(0, shortly), controller: true},
+	{name: "controller killed, attach after the grace", do: killController(mishapGrace+shortly, mishapGrace+3*shortly), cause: job.HostLost, anywhere: true, controller: true, loses: true},
 	{name: "20 % packet loss", do: once(func(h *testhosts.Host) error { return h.Loss(20) }), mend: func(h *testhosts.Host) error { return h.Loss(0) }},
 	{name: "10 mbit/s line", do: once(func(h *testhosts.Host) error { return h.Rate("10mbit") }), mend: func(h *testhosts.Host) error { return h.Rate("") }},
-	{name: "disk full, then not", do: meanwhile(func(h *testhosts.Host) error { return h.Fill("/tmp") }, func(h *testhosts.Host) error { return h.Drain("/tmp") }, 0, 2*shortly), cause: job.DiskFull, loses: true},
+	{name: "disk full, then not", do: fill, cause: job.DiskFull, loses: true},
 }
 
 // stroke is a mishap that has happened.

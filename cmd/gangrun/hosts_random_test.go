@@ -31,6 +31,8 @@ type tally struct {
 	all    []stroke
 	missed int
 	leased bool // there was a lease
+	// readOnly is the host whose /tmp cannot be written; nil where all can.
+	readOnly *testhosts.Host
 }
 
 // monotonic is the clock by which ranks stamp, in seconds.
@@ -73,8 +75,10 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 		t.Fatal(err)
 	}
 	bed := testhosts.Up(t, farHosts)
+	var sealed *testhosts.Host
 	if readOnly > 0 {
-		if err := bed.Host(readOnly).Remount("/tmp", "ro"); err != nil {
+		sealed = bed.Host(readOnly)
+		if err := sealed.Remount("/tmp", "ro"); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -90,7 +94,7 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := &tally{farRun: &farRun{t: t, bed: bed, gangrun: wrapper, begun: time.Now()}, random: random, dir: dir}
+	r := &tally{farRun: &farRun{t: t, bed: bed, gangrun: wrapper, begun: time.Now()}, random: random, dir: dir, readOnly: sealed}
 	t.Cleanup(func() {
 		if t.Failed() {
 			t.Logf("gangrun said:\n%s", r.errs.String())
