@@ -30,8 +30,8 @@ type mishap struct {
 	anywhere bool
 	// controller says that it is the controller that dies.
 	controller bool
-	loses    bool // what ranks have printed and what is to happen to it
-	frozen   bool // ranks run for an instant when the host goes on, whenever that is
+	loses      bool // what ranks have printed and what is to happen to it
+	frozen     bool // ranks run for an instant when the host goes on, whenever that is
 }
 
 // meanwhile makes a mishap of two actions with some time between them.

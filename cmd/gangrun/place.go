@@ -78,16 +78,11 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 		return nil, inventory, err
 	}
 	missed := spec.GPUs > 0 && gang{gpus: -1}.onGPUs(inventory.Hosts) == 0
-	for _, f := range s.probed.findings {
-		if (missed || f.Severity != job.SeverityNote) && emit != nil {
-			text := strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")
-			if len(inventory.Hosts) > 1 {
-				text = on(f.Host) + text
-			}
+	if emit != nil {
+		for _, text := range s.probed.news(missed) {
 			emit(job.Event{Kind: job.KindNote, Text: text})
 		}
 	}
-	s.probed.findings = nil
 	gpus := gang{gpus: spec.GPUs}.onGPUs(inventory.Hosts)
 	if gpus == 0 {
 		return nil, inventory, nil

@@ -26,14 +26,15 @@ type probed struct {
 	hosts     []job.Host
 	unreached []launcher.Unreached
 	err       error         // why they could not be probed
-	findings  []job.Finding // about their GPUs, that nobody has been told of
+	findings  []job.Finding // about their GPUs, of the last look
 	looked    time.Time     // when their GPUs were looked at
+	told      map[job.Finding]bool
 }
 
 // startProbe probes the hosts of a launcher in the background, until close.
 func startProbe(l *launcher.Launcher, spec job.Spec, screen *screen.Screen) *probed {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &probed{launcher: l, screen: screen, loopback: spec.Loopback, stop: cancel, done: make(chan struct{})}
+	p := &probed{launcher: l, screen: screen, loopback: spec.Loopback, stop: cancel, done: make(chan struct{}), told: map[job.Finding]bool{}}
 	go func() {
 		defer close(p.done)
 		p.hosts, p.unreached, p.err = l.Probe(ctx)
@@ -82,6 +83,29 @@ func (p *probed) look(ctx context.Context, but []string) {
 		}
 	}
 	p.hosts, p.findings, p.looked = all, findings, time.Now()
+}
+
+// news returns what nobody has been told of that was found about the hosts' GPUs: a
+// line for all hosts that it is true of. Mere notes are none unless all is wanted.
+func (p *probed) news(all bool) (lines []string) {
+	hosts := map[string][]string{}
+	for _, f := range p.findings {
+		if p.told[f] || f.Severity == job.SeverityNote && !all {
+			continue
+		}
+		p.told[f] = true
+		text := strings.TrimSuffix(f.Text+"; "+f.Hint, "; ")
+		if _, ok := hosts[text]; !ok {
+			lines = append(lines, text)
+		}
+		hosts[text] = append(hosts[text], f.Host)
+	}
+	if len(p.hosts) > 1 {
+		for i, text := range lines {
+			lines[i] = on(strings.Join(hosts[text], ", ")) + text
+		}
+	}
+	return lines
 }
 
 // without returns the hosts but some.
