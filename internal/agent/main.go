@@ -7,6 +7,7 @@ import (
 	"math"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -87,7 +88,7 @@ func work() error {
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)
-	if line.dir != "" && !orphaned { // else it has what the ranks have printed
+	if line.dir != "" && !(orphaned && spooled(filepath.Join(line.dir, spoolName))) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())

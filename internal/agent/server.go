@@ -321,7 +321,7 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
 	if len(start.LogDir) == 0 {
-		dir := filepath.Join(s.line.dir, "logs", filepath.FromSlash(start.Gang))
+		dir := filepath.Join(s.line.dir, spoolName, filepath.FromSlash(start.Gang))
 		if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(start.Gang)) {
 			return nil, status.Error(codes.InvalidArgument, "no directory for the logs is named")
 		}

@@ -1,0 +1,23 @@
+package agent
+
+import (
+	"io/fs"
+	"path/filepath"
+)
+
+// spoolName is the directory, in the agent's own, of what ranks print.
+const spoolName = "logs"
+
+// spooled reports whether a spool holds anything that ranks have printed.
+func spooled(dir string) (found bool) {
+	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is none
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil && info.Size() > 0 {
+				found = true
+				return fs.SkipAll
+			}
+		}
+		return nil
+	})
+	return found
+}
