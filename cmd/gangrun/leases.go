@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
@@ -97,4 +98,26 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 		return err
 	}
 	return t.Flush()
+}
+
+// leaseDirHint says how a directory that is not fit for leases is mended.
+const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
+
+// leaseDirOf refuses a directory for leases that the user has named and that is not
+// fit, where ranks may want GPUs.
+func leaseDirOf(spec job.Spec) error {
+	dir := os.Getenv(lease.Env)
+	if dir == "" || spec.GPUs == 0 {
+		return nil
+	}
+	_, err := lease.Open(dir, "")
+	return leaseDirError(err)
+}
+
+// leaseDirError is an error about a directory for leases, with what to do next.
+func leaseDirError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure{code: exitUsage, err: fmt.Errorf("%s: %w", lease.Env, err), hint: leaseDirHint}
 }
