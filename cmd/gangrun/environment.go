@@ -12,7 +12,6 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -93,8 +92,7 @@ func (m marks) unlike(now marks) string {
 // gang's environment is not that in which the run was started.
 type movedLauncher struct {
 	supervisor.Launcher
-	news func() string
-	once *sync.Once
+	news func() string // nil once it was told
 }
 
 // withNews makes the launcher of a run that was taken over tell so.
@@ -102,7 +100,7 @@ func (s *session) withNews(l supervisor.Launcher) supervisor.Launcher {
 	if s.taken == nil {
 		return l
 	}
-	return movedLauncher{Launcher: l, once: new(sync.Once), news: func() string {
+	return &movedLauncher{Launcher: l, news: func() string {
 		before, err := readMarks(s.run)
 		switch {
 		case err != nil:
@@ -115,13 +113,12 @@ func (s *session) withNews(l supervisor.Launcher) supervisor.Launcher {
 }
 
 // Run implements supervisor.Launcher.
-func (m movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	if !a.Adopt {
-		m.once.Do(func() {
-			if news := m.news(); news != "" {
-				emit(job.Event{Kind: job.KindNote, Text: printable(fmt.Sprintf("attempt %d has the environment of gangrun attach, not that of gangrun run: %s", a.Number, news))})
-			}
-		})
+func (m *movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if !a.Adopt && m.news != nil {
+		if news := m.news(); news != "" {
+			emit(job.Event{Kind: job.KindNote, Text: printable(fmt.Sprintf("attempt %d has the environment of gangrun attach, not that of gangrun run: %s", a.Number, news))})
+		}
+		m.news = nil
 	}
 	return m.Launcher.Run(ctx, a, emit)
 }

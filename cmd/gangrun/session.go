@@ -65,9 +65,9 @@ func (t terms) streams() (out, err screen.Stream) {
 
 // openSession makes the run's home and starts the agents in the background.
 func openSession(spec job.Spec, terms terms) (*session, error) {
-	dir, err := home.Dir(os.Getenv)
+	dir, err := homeDir()
 	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
+		return nil, err
 	}
 	if err := leaseDirOf(spec); err != nil {
 		return nil, err
@@ -93,7 +93,10 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		signal.Stop(signals)
 		return nil, err
 	}
-	s := &session{terms: terms, spec: spec, run: run, journal: journal, home: dir, signals: signals, lock: lock, several: len(list.Hosts) > 1}
+	if tmp != "" {
+		tmp = filepath.Join(tmp, run.ID)
+	}
+	s := &session{terms: terms, tmp: tmp, spec: spec, run: run, journal: journal, home: dir, signals: signals, lock: lock, several: len(list.Hosts) > 1}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(hosts) > 1, Prefix: !terms.plain,
@@ -110,32 +113,32 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	for _, note := range list.Notes {
 		s.say("", note)
 	}
-	options := launcher.Options{
-		Dialer:  dialer,
-		Hosts:   hosts,
-		Output:  s.show.output,
-		Cascade: diagnose.Cascade,
-
-		Universe: terms.universe,
-
-		Network: spec.Network, Env: travelling(os.Environ()), Bring: dialer.bring(),
-		HostTimeout: time.Duration(spec.HostTimeout), OrphanGrace: time.Duration(spec.OrphanGrace),
-	}
-	if spec.Loopback > 0 {
-		s.tmp = filepath.Join(tmp, run.ID)
-		options.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
-	}
-	if terms.detached != nil {
-		options.Output = nil // the logs have it
-	}
-	if spec.Stdin != job.StdinNone && terms.taken == nil {
-		options.Stdin = os.Stdin
-	} else if spec.Stdin != job.StdinNone {
-		options.Stdin = terms.taken.stdin
-	}
-	s.launcher = launcher.New(options)
+	s.launcher = launcher.New(s.options(dialer, hosts))
 	s.probed = startProbe(s.launcher, spec, s.show.screen)
 	return s, nil
+}
+
+// options are those of the session's launcher.
+func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
+	o := launcher.Options{
+		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: travelling(os.Environ()), Network: s.spec.Network,
+		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
+		Cascade: diagnose.Cascade, Universe: s.universe,
+	}
+	if s.tmp != "" {
+		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
+	}
+	if s.detached == nil { // else the logs have it
+		o.Output = s.show.output
+	}
+	switch {
+	case s.spec.Stdin == job.StdinNone:
+	case s.taken != nil:
+		o.Stdin = s.taken.stdin
+	default:
+		o.Stdin = os.Stdin
+	}
+	return o
 }
 
 // say tells the user something about a host; "" is about none.
