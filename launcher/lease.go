@@ -97,7 +97,7 @@ func (t *Turn) free(a *remote) error {
 // gone.
 type Grant struct {
 	turn  *Turn
-	agent *remote
+	agent *remote // nil where an earlier controller was granted it
 	stop  context.CancelFunc
 	done  chan struct{}
 
@@ -110,18 +110,39 @@ func newGrant(t *Turn, a *remote) *Grant {
 	g := &Grant{turn: t, agent: a, stop: cancel, done: make(chan struct{})}
 	go func() { // ends with the lease, which Release ends
 		defer close(g.done)
-		reply, err := a.client.LeaseLost(ctx, t.request())
-		if err != nil { // the agent is lost, which the gang's own stream tells
+		if !g.watch(ctx, a) {
 			<-ctx.Done()
-			return
-		}
-		if reply.Why != "" {
-			g.mu.Lock()
-			g.err = fmt.Errorf("on %s: %s", t.host, reply.Why)
-			g.mu.Unlock()
 		}
 	}()
 	return g
+}
+
+// Adopted returns the lease that the agent of a host holds for a gang of an earlier
+// controller. Release ends no more than the watch: the agent gives the GPUs back with
+// its own end.
+func (l *Launcher) Adopted(host string) *Grant {
+	ctx, cancel := context.WithCancel(l.life)
+	g := &Grant{turn: &Turn{l: l, host: host}, stop: cancel, done: make(chan struct{})}
+	go func() { // ends with the lease, or with Release
+		defer close(g.done)
+		if a, err := l.agent(ctx, host); err != nil || !a.link.Held || !g.watch(ctx, a) {
+			<-ctx.Done()
+		}
+	}()
+	return g
+}
+
+// watch waits until the lease is lost; false where it was not. That an agent is lost
+// is told by the gang's own stream.
+func (g *Grant) watch(ctx context.Context, a *remote) bool {
+	reply, err := a.client.LeaseLost(ctx, g.turn.request())
+	if err != nil || reply.Why == "" {
+		return false
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.err = fmt.Errorf("on %s: %s", g.turn.host, reply.Why)
+	return true
 }
 
 // Done is closed when the lease is lost or released.
@@ -138,7 +159,10 @@ func (g *Grant) Err() error {
 // side; an agent that does not answer frees it with its own end.
 func (g *Grant) Release() error {
 	g.turn.granted = false
-	err := g.turn.free(g.agent)
+	var err error
+	if g.agent != nil {
+		err = g.turn.free(g.agent)
+	}
 	g.stop()
 	<-g.done
 	return err

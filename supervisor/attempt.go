@@ -94,8 +94,13 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer context.AfterFunc(lease.Held, func() { cancel(LeaseLost{context.Cause(lease.Held)}) })()
+	defer watchLease(lease.Held, cancel)()
 	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
+}
+
+// watchLease ends a gang when its lease is lost, until stop.
+func watchLease(held context.Context, end context.CancelCauseFunc) (stop func() bool) {
+	return context.AfterFunc(held, func() { end(LeaseLost{context.Cause(held)}) })
 }
 
 // order is what a launcher is told of an attempt.

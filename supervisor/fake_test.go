@@ -135,6 +135,24 @@ type fakePlacer struct {
 	nots []job.Excluded
 }
 
+// Hold is of a gang that was placed before, whose lease is lost after lose.
+func (f *fakePlacer) Hold(job.Placement) (context.Context, func()) {
+	f.held++
+	held, lost := f.lease(context.Background())
+	return held, func() { lost(); f.held-- }
+}
+
+// lease is lost after lose, once.
+func (f *fakePlacer) lease(ctx context.Context) (held context.Context, release func()) {
+	held, cancel := context.WithCancelCause(ctx)
+	if f.lose == 0 {
+		return held, func() { cancel(nil) }
+	}
+	timer := time.AfterFunc(f.lose, func() { cancel(errors.New("the lock file is gone")) })
+	f.lose = 0
+	return held, func() { timer.Stop(); cancel(nil) }
+}
+
 func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
 	f.nots = append(f.nots, not)
 	emit(job.Event{Kind: job.KindState, State: job.StateWaiting, Text: "2 GPUs are held by r0"})
@@ -147,13 +165,7 @@ func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded,
 	if f.full && !not.Empty() {
 		return Lease{}, NoPlacement{Text: "no other host", Hint: "add hosts"}
 	}
-	held, cancel := context.WithCancelCause(ctx)
-	lost := func() {}
-	if f.lose > 0 {
-		timer := time.AfterFunc(f.lose, func() { cancel(errors.New("the lock file is gone")) })
-		f.lose = 0
-		lost = func() { timer.Stop() }
-	}
+	held, release := f.lease(ctx)
 	f.held++
 	placement := place(spec.Ranks)
 	for i := range placement.Ranks {
@@ -165,7 +177,7 @@ func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded,
 		Placement:   placement,
 		Explanation: job.Explanation{Why: []string{"it fits"}},
 		Held:        held,
-		Release:     func() { lost(); cancel(nil); f.held-- },
+		Release:     func() { release(); f.held-- },
 	}, nil
 }
 
@@ -253,7 +265,7 @@ func newWorld(t *testing.T, gangs ...gang) *world {
 	w.launcher = &fakeLauncher{t: t, gangs: gangs, disk: w.checkpoints, placer: w.placer}
 	w.logDir = func(n int) (string, error) { return fmt.Sprintf("/logs/%d", n), nil }
 	w.supervisor = &Supervisor{
-		Launcher: w.launcher, Placer: w.placer, Checker: w.checker, Checkpoints: w.checkpoints,
+		Launcher: w.launcher, Placer: w.placer, Holder: w.placer, Checker: w.checker, Checkpoints: w.checkpoints,
 		Diagnose: w.diagnose,
 		Emit: func(e job.Event) error {
 			w.events = append(w.events, e)

@@ -40,6 +40,13 @@ type Lease struct {
 	Release func()
 }
 
+// Holder watches the lease of a gang that an earlier controller has placed.
+type Holder interface {
+	// Hold returns a context that ends when the lease is lost, with the reason as its
+	// cause, and what ends the watch.
+	Hold(p job.Placement) (held context.Context, release func())
+}
+
 // Checker is the preflight: static checks, and the trial where the job asks for
 // one. It may emit findings as it makes them, and returns them all.
 type Checker interface {
@@ -85,12 +92,13 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. All fields but Checkpoints, Rand and Elsewhere must be
-// set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
-// jobs whose preflight is not off.
+// Supervisor runs jobs. All fields but Holder, Checkpoints, Rand and Elsewhere must
+// be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
+// jobs whose preflight is not off, Holder for Resume.
 type Supervisor struct {
 	Launcher    Launcher
 	Placer      Placer
+	Holder      Holder
 	Checker     Checker
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.

@@ -212,6 +212,9 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	if !t.whole && !l.adopted.failed {
 		cancel(forsaken{t.number})
 	}
+	held, release := l.Holder.Hold(t.placement)
+	defer release()
+	defer watchLease(held, cancel)()
 	a := l.order(t.number, t.placement, t.from, t.logs)
 	a.Adopt = true
 	emit := l.watch(gang, t.number)

@@ -41,8 +41,6 @@ func (a *adopter) Run(ctx context.Context, o job.Attempt, emit func(job.Event)) 
 		return a.fakeLauncher.Run(ctx, o, emit)
 	}
 	a.adopted = append(a.adopted, o.Number)
-	a.placer.held++ // nobody holds a lease for it
-	defer func() { a.placer.held-- }()
 	return a.fakeLauncher.Run(ctx, o, emit)
 }
 
@@ -250,6 +248,24 @@ func TestResumeForsaken(t *testing.T) {
 			t.Errorf("exits %+v", x)
 		}
 	})
+}
+
+// TestResumeLeaseLost: an adopted gang that loses its lease is ended, and started
+// again with another.
+func TestResumeLeaseLost(t *testing.T) {
+	whole := newWorld(t, works())
+	whole.run(t)
+	long := works()
+	long.life, long.endErr = time.Hour, LeaseLost{errors.New("x")}
+	w := newWorld(t, long, works())
+	w.placer.lose = 5 * time.Second
+	w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+	w.resume(t, cut(whole.events, job.KindAllStarted, 1), time.Second)
+	c := w.report.Attempts[0].Cause
+	if w.report.State != job.StateSucceeded || len(w.report.Attempts) != 2 || c == nil || c.Signature != "lease-lost" || !strings.Contains(c.Text, "the lock file is gone") {
+		t.Errorf("%s after %d attempts, the first died of %+v", w.report.State, len(w.report.Attempts), c)
+	}
+	once(t, slices.Concat(cut(whole.events, job.KindAllStarted, 1), w.events))
 }
 
 // TestResumeCancelled: what its user had ended is not started again.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -80,29 +81,33 @@ func (p *gpuPlacer) place(ctx context.Context) (supervisor.Lease, error) {
 		}
 	}
 	held = slices.DeleteFunc(held, func(h gpuGrant) bool { return h == nil })
-	watch, lost := context.WithCancelCause(context.Background())
-	done := make(chan struct{})
-	for _, h := range held {
-		go func() { // ends with the lease, which Release ends
-			<-h.Done()
-			lost(h.Err())
-			done <- struct{}{}
-		}()
-	}
+	watch, release := watchGrants(held)
 	return supervisor.Lease{
 		Placement:   w.choice.Placement,
 		Explanation: job.Explanation{Why: append(slices.Clone(w.choice.Why), fmt.Sprintf("level %s: %s", w.choice.Level, strings.Join(w.choice.Words(), "; ")))},
 		Held:        watch,
-		Release: func() {
-			for _, h := range held {
-				_ = h.Release() // its end frees them at the latest
-			}
-			for range held {
-				<-done
-			}
-			lost(nil)
-		},
+		Release:     release,
 	}, nil
+}
+
+// watchGrants returns a context that ends when one of some leases is lost, and what
+// gives them back.
+func watchGrants(held []gpuGrant) (watch context.Context, release func()) {
+	watch, lost := context.WithCancelCause(context.Background())
+	var waiting sync.WaitGroup
+	for _, h := range held {
+		waiting.Go(func() { // ends with the lease, which release ends
+			<-h.Done()
+			lost(h.Err())
+		})
+	}
+	return watch, func() {
+		for _, h := range held {
+			_ = h.Release() // its end frees them at the latest
+		}
+		waiting.Wait()
+		lost(nil)
+	}
 }
 
 // never says why the gang would not fit even if nobody used a GPU, nil where it

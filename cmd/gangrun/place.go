@@ -59,6 +59,18 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 	}
 }
 
+// Hold implements supervisor.Holder: agents that an earlier controller has started go
+// on holding what they have.
+func (s *session) Hold(p job.Placement) (held context.Context, release func()) {
+	var grants []gpuGrant
+	for _, h := range p.Hosts {
+		if slices.ContainsFunc(p.On(h.Name), func(r job.Rank) bool { return len(r.Devices) > 0 }) {
+			grants = append(grants, s.launcher.Adopted(h.Name))
+		}
+	}
+	return watchGrants(grants)
+}
+
 // placeOnCPUs is place for ranks without GPUs.
 func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supervisor.Lease, error) {
 	placement, why, err := topology.Place(spec, inventory, not)

@@ -84,11 +84,14 @@ func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
 	return t, nil
 }
 
+// find returns a turn and its lease; by no name, that of the gang that is up.
 func (l *leases) find(name string) (*turn, *lease.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if t := l.turns[name]; t != nil {
-		return t, t.held
+	for of, t := range l.turns {
+		if of == name || name == "" && t.held != nil {
+			return t, t.held
+		}
 	}
 	return nil, nil
 }
@@ -118,7 +121,8 @@ func (s *server) LeaseLeave(_ context.Context, r *wire.LeaseRequest) (*wire.Leas
 	return &wire.LeaseReply{}, t.wait.Close()
 }
 
-// LeaseLost implements wire.AgentServer.
+// LeaseLost implements wire.AgentServer. A controller that has taken over names no
+// turn.
 func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.LeaseLostReply, error) {
 	_, held := s.leases.find(r.Turn)
 	if held == nil {

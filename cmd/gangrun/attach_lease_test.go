@@ -1,0 +1,45 @@
+package main_test
+
+import (
+	"context"
+	"math/rand/v2"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// TestAttachLeaseLost: that an adopted gang has lost a lease is noticed, and ends it;
+// another attempt has leases of its own.
+func TestAttachLeaseLost(t *testing.T) {
+	t.Parallel()
+	needPython(t, "json")
+	r := startTally(t, rand.New(rand.NewPCG(2, 2)), 0)
+	r.await("the first step of a rank", func() bool {
+		own, _ := filepath.Glob(filepath.Join(r.dir, "own/*"))
+		return len(own) > 0
+	})
+	r.journalled(job.KindAllStarted, 1)
+	r.killController(r.cmd)
+	<-r.exited
+	r.control("attach")
+	r.journalled(job.KindAttached, 1)
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	out, err := r.bed.Host(1).Exec(ctx, "find", "/run/lock", "/dev/shm", "-name", "gangrun.@.gpu*", "-print", "-delete")
+	if err != nil || !strings.Contains(out, "gangrun.@.gpu") {
+		t.Fatalf("leases of h1: %q, %v", out, err)
+	}
+	if code := r.finish(); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	report := r.report()
+	if len(report.Attempts) != 2 || report.State != job.StateSucceeded {
+		t.Fatalf("%s after %d attempts", report.State, len(report.Attempts))
+	}
+	if c := report.Attempts[0].Cause; c == nil || c.Signature != "lease-lost" || !strings.Contains(c.Text, "on h1: ") {
+		t.Errorf("the first attempt died of %+v", c)
+	}
+	r.nobodyLeft()
+}
