@@ -21,7 +21,7 @@ type barrier struct {
 
 // waiter is a rank's arrival: where to answer, and how.
 type waiter struct {
-	conn   *conn
+	conn   *conn // nil: it has been answered
 	tag    int
 	tagged bool
 }
@@ -119,9 +119,38 @@ func (s *Server) Release(name string, puts []Pair) {
 	s.tell()
 }
 
+// Part answers a rank that waits in a barrier of all ranks as if they had come; to
+// them it has, and they still wait for each other. It reports whether it waited.
+func (s *Server) Part(number int) bool {
+	s.mu.Lock()
+	r, b := s.ranks[number], s.barriers[""]
+	if r == nil || r.conn == nil || b == nil {
+		s.mu.Unlock()
+		return false
+	}
+	arrivals := slices.Concat(b.held, b.came[r])
+	i := slices.IndexFunc(arrivals, func(w waiter) bool { return w.conn == r.conn })
+	if i < 0 {
+		s.mu.Unlock()
+		return false
+	}
+	changed := s.release(arrivals[i : i+1])
+	if i < len(b.held) {
+		b.held[i].conn = nil
+	} else {
+		b.came[r][i-len(b.held)].conn = nil
+	}
+	s.mu.Unlock()
+	s.changed(changed...)
+	return true
+}
+
 // release answers waiters and returns the ranks that wait no more. s.mu is held.
 func (s *Server) release(free []waiter) (changed []*rank) {
 	for _, w := range free {
+		if w.conn == nil {
+			continue
+		}
 		r := w.conn.rank
 		w.conn.answerLater(w)
 		if r.in--; r.in == 0 {

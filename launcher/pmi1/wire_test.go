@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"net"
+	"runtime"
 	"strings"
 	"sync"
 	"testing"
@@ -237,6 +238,73 @@ func TestLateRelease(t *testing.T) {
 	c.want("cmd=barrier_out rc=0")
 	if state := s.State(0); state.Waiting {
 		t.Errorf("after the release the rank is %+v", state)
+	}
+}
+
+// TestPart: a rank that is let go from a barrier counts as one that has come, also
+// after it has finalized, and in the meetings after that one.
+func TestPart(t *testing.T) {
+	for _, elsewhere := range []bool{false, true} {
+		t.Run(fmt.Sprint("elsewhere=", elsewhere), func(t *testing.T) {
+			size, entered := 2, make(chan string, 2)
+			if elsewhere {
+				size = 3
+			}
+			s := newServer(t, Config{Name: "k", Size: size, Ranks: []int{0, 1}, Enter: func(group string, _ []Pair) { entered <- group }})
+			release := func() {
+				if elsewhere {
+					<-entered
+					s.Release("", nil)
+				}
+			}
+			a, b := dial(t, s, 0), dial(t, s, 1)
+			a.init()
+			b.init()
+			if s.Part(0) || s.Part(2) {
+				t.Error("let go who waits for nobody")
+			}
+			a.send("cmd=barrier_in")
+			for waits := false; !waits; waits = s.Part(0) {
+				runtime.Gosched() // until it has come
+			}
+			a.want("cmd=barrier_out rc=0")
+			if s.Part(0) || s.State(0).Waiting {
+				t.Error("let go twice")
+			}
+			a.ask("cmd=finalize", "cmd=finalize_ack rc=0")
+			b.send("cmd=barrier_in")
+			release()
+			b.want("cmd=barrier_out rc=0")
+			a.init()
+			a.send("cmd=barrier_in")
+			b.send("cmd=barrier_in")
+			release()
+			a.want("cmd=barrier_out rc=0")
+			b.want("cmd=barrier_out rc=0")
+		})
+	}
+}
+
+// TestPartHeld: of a barrier that only other hosts' ranks have still to come to,
+// one rank is let go, and the release is for the others.
+func TestPartHeld(t *testing.T) {
+	entered := make(chan string, 2)
+	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}, Enter: func(group string, _ []Pair) { entered <- group }})
+	a, b := dial(t, s, 0), dial(t, s, 1)
+	for _, c := range []*client{a, b} {
+		c.init()
+		c.send("cmd=barrier_in")
+	}
+	<-entered
+	if !s.Part(1) {
+		t.Error("not let go")
+	}
+	b.want("cmd=barrier_out rc=0")
+	b.ask("cmd=finalize", "cmd=finalize_ack rc=0")
+	s.Release("", nil)
+	a.want("cmd=barrier_out rc=0")
+	if len(entered) > 0 || s.Part(0) {
+		t.Error("the barrier goes on")
 	}
 }
 
