@@ -35,6 +35,7 @@ type gang struct {
 	lasts     bool   // and goes on using
 	suspect   process
 	suspected time.Time // since when suspect is
+	waited    time.Time // since when ranks wait in a barrier, of PMI-1
 
 	ranks   []*rank // complete once ready is closed
 	ready   chan struct{}
@@ -96,7 +97,7 @@ func (g *gang) logStuck(err error) {
 func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []int32) {
 	defer g.finish()
 	g.launch()
-	var kill, stray, round, abort, look <-chan time.Time
+	var kill, stray, round, abort, look, part <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
 	if g.ompi == nil {
@@ -143,6 +144,11 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			if g.rewired() {
 				abort = time.After(abortWait)
 			}
+			if part == nil && g.wiring != nil {
+				part = nextPart(0)
+			}
+		case <-part:
+			part = g.part()
 		case <-abort:
 			abort = nil
 			g.abort()

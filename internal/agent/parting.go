@@ -1,0 +1,165 @@
+package agent
+
+import (
+	"bytes"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net/netip"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MPICH 3.4 to 4.1 over UCX 1.11.1 and later: a rank in MPI_Finalize closes its
+// connections, each of which TCP's transport ends with a request that the peer's
+// UCX must answer (uct_tcp_ep_flush), and then waits in a barrier of PMI in which
+// its own UCX answers nothing (MPIDI_UCX_mpi_finalize_hook). Whoever comes a moment
+// later asks ranks that are deaf already, and waits for ever. MPICH 4.2 has no
+// barrier there. So a rank that waits, and to which every peer has said that it
+// will not be spoken to any more, is let go: what it had to say has been answered,
+// and the end of its connections is an answer to who still asks.
+
+// flushRequest is the length of the request, in bytes: UCX's header of an active
+// message (5) and of a put that puts nothing (20).
+const flushRequest = 25
+
+// When ranks that wait in a barrier are looked at: soon, and more rarely where
+// others take their time.
+const (
+	partFirst = 200 * time.Millisecond
+	partLast  = 2 * time.Second
+)
+
+// nextPart returns when to look again at ranks that have waited that long.
+func nextPart(waited time.Duration) <-chan time.Time {
+	return time.After(min(max(partFirst, waited/8), partLast))
+}
+
+// part lets ranks go that nobody will speak to any more, and returns when to look
+// again; nil where none waits.
+func (g *gang) part() <-chan time.Time {
+	some, pmi := false, tableAddress(g.wiring.address)
+	for _, r := range g.ranks {
+		if r.child == nil || closed(r.child.exited) || !g.wiring.server.State(r.number).Waiting {
+			continue
+		}
+		some = true
+		for _, pid := range append([]int{r.child.pid}, offspring(r.child.pid)...) {
+			if left(ownConnections(pid), pmi) && mapsUCX(pid) {
+				g.wiring.server.Part(r.number)
+				break
+			}
+		}
+	}
+	if !some {
+		g.waited = time.Time{}
+		return nil
+	}
+	if g.waited.IsZero() {
+		g.waited = time.Now()
+	}
+	return nextPart(time.Since(g.waited))
+}
+
+// connection is a TCP socket of a process.
+type connection struct {
+	state  tcpState
+	remote string // as the kernel's tables write it
+	unread uint64 // bytes that the process has not read
+	inode  string
+}
+
+// tcpState is a state as proc_net(5) numbers it.
+type tcpState uint64
+
+const (
+	tcpEstablished tcpState = 1
+	tcpClosed      tcpState = 7 // the peer has reset it
+	tcpCloseWait   tcpState = 8 // the peer has closed it
+	tcpListens     tcpState = 10
+)
+
+// left reports whether every peer of a process that reads none of its connections
+// has left, and one of them waits for the answer to its last request. Until then
+// an open connection has nothing to be read: what was sent on it was received
+// before MPI_Finalize. The connection to pmi is no peer's. Where UCX uses several
+// networks at once, peers end the connections of all but one only later; then it is
+// never so.
+func left(all []connection, pmi string) bool {
+	asked := false
+	for _, c := range all {
+		switch {
+		case pmi != "" && c.remote == pmi:
+		case c.state == tcpListens, c.state == tcpClosed, c.state == tcpCloseWait:
+		case c.state == tcpEstablished && c.unread > 0:
+			asked = asked || c.unread == flushRequest
+		default:
+			return false
+		}
+	}
+	return asked
+}
+
+// ownConnections returns the TCP sockets of a process, those that listen too.
+func ownConnections(pid int) (own []connection) {
+	dir := "/proc/" + strconv.Itoa(pid)
+	open, _ := os.ReadDir(dir + "/fd") // what could be read is what there is
+	inodes := map[string]bool{}
+	for _, fd := range open {
+		to, _ := os.Readlink(dir + "/fd/" + fd.Name())
+		if inode, ok := strings.CutPrefix(to, "socket:["); ok {
+			inodes[strings.TrimSuffix(inode, "]")] = true
+		}
+	}
+	for _, table := range []string{"/net/tcp", "/net/tcp6"} { // of the network that it is in
+		data, _ := os.ReadFile(dir + table) // there may be no IPv6
+		for _, c := range parseTCP(data) {
+			if inodes[c.inode] {
+				own = append(own, c)
+			}
+		}
+	}
+	return own
+}
+
+// tableAddress returns an IPv4 address and port as the kernel's tables write them:
+// the address as a number of the machine's byte order; "" where it is none.
+func tableAddress(address string) string {
+	at, err := netip.ParseAddrPort(address)
+	if err != nil || !at.Addr().Is4() {
+		return ""
+	}
+	ip := at.Addr().As4()
+	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), at.Port())
+}
+
+// parseTCP reads a table of TCP sockets as proc_net(5) describes it; a line that
+// cannot be read is left out.
+func parseTCP(data []byte) (all []connection) {
+	for line := range bytes.Lines(data) {
+		fields := strings.Fields(string(line))
+		if len(fields) < 10 {
+			continue
+		}
+		_, queue, _ := strings.Cut(fields[4], ":")
+		state, err1 := strconv.ParseUint(fields[3], 16, 8)
+		unread, err2 := strconv.ParseUint(queue, 16, 64)
+		if err1 == nil && err2 == nil {
+			all = append(all, connection{tcpState(state), fields[2], unread, fields[9]})
+		}
+	}
+	return all
+}
+
+// mapsUCX reports whether a process has mapped UCX's transports.
+func mapsUCX(pid int) bool {
+	file, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	maps, _ := io.ReadAll(io.LimitReader(file, mostMaps))
+	return bytes.Contains(maps, []byte("/libuct.so"))
+}
