@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// ClockEnv is the variable by which a test starts an agent whose clock is wrong:
+// clockEnv is the variable by which a test starts an agent whose clock is wrong:
 // by how much it is ahead, as time.ParseDuration reads it.
-const ClockEnv = "GANGRUN_TEST_CLOCK"
+const clockEnv = "GANGRUN_TEST_CLOCK"
 
 var ahead = sync.OnceValue(func() time.Duration {
-	by, _ := time.ParseDuration(os.Getenv(ClockEnv)) // 0 where nobody has set it
+	by, _ := time.ParseDuration(os.Getenv(clockEnv)) // 0 where nobody has set it
 	return by
 })
 

@@ -161,15 +161,20 @@ func (l *line) look() {
 	}
 }
 
+// meetLimit bounds how long a connection may take to say whose it is, or to be refused.
+const meetLimit = 30 * time.Second
+
 func (l *line) carry(ctx context.Context, carrier *net.UnixConn) {
-	pending, err := resumable.Accept(ctx, carrier)
+	meeting, cancel := context.WithTimeout(ctx, meetLimit)
+	defer cancel()
+	pending, err := resumable.Accept(meeting, carrier)
 	if err != nil {
 		return
 	}
 	if stream := l.find(pending.ID()); stream != nil {
 		_ = stream.CarryPending(ctx, pending) // its end says nothing of the stream's
 	} else {
-		_ = pending.Refuse(ctx, dismissed)
+		_ = pending.Refuse(meeting, dismissed)
 	}
 }
 

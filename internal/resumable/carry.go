@@ -136,10 +136,7 @@ func (c *Conn) enter(l *line, theirs *hello) error {
 	if c.line != nil {
 		c.line.cancel(ErrSuperseded)
 	}
-	if c.carried {
-		c.carried = false
-		c.change()
-	}
+	c.carried = false
 	c.line = l
 	c.carriers++
 	l.hello = hello{
@@ -181,7 +178,6 @@ func (l *line) greet(s *source, r *bufio.Reader, theirs *hello) error {
 	l.ackFrom = max(1, min(theirs.buffer, l.hello.buffer, 4*ackBytes)/4)
 	c.free(theirs.consumed)
 	c.carried = true
-	c.change()
 	s.conn = c
 	c.hear()
 	close(l.met)
@@ -216,10 +212,7 @@ func (c *Conn) leave(l *line) {
 		return
 	}
 	c.line = nil
-	if c.carried {
-		c.carried = false
-		c.change()
-	}
+	c.carried = false
 }
 
 // outcome is what Carry returns where its line ended by err.

@@ -13,6 +13,20 @@ import (
 	"time"
 )
 
+// isCarried reports whether a carrier is on that has met the peer.
+func (c *Conn) isCarried() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.carried
+}
+
+// awaitCarried waits until one is.
+func awaitCarried(c *Conn) {
+	for !c.isCarried() {
+		time.Sleep(100 * time.Microsecond)
+	}
+}
+
 // carrying carries a stream over a whole wire until the test ends, or what it
 // returns is called, which returns how the two ended.
 func carrying(t *testing.T, client, server *Conn) (*wire, func() (error, error)) {
@@ -20,15 +34,11 @@ func carrying(t *testing.T, client, server *Conn) (*wire, func() (error, error))
 	w, a, b := newWire(-1, false)
 	var clientErr, serverErr error
 	over := make(chan struct{})
-	on := client.Changed()
 	go func() {
 		defer close(over)
 		clientErr, serverErr = carryBoth(t, client, server, a, b, true)
 	}()
-	for !client.Carried() {
-		<-on
-		on = client.Changed()
-	}
+	awaitCarried(client)
 	wait := func() (error, error) { <-over; return clientErr, serverErr }
 	t.Cleanup(func() { w.cut(); wait() })
 	return w, wait
@@ -107,7 +117,7 @@ func TestSuperseding(t *testing.T) {
 	}
 	mustWrite(t, server, "two")
 	mustRead(t, client, "two")
-	if !client.Carried() || !server.Carried() {
+	if !client.isCarried() || !server.isCarried() {
 		t.Error("not carried by the second carrier")
 	}
 	client.Close()
@@ -195,7 +205,7 @@ func TestRefusals(t *testing.T) {
 				if strings.Contains(fmt.Sprint(clientErr, serverErr), client.ID().String()) {
 					t.Errorf("%v or %v tells the whole ID", clientErr, serverErr)
 				}
-				if client.Carried() || stranger.Carried() {
+				if client.isCarried() || stranger.isCarried() {
 					t.Error("carried by a carrier that was refused")
 				}
 				carrying(t, client, server) // unharmed
@@ -275,7 +285,7 @@ func TestOtherPeers(t *testing.T) {
 					t.Errorf("%s told the peer %q", who, answer)
 				}
 			}
-			if client.Carried() || !client.Heard().IsZero() {
+			if client.isCarried() || !client.Heard().IsZero() {
 				t.Error("a peer was heard")
 			}
 		})
@@ -307,16 +317,15 @@ func TestCarryEndsWithContext(t *testing.T) {
 			ctx, cancel := context.WithCancelCause(t.Context())
 			enough := errors.New("enough")
 			done := make(chan error, 1)
-			on := client.Changed()
 			go func() { done <- client.Carry(ctx, a) }()
 			if met {
-				<-on
+				awaitCarried(client)
 			}
 			cancel(enough)
 			if err := <-done; err != enough {
 				t.Errorf("Carry = %v", err)
 			}
-			if client.Carried() {
+			if client.isCarried() {
 				t.Error("still carried")
 			}
 		})

@@ -12,8 +12,8 @@ import (
 
 // What Options say where they say nothing.
 const (
-	DefaultBuffer = 4 << 20     // bytes
-	DefaultBeat   = time.Second // a third of the silence that makes a host suspect
+	defaultBuffer = 4 << 20     // bytes
+	defaultBeat   = time.Second // a third of the silence that makes a host suspect
 )
 
 // Options are what a stream is made with.
@@ -22,12 +22,12 @@ type Options struct {
 	ID ID
 	// Buffer is the most bytes that are kept for the peer until its reader has
 	// taken them, and also the most that are taken from the peer before they
-	// are read; 0 is DefaultBuffer. Memory grows to it with need and is given
+	// are read; 0 is 4 MiB. Memory grows to it with need and is given
 	// back when the stream ends. Write blocks beyond it. The smaller one of the
 	// two sides counts.
 	Buffer int
 	// Beat is after how long without a word something is sent on a carrier so
-	// that the peer hears it; 0 is DefaultBeat.
+	// that the peer hears it; 0 is one second.
 	Beat time.Duration
 }
 
@@ -44,7 +44,6 @@ type Conn struct {
 	mu       sync.Mutex
 	readable sync.Cond // there is something to read, or to say to readers
 	writable sync.Cond // there is room, or something to say to writers
-	changed  chan struct{}
 	aborted  error
 	closed   bool
 	// ended is whether both directions have ended and the peer has been told
@@ -68,17 +67,16 @@ var _ net.Conn = (*Conn)(nil)
 // New returns one end of the stream opts.ID, which nothing carries yet.
 func New(opts Options) *Conn {
 	if opts.Buffer <= 0 {
-		opts.Buffer = DefaultBuffer
+		opts.Buffer = defaultBuffer
 	}
 	if opts.Beat <= 0 {
-		opts.Beat = DefaultBeat
+		opts.Beat = defaultBeat
 	}
 	c := &Conn{
 		id:       opts.ID,
 		instance: rand.Uint64N(1<<64-1) + 1,
 		beat:     opts.Beat,
 		begun:    time.Now(),
-		changed:  make(chan struct{}),
 		out:      window{limit: opts.Buffer},
 		in:       window{limit: opts.Buffer},
 	}
@@ -99,21 +97,6 @@ func (c *Conn) Heard() time.Time {
 }
 
 func (c *Conn) hear() { c.heard.Store(int64(max(1, time.Since(c.begun)))) }
-
-// Carried returns whether a carrier is on that has met the peer.
-func (c *Conn) Carried() bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.carried
-}
-
-// Changed returns a channel that is closed when Carried next changes, or the
-// stream is aborted. Ask for it before what it is to tell changes of.
-func (c *Conn) Changed() <-chan struct{} {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return c.changed
-}
 
 // Read returns what the peer wrote, in order. It blocks while there is nothing,
 // also while nothing carries the stream. It returns io.EOF after all that a
@@ -205,7 +188,6 @@ func (c *Conn) Abort(err error) {
 		c.line.cancel(err)
 	}
 	c.wakeAll()
-	c.change()
 }
 
 // wakeAll wakes who reads, who writes and who sends, and drops the deadlines of
@@ -216,12 +198,6 @@ func (c *Conn) wakeAll() {
 	c.readable.Broadcast()
 	c.writable.Broadcast()
 	c.line.nudge()
-}
-
-// change tells who waits on Changed. c.mu is held.
-func (c *Conn) change() {
-	close(c.changed)
-	c.changed = make(chan struct{})
 }
 
 // SetDeadline sets both deadlines.
@@ -249,17 +225,17 @@ func (c *Conn) deadlines(t time.Time, read, write bool) error {
 	return nil
 }
 
-// Addr names the stream where a net.Addr is wanted.
-type Addr struct{ id ID }
+// addr names the stream where a net.Addr is wanted.
+type addr struct{ id ID }
 
 // Network returns "resumable".
-func (Addr) Network() string { return "resumable" }
+func (addr) Network() string { return "resumable" }
 
 // String returns the first digits of the stream's ID.
-func (a Addr) String() string { return a.id.hint() }
+func (a addr) String() string { return a.id.hint() }
 
 // LocalAddr names the stream: it has no address, its carriers have.
-func (c *Conn) LocalAddr() net.Addr { return Addr{c.id} }
+func (c *Conn) LocalAddr() net.Addr { return addr{c.id} }
 
 // RemoteAddr names the stream, as LocalAddr does.
-func (c *Conn) RemoteAddr() net.Addr { return Addr{c.id} }
+func (c *Conn) RemoteAddr() net.Addr { return addr{c.id} }

@@ -93,10 +93,9 @@ func TestAbort(t *testing.T) {
 	client, server := pair(t, Options{})
 	_, wait := carrying(t, client, server)
 	mustWrite(t, server, "dropped")
-	on, why := client.Changed(), errors.New("the host is lost")
+	why := errors.New("the host is lost")
 	client.Abort(why)
 	client.Abort(io.EOF) // the first counts
-	<-on
 	if a, b := wait(); a != why || !ordinary(b) {
 		t.Errorf("the carries ended by %v and %v", a, b)
 	}
@@ -221,8 +220,8 @@ func TestBeats(t *testing.T) {
 			time.Sleep(777 * time.Millisecond)
 			synctest.Wait()
 			for _, c := range []*Conn{client, server} {
-				if silent := time.Since(c.Heard()); silent > DefaultBeat {
-					t.Errorf("silent for %v, with a beat of %v", silent, DefaultBeat)
+				if silent := time.Since(c.Heard()); silent > defaultBeat {
+					t.Errorf("silent for %v, with a beat of %v", silent, defaultBeat)
 				}
 			}
 		}
@@ -231,7 +230,7 @@ func TestBeats(t *testing.T) {
 		w.mu.Unlock()
 		last := client.Heard()
 		time.Sleep(10 * time.Second)
-		if !client.Heard().Equal(last) || !client.Carried() {
+		if !client.Heard().Equal(last) || !client.isCarried() {
 			t.Errorf("heard at %v, %v after the last word", client.Heard(), client.Heard().Sub(last))
 		}
 		w.cut()
@@ -257,7 +256,7 @@ func TestLastWord(t *testing.T) {
 		if clientErr != nil || serverErr != nil {
 			t.Errorf("ended by %v and %v", clientErr, serverErr)
 		}
-		if d := time.Since(begun); d != DefaultBeat {
+		if d := time.Since(begun); d != defaultBeat {
 			t.Errorf("ended after %v, want a beat", d)
 		}
 	})

@@ -62,7 +62,7 @@ func (l *once) Accept() (net.Conn, error) {
 	}
 }
 func (l *once) Close() error   { l.stop(); return nil }
-func (l *once) Addr() net.Addr { return Addr{} }
+func (l *once) Addr() net.Addr { return addr{} }
 
 // TestGRPC runs one bidirectional gRPC stream through a hundred cuts.
 func TestGRPC(t *testing.T) {

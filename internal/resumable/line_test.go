@@ -90,7 +90,7 @@ func TestIdleAck(t *testing.T) {
 		mustWrite(t, client, "a few bytes")
 		mustRead(t, server, "a few bytes")
 		for range 2 {
-			time.Sleep(DefaultBeat)
+			time.Sleep(defaultBeat)
 			synctest.Wait()
 		}
 		client.mu.Lock()
