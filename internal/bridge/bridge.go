@@ -9,7 +9,6 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,7 +39,7 @@ const (
 
 // Main is the hidden command "gangrun bridge"; it returns the exit code.
 func Main(args []string) int {
-	var conn net.Conn
+	var conn *net.UnixConn
 	var err error
 	agent := 0 // the PID of the one that was started
 	state := Failed
@@ -58,7 +57,7 @@ func Main(args []string) int {
 		return 70
 	}
 	say(Ready, "")
-	if asked := carry(conn); !asked && agent != 0 {
+	if asked := carry(conn, os.Stdin, os.Stdout); !asked && agent != 0 {
 		// Its controller went before it said a word, and knows nothing of it.
 		_ = unix.Kill(agent, unix.SIGTERM)
 	}
@@ -111,7 +110,7 @@ func bases() []string {
 
 // start starts the agent of the host called host, unless there is one by that
 // token, and connects to it.
-func start(token, host string) (conn net.Conn, agent int, err error) {
+func start(token, host string) (conn *net.UnixConn, agent int, err error) {
 	if conn, _, err := join(token); err == nil {
 		return conn, 0, nil
 	}
@@ -121,7 +120,7 @@ func start(token, host string) (conn net.Conn, agent int, err error) {
 		if err == nil {
 			if agent, err = launch(dir, host); err == nil {
 				sweep(base, token)
-				if conn, err = net.Dial("unix", filepath.Join(dir, socketName)); err != nil {
+				if conn, err = dial(dir); err != nil {
 					_ = unix.Kill(agent, unix.SIGTERM)
 				}
 				return conn, agent, err
@@ -205,13 +204,13 @@ func launch(dir, host string) (agent int, err error) {
 }
 
 // join connects to an agent that there is; the State is that of the error.
-func join(token string) (net.Conn, State, error) {
+func join(token string) (*net.UnixConn, State, error) {
 	for _, base := range bases() {
 		dir := filepath.Join(base, token)
 		if own(base) != nil || own(dir) != nil {
 			continue
 		}
-		conn, err := net.Dial("unix", filepath.Join(dir, socketName))
+		conn, err := dial(dir)
 		if err == nil {
 			return conn, Ready, nil
 		}
@@ -220,6 +219,11 @@ func join(token string) (net.Conn, State, error) {
 		}
 	}
 	return nil, Gone, errors.New("there is no such agent")
+}
+
+// dial connects to the agent of a directory.
+func dial(dir string) (*net.UnixConn, error) {
+	return net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
 }
 
 // held reports whether an agent or its watchdog lives that has this directory.
@@ -250,15 +254,4 @@ func sweep(base, but string) {
 		}
 		_ = os.RemoveAll(dir)
 	}
-}
-
-// carry moves bytes both ways until either side ends; asked reports whether the
-// controller has said anything.
-func carry(conn net.Conn) (asked bool) {
-	ended := make(chan int64, 2) // the other copy ends with the process
-	go func() { n, _ := io.Copy(conn, os.Stdin); ended <- n }()
-	go func() { n, _ := io.Copy(os.Stdout, conn); ended <- n }()
-	n := <-ended
-	_ = conn.Close()
-	return n > 0
 }
