@@ -110,9 +110,10 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 // one where that has gone, as when a home or /tmp is new after a boot.
 func (g *agent) ask(ctx context.Context, c *Client) (*carrier, answer, error) {
 	args := []string{"bridge", "join", g.at.Token}
-	carrier, said, err := g.bridge(ctx, c, Command(g.at.Program, args...))
-	if err != nil && ctx.Err() == nil && c.Err() == nil {
-		carrier, said, err = g.install(ctx, c, args...)
+	carrier, said, err := g.bridge(ctx, c, runLine(g.at.Program, args...))
+	var mute *noAnswer
+	if errors.As(err, &mute) {
+		return g.install(ctx, c, args...)
 	}
 	return carrier, said, err
 }
@@ -136,7 +137,7 @@ func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
 // install runs a bridge by this very program, which is put on the host first where
 // it is missing.
 func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrier, answer, error) {
-	command, err := StartCommand(g.agents.Program, args...)
+	command, err := startLine(g.agents.Program, args...)
 	if err != nil {
 		return nil, answer{}, err
 	}
@@ -145,14 +146,14 @@ func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrie
 	if !errors.As(err, &not) {
 		return carrier, said, err
 	}
-	path, note, err := Install(ctx, c, g.agents.Program)
+	path, note, err := installProgram(ctx, c, g.agents.Program)
 	if err != nil {
 		return nil, answer{}, err
 	}
 	if note != "" {
 		g.note(note)
 	}
-	return g.bridge(ctx, c, Command(path, args...))
+	return g.bridge(ctx, c, runLine(path, args...))
 }
 
 // word is a host's name as an argument: what is not plain is left out, since it

@@ -79,6 +79,6 @@ func (a *Agents) Bring(ctx context.Context, host string, p Program) (path string
 	if err != nil {
 		return "", err
 	}
-	path, _, err = Install(ctx, c, p)
+	path, _, err = installProgram(ctx, c, p)
 	return path, errors.Join(err, c.Close())
 }

@@ -52,6 +52,16 @@ type notInstalled struct{}
 
 func (*notInstalled) Error() string { return "the program is not there" }
 
+// noAnswer is a command that was to run a bridge, and has ended without a word of one.
+type noAnswer struct {
+	Peer
+	said string
+}
+
+func (e *noAnswer) Error() string {
+	return fmt.Sprintf("%s: gangrun does not answer there; what did said %s", e.Peer, e.said)
+}
+
 // maxGreeting bounds what a login shell may print before a bridge speaks.
 const maxGreeting = 64 << 10
 
@@ -84,7 +94,7 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 	defer cancel()
 	defer context.AfterFunc(ended, func() { _ = session.Close() })()
 	code, err := session.Wait()
-	if err == nil && code == NotInstalled {
+	if err == nil && code == exitNotInstalled {
 		return nil, answer{}, &notInstalled{}
 	}
 	_ = session.Close()
@@ -95,7 +105,7 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 	if err != nil {
 		return nil, answer{}, fmt.Errorf("starting a bridge, which said %s: %w", said, err)
 	}
-	return nil, answer{}, fmt.Errorf("%s: gangrun does not answer there; what did said %s", c.Peer(), said)
+	return nil, answer{}, &noAnswer{c.Peer(), said}
 }
 
 // parseAnswer reads the words behind a Greeting.

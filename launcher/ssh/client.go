@@ -139,10 +139,6 @@ func (c *Client) Err() error {
 	return c.err
 }
 
-// Silence is how long nothing was heard from the host. Where it lives that is
-// seldom more than the keepalive interval.
-func (c *Client) Silence() time.Duration { return c.line.silence() }
-
 // Close ends the connection with all its sessions, and returns when all that it
 // started has ended. Commands on the host are not ended by it: they see the end
 // of their input.

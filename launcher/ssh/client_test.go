@@ -302,7 +302,7 @@ func TestCommandQuotes(t *testing.T) {
 		if err := os.Chmod(script, 0o700); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := s.tool("/bin/sh", "-c", Command(script, args...)), "["+strings.Join(args, "][")+"]"; got != want {
+		if got, want := s.tool("/bin/sh", "-c", runLine(script, args...)), "["+strings.Join(args, "][")+"]"; got != want {
 			t.Errorf("%q arrive as %q", args, got)
 		}
 	}

@@ -12,7 +12,8 @@ import (
 	"strings"
 )
 
-// A Program is a static binary to be brought to hosts.
+// A Program is a static binary to be brought to hosts. Each knows the command of
+// package selfcheck, by which a host sees that it has arrived whole and runs there.
 type Program struct {
 	Hash string // SHA-256, 64 lower-case hexadecimal digits
 	Name string // of the file on the host; "" for gangrun
@@ -41,17 +42,12 @@ func (p Program) check() error {
 	return nil
 }
 
-// SelfCheck is the hidden argument that every Program knows: alone it does
-// nothing, successfully, which shows that the program runs on the host; with a
-// hash after it, it succeeds only where that is the program's own SHA-256.
-const SelfCheck = "self-check"
-
-// NotInstalled is the exit code of a StartCommand whose program is not on the
+// exitNotInstalled is the exit code of a startLine whose program is not on the
 // host.
-const NotInstalled = 113
+const exitNotInstalled = 113
 
-// Command is the line that runs an installed program with arguments.
-func Command(path string, args ...string) string {
+// runLine is the line that runs an installed program with arguments.
+func runLine(path string, args ...string) string {
 	var b strings.Builder
 	b.WriteString("exec " + quote(path))
 	for _, a := range args {
@@ -60,10 +56,10 @@ func Command(path string, args ...string) string {
 	return b.String()
 }
 
-// StartCommand is the line that runs p with arguments where it is installed, in
+// startLine is the line that runs p with arguments where it is installed, in
 // one round trip, and marks it as used; where it is not, it ends with code
-// NotInstalled and has read nothing of its input.
-func StartCommand(p Program, args ...string) (string, error) {
+// exitNotInstalled and has read nothing of its input.
+func startLine(p Program, args ...string) (string, error) {
 	if err := p.check(); err != nil {
 		return "", err
 	}
@@ -94,14 +90,14 @@ func (e *InstallError) Unwrap() error { return e.Err }
 // Hint says what to do next.
 func (e *InstallError) Hint() string { return e.Fix }
 
-// Install puts p on the host of c where it is missing, and says where it is.
+// installProgram puts p on the host of c where it is missing, and says where it is.
 // It is $XDG_CACHE_HOME/gangrun/HASH/gangrun, or below ~/.cache; where that
 // cannot hold a program that runs, below $XDG_RUNTIME_DIR, /tmp/gangrun-UID or
 // /dev/shm/gangrun-UID, and note says why. What arrives gets its name only when
 // its hash was checked on the host and it has run there, so that several may
 // install it at once. Programs that nobody started for 30 days are removed. An end of
 // ctx ends the connection.
-func Install(ctx context.Context, c *Client, p Program) (path, note string, err error) {
+func installProgram(ctx context.Context, c *Client, p Program) (path, note string, err error) {
 	if err := p.check(); err != nil {
 		return "", "", err
 	}

@@ -66,7 +66,7 @@ func hostIn(t *testing.T, home string, more ...string) (*site, *Client) {
 
 func install(t *testing.T, c *Client, p Program) (path, note string) {
 	t.Helper()
-	path, note, err := Install(t.Context(), c, p)
+	path, note, err := installProgram(t.Context(), c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func install(t *testing.T, c *Client, p Program) (path, note string) {
 func TestInstall(t *testing.T) {
 	s, c := hostIn(t, ":")
 	p := small()
-	start, err := StartCommand(p, "say", "a", "bridge-1")
+	start, err := startLine(p, "say", "a", "bridge-1")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -85,7 +85,7 @@ func TestInstall(t *testing.T) {
 		t.Fatal(err)
 	}
 	io.Copy(io.Discard, absent.Stdout)
-	if code, err := absent.Wait(); code != NotInstalled || err != nil {
+	if code, err := absent.Wait(); code != exitNotInstalled || err != nil {
 		t.Errorf("where it is not installed: code %d, %v, %s", code, err, absent.Stderr())
 	}
 
@@ -98,7 +98,7 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: %v, %v", file, info.Mode(), err)
 		}
 	}
-	if got := output(t, c, Command(path, "say", "x y", "it's", "$HOME")); got != "x y it's $HOME\n" {
+	if got := output(t, c, runLine(path, "say", "x y", "it's", "$HOME")); got != "x y it's $HOME\n" {
 		t.Errorf("it says %q", got)
 	}
 	old := time.Now().Add(-40 * 24 * time.Hour)
@@ -128,7 +128,7 @@ func TestInstall(t *testing.T) {
 	}
 	if s, err := c.Exec(t.Context(), start); err != nil {
 		t.Error(err)
-	} else if code, _ := s.Wait(); code != NotInstalled {
+	} else if code, _ := s.Wait(); code != exitNotInstalled {
 		t.Errorf("from a directory that anybody can write it runs: code %d", code)
 	}
 	if got := s.tool("find", s.path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
@@ -170,7 +170,7 @@ func TestInstallElsewhere(t *testing.T) {
 			if !strings.Contains(note, test.why) || (note == "") != (test.why == "") || test.why != "" && !strings.Contains(note, filepath.Dir(filepath.Dir(path))) {
 				t.Errorf("note %q, want %q", note, test.why)
 			}
-			start, _ := StartCommand(p, "say", "hello")
+			start, _ := startLine(p, "say", "hello")
 			if got := output(t, c, start); got != "hello\n" {
 				t.Errorf("it says %q", got)
 			}
@@ -180,7 +180,7 @@ func TestInstallElsewhere(t *testing.T) {
 
 func TestInstallNowhere(t *testing.T) {
 	_, c := hostIn(t, "for d in $HOME /tmp /dev/shm; do mkdir -p $d; done; mount -t tmpfs -o size=1m home $HOME; mkdir /tmp/gangrun-0; mount -t tmpfs -o size=1m x /tmp/gangrun-0; mount -t tmpfs -o size=1m shm /dev/shm")
-	_, _, err := Install(t.Context(), c, small())
+	_, _, err := installProgram(t.Context(), c, small())
 	var failed *InstallError
 	if !errors.As(err, &failed) || len(failed.Tries) != 3 || strings.Count(err.Error(), "No space left on device") != 3 || !strings.Contains(failed.Hint(), "free space") {
 		t.Fatalf("%T: %v", err, err)
@@ -209,7 +209,7 @@ func TestInstallRefuses(t *testing.T) {
 		"a hash that is not": {Program{Hash: "$(touch x)", Size: 1}, "is no SHA-256"},
 		"name":               {Program{Hash: small().Hash, Size: 1, Name: "a;b"}, "something else than"},
 	} {
-		_, _, err := Install(t.Context(), c, test.program)
+		_, _, err := installProgram(t.Context(), c, test.program)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
@@ -243,7 +243,7 @@ func TestInstallWithoutSha256sum(t *testing.T) {
 	}
 	other := self()
 	other.Hash = strings.Repeat("0", 64)
-	if _, _, err := Install(t.Context(), c, other); err == nil || !strings.Contains(err.Error(), "is not what was sent") {
+	if _, _, err := installProgram(t.Context(), c, other); err == nil || !strings.Contains(err.Error(), "is not what was sent") {
 		t.Errorf("another hash: %v", err)
 	}
 }
@@ -252,11 +252,11 @@ func TestInstallAtOnce(t *testing.T) {
 	s, c := hostIn(t, ":")
 	d := s.dialer()
 	clients := []*Client{c, dial(t, d, "n1"), dial(t, d, "n1"), dial(t, d, "n1")}
-	start, _ := StartCommand(small(), "say")
+	start, _ := startLine(small(), "say")
 	var all sync.WaitGroup
 	for _, c := range clients {
 		all.Go(func() {
-			if _, note, err := Install(t.Context(), c, small()); err != nil || note != "" {
+			if _, note, err := installProgram(t.Context(), c, small()); err != nil || note != "" {
 				t.Errorf("%v, note %q", err, note)
 				return
 			}
@@ -329,7 +329,7 @@ func TestInstallCancelled(t *testing.T) {
 	p := small()
 	open := p.Open
 	p.Open = func() (io.ReadCloser, error) { cancel(); return open() }
-	if _, _, err := Install(ctx, c, p); !errors.Is(err, context.Canceled) {
+	if _, _, err := installProgram(ctx, c, p); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	<-c.Done() // nothing that was on its way holds it up

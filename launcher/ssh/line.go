@@ -21,6 +21,7 @@ type line struct {
 	raw   syscall.RawConn // nil through a jump host
 	heard atomic.Int64    // time.Since(start) of the latest read
 	start time.Time       // with its monotonic clock
+	ended atomic.Bool     // a read has failed
 }
 
 func newLine(conn net.Conn) *line {
@@ -48,7 +49,22 @@ func (l *line) Read(b []byte) (int, error) {
 		l.heard.Store(int64(time.Since(l.start)))
 		l.quick()
 	}
+	if err != nil {
+		l.ended.Store(true)
+	}
 	return n, err
+}
+
+// errEnded is why nothing is written to a line that has ended.
+var errEnded = errors.New("the connection has ended")
+
+// Write writes, unless nothing will be read any more: x/crypto/ssh would wait for ever
+// for the answer to a channel that is opened while it ends.
+func (l *line) Write(b []byte) (int, error) {
+	if l.ended.Load() {
+		return 0, errEnded
+	}
+	return l.Conn.Write(b)
 }
 
 // silence is how long nothing was heard.

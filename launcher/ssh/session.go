@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	xssh "golang.org/x/crypto/ssh"
 )
@@ -59,8 +60,39 @@ func (c *Client) Exec(ctx context.Context, command string) (*Session, error) {
 	}
 }
 
+// openLimit bounds what is left to do of opening a session once the connection has
+// ended.
+const openLimit = time.Second
+
+// open opens a session. x/crypto/ssh may never do so where the connection ends just
+// then, and not by a read that fails (see line.Write): that is left behind.
+func (c *Client) open() (*xssh.Session, error) {
+	type opened struct {
+		session *xssh.Session
+		err     error
+	}
+	result := make(chan opened, 1)
+	go func() {
+		session, err := c.ssh.NewSession()
+		result <- opened{session, err}
+	}()
+	select {
+	case r := <-result:
+		return r.session, r.err
+	case <-c.done:
+	}
+	late := time.NewTimer(openLimit)
+	defer late.Stop()
+	select {
+	case r := <-result:
+		return r.session, r.err
+	case <-late.C:
+		return nil, errEnded
+	}
+}
+
 func (c *Client) start(command string) (*Session, error) {
-	session, err := c.ssh.NewSession()
+	session, err := c.open()
 	if err != nil {
 		var refused *xssh.OpenChannelError
 		if errors.As(err, &refused) {
