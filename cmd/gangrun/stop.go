@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"time"
 
@@ -20,10 +21,12 @@ const stopLate = 30 * time.Second
 
 func stopCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "stop",
-		Usage:       "end a run in order, and wait until it has ended",
-		ArgsUsage:   "[OPTIONS] RUN",
-		Description: "RUN is an ID, the beginning of one, or last for the newest run.",
+		Name:      "stop",
+		Usage:     "end a run in order, and wait until it has ended",
+		ArgsUsage: "[OPTIONS] RUN",
+		Description: "RUN is an ID, the beginning of one, or last for the newest run. Its controller may be on\n" +
+			"another host that has the same GANGRUN_HOME, as over NFS. A run whose controller is gone is\n" +
+			"left as it is: ranks on other hosts end by themselves.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "give the ranks no grace period"},
 			formatFlag(),
@@ -40,11 +43,12 @@ func stopCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			stopped, err := stopRun(c.Context, run, c.Bool("now"))
+			stopped, err := stopRun(c.Context, run, c.Bool("now"), c.App.ErrWriter)
 			if err != nil {
 				return err
 			}
 			if stopped.State == job.StateLost {
+				fmt.Fprintln(c.App.ErrWriter, "gangrun: note: nobody is left who could be asked, and nothing was ended now")
 				tellLost(c.App.ErrWriter, run)
 			}
 			if asJSON {
@@ -58,7 +62,7 @@ func stopCommand() *cli.Command {
 
 // stopRun asks a run's controller to end it and waits for that. A run that has
 // ended already is left as it is.
-func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) {
+func stopRun(ctx context.Context, run home.Run, now bool, stderr io.Writer) (home.Summary, error) {
 	s, err := run.Summary()
 	if err != nil || s.State.Final() {
 		return s, err
@@ -66,7 +70,13 @@ func stopRun(ctx context.Context, run home.Run, now bool) (home.Summary, error) 
 	if s.Controller == nil {
 		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told its controller yet", run.ID), hint: "try again in a moment"}
 	}
-	if err := signalController(run.ID, *s.Controller, now); err != nil {
+	if _, known := home.Alive(*s.Controller); known {
+		err = signalController(*s.Controller, now)
+	} else {
+		fmt.Fprintf(stderr, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", nameOf(*s.Controller))
+		err = askController(run, *s.Controller, now)
+	}
+	if err != nil {
 		return s, err
 	}
 	limit := stopLate + time.Duration(job.DefaultGrace)
@@ -93,16 +103,13 @@ const signalNow = unix.SIGPWR
 
 // signalController sends SIGTERM to exactly the process that is the
 // controller of a run, and signalNow behind it for an end at once.
-func signalController(run string, c job.Controller, now bool) error {
+func signalController(c job.Controller, now bool) error {
 	fd, err := unix.PidfdOpen(c.PID, 0)
 	if err != nil && !errors.Is(err, unix.ESRCH) {
 		return os.NewSyscallError("pidfd_open", err)
 	}
 	defer unix.Close(fd)
-	alive, known := home.Alive(c)
-	if !known {
-		return &failure{code: exitInternal, err: fmt.Errorf("the run's controller is process %d on host %q, not here", c.PID, c.Host), hint: fmt.Sprintf("type there: gangrun stop %[1]s; if the controller is gone, gangrun attach --force %[1]s takes the run over here", run)}
-	}
+	alive, _ := home.Alive(c)
 	if !alive {
 		return nil // it has just ended
 	}

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/user"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// heedEvery is how often a controller looks whether somebody on another host asks it
+// to end the run. A network file system tells nobody of a change.
+const heedEvery = time.Second
+
+// heed takes requests to end the run for the signals of a user who does so, until the
+// function is called that it returns.
+func (s *session) heed(emit func(job.Event) error) func() {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		self := home.Self()
+		tick := time.NewTicker(heedEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+			taken, _ := s.run.TakeStops(self) // what cannot be taken is told to who asks
+			for _, q := range taken {
+				_ = emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: wordsOf(q)}) // a journal that fails is told of in the end
+				asked := []os.Signal{syscall.SIGTERM}
+				if q.Now {
+					asked = append(asked, signalNow)
+				}
+				for _, sig := range asked {
+					select {
+					case s.signals <- sig:
+					default: // more were asked for than count
+					}
+				}
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// wordsOf says who asks for what.
+func wordsOf(q home.StopRequest) string {
+	command := "gangrun stop"
+	if q.Now {
+		command += " --now"
+	}
+	return printable(fmt.Sprintf("%s, typed by %s on %s, ends the run", command, q.User, q.By.Host))
+}
+
+// askLimit is how long a request to end a run waits for its controller.
+const askLimit = 10 * time.Second
+
+// askController asks a controller on another host to end its run, and waits until it
+// has taken that up.
+func askController(run home.Run, c job.Controller, now bool) error {
+	ctx, stop := leaving()
+	defer stop()
+	asked, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
+	if err != nil {
+		return &failure{code: exitInternal, err: err, hint: "type it on " + c.Host + ": gangrun stop " + run.ID}
+	}
+	limit := time.NewTimer(askLimit)
+	defer limit.Stop()
+	tick := time.NewTicker(heedEvery / 4)
+	defer tick.Stop()
+	for why := error(nil); !asked.Taken(); {
+		select {
+		case <-tick.C:
+			why = superseded(run, c)
+		case <-limit.C:
+			why = &failure{
+				code: exitMayPass, err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", nameOf(c), askLimit),
+				hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun attach --force %[1]s takes the run over here", run.ID, c.Host),
+			}
+		case <-ctx.Done():
+			var left leave
+			why = ctx.Err()
+			if errors.As(context.Cause(ctx), &left) {
+				why = exitCode(128 + int(left.signal))
+			}
+		}
+		if why == nil {
+			continue
+		}
+		back, err := asked.Withdraw()
+		switch {
+		case err != nil:
+			return errors.Join(why, err)
+		case back && errors.Is(why, errEnded):
+			return nil
+		case back:
+			return why
+		}
+		return nil // it was taken just now
+	}
+	return nil
+}
+
+// errEnded is that a run needs no end any more.
+var errEnded = errors.New("the run has ended")
+
+// superseded is why a request to a controller is in vain; nil while it is not.
+func superseded(run home.Run, c job.Controller) error {
+	s, err := run.Summary()
+	switch {
+	case err != nil:
+		return err
+	case s.State.Final():
+		return errEnded
+	case s.Controller != nil && *s.Controller != c:
+		return &failure{code: exitMayPass, err: fmt.Errorf("%s has become the run's controller meanwhile", nameOf(*s.Controller)), hint: "gangrun stop " + run.ID + " asks that one"}
+	}
+	return nil
+}
+
+// nameOf names a controller.
+func nameOf(c job.Controller) string {
+	return fmt.Sprintf("process %d on %s", c.PID, printable(c.Host))
+}
+
+// userName is who has started this process.
+func userName() string {
+	if u, err := user.Current(); err == nil {
+		return u.Username
+	}
+	return "user " + strconv.Itoa(os.Getuid())
+}

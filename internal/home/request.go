@@ -1,0 +1,104 @@
+package home
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// StopRequest asks one controller of a run to end it. It is a file of the run's
+// directory, for who cannot send that process a signal; who removes the file has the
+// request.
+type StopRequest struct {
+	To   job.Controller `json:"to"`   // nobody else heeds it
+	By   job.Controller `json:"by"`   // the process that asks
+	User string         `json:"user"` // who has started that
+	Now  bool           `json:"now"`  // give the ranks no grace period
+	At   time.Time      `json:"at"`
+}
+
+// Files with requests are named so; what follows is random.
+const requestPrefix = "stop-"
+
+// maxRequest is more bytes than any request has.
+const maxRequest = 64 << 10
+
+// AskedStop is a StopRequest that is on its way.
+type AskedStop struct{ path string }
+
+// AskStop leaves a request for its controller, readable by its owner alone.
+func (r Run) AskStop(q StopRequest) (AskedStop, error) {
+	text, err := json.Marshal(q)
+	if err != nil {
+		return AskedStop{}, err
+	}
+	a := AskedStop{filepath.Join(r.Dir, requestPrefix+rand.Text())}
+	if err := atomicfile.WriteFile(a.path, append(text, '\n'), 0o600); err != nil {
+		return AskedStop{}, fmt.Errorf("cannot ask the controller of run %s: %w", r.ID, err)
+	}
+	return a, nil
+}
+
+// Taken reports whether the controller has the request now. It opens the file: a
+// network file system answers that from no cache.
+func (a AskedStop) Taken() bool {
+	file, err := os.Open(a.path)
+	if err == nil {
+		_ = file.Close()
+	}
+	return errors.Is(err, fs.ErrNotExist)
+}
+
+// Withdraw takes the request back; false where the controller was faster.
+func (a AskedStop) Withdraw() (bool, error) {
+	err := os.Remove(a.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("cannot take the request back: %w", err)
+	}
+	return true, nil
+}
+
+// TakeStops takes the requests that are for the controller c, in no order. Those for
+// others, and what is none, it leaves alone. It opens the run's directory, upon which
+// a network file system looks what is there now.
+func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
+	entries, err := os.ReadDir(r.Dir)
+	if err != nil {
+		return nil, fmt.Errorf("cannot look for requests to end run %s: %w", r.ID, err)
+	}
+	var taken []StopRequest
+	for _, e := range entries {
+		path := filepath.Join(r.Dir, e.Name())
+		if !strings.HasPrefix(e.Name(), requestPrefix) || !e.Type().IsRegular() {
+			continue
+		}
+		if q, ok := readRequest(path); ok && q.To == c && os.Remove(path) == nil {
+			taken = append(taken, q)
+		}
+	}
+	return taken, nil
+}
+
+// readRequest reads a request; false where the file holds none, or is gone.
+func readRequest(path string) (q StopRequest, ok bool) {
+	file, err := os.Open(path)
+	if err != nil {
+		return q, false
+	}
+	defer file.Close()
+	text, err := io.ReadAll(io.LimitReader(file, maxRequest))
+	return q, err == nil && json.Unmarshal(text, &q) == nil
+}
