@@ -99,7 +99,7 @@ is read-only and the clock is wrong from the start as well.
   (%s here, 10 s by default).
 - ended: after how long gangrun has ended. It stays until no rank can be left on a lost
   host: until the host itself says so, or else --orphan-grace (%s here, 20 s by
-  default) and 5 s after its last word. No attempt is started before.
+  default) and 5 s after it was given up. No attempt is started before.
 - left: how long after gangrun's end the last process and lease of the run was gone
   from the hosts, a cut or frozen one having been given back. In the row of the
   controller that is how long the ranks outlive it: an agent ends them when it has
@@ -108,10 +108,6 @@ is read-only and the clock is wrong from the start as well.
 In all runs nothing is left in the end, and every log is what its rank printed, byte
 for byte, up to its last line. Retries are off (--retries 0), so that the exit code
 is that of the first failure.
-
-MPICH 4.0 hangs in MPI_Finalize now and then on several hosts, under its own mpiexec as
-well. Where the job goes on, its ranks are therefore ended with ^C after 100 steps
-here, which gives 130.
 
 | fault | --mpi | what comes of it | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|

@@ -182,7 +182,7 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 const pause = 100 * time.Millisecond
 
 // hangLimit is after how long a job counts as one that hangs: MPICH over UCX and TCP
-// sometimes does in MPI_Finalize, whoever has started it.
+// does in MPI_Finalize now and then, unless gangrun has started it.
 const hangLimit = 10 * time.Second
 
 // hangs is after how many rounds with one that hangs no more are run.
