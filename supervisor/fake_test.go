@@ -300,7 +300,7 @@ func (w *world) run(t *testing.T) {
 		ctx, cancel := context.WithCancelCause(t.Context())
 		defer cancel(nil)
 		if w.cancelAfter > 0 {
-			timer := time.AfterFunc(w.cancelAfter, func() { cancel(Interrupted{w.signal}) })
+			timer := time.AfterFunc(w.cancelAfter, func() { cancel(Interrupted{Signal: w.signal}) })
 			defer timer.Stop()
 		}
 		began := time.Now()

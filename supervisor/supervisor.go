@@ -70,10 +70,18 @@ func (e NoPlacement) Error() string { return e.Text }
 
 // Interrupted is the cause (see context.Cause) of a context that ends because
 // the user ended the run.
-type Interrupted struct{ Signal syscall.Signal }
+type Interrupted struct {
+	Signal syscall.Signal
+	By     string // what was typed elsewhere that stands for the signal; "" is the signal itself
+}
 
-// Error names the signal.
-func (e Interrupted) Error() string { return "cancelled by " + job.SignalName(int(e.Signal)) }
+// Error names the signal, or what stands for it.
+func (e Interrupted) Error() string {
+	if e.By != "" {
+		return "cancelled by " + e.By
+	}
+	return "cancelled by " + job.SignalName(int(e.Signal))
+}
 
 // TimeLimit is the cause of the context that a run's parts are given once the
 // run's time is up.
@@ -197,7 +205,7 @@ func interrupted(ctx context.Context, during string) *end {
 	if errors.As(cause, &limit) {
 		return &end{ending: Ending{State: job.StateFailed, TimeLimit: true}, text: limit.Error() + during}
 	}
-	by := Interrupted{syscall.SIGTERM} // who cancels without a word is taken for "gangrun stop"
+	by := Interrupted{Signal: syscall.SIGTERM} // who cancels without a word is taken for "gangrun stop"
 	errors.As(cause, &by)
 	return &end{ending: Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
 }

@@ -174,7 +174,7 @@ func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
 
 // interruptedBefore is why a run ends whose user had ended it when its controller
 // died.
-var interruptedBefore = Interrupted{syscall.SIGTERM}
+var interruptedBefore = Interrupted{Signal: syscall.SIGTERM}
 
 // finish brings the attempt to its end that was on its way. It returns nil when the
 // gang is to be started again.

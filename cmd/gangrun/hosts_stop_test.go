@@ -133,9 +133,9 @@ func TestStopElsewhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			report := supervisor.Fold(events)
-			want := strings.Join(append([]string{"gangrun stop"}, test.flags...), " ") + ", typed by root on h2, ends the run"
-			if len(report.Notes) != 1 || report.Notes[0] != want || events[len(events)-1].Kind != job.KindEnded {
-				t.Errorf("notes %q, want %q; the last event is %s", report.Notes, want, events[len(events)-1].Kind)
+			want := "cancelled by " + strings.Join(append([]string{"gangrun stop"}, test.flags...), " ") + " (root on h2) while the gang was up"
+			if report.Reason != want {
+				t.Errorf("the reason is %q, want %q", report.Reason, want)
 			}
 			r.noRequest()
 			if code, out, errs := r.on(r.bed.Host(2), "stop", run.ID); code != 0 || !strings.Contains(out, ": cancelled") || errs != "" {

@@ -13,15 +13,25 @@ import (
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // heedEvery is how often a controller looks whether somebody on another host asks it
 // to end the run. A network file system tells nobody of a change.
 const heedEvery = time.Second
 
+// asked is a signal that somebody on another host would have sent.
+type asked struct {
+	sig syscall.Signal
+	by  string // what was typed, by whom and where
+}
+
+func (a asked) String() string { return a.by }
+func (a asked) Signal()        { a.sig.Signal() }
+
 // heed takes requests to end the run for the signals of a user who does so, until the
 // function is called that it returns.
-func (s *session) heed(emit func(job.Event) error) func() {
+func (s *session) heed() func() {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
@@ -36,14 +46,13 @@ func (s *session) heed(emit func(job.Event) error) func() {
 			}
 			taken, _ := s.run.TakeStops(self) // what cannot be taken is told to who asks
 			for _, q := range taken {
-				_ = emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: wordsOf(q)}) // a journal that fails is told of in the end
-				asked := []os.Signal{syscall.SIGTERM}
+				signals := []syscall.Signal{syscall.SIGTERM}
 				if q.Now {
-					asked = append(asked, signalNow)
+					signals = append(signals, signalNow)
 				}
-				for _, sig := range asked {
+				for _, sig := range signals {
 					select {
-					case s.signals <- sig:
+					case s.signals <- asked{sig, wordsOf(q)}:
 					default: // more were asked for than count
 					}
 				}
@@ -62,18 +71,27 @@ func wordsOf(q home.StopRequest) string {
 	if q.Now {
 		command += " --now"
 	}
-	return printable(fmt.Sprintf("%s, typed by %s on %s, ends the run", command, q.User, q.By.Host))
+	return printable(fmt.Sprintf("%s (%s on %s)", command, q.User, q.By.Host))
 }
 
 // askLimit is how long a request to end a run waits for its controller.
 const askLimit = 10 * time.Second
+
+// interruption is what a signal stands for that asks for an end.
+func interruption(sig os.Signal) supervisor.Interrupted {
+	a, ok := sig.(asked)
+	if !ok {
+		a.sig = sig.(syscall.Signal)
+	}
+	return supervisor.Interrupted{Signal: a.sig, By: a.by}
+}
 
 // askController asks a controller on another host to end its run, and waits until it
 // has taken that up.
 func askController(run home.Run, c job.Controller, now bool) error {
 	ctx, stop := leaving()
 	defer stop()
-	asked, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
+	request, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
 	if err != nil {
 		return &failure{code: exitInternal, err: err, hint: "type it on " + c.Host + ": gangrun stop " + run.ID}
 	}
@@ -81,7 +99,7 @@ func askController(run home.Run, c job.Controller, now bool) error {
 	defer limit.Stop()
 	tick := time.NewTicker(heedEvery / 4)
 	defer tick.Stop()
-	for why := error(nil); !asked.Taken(); {
+	for why := error(nil); !request.Taken(); {
 		select {
 		case <-tick.C:
 			why = superseded(run, c)
@@ -100,7 +118,7 @@ func askController(run home.Run, c job.Controller, now bool) error {
 		if why == nil {
 			continue
 		}
-		back, err := asked.Withdraw()
+		back, err := request.Withdraw()
 		switch {
 		case err != nil:
 			return errors.Join(why, err)

@@ -115,24 +115,15 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	var report supervisor.Report
 	var saving sync.WaitGroup
 	if err == nil {
-		var record sync.Mutex
-		ended := false // what comes now is no part of the run
-		emit := func(e job.Event) error {
-			record.Lock()
-			defer record.Unlock()
-			if ended {
-				return nil
-			}
-			ended = e.Kind == job.KindEnded
+		deaf := s.heed()
+		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.event(e, said.say)
 			err := s.journal.Append(e)
 			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
 				s.detached.announce(s.run)
 			}
 			return err
-		}
-		deaf := s.heed(emit)
-		report, _ = body(parts{ctx: ctx, checker: checker, emit: emit})
+		}})
 		deaf()
 		saving.Go(func() { s.save(report, said.say) })
 	}

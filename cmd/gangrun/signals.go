@@ -6,8 +6,6 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
-
-	"github.com/gangrun/gangrun/supervisor"
 )
 
 // catch returns the signals that ask for an end, from now on.
@@ -35,7 +33,7 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	wg.Go(func() {
 		select {
 		case sig := <-s.signals:
-			cancel(supervisor.Interrupted{Signal: sig.(syscall.Signal)})
+			cancel(interruption(sig))
 		case <-done:
 			return
 		}
