@@ -78,8 +78,8 @@ var exitRules = []exitRule{
 		match: fixed(ExitInternal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
 	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
 		match: fixed(ExitNoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
-	{codes: "75", doc: "A host was lost while the job was tried before its gang.",
-		match: fixed(ExitMayPass, "a host was lost in the preflight", func(e Ending) bool {
+	{codes: "75", doc: "A host was lost while the job was tried before its gang, or, for `gangrun preflight`, was not reached.",
+		match: fixed(ExitMayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Cause != nil && e.Finding.Cause.Category == job.HostLost
 		})},
 	{codes: "65", doc: "The preflight found something wrong with the job's inputs: paths, data, the checkpoint directory.",

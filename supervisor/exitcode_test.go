@@ -80,7 +80,7 @@ func TestExitCode(t *testing.T) {
 		{"preflight: inputs", refused("inputs", job.IncorrectInputs), 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: disk", refused("checkpoint-dir", job.DiskFull), 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: output", refused("trial", job.OutputError), 65, 93, "the preflight found a fault in the job's inputs"},
-		{"preflight: host lost", refused("trial", job.HostLost), 75, 75, "a host was lost in the preflight"},
+		{"preflight: host lost", refused("trial", job.HostLost), 75, 75, "a host was lost or not reached in the preflight"},
 		{"preflight: storage", refused("inputs", job.StorageError), 65, 75, "the preflight found a fault in the job's inputs"},
 		{"preflight: checkpoint", refused("trial", job.CheckpointError), 65, 75, "the preflight found a fault in the job's inputs"},
 		{"preflight: unreadable input", refused("inputs", job.PermissionError), 65, 93, "the preflight found a fault in the job's inputs"},

@@ -183,6 +183,7 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
+	t.probed.absent(emit)
 	turns := slices.Clone(t.turns)
 	for i, turn := range turns { // a batch system may have given other machines, or this one under a longer name
 		at := slices.IndexFunc(inventory.Hosts, func(h job.Host) bool { return h.Name == turn.host || isOwn(h.Name, turn.host) })

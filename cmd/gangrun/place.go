@@ -91,6 +91,7 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	}
 	missed := spec.GPUs > 0 && gang{gpus: -1}.onGPUs(inventory.Hosts) == 0
 	if emit != nil {
+		s.probed.absent(emit)
 		for _, text := range s.probed.news(missed) {
 			emit(job.Event{Kind: job.KindNote, Text: text})
 		}

@@ -36,6 +36,9 @@ func runPreflight(spec job.Spec, terms terms) error {
 		return err
 	}
 	return s.conclude(s.supervise(func(p parts) (supervisor.Report, error) {
+		if p.checker != nil {
+			p.checker = reaching{p.checker, s.probed}
+		}
 		boss := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{},
 			Diagnose: diagnose.Diagnose, Emit: p.emit,
@@ -105,7 +108,25 @@ func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event))
 	if err = f.s.probed.without(err); err != nil {
 		return nil, err
 	}
-	return f.Checker.Check(ctx, spec, emit)
+	findings, err := f.Checker.Check(ctx, spec, emit)
+	f.s.probed.absent(emit) // those that were lost meanwhile
+	return findings, err
+}
+
+// reaching is a Checker to which a host that is not reached is a fault. A run leaves
+// it out.
+type reaching struct {
+	supervisor.Checker
+	probed *probed
+}
+
+func (r reaching) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	if err := r.probed.wait(ctx); err != nil {
+		return nil, err
+	}
+	r.probed.noted = len(r.probed.unreached)
+	findings, err := r.Checker.Check(ctx, spec, emit)
+	return append(findings, r.probed.faults()...), err
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.

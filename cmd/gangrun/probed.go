@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -18,13 +17,13 @@ import (
 // there.
 type probed struct {
 	launcher *launcher.Launcher
-	screen   *screen.Screen
 	loopback int // how many hosts share this machine's cores; 0 is none
 	stop     context.CancelFunc
 	done     chan struct{} // closed when what follows is set
 
 	hosts     []job.Host
 	unreached []launcher.Unreached
+	noted     int           // of those that were not reached, how many are told of
 	err       error         // why they could not be probed
 	findings  []job.Finding // about their GPUs, of the last look
 	looked    time.Time     // when their GPUs were looked at
@@ -32,18 +31,12 @@ type probed struct {
 }
 
 // startProbe probes the hosts of a launcher in the background, until close.
-func startProbe(l *launcher.Launcher, spec job.Spec, screen *screen.Screen) *probed {
+func startProbe(l *launcher.Launcher, spec job.Spec) *probed {
 	ctx, cancel := context.WithCancel(context.Background())
-	p := &probed{launcher: l, screen: screen, loopback: spec.Loopback, stop: cancel, done: make(chan struct{}), told: map[job.Finding]bool{}}
+	p := &probed{launcher: l, loopback: spec.Loopback, stop: cancel, done: make(chan struct{}), told: map[job.Finding]bool{}}
 	go func() {
 		defer close(p.done)
 		p.hosts, p.unreached, p.err = l.Probe(ctx)
-		if len(p.unreached) > 0 && len(p.hosts) > 0 && ctx.Err() == nil {
-			text, hint := notReached(p.unreached)
-			for _, line := range withHint("warning: not reached, and left out: "+text, hint) {
-				screen.Say("%s", printable(line))
-			}
-		}
 		if p.err == nil && spec.Loopback == 0 && spec.GPUs != 0 {
 			p.look(ctx, nil)
 		}
@@ -83,6 +76,27 @@ func (p *probed) look(ctx context.Context, but []string) {
 		}
 	}
 	p.hosts, p.findings, p.looked = all, findings, time.Now()
+}
+
+// absent notes which hosts were not reached, or are not any more, and why: each once.
+func (p *probed) absent(emit func(job.Event)) {
+	if left := p.unreached[p.noted:]; len(left) > 0 && len(p.hosts) > 0 { // else the run ends, and says it
+		text, hint := notReached(left)
+		emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix("not reached, and left out: "+text+"; "+hint, "; ")})
+		p.noted = len(p.unreached)
+	}
+}
+
+// faults are the hosts that were not reached, where each was to be.
+func (p *probed) faults() (findings []job.Finding) {
+	for _, u := range p.unreached {
+		text, hint := notReached([]launcher.Unreached{u})
+		findings = append(findings, job.Finding{
+			Check: "hosts", Severity: job.SeverityError, Host: u.Host, Text: "not reached: " + text, Hint: hint,
+			Cause: &job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Host: u.Host, Confidence: 1, Text: text, Hint: hint, Retry: job.RetryAgain},
+		})
+	}
+	return findings
 }
 
 // news returns what nobody has been told of that was found about the hosts' GPUs: a
@@ -186,8 +200,7 @@ func (p *probed) forsake(err error) bool {
 	away := launcher.Unreachable(err)
 	for host, why := range away {
 		p.hosts = slices.DeleteFunc(slices.Clone(p.hosts), func(h job.Host) bool { return h.Name == host })
-		p.unreached = append(p.unreached, launcher.Unreached{Host: host, Err: why})
-		p.screen.Say("note: %s", printable(host+": left out, it was lost in the preflight: "+why.Error()))
+		p.unreached = append(p.unreached, launcher.Unreached{Host: host, Err: fmt.Errorf("lost in the preflight: %w", why)})
 	}
 	return len(away) > 0
 }

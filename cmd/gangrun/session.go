@@ -114,7 +114,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		s.say("", note)
 	}
 	s.launcher = launcher.New(s.options(dialer, hosts))
-	s.probed = startProbe(s.launcher, spec, s.show.screen)
+	s.probed = startProbe(s.launcher, spec)
 	return s, nil
 }
 
