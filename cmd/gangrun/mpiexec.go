@@ -15,6 +15,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/topology/inventory"
 )
 
 func mpiexecCommand() *cli.Command {
@@ -68,11 +69,18 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 		return err
 	}
 	spec := args.spec(cwd)
+	if spec.Hosts, err = args.others(hostname()); err != nil {
+		return err
+	}
 	if err := spec.Validate(); err != nil {
 		return &failure{code: exitUsage, err: err, otherwise: "gangrun mpiexec --help lists the options"}
 	}
 	if args.bare {
-		if err := bareEnviron(args.keep); err != nil {
+		keep := args.keep
+		if spec.Hosts != "" { // it is for the way there, and goes to no other host
+			keep = append(slices.Clone(keep), "SSH_AUTH_SOCK")
+		}
+		if err := bareEnviron(keep); err != nil {
 			return err
 		}
 	}
@@ -137,19 +145,17 @@ type turn struct {
 }
 
 // turns are the hosts in the order in which they take ranks; none leaves the
-// placement to gangrun. Hosts must be this machine, or pretended.
+// placement to gangrun.
 func (a mpiexecArgs) turns(hostname string) ([]turn, error) {
 	var turns []turn
 	for _, h := range a.hosts {
 		switch {
 		case a.loopback == 0 && isHere(h.name, hostname):
 			turns = append(turns, turn{hostname, a.turn(h)})
-		case a.loopback == 0:
-			return nil, usage("gangrun run --hosts starts ranks on other machines; here leave the hosts out, or pretend some with --loopback H", "mpiexec: host %q is not this machine (%s), and mpiexec takes no other by name", h.name, hostname)
-		case !slices.Contains(loopbackHosts(a.loopback), h.name):
+		case a.loopback > 0 && !slices.Contains(loopbackHosts(a.loopback), h.name):
 			return nil, usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
 		default:
-			turns = append(turns, turn{h.name, a.turn(h)})
+			turns = append(turns, turn{h.host(), a.turn(h)})
 		}
 	}
 	if len(turns) == 0 && a.perHost > 0 {
@@ -158,6 +164,43 @@ func (a mpiexecArgs) turns(hostname string) ([]turn, error) {
 		}
 	}
 	return turns, nil
+}
+
+// others is the list of hosts for a Spec, each once, with the ranks of its turns; ""
+// where it would be this machine anyway, or is pretended.
+func (a mpiexecArgs) others(hostname string) (string, error) {
+	here := !slices.ContainsFunc(a.hosts, func(h mpiexecHost) bool { return !isHere(h.name, hostname) })
+	if a.loopback > 0 || len(a.hosts) == 0 || here && !a.allocated {
+		return "", nil
+	}
+	var names []string
+	slots := map[string]int{}
+	for _, h := range a.hosts {
+		if isHere(h.name, hostname) {
+			h.name = hostname
+		}
+		if _, known := slots[h.name]; !known {
+			names = append(names, h.name)
+		}
+		slots[h.name] = min(slots[h.name]+a.turn(h), job.MaxRanks)
+	}
+	var words []string
+	for _, name := range names {
+		host := mpiexecHost{name: name}.host()
+		user, word := strings.TrimSuffix(name, host), host
+		if strings.Contains(host, ":") {
+			word = "[" + host + "]"
+		}
+		words = append(words, fmt.Sprintf("%s%s:%d", user, word, slots[name]))
+	}
+	text := strings.Join(words, ",")
+	list, err := inventory.Hosts(text)
+	if err == nil && len(list.Hosts) == len(names) && !slices.ContainsFunc(names, func(name string) bool {
+		return !slices.ContainsFunc(list.Hosts, func(h job.Host) bool { return h.Name == mpiexecHost{name: name}.host() })
+	}) {
+		return text, nil
+	}
+	return "", usage("write names or addresses, each host in one way alone", "mpiexec: not all of %q are hosts", names)
 }
 
 // isHere reports whether a name is this machine's.
@@ -179,20 +222,29 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 	if len(t.turns) == 0 {
 		return t.session.Place(ctx, spec, not, emit)
 	}
-	inventory, err := t.probed.inventory(ctx)
+	there, err := t.probed.inventory(ctx)
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
 	t.probed.absent(emit)
 	turns := slices.Clone(t.turns)
-	for i, turn := range turns { // a batch system may have given other machines, or this one under a longer name
-		at := slices.IndexFunc(inventory.Hosts, func(h job.Host) bool { return h.Name == turn.host || isOwn(h.Name, turn.host) })
-		if at < 0 {
-			return supervisor.Lease{}, supervisor.NoPlacement{Text: fmt.Sprintf("host %q is not one of the batch system's allocation", turn.host), Hint: "leave the hosts out to use those of the allocation"}
+	placed := 0
+	for i, turn := range turns {
+		if placed >= spec.Ranks {
+			turns = turns[:i] // the others need not be there
+			break
 		}
-		turns[i].host = inventory.Hosts[at].Name
+		placed += turn.ranks
+		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.host })
+		if own := hostname(); at < 0 && turn.host == own {
+			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return isOwn(h.Name, own) })
+		}
+		if at < 0 {
+			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.host), Hint: "leave it out"})
+		}
+		turns[i].host = there.Hosts[at].Name
 	}
-	placement := deal(spec.Ranks, turns, inventory.Hosts)
+	placement := deal(spec.Ranks, turns, there.Hosts)
 	var why job.Explanation
 	for _, h := range placement.Hosts {
 		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks, in the order of the hosts", h.Name, len(placement.On(h.Name)), spec.Ranks))

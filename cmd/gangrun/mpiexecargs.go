@@ -10,21 +10,24 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/inventory"
 )
 
 // mpiexecArgs is what a command line of mpiexec or mpirun asks for.
 type mpiexecArgs struct {
-	apps     []job.App // one for each program; Workdir as it was written
-	env      map[string]string
-	hosts    []mpiexecHost // in the order named; none is this machine
-	perHost  int           // ranks that a host takes in its turn; 0 is not said
-	loopback int
-	universe int // MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound
-	stdin    job.Stdin
-	timeout  time.Duration
-	mpi      job.MPI
-	prefix   bool // the rank before each line
-	verbose  bool
+	apps  []job.App // one for each program; Workdir as it was written
+	env   map[string]string
+	hosts []mpiexecHost // in the order named, or of the batch system's allocation; none is this machine
+	// allocated says that there is an allocation, which is not for hosts that are named.
+	allocated bool
+	perHost   int // ranks that a host takes in its turn; 0 is not said
+	loopback  int
+	universe  int // MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound
+	stdin     job.Stdin
+	timeout   time.Duration
+	mpi       job.MPI
+	prefix    bool // the rank before each line
+	verbose   bool
 	// bare says that the ranks get none of the environment but the variables of
 	// keep.
 	bare          bool
@@ -35,9 +38,12 @@ type mpiexecArgs struct {
 
 // mpiexecHost is a host as it was named.
 type mpiexecHost struct {
-	name  string
-	slots int // 0 when not said
+	name  string // maybe with USER@ before it
+	slots int    // 0 when not said
 }
+
+// host is its name alone.
+func (h mpiexecHost) host() string { return h.name[strings.LastIndexByte(h.name, '@')+1:] }
 
 // ranks is the size of the gang.
 func (a mpiexecArgs) ranks() int {
@@ -79,6 +85,7 @@ type mpiexecParser struct {
 	size     string // of -usize
 	listed   []string
 	override bool // -timeout was given
+	here     bool // no other machine is wanted
 }
 
 // parseMpiexec reads a command line of mpiexec or mpirun. Relative to it, env
@@ -174,6 +181,21 @@ func (p *mpiexecParser) program() (more bool, err error) {
 func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 	if len(p.listed) > 0 && len(p.apps) > 1 {
 		return usage("use -genvnone or -genvlist, for all of them", "mpiexec: of several programs one alone (%q) cannot be kept from seeing the environment", p.listed[0])
+	}
+	if p.loopback == 0 {
+		list, err := inventory.FromEnvironment(env, p.read)
+		p.allocated = err != nil || list.Kind != inventory.None
+		switch {
+		case p.here:
+			p.hosts = []mpiexecHost{{name: "localhost"}}
+		case len(p.hosts) > 0: // named
+		case err != nil:
+			return &failure{code: exitUsage, err: err}
+		default:
+			for _, h := range list.Hosts {
+				p.hosts = append(p.hosts, mpiexecHost{h.Name, h.Slots})
+			}
+		}
 	}
 	for i := range p.apps {
 		if p.apps[i].Ranks == 0 {

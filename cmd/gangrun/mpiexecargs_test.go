@@ -49,6 +49,12 @@ func TestParseMpiexec(t *testing.T) {
 	set := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.env = env } }
 	local := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.apps[0].Env = env } }
 	hosts := func(h ...mpiexecHost) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.hosts = h } }
+	allocated := func(change func(*mpiexecArgs)) mpiexecArgs {
+		a := with(change)
+		a.allocated = true
+		return a
+	}
+	slurm := map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "n[1-3]", "SLURM_TASKS_PER_NODE": "2(x2),1"}
 	for _, c := range []struct {
 		name  string
 		words string
@@ -110,10 +116,20 @@ func TestParseMpiexec(t *testing.T) {
 		{"-wdir", "-n 2 -wdir d a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Workdir = "d" })},
 		{"-l", "-n 2 -l a.out", nil, with(func(a *mpiexecArgs) { a.prefix = true })},
 		{"-v", "-n 2 -v a.out", nil, with(func(a *mpiexecArgs) { a.verbose = true })},
-		{"what changes nothing", "--oversubscribe --allow-run-as-root --bind-to core -launcher ssh -localonly -n 2 a.out", nil,
+		{"what changes nothing", "--oversubscribe --allow-run-as-root --bind-to core -launcher ssh -n 2 a.out", nil,
 			with(func(a *mpiexecArgs) {
-				a.ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher", "-localonly"}
+				a.ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher"}
 			})},
+		{"-localonly", "-n 2 -localonly a.out", slurm, allocated(hosts(mpiexecHost{"localhost", 0}))},
+		{"-localonly of a pretended host", "-n 2 -localonly -loopback 2 a.out", nil, with(func(a *mpiexecArgs) { a.loopback = 2 })},
+		{"an allocation", "a.out", slurm, allocated(func(a *mpiexecArgs) {
+			a.apps[0].Ranks, a.hosts = 5, []mpiexecHost{{"n1", 2}, {"n2", 2}, {"n3", 1}}
+		})},
+		{"an allocation with -ppn", "-ppn 3 a.out", slurm, allocated(func(a *mpiexecArgs) {
+			a.apps[0].Ranks, a.perHost, a.hosts = 9, 3, []mpiexecHost{{"n1", 2}, {"n2", 2}, {"n3", 1}}
+		})},
+		{"an allocation and -n", "-n 2 a.out", slurm, allocated(hosts(mpiexecHost{"n1", 2}, mpiexecHost{"n2", 2}, mpiexecHost{"n3", 1}))},
+		{"an allocation and -hosts", "-n 2 -hosts h1 a.out", slurm, allocated(hosts(mpiexecHost{"h1", 0}))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := parseWords(c.env, strings.Fields(c.words)...)
@@ -253,8 +269,8 @@ func TestMpiexecTurns(t *testing.T) {
 		{"-loopback 3 -hosts h3:2,h1 a.out", []turn{{"h3", 2}, {"h1", 1}}, false},
 		{"-loopback 3 -ppn 4 -hosts h3:2,h1 a.out", []turn{{"h3", 4}, {"h1", 4}}, false},
 		{"-loopback 3 -hosts h4 a.out", nil, true},
-		{"-hosts node2 a.out", nil, true},
-		{"-hosts 10.0.0.1 a.out", nil, true},
+		{"-hosts node2,localhost:2,root@node3:3 a.out", []turn{{"node2", 1}, {"node1.example", 2}, {"node3", 3}}, false},
+		{"-hosts 10.0.0.1,[fe80::1]:2 a.out", []turn{{"10.0.0.1", 1}, {"fe80::1", 2}}, false},
 	} {
 		args, err := parseWords(nil, strings.Fields(c.words)...)
 		if err != nil {
@@ -263,6 +279,40 @@ func TestMpiexecTurns(t *testing.T) {
 		got, err := args.turns("node1.example")
 		if (err != nil) != c.bad || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.words, got, err, c.want)
+		}
+	}
+}
+
+func TestMpiexecOthers(t *testing.T) {
+	for _, c := range []struct {
+		words, want string
+		bad         bool
+	}{
+		{"a.out", "", false},
+		{"-hosts localhost,127.0.0.2:3,node1 a.out", "", false},
+		{"-loopback 3 -hosts h3:2,h1 a.out", "", false},
+		{"-hosts h1,h2:4 a.out", "h1:1,h2:4", false},
+		{"-hosts h1,h2:4,h1:2 a.out", "h1:3,h2:4", false},
+		{"-ppn 8 -hosts h1,h2:4 a.out", "h1:8,h2:8", false},
+		{"-hosts h1,localhost:2,node1 a.out", "h1:1,node1.example:3", false},
+		{"-hosts me@h1:2,10.0.0.1,[fe80::1]:2 a.out", "me@h1:2,10.0.0.1:1,[fe80::1]:2", false},
+		{"-hosts h[1-2] a.out", "", true},
+		{"-hosts h[1] a.out", "", true},
+		{"-hosts h1,-oProxyCommand=x a.out", "", true},
+		{"-hosts @h1 a.out", "", true},
+		{"-hosts h1,H1 a.out", "", true},
+		{"-hosts h1:100000,h1:100000,h1:100000 a.out -n 1", "", true},
+	} {
+		args, err := parseWords(nil, strings.Fields(c.words)...)
+		if err != nil {
+			if !c.bad {
+				t.Fatal(err)
+			}
+			continue
+		}
+		got, err := args.others("node1.example")
+		if (err != nil) != c.bad || got != c.want {
+			t.Errorf("%s: %q, %v; want %q", c.words, got, err, c.want)
 		}
 	}
 }
@@ -316,7 +366,7 @@ func FuzzParseMpiexec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, file, limit string) {
 		words := strings.Split(text, "\n")
 		before := slices.Clone(words)
-		args, err := parseMpiexec(words, func(string) (string, bool) { return limit, true }, func(string) ([]byte, error) { return []byte(file), nil })
+		args, err := parseMpiexec(words, func(name string) (string, bool) { return limit, name == "MPIEXEC_TIMEOUT" }, func(string) ([]byte, error) { return []byte(file), nil })
 		if !slices.Equal(words, before) {
 			t.Fatal("the words have been changed")
 		}
@@ -340,11 +390,22 @@ func FuzzParseMpiexec(f *testing.F) {
 				t.Fatalf("%q: program %d is %+v", words, i, a)
 			}
 		}
-		var hosts []job.Host
-		for _, name := range append(loopbackHosts(args.loopback), "here") {
-			hosts = append(hosts, job.Host{Name: name})
+		turns, err := args.turns("here")
+		if err == nil {
+			spec.Hosts, err = args.others("here")
 		}
-		if turns, err := args.turns("here"); err == nil && len(turns) > 0 && spec.Ranks < 1000 {
+		if err == nil && len(turns) > 0 && spec.Ranks < 1000 {
+			var hosts []job.Host
+			for _, turn := range turns {
+				hosts = append(hosts, job.Host{Name: turn.host})
+			}
+			if spec.Hosts != "" {
+				list, err := jobHosts(spec)
+				if err != nil {
+					t.Fatalf("%q: %v", words, err)
+				}
+				hosts = list.Hosts
+			}
 			if p := deal(spec.Ranks, turns, hosts); len(p.Ranks) != spec.Ranks {
 				t.Fatalf("%q: %d ranks of %d", words, len(p.Ranks), spec.Ranks)
 			}

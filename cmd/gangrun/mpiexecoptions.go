@@ -53,6 +53,7 @@ func mpiexecOptionTable() map[string]mpiexecOption {
 	}), "t", "timeout")
 	add(one(setHosts), "hosts", "host", "H")
 	add(one(setHostFile), "f", "hostfile", "machinefile", "machine", "default-hostfile")
+	add(flag(func(p *mpiexecParser) { p.here = true }), "localonly", "localhost-only", "local")
 	add(one(setUniverse), "usize")
 	add(one(func(p *mpiexecParser, _, v string) error { p.stdin = job.Stdin(v); return nil }), "s", "stdin")
 	add(one(func(p *mpiexecParser, _, v string) error {
@@ -93,9 +94,9 @@ func mpiexecOptionTable() map[string]mpiexecOption {
 	}
 	add(mpiexecOption{values: 1, set: setMapping}, "map-by")
 
-	// What these ask for is done anyway, makes no difference on one machine, or
-	// is about programs that gangrun does not start.
-	add(mpiexecOption{}, "localonly", "localhost-only", "local", "oversubscribe", "overload-allowed", "allow-run-as-root", "byslot", "nooversubscribe-warn",
+	// What these ask for is done anyway, makes no difference to gangrun, or is about
+	// programs that it does not start.
+	add(mpiexecOption{}, "oversubscribe", "overload-allowed", "allow-run-as-root", "byslot", "nooversubscribe-warn",
 		"report-bindings", "display-map", "display-allocation", "display-topo", "print-rank-map", "print-all-exitcodes", "leave-session-attached",
 		"use-hwthread-cpus", "quiet", "q", "bind-to-none", "bind-to-core", "bind-to-socket", "disable-hostname-propagation", "enable-x", "disable-x",
 		"novm", "pmi-port", "order-nodes-by-name", "abort-on-non-zero-status", "skip-launch-node")
@@ -110,7 +111,7 @@ func mpiexecOptionTable() map[string]mpiexecOption {
 	add(mpiexecOption{refuse: "use gangrun run --checkpoint-dir, and checkpoints of the program's own"}, "ckpoint", "ckpointlib", "ckpoint-prefix", "ckpoint-num", "ckpoint-interval")
 	add(mpiexecOption{refuse: "write the program with its path"}, "path")
 	add(mpiexecOption{refuse: "start the debugger as the program: gangrun mpiexec -n 2 gdb -batch -ex run PROGRAM"}, "debug", "debugger", "tv", "xterm", "gdb")
-	add(mpiexecOption{refuse: "all ranks run on this machine"}, "nolocal", "npersocket", "rankfile", "rf", "slot-list", "cpu-set", "cpu-list", "hosts-group", "relative-host")
+	add(mpiexecOption{refuse: "name the hosts that ranks may run on with -hosts, and how many each takes with -ppn"}, "nolocal", "npersocket", "rankfile", "rf", "slot-list", "cpu-set", "cpu-list", "hosts-group", "relative-host")
 	add(mpiexecOption{refuse: "gangrun sees to too many ranks for the cores itself; leave the option out"}, "nooversubscribe", "no-oversubscribe")
 	add(mpiexecOption{refuse: "set the variables with -genv or --mca"}, "tune", "am")
 	return table

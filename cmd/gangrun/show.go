@@ -271,6 +271,9 @@ func (s *show) lastWords(r supervisor.Report) {
 		logs = a.Logs
 	}
 	s.screen.Error(text)
+	if r.State == job.StateNoPlacement && r.Hint != "" {
+		s.screen.Say("hint: %s", r.Hint)
+	}
 	if r.ExitCode != nil {
 		s.screen.Say("exit code %d (%s), logs in %s", *r.ExitCode, r.ExitWhy, logs)
 	}
