@@ -77,6 +77,27 @@ func TestLostHereBeforeTheGang(t *testing.T) {
 	}
 }
 
+// The ranks of a gang that is on this machine alone meet on its loopback interface, by
+// whatever name it goes; those of others meet on the network.
+func TestRendezvous(t *testing.T) {
+	for name, c := range map[string]struct {
+		local  bool
+		hosts  int
+		want   string
+		spread bool
+	}{
+		"this machine": {true, 1, "127.0.0.1", false}, "pretended hosts": {true, 2, "127.0.0.1", false},
+		"another": {false, 1, "10.0.0.1", false}, "others": {false, 2, "10.0.0.1", true},
+	} {
+		a := attempt(job.MPINone)
+		a.Placement.Hosts = a.Placement.Hosts[:c.hosts]
+		nodes, at, err := launch(t, &fakeHosts{local: c.local}).gather(t.Context(), &a)
+		if err != nil || at.address != c.want || at.port != 1000 || nodes[0].spread != c.spread {
+			t.Errorf("%s: %+v, %v; want %s", name, at, err, c.want)
+		}
+	}
+}
+
 // Who cancels is told so, whatever that made of the calls.
 func TestCancelBeforeTheGang(t *testing.T) {
 	enough := errors.New("enough")

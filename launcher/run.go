@@ -156,7 +156,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
 			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
-				return failed(ctx, agent, err)
+				return err
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
@@ -166,12 +166,17 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		}
 		return nil
 	})
-	if err == nil && len(nodes) > 1 {
-		for _, n := range nodes {
-			n.spread = slices.ContainsFunc(nodes, func(o *node) bool { return !o.agent.link.Local })
-		}
+	if err != nil {
+		return nodes, at, err
 	}
-	return nodes, at, err
+	far := slices.ContainsFunc(nodes, func(n *node) bool { return !n.agent.link.Local })
+	if !far { // whatever name or network this machine has
+		at.address = loopback
+	}
+	for _, n := range nodes {
+		n.spread = far && len(nodes) > 1
+	}
+	return nodes, at, nil
 }
 
 // running is a gang that has been started.
