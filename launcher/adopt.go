@@ -15,8 +15,10 @@ import (
 var (
 	errHere = errors.New("it ran on the controller's own machine, and ended with the controller")
 	errLeft = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
-	errAnew = errors.New("its host was started anew")
 )
+
+// ErrAnew is why an agent is gone: with what its host had in memory.
+var ErrAnew = errors.New("the host was started anew")
 
 // forsaken reports whether an agent is not there that may have ended for want of a
 // controller.
@@ -97,7 +99,7 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	case agent.link.Local:
 		n.lost = errHere
 	case agent.link.Anew:
-		n.lost = errAnew
+		n.lost = ErrAnew
 	default:
 		n.lost = errLeft
 	}
@@ -116,7 +118,7 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 			if n.agent != a || n.lost == nil {
 				continue
 			}
-			if !forsaken(n.lost) && !errors.Is(n.lost, errAnew) {
+			if !forsaken(n.lost) && !errors.Is(n.lost, ErrAnew) {
 				by := l.begun.Add(l.opts.OrphanGrace + endLimit)
 				select {
 				case <-time.After(time.Until(by)):

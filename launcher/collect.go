@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -208,8 +207,11 @@ func (g *running) account(c *collection) {
 			which = append(which, fmt.Sprintf("that of %d more", more))
 		}
 		rest := "its agent drops the rest when it ends"
-		if s.kept {
-			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, path.Join(s.node.agent.dir, "logs", gangName(g.attempt)))
+		switch dir := s.node.agent.spool(g.attempt); {
+		case errors.Is(s.node.agent.trouble(), ErrAnew):
+			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is there in %s", host, dir)
+		case s.kept:
+			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
 		}
 		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
 			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})

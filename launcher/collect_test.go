@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +24,8 @@ type talkers struct {
 	fakeHosts
 	code   int                                                 // of every rank
 	output func(host string, to wire.Agent_OutputServer) error // what Output does
+	// trouble is why they cannot be reached, where they cannot.
+	trouble error
 }
 
 // talker is the agent of one of them.
@@ -32,7 +35,9 @@ type talker struct {
 }
 
 func (t *talkers) Dial(_ context.Context, host string) (Link, error) {
-	return dialFake(talker{fakeHost{fakeHosts: &t.fakeHosts, name: host}, t}, false)
+	link, err := dialFake(talker{fakeHost{fakeHosts: &t.fakeHosts, name: host}, t}, false)
+	link.Trouble = func() error { return t.trouble }
+	return link, err
 }
 
 func (talker) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
@@ -78,6 +83,7 @@ func TestCollect(t *testing.T) {
 		code   int
 		output func(host string, to wire.Agent_OutputServer) error
 		hurry  bool
+		why    error  // the hosts cannot be reached
 		note   string // that is told of h2
 		fault  string // of rank 1
 		after  bool   // it counts as ended by gangrun
@@ -113,6 +119,16 @@ func TestCollect(t *testing.T) {
 			},
 			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
 		},
+		"the host was started anew": {
+			code: 3, why: fmt.Errorf("%w, and so on", ErrAnew),
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					return status.Error(codes.Unavailable, "the line broke")
+				}
+				return say(host, to, "hello\n", 2)
+			},
+			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is there in /tmp/agent/logs/r/1",
+		},
 		"nobody waits": {
 			hurry: true,
 			output: func(host string, to wire.Agent_OutputServer) error {
@@ -130,7 +146,7 @@ func TestCollect(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			hosts := fourHosts()[:2]
-			l := New(Options{Dialer: &talkers{code: c.code, output: c.output}, Hosts: hosts, HostTimeout: time.Minute})
+			l := New(Options{Dialer: &talkers{code: c.code, output: c.output, trouble: c.why}, Hosts: hosts, HostTimeout: time.Minute})
 			defer func() {
 				if err := l.Close(); err != nil {
 					t.Error(err)

@@ -33,6 +33,9 @@ type Link struct {
 	Conn net.Conn
 	// Local says that the agent is on this machine.
 	Local bool
+	// Own says that a list of hosts names this machine so; it is not where the host is
+	// only pretended.
+	Own bool
 	// Heard returns when the agent was last heard of. It is nil where Conn itself
 	// tells at once that the agent is gone.
 	Heard func() time.Time
@@ -96,6 +99,8 @@ type Launcher struct {
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 
+	lookLimit time.Duration
+
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
 }
@@ -105,7 +110,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), life: life, cancel: cancel}
+	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -188,9 +193,11 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		if err != nil {
 			return err
 		}
-		reply, err := a.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
+		asking, stop := l.looking(ctx, a, surveyed(ask))
+		defer stop()
+		reply, err := a.client.Survey(asking, &wire.SurveyRequest{Survey: data})
 		if err != nil {
-			return fmt.Errorf("survey host %s: %w", hosts[i].Name, failed(ctx, a, err))
+			return fmt.Errorf("survey host %s: %w", hosts[i].Name, unseen(ctx, asking, a, err))
 		}
 		return json.Unmarshal(reply.Facts, &facts[i])
 	})

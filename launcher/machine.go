@@ -25,23 +25,23 @@ func (e *TwiceError) Hint() string {
 	return fmt.Sprintf("name it once, with as many slots as it is to have: --hosts %[1]s:N, or %[1]s slots=N in a hostfile", e.machines[0][0])
 }
 
-// distinct refuses hosts of which several are one machine. Pretended ones, which are
-// all on this one, are.
+// distinct refuses hosts of which several are one machine, unless all of them are
+// pretended ones, which are on this one.
 func distinct(agents []*remote) error {
 	names := map[string][]string{}
 	var order []string
-	far := false
+	real := false
 	for _, a := range agents {
 		if a == nil || a.machine == "" {
 			continue
 		}
-		far = far || !a.link.Local
+		real = real || !a.link.Local || a.link.Own
 		if names[a.machine] == nil {
 			order = append(order, a.machine)
 		}
 		names[a.machine] = append(names[a.machine], a.host)
 	}
-	if !far {
+	if !real {
 		return nil
 	}
 	twice := &TwiceError{}

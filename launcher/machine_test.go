@@ -12,7 +12,8 @@ func TestDistinct(t *testing.T) {
 	for name, c := range map[string]struct {
 		machines []string // of h1, h2 and so on
 		local    []bool
-		dead     int // the number of one that was not reached
+		own      bool // this machine is not pretended
+		dead     int  // the number of one that was not reached
 		want     string
 	}{
 		"all different":          {machines: []string{"a", "b", "c"}},
@@ -23,6 +24,8 @@ func TestDistinct(t *testing.T) {
 		"nothing is told":        {machines: []string{"", "", "a"}},
 		"one was not reached":    {machines: []string{"a", "a"}, dead: 2},
 		"pretended":              {machines: []string{"a", "a"}, local: []bool{true, true}},
+		"this one, two names":    {machines: []string{"a", "a"}, local: []bool{true, true}, own: true, want: "h1 and h2 are one machine: its cores and GPUs would count more than once"},
+		"this one, by SSH":       {machines: []string{"a", "b"}, local: []bool{true, false}, own: true},
 		"this one, and by SSH":   {machines: []string{"a", "a"}, local: []bool{true, false}, want: "h1 and h2 are one machine: its cores and GPUs would count more than once"},
 		"this one, and two more": {machines: []string{"a", "b", "c"}, local: []bool{true, false, false}},
 	} {
@@ -30,6 +33,7 @@ func TestDistinct(t *testing.T) {
 		for i, machine := range c.machines {
 			a := &remote{host: fourHosts()[i].Name, machine: machine}
 			a.link.Local = c.local != nil && c.local[i]
+			a.link.Own = a.link.Local && c.own
 			if i+1 == c.dead {
 				a = nil
 			}

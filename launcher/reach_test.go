@@ -27,6 +27,7 @@ type fakeHosts struct {
 	ahead    time.Duration     // h2's clock
 	sick     string            // host whose second reply never comes
 	dead     map[string]string // the call during which the agent of a host dies
+	stuck    map[string]string // the call that a host does not answer
 	full     bool              // no host has a free port
 	machines map[string]string // that of each host
 
@@ -41,6 +42,13 @@ type fakeHost struct {
 	*fakeHosts
 	name   string
 	hangUp func()
+}
+
+// hangs waits for the end of a call that the host does not answer.
+func (h fakeHost) hangs(ctx context.Context, call string) {
+	if h.stuck[h.name] == call {
+		<-ctx.Done()
+	}
 }
 
 // dies ends the agent that is to die during a call.
@@ -112,7 +120,8 @@ func (h fakeHost) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, 
 	return &wire.ClockReply{Clock: now.UnixNano()}, nil
 }
 
-func (h fakeHost) Survey(_ context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
+func (h fakeHost) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
+	h.hangs(ctx, "Survey")
 	var ask job.Survey
 	if err := json.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, err
@@ -131,7 +140,8 @@ func (h fakeHost) Survey(_ context.Context, r *wire.SurveyRequest) (*wire.Survey
 	return &wire.SurveyReply{Facts: data}, err
 }
 
-func (h fakeHost) Library(context.Context, *wire.LibraryRequest) (*wire.LibraryReply, error) {
+func (h fakeHost) Library(ctx context.Context, _ *wire.LibraryRequest) (*wire.LibraryReply, error) {
+	h.hangs(ctx, "Library")
 	return &wire.LibraryReply{}, h.dies("Library")
 }
 

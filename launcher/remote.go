@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"net"
+	"path"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -56,6 +58,9 @@ const (
 	pingEvery = 10 * time.Second // the least that gRPC allows
 	pingLimit = 10 * time.Second
 )
+
+// spool is where an agent on another machine writes what the ranks of an attempt print.
+func (a *remote) spool(of job.Attempt) string { return path.Join(a.dir, "logs", gangName(of)) }
 
 // helloLimit bounds the wait for an agent's word on what it is and has: nothing that
 // a rank or a file system could hold up.

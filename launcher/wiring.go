@@ -29,9 +29,14 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (j
 	var found job.MPI
 	var whose string
 	for _, p := range programs(a) {
-		reply, err := first.client.Library(ctx, &wire.LibraryRequest{Argv: raw(p.command), Workdir: []byte(p.workdir), Env: raw(p.env)})
+		asking, stop := l.looking(ctx, first, fmt.Sprintf("the program %q in %q and the libraries that it needs", p.command[0], p.workdir))
+		reply, err := first.client.Library(asking, &wire.LibraryRequest{Argv: raw(p.command), Workdir: []byte(p.workdir), Env: raw(p.env)})
 		if err != nil {
-			return "", fmt.Errorf("look for the program's MPI on %s: %w", first.host, ended(ctx, err))
+			err = fmt.Errorf("look for the program's MPI on %s: %w", first.host, unseen(ctx, asking, first, err))
+		}
+		stop()
+		if err != nil {
+			return "", err
 		}
 		mpi := job.MPI(reply.Mpi)
 		if mpi == "" {

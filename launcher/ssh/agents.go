@@ -21,6 +21,8 @@ type Agents struct {
 	Target func(host string) string
 	// OrphanGrace is how long an agent lives that hears nothing.
 	OrphanGrace time.Duration
+	// HostTimeout is after how much silence a host counts as lost; 0 is never.
+	HostTimeout time.Duration
 	// Note is told what a user should know; nil where nobody asks.
 	Note func(host, text string)
 	// Started is told of each agent that has been started, before Dial returns, so

@@ -289,6 +289,28 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 	}
 }
 
+// TestExpected: an agent is waited for that may have heard that it is to end, and none
+// that counts as lost.
+func TestExpected(t *testing.T) {
+	for name, c := range map[string]struct {
+		silence, timeout time.Duration
+		want             bool
+	}{
+		"heard":              {0, 10 * time.Second, true},
+		"silent":             {2 * retrySilent, 10 * time.Second, false},
+		"lost":               {retrySilent - 100*time.Millisecond, 2 * time.Second, false},
+		"not lost for so":    {retrySilent - 100*time.Millisecond, 10 * time.Second, true},
+		"heard, short limit": {0, 2 * time.Second, true},
+		"no limit":           {0, 0, true},
+	} {
+		g := &agent{agents: &Agents{HostTimeout: c.timeout}, stream: resumable.New(resumable.Options{ID: resumable.NewID()}), begun: time.Now().Add(-c.silence)}
+		if got := g.expected(); got != c.want {
+			t.Errorf("%s: expected %t, want %t", name, got, c.want)
+		}
+		_ = g.stream.Close()
+	}
+}
+
 // TestAgentKilledBeforeTheGang: the gang of an agent that was killed before is lost
 // with its host, and that of the next attempt has another agent.
 func TestAgentKilledBeforeTheGang(t *testing.T) {

@@ -23,7 +23,7 @@ const (
 func (g *agent) end(ctx context.Context) error {
 	defer func() { g.cancel(); <-g.ended }()
 	_ = g.stream.Close()
-	if time.Since(g.heard()) < retrySilent {
+	if g.expected() {
 		bye, cancel := context.WithTimeout(ctx, byeLimit)
 		defer cancel()
 		if g.gone(bye) && g.over() {
@@ -48,6 +48,7 @@ func (g *agent) end(ctx context.Context) error {
 		cancel()
 		found.close()
 		if found.state == bridge.Gone {
+			g.give(found.err)
 			return nil
 		}
 		if found.state != bridge.Failed || ctx.Err() == nil { // else there was no time to ask
@@ -65,6 +66,16 @@ func (g *agent) end(ctx context.Context) error {
 		return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
 	}
 	return nil
+}
+
+// expected reports whether an agent that has just been told to end may have heard it:
+// not one that counts as lost for its silence.
+func (g *agent) expected() bool {
+	limit := retrySilent
+	if g.agents.HostTimeout > 0 {
+		limit = min(limit, g.agents.HostTimeout)
+	}
+	return time.Since(g.heard()) < limit
 }
 
 // gone waits until nothing is carried any more, and reports whether it has come to

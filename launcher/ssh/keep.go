@@ -3,10 +3,12 @@ package ssh
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/launcher"
 )
 
 // Times of a line that is broken or silent.
@@ -27,7 +29,7 @@ const (
 var (
 	errAgentGone = errors.New("the agent was killed or has ended")
 	errHostGone  = errors.New("the host has closed its connections and does not answer any more")
-	errHostAnew  = errors.New("the host was started anew, and its agent is gone")
+	errHostAnew  = fmt.Errorf("%w, and its agent is gone", launcher.ErrAnew)
 )
 
 // keep has the stream carried until it ends: by first, and whenever that breaks or

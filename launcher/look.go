@@ -1,0 +1,58 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// lookLimit bounds how long an agent looks at a job's files. The programs that it
+// runs for that have 10 s each and are at most four, and a program is hashed: what
+// takes longer is a file system that hangs.
+const lookLimit = 2 * time.Minute
+
+// looking bounds the wait for an agent that looks at files, which what names.
+func (l *Launcher) looking(ctx context.Context, a *remote, what string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, l.lookLimit, fmt.Errorf("%s has not answered for %s: it was to look at %s; a file system there may hang", a.host, l.lookLimit, what))
+}
+
+// unseen words the error of an agent that was to look at files, within asking. Another
+// host whose files take too long can do nothing for the gang that ctx is of.
+func unseen(ctx, asking context.Context, a *remote, err error) error {
+	if err = ended(asking, err); asking.Err() == nil || ctx.Err() != nil {
+		return failed(ctx, a, err)
+	}
+	if !a.link.Local {
+		err = &UnreachableError{Host: a.host, Err: err}
+	}
+	return err
+}
+
+// surveyed says what a survey looks at.
+func surveyed(ask job.Survey) string {
+	of := []string{fmt.Sprintf("the directory %q", ask.Workdir)}
+	if len(ask.Command) > 0 {
+		of = append(of, fmt.Sprintf("the program %q", ask.Command[0]))
+	}
+	for i, input := range ask.Inputs {
+		if i == mostInputs {
+			of = append(of, fmt.Sprintf("%d more inputs", len(ask.Inputs)-i))
+			break
+		}
+		of = append(of, fmt.Sprintf("the input %q", input))
+	}
+	if ask.CheckpointDir != "" {
+		of = append(of, fmt.Sprintf("the checkpoint directory %q", ask.CheckpointDir))
+	}
+	last := len(of) - 1
+	if last == 0 {
+		return of[0]
+	}
+	return strings.Join(of[:last], ", ") + " and " + of[last]
+}
+
+// mostInputs is how many inputs are named that a survey looks at.
+const mostInputs = 4
