@@ -29,7 +29,9 @@ type dialer struct {
 // Dial implements launcher.Dialer.
 func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
 	if d.agents == nil || d.own[host] {
-		return d.local.Dial(ctx, host)
+		link, err := d.local.Dial(ctx, host)
+		link.Own = d.own[host]
+		return link, err
 	}
 	return d.agents.Dial(ctx, host)
 }
@@ -67,7 +69,7 @@ func newDialer(list inventory.List, spec job.Spec, logs string, ask func(questio
 	d.agents = &ssh.Agents{
 		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
 		Program: program, Target: func(host string) string { return targets[host] },
-		OrphanGrace: time.Duration(spec.OrphanGrace), Note: note, Started: started,
+		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: note, Started: started,
 	}
 	return d, nil
 }
