@@ -18,8 +18,10 @@ type Line struct {
 	Source Source `json:"source"`
 	Host   string `json:"host"`
 	Rank   int    `json:"rank"` // -1 when it belongs to no rank
-	File   string `json:"file"` // path of the log file, on Host
-	Line   int    `json:"line"` // number in File, from 1; 0 when unknown
+	// File is the path of the log file: where the controller is, of what ranks and MPI's
+	// own programs print; on Host, of all else.
+	File string `json:"file"`
+	Line int    `json:"line"` // number in File, from 1; 0 when unknown
 	// Time is when the line was seen, on the controller's clock; zero when it
 	// is not known (a log that is read afterwards).
 	Time time.Time `json:"time,omitzero"`
