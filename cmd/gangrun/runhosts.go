@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"strings"
 
@@ -12,7 +13,16 @@ import (
 
 // jobHosts returns the hosts that a job names or, where it names none, those of
 // the batch system's allocation; an empty List is this machine.
-func jobHosts(spec job.Spec) (list inventory.List, err error) {
+func jobHosts(spec job.Spec) (inventory.List, error) {
+	list, err := listHosts(spec)
+	if err == nil && spec.Network != "" && len(list.Hosts) < 2 {
+		list.Notes = append(list.Notes, fmt.Sprintf("network %q changes nothing here: it is for the ranks of several machines", spec.Network))
+	}
+	return list, err
+}
+
+// listHosts is jobHosts without a word about the rest of the job.
+func listHosts(spec job.Spec) (list inventory.List, err error) {
 	switch {
 	case spec.Loopback > 0:
 		return list, nil

@@ -17,6 +17,8 @@ const (
 	Switch               // true or false; a flag of this kind needs no value
 	Text                 // any text
 	Path                 // a path, made absolute against the caller's directory
+	Hosts                // names of hosts in one text, with commas between
+	Network              // a network as a CIDR, or the name of an interface
 	Duration             // a duration with its unit
 	Choice               // one of the Field's Choices
 	Stdin                // a rank's number, or one of the Field's Choices
@@ -75,7 +77,7 @@ var table = withDefaults([]Field{
 	{Name: "gpus-per-rank", Kind: Number, Value: "N", Flag: true, Key: true, Default: "-1 (1 where the hosts have GPUs, else 0)",
 		Usage: "give every rank this many GPUs, held against other gangs while the job runs, and close to each other",
 		at:    func(s *job.Spec) any { return &s.GPUs }},
-	{Name: "hosts", Kind: Text, Value: "H1,H2:4", Flag: true, Key: true, Default: "none",
+	{Name: "hosts", Kind: Hosts, Value: "H1,H2:4", Flag: true, Key: true, Default: "none",
 		Usage: "use these hosts, reached over SSH, with slots behind a colon",
 		at:    func(s *job.Spec) any { return &s.Hosts }},
 	{Name: "hostfile", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "none",
@@ -84,7 +86,7 @@ var table = withDefaults([]Field{
 	{Name: "inventory", Kind: Path, Value: "FILE", Flag: true, Key: true, Default: "none",
 		Usage: "use the hosts of this YAML inventory; with loopback, pretend the first of them with their GPUs",
 		at:    func(s *job.Spec) any { return &s.Inventory }},
-	{Name: "network", Kind: Text, Value: "NETWORK", Flag: true, Key: true, Default: "one that all hosts have",
+	{Name: "network", Kind: Network, Value: "NETWORK", Flag: true, Key: true, Default: "one that all hosts have",
 		Usage: "let the ranks of several hosts meet over this network, a CIDR as 10.0.0.0/16 or the name of an interface",
 		at:    func(s *job.Spec) any { return &s.Network }},
 	{Name: "host-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,

@@ -132,6 +132,13 @@ func TestParseErrors(t *testing.T) {
 		"NUL in a path":       {`workdir: "a\0"`, []string{`1:10: workdir "a\x00" contains a NUL byte, as no path does`}, ""},
 		"NUL in the command":  {`command: [a, "\0"]`, []string{`1:10: an argument of the command contains a NUL byte`}, ""},
 
+		"hosts as a list":       {"hosts: [h1, h2:4]\n", []string{`1:8: hosts wants names in one text, as in h1,h2:4, not a list`}, "write hosts: h1,h2:4"},
+		"hosts as another list": {"hosts:\n- a1\n- b1\n", []string{`2:1: hosts wants names in one text, as in h1,h2:4, not a list`}, "write hosts: a1,b1"},
+		"hosts with slots each": {"hosts: [a1: 4]\n", []string{`1:8: hosts wants names in one text, as in h1,h2:4, not a list`}, "write hosts: h1,h2:4"},
+		"hosts, none of them":   {"hosts: []\n", []string{`1:8: hosts wants names in one text, as in h1,h2:4, not a list`}, "write hosts: h1,h2:4"},
+		"hosts as a mapping":    {"hosts: {a1: 4}\n", []string{`1:8: hosts wants names in one text, as in h1,h2:4, not a mapping`}, ""},
+		"no network":            {"network: 10.0.0.0/99\n", []string{`1:10: network "10.0.0.0/99" is no network`}, "as 10.0.0.0/16"},
+
 		"category":     {"policy: {unknwon: again}\n", []string{`1:10: policy names "unknwon", which is no category, did you mean "unknown"?`}, ""},
 		"far category": {"policy: {everything: again}\n", []string{`1:10: policy names "everything", which is no category`}, "the categories are: incorrect-inputs"},
 		"action":       {"policy: {unknown: agian}\n", []string{`1:19: policy.unknown wants one of never, once, again, elsewhere, not "agian", did you mean "again"?`}, ""},

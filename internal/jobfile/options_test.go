@@ -60,7 +60,7 @@ func TestFlags(t *testing.T) {
 // TestEveryFlagIsSet holds that every flag of the table takes a value, and
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
-	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "1s", Stdin: "all", Env: "A=b"}
+	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "1s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b"}
 	for _, f := range Fields() {
 		value := values[f.Kind]
 		if f.Kind == Choice {
@@ -136,6 +136,21 @@ func TestFlagErrors(t *testing.T) {
 		var errs Errors
 		if !errors.As(err, &errs) || err.Error() != c.want || !strings.Contains(errs[0].Hint(), c.hint) {
 			t.Errorf("--%s %q: %v, want %s and a hint with %q", c.name, c.value, err, c.want, c.hint)
+		}
+	}
+}
+
+func TestNetwork(t *testing.T) {
+	for _, text := range []string{"10.0.0.0/16", "10.0.0.7/32", "fd00::/8", "eth0", "bond0.100", "br-0123456789ab", "enp3s0f1np1"} {
+		if err := NewOptions(nil).Set("network", text); err != nil {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+	for _, text := range []string{"", ".", "..", "10.0.0.0/99", "10.0.0/8", "/", "eth0/1", "10.0.0.1", "fd00::1", "eth0:1", "eth0,eth1", "eth 0", "eth0\n", "a-name-that-is-too-long"} {
+		err := NewOptions(nil).Set("network", text)
+		var hinted interface{ Hint() string }
+		if err == nil || !errors.As(err, &hinted) || !strings.Contains(hinted.Hint(), "10.0.0.0/16") {
+			t.Errorf("%q: %v", text, err)
 		}
 	}
 }

@@ -191,6 +191,12 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		r.words(f, n)
 	case Paths, Names:
 		r.list(f, n)
+	case Hosts:
+		if v.Kind == yaml.SequenceNode {
+			r.wrong(n, f.Name, f.wants(), "write "+f.Name+": "+oneText(v), true)
+			return
+		}
+		fallthrough
 	default:
 		text, ok := r.text(n, f.Name, f.wants(), true)
 		if !ok {
@@ -202,6 +208,21 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		}
 		r.scalar(f, to, n)
 	}
+}
+
+// oneText is a list of names as one text; where it holds other things, an example.
+func oneText(list *yaml.Node) string {
+	var names []string
+	for _, n := range list.Content {
+		if v := follow(n); v.Kind == yaml.ScalarNode && !null(v) && v.Value != "" {
+			names = append(names, v.Value)
+		}
+	}
+	text := strings.Join(names, ",")
+	if text == "" || len(names) < len(list.Content) || quote(text) != `"`+text+`"` {
+		return "h1,h2:4"
+	}
+	return text
 }
 
 func (r *reader) scalar(f *Field, text string, n *yaml.Node) {

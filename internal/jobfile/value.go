@@ -3,11 +3,13 @@ package jobfile
 import (
 	"fmt"
 	"maps"
+	"net/netip"
 	"path/filepath"
 	"reflect"
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -23,6 +25,10 @@ func (f *Field) wants() string {
 		return "true or false"
 	case Path:
 		return "a path"
+	case Hosts:
+		return "names in one text, as in h1,h2:4"
+	case Network:
+		return "a network, as in 10.0.0.0/16, or the name of an interface"
 	case Duration:
 		return "a duration with a unit, as in 30s"
 	case Choice:
@@ -69,6 +75,8 @@ func (f *Field) scalar(text string) (any, *fault) {
 		return on, nil
 	case Path:
 		return text, pathFault(f.Name, text)
+	case Network:
+		return text, networkFault(f.Name, text)
 	case Duration:
 		if bad := noUnit(f.Name, text); bad != nil {
 			return nil, bad
@@ -125,6 +133,29 @@ func pathFault(name, path string) *fault {
 		return faultf("", "%s %s contains a NUL byte, as no path does", name, quote(path))
 	case path == "~" || strings.HasPrefix(path, "~/"):
 		return faultf("write the whole path", "%s %s begins with ~, which only a shell expands", name, quote(path))
+	}
+	return nil
+}
+
+// maxInterface is how many bytes Linux lets the name of an interface have.
+const maxInterface = 15
+
+// networkFault checks what is to be a network, which nobody has asked for yet.
+func networkFault(name, text string) *fault {
+	const hint = "write a network with the number of its bits, as 10.0.0.0/16, or the name of an interface, as eth0; ip -brief address lists both"
+	if strings.Contains(text, "/") {
+		if _, err := netip.ParsePrefix(text); err != nil {
+			return faultf(hint, "%s %s is no network", name, quote(text))
+		}
+		return nil
+	}
+	if _, err := netip.ParseAddr(text); err == nil {
+		return faultf(hint, "%s %s is an address, not a network", name, quote(text))
+	}
+	if text == "" || text == "." || text == ".." || len(text) > maxInterface || strings.ContainsFunc(text, func(r rune) bool {
+		return r == ':' || r == ',' || unicode.IsSpace(r) || unicode.IsControl(r)
+	}) {
+		return faultf(hint, "%s %s cannot be the name of an interface", name, quote(text))
 	}
 	return nil
 }
