@@ -19,7 +19,8 @@ type Summary struct {
 	Name string `json:"name"` // the job's; empty when it has none
 	// State is job.StateLost for a run that has not ended but whose controller
 	// has, and empty where the journal cannot be read.
-	State    job.State `json:"state"`
+	State job.State `json:"state"`
+	// Ranks is the size of the gang: as placed last, and before that as asked for.
 	Ranks    int       `json:"ranks"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
@@ -30,6 +31,8 @@ type Summary struct {
 	Controller *job.Controller `json:"controller,omitempty"`
 	// Problem says why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
+
+	elastic bool // the gang may be smaller than asked for
 }
 
 // List tells of every run of the home at dir, newest first. Of a long journal
@@ -114,10 +117,10 @@ func (r Run) fold() (Summary, error) {
 	_, err = journal.Scan(io.NewSectionReader(file, 0, size), func(e job.Event) bool {
 		s.add(e)
 		left--
-		return left != 0
+		return left != 0 || s.elastic // its size is told anywhere
 	})
 	// A line may be longer than the tail: go back to one that names an attempt.
-	for tail := int64(tailBytes); err == nil && left == 0; tail *= 4 {
+	for tail := int64(tailBytes); err == nil && left == 0 && !s.elastic; tail *= 4 {
 		from := max(0, size-tail)
 		seen := false
 		_, err = journal.Scan(io.NewSectionReader(file, from, size-from), func(e job.Event) bool {
@@ -150,7 +153,11 @@ func (s *Summary) add(e job.Event) {
 	case job.KindCreated:
 		s.Started, s.State = e.Time, job.StatePreflight
 		if e.Spec != nil {
-			s.Name, s.Ranks = e.Spec.Name, e.Spec.Ranks
+			s.Name, s.Ranks, s.elastic = e.Spec.Name, e.Spec.Ranks, e.Spec.MinRanks > 0
+		}
+	case job.KindPlaced:
+		if e.Attempt > 0 && e.Placement != nil {
+			s.Ranks = len(e.Placement.Ranks)
 		}
 	case job.KindState:
 		s.State = e.State

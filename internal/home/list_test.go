@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -285,6 +286,36 @@ func TestLongJournal(t *testing.T) {
 		// The step before a huge line may be out of sight.
 		if got != test.want && !(i == 5 && got == "failed 2 -1") || err != nil || s.Name != "digits" {
 			t.Errorf("run %d is %s (%v), want %s", i, got, err, test.want)
+		}
+	}
+}
+
+// TestRanksAsPlaced: a gang that may be smaller has the size that it was last given.
+func TestRanksAsPlaced(t *testing.T) {
+	dir := t.TempDir()
+	placed := func(number, ranks int) job.Event {
+		return event(job.KindPlaced, func(e *job.Event) {
+			e.Attempt, e.Placement = number, &job.Placement{Ranks: make([]job.Rank, ranks)}
+		})
+	}
+	elastic := event(job.KindCreated, func(e *job.Event) { e.Spec = &job.Spec{Ranks: 16, MinRanks: 4} })
+	var long []job.Event
+	for step := range int64(3000) {
+		long = append(long, progress(1, step))
+	}
+	for i, test := range []struct {
+		events []job.Event
+		want   int
+	}{
+		{[]job.Event{elastic}, 16},
+		{[]job.Event{elastic, placed(0, 1)}, 16}, // the trial
+		{[]job.Event{elastic, placed(1, 12), attempt(1)}, 12},
+		{[]job.Event{elastic, placed(1, 12), attempt(1), placed(2, 8), attempt(2)}, 8},
+		{slices.Concat([]job.Event{elastic}, long[:1000], []job.Event{placed(1, 12), attempt(1)}, long), 12},
+	} {
+		run := create(t, dir, noon.Add(time.Duration(i)*time.Second), "size", "ab", test.events...)
+		if s, err := run.Summary(); err != nil || s.Ranks != test.want {
+			t.Errorf("run %d has %d ranks (%v), want %d", i, s.Ranks, err, test.want)
 		}
 	}
 }
