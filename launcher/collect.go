@@ -39,6 +39,7 @@ type share struct {
 	node *node
 	ask  *wire.OutputRequest
 	logs map[logKey]*rankLog
+	said runtimeLog
 
 	over chan struct{} // closed when nothing more comes; what follows is read then
 	why  string        // that is so, where not all has come
@@ -69,6 +70,11 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 				return nil, err
 			}
 		}
+		if err := s.said.find(a, n); err != nil {
+			s.said.fail(err, emit)
+			continue
+		}
+		s.ask.Ranks, s.ask.Out, s.ask.Err = append(s.ask.Ranks, runtimeRank), append(s.ask.Out, s.said.size), append(s.ask.Err, 0)
 	}
 	for _, s := range c.shares {
 		s.node.fetched = s.over
@@ -108,6 +114,10 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 		var reply *wire.OutputReply
 		if reply, err = stream.Recv(); err != nil {
 			break
+		}
+		if reply.Rank == runtimeRank {
+			s.said.take(reply, emit)
+			continue
 		}
 		log := s.logs[logKey{reply.Rank, reply.Stderr}]
 		if log == nil {
@@ -165,6 +175,7 @@ func (c *collection) close() {
 		for _, log := range s.logs {
 			_ = log.file.Close()
 		}
+		s.said.close()
 	}
 }
 
@@ -196,7 +207,7 @@ func (g *running) account(c *collection) {
 		ranks = slices.DeleteFunc(ranks, func(rank int) bool { // which has printed nothing
 			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
 		})
-		if len(ranks) == 0 {
+		if len(ranks) == 0 && !s.said.cut() {
 			continue
 		}
 		var which []string
@@ -205,6 +216,9 @@ func (g *running) account(c *collection) {
 		}
 		if more := len(ranks) - maxCut; more > 0 {
 			which = append(which, fmt.Sprintf("that of %d more", more))
+		}
+		if s.said.cut() {
+			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(s.said.path), host, s.said.size))
 		}
 		rest := "its agent drops the rest when it ends"
 		switch dir := s.node.agent.spool(g.attempt); {
@@ -215,7 +229,7 @@ func (g *running) account(c *collection) {
 		}
 		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
 			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})
-		if !well {
+		if !well || len(ranks) == 0 {
 			continue
 		}
 		g.stopping = true // there is nobody left to end

@@ -26,6 +26,9 @@ type talkers struct {
 	output func(host string, to wire.Agent_OutputServer) error // what Output does
 	// trouble is why they cannot be reached, where they cannot.
 	trouble error
+
+	asking sync.Mutex
+	asked  map[string]*wire.OutputRequest // by the host; nil where nobody looks
 }
 
 // talker is the agent of one of them.
@@ -63,6 +66,11 @@ func (t talker) Gang(stream wire.Agent_GangServer) error {
 }
 
 func (t talker) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
+	t.of.asking.Lock()
+	if t.of.asked != nil && len(r.Ranks) > 0 {
+		t.of.asked[t.name] = r
+	}
+	t.of.asking.Unlock()
 	return t.of.output(t.name, to)
 }
 

@@ -45,10 +45,12 @@ type fakeHost struct {
 }
 
 // hangs waits for the end of a call that the host does not answer.
-func (h fakeHost) hangs(ctx context.Context, call string) {
-	if h.stuck[h.name] == call {
-		<-ctx.Done()
+func (h fakeHost) hangs(ctx context.Context, call string) error {
+	if h.stuck[h.name] != call {
+		return nil
 	}
+	<-ctx.Done()
+	return ctx.Err()
 }
 
 // dies ends the agent that is to die during a call.
@@ -121,7 +123,9 @@ func (h fakeHost) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, 
 }
 
 func (h fakeHost) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
-	h.hangs(ctx, "Survey")
+	if err := h.hangs(ctx, "Survey"); err != nil {
+		return nil, err
+	}
 	var ask job.Survey
 	if err := json.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, err
@@ -141,7 +145,9 @@ func (h fakeHost) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surv
 }
 
 func (h fakeHost) Library(ctx context.Context, _ *wire.LibraryRequest) (*wire.LibraryReply, error) {
-	h.hangs(ctx, "Library")
+	if err := h.hangs(ctx, "Library"); err != nil {
+		return nil, err
+	}
 	return &wire.LibraryReply{}, h.dies("Library")
 }
 

@@ -280,19 +280,14 @@ func (g *running) take(r report) {
 	}
 }
 
-// logFile is where a line of a node is found that its agent has sent: what ranks on
-// other machines print is in a log here, too.
+// logFile is where a line of a node is found that its agent has sent: what is printed
+// on other machines is in a log here, too.
 func (g *running) logFile(n *node, line job.Line) string {
-	if n.agent.link.Local || line.File == "" || line.Rank < 0 {
+	name, spooled := strings.CutPrefix(line.File, n.agent.spool(g.attempt)+"/")
+	if n.agent.link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
 		return line.File
 	}
-	switch line.Source {
-	case job.SourceStdout:
-		return filepath.Join(g.attempt.LogDir, job.LogName(line.Rank, "out"))
-	case job.SourceStderr:
-		return filepath.Join(g.attempt.LogDir, job.LogName(line.Rank, "err"))
-	}
-	return line.File
+	return filepath.Join(g.attempt.LogDir, name)
 }
 
 func (g *running) event(event job.Event) {

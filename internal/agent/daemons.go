@@ -47,7 +47,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		fail(err)
 		return
 	}
-	ch, err := o.runtime("daemon-"+o.g.host, path, argv, env, stdin, true)
+	ch, err := o.runtime(path, argv, env, stdin, true)
 	if err != nil {
 		_ = feed.Close()
 		fail(err)

@@ -251,6 +251,9 @@ func (g *gang) follow(ctx context.Context, want *wire.OutputRequest) ([]*followe
 			followers = append(followers, &follower{stream: r.out, offset: from(want.Out, i)}, &follower{stream: r.err, offset: from(want.Err, i)})
 		}
 	}
+	if i := slices.Index(want.Ranks, runtimeRank); i >= 0 && g.ompi != nil {
+		followers = append(followers, &follower{stream: g.ompi.words, offset: from(want.Out, i)})
+	}
 	return followers, nil
 }
 

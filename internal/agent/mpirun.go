@@ -39,7 +39,7 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 	}
 	argv, set := plan.Command(in, env)
 	env = environ.Overlay(env, set, openmpi.DaemonEnv(m.Nodes[0], o.tmpdir, o.shm), []string{o.front.env()})
-	o.mpirun, err = o.runtime("mpirun", in.Mpirun, argv, env, nil, true)
+	o.mpirun, err = o.runtime(in.Mpirun, argv, env, nil, true)
 	if err != nil {
 		return fmt.Errorf("start mpirun: %w", err)
 	}
@@ -52,11 +52,11 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 
 // runtime starts mpirun or a daemon. What it says goes to a log file; with hear
 // it is listened to.
-func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File, hear bool) (*child, error) {
+func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear bool) (*child, error) {
 	if stdin != nil {
 		defer stdin.Close()
 	}
-	log, err := os.OpenFile(filepath.Join(string(o.g.start.LogDir), name+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := os.OpenFile(o.words.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,8 @@ func (o *openMPI) runtime(name, path string, argv, env []string, stdin *os.File,
 		var rest string
 		for {
 			n, err := r.Read(buffer)
-			_, _ = log.Write(buffer[:n])             // a full disk must not hold up mpirun
+			stored, _ := log.Write(buffer[:n]) // a full disk must not hold up mpirun
+			o.words.grow(stored)
 			if hear && n > 0 && number < mostLines { // the file has it all
 				lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
 				rest = lines[len(lines)-1]
@@ -124,7 +125,7 @@ func (o *openMPI) mpirunEnded() {
 		o.daemonLost()
 		return
 	}
-	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s", o.mpirun.status.ExitStatus(), filepath.Join(string(o.g.start.LogDir), "mpirun.log"))
+	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", o.mpirun.status.ExitStatus(), filepath.Base(o.words.path))
 	if o.mpirun.status.Signaled() {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.status.Signal())))
 	}

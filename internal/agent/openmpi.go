@@ -28,6 +28,7 @@ type openMPI struct {
 	ended chan struct{}
 	wg    sync.WaitGroup
 
+	words       *stream // what mpirun has said, or this host's daemon
 	tmpdir, shm string
 	library     string           // the programs' own, if it is known
 	waiting     map[int]prepared // ranks whose shim has not come
@@ -46,6 +47,7 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	o := &openMPI{
 		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*child{},
 		feeds: map[int]*os.File{}, asking: map[int]*net.UnixConn{}, pids: map[int]bool{},
+		words: newWords(g.host, g.start, &g.bell),
 	}
 	o.pmix = newPMIx(o.said, func() { o.post(o.daemonLost) })
 	var err error
@@ -275,6 +277,7 @@ func (o *openMPI) close() {
 	case <-over:
 	case <-time.After(strayGrace): // mpirun, or what holds its output, cannot be killed
 	}
+	o.words.seal()
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)
 	if o.found {

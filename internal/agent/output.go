@@ -80,16 +80,27 @@ func (f *follower) step(buffer []byte, to wire.Agent_OutputServer) (sent, ended 
 		}
 		return false, false, nil
 	}
-	if f.file == nil {
-		if f.file, err = os.Open(f.stream.path); err != nil {
-			return false, false, err
+	n, err := f.read(buffer[:min(int64(len(buffer)), written-f.offset)])
+	if err != nil {
+		if f.stream.rank == runtimeRank {
+			err = nil // which is not the ranks' loss: it ends without an end
 		}
-	}
-	n, err := f.file.ReadAt(buffer[:min(int64(len(buffer)), written-f.offset)], f.offset)
-	if err != nil && err != io.EOF || n == 0 {
-		return false, false, io.ErrUnexpectedEOF // somebody cut the log file
+		return false, err == nil, err
 	}
 	f.offset += int64(n)
 	reply.Data = buffer[:n]
 	return true, false, to.Send(reply) // Send has copied the buffer when it returns
+}
+
+// read reads the next piece, or some of it.
+func (f *follower) read(piece []byte) (n int, err error) {
+	if f.file == nil {
+		if f.file, err = os.Open(f.stream.path); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = f.file.ReadAt(piece, f.offset); err != nil && err != io.EOF || n == 0 {
+		return 0, io.ErrUnexpectedEOF // somebody cut the log file
+	}
+	return n, nil
 }

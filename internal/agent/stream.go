@@ -143,10 +143,7 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 func (s *stream) finish() {
 	_ = s.pipe.Close()
 	s.end()
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.bell.ring()
+	s.seal()
 }
 
 // state returns how many bytes are in the log, and whether that is all.

@@ -2221,7 +2221,8 @@ type OutputRequest struct {
 	Gang  string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
 	Ranks []int32                `protobuf:"varint,2,rep,packed,name=ranks,proto3" json:"ranks,omitempty"`
 	// out and err are the offsets, in the order of ranks, from which their standard
-	// output and error are wanted; where they are missing, from the beginning.
+	// output and error are wanted; where they are missing, from the beginning. Rank -1
+	// is what mpirun says on the host, or Open MPI's daemon: it has no standard error.
 	Out           []int64 `protobuf:"varint,3,rep,packed,name=out,proto3" json:"out,omitempty"`
 	Err           []int64 `protobuf:"varint,4,rep,packed,name=err,proto3" json:"err,omitempty"`
 	unknownFields protoimpl.UnknownFields
