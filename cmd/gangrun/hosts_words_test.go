@@ -1,0 +1,95 @@
+package main_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testhosts"
+)
+
+// TestHostsMPIRunLog: what mpirun says on one host and Open MPI's daemon on another is
+// beside the ranks' logs, byte for byte, also where connections broke meanwhile or
+// another controller has taken over.
+func TestHostsMPIRunLog(t *testing.T) {
+	t.Parallel()
+	const ranks, steps = 4, 20 // for two seconds
+	program := farPrograms[1]
+	for _, test := range []struct {
+		name string
+		do   func(r *farRun) error
+	}{
+		{"undisturbed", func(*farRun) error { return nil }},
+		{"without connections at the end", func(r *farRun) error {
+			var err error
+			for _, h := range r.bed.Hosts() {
+				err = errors.Join(err, h.StopSSH())
+			}
+			time.Sleep(3 * time.Second) // that is the fault: the ranks have ended then
+			for _, h := range r.bed.Hosts() {
+				err = errors.Join(err, h.StartSSH())
+			}
+			return err
+		}},
+		{"attached", func(r *farRun) error {
+			err := syscall.Kill(r.cmd.Process.Pid, syscall.SIGKILL)
+			<-r.exited
+			r.control("attach")
+			return err
+		}},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			bed := testhosts.Up(t, 2)
+			command := program.command(t, bed, steps)
+			r := startFarCommand(t, bed, "h1:2,h2:2", ranks, job.MPIOpenMPI, command, "--retries", "0",
+				"-e", "OMPI_MCA_orte_debug_daemons=1", "-e", "OMPI_MCA_orte_debug=1")
+			if !r.await("lines of every rank", func() bool {
+				for rank := range ranks {
+					if bytes.Count(r.log(rank, "out"), []byte{'\n'}) < 3 {
+						return false
+					}
+				}
+				return true
+			}) {
+				t.Fatal("gangrun has ended before the gang ran")
+			}
+			logs := []string{"mpirun.log", "daemon-h2.log"}
+			on := func(i int, line string) string {
+				ctx, cancel := context.WithTimeout(context.Background(), patience)
+				defer cancel()
+				out, err := bed.Hosts()[i].Exec(ctx, "sh", "-c", line)
+				if err != nil {
+					t.Fatalf("%s on h%d: %v", line, i+1, err)
+				}
+				return out
+			}
+			for i, name := range logs { // which goes with the agent
+				on(i, fmt.Sprintf("ln /tmp/gangrun-*/*/logs/%s/1/%s /tmp/kept", filepath.Base(r.home()), name))
+			}
+			if err := test.do(r); err != nil {
+				t.Fatal(err)
+			}
+			if code := r.finish(); code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+			r.nothingLeft()
+			for i, name := range logs {
+				got, err := os.ReadFile(filepath.Join(r.home(), "attempts/1", name))
+				if err != nil {
+					t.Fatal(err)
+				}
+				if want := on(i, "cat /tmp/kept"); strings.TrimSpace(string(got)) != strings.TrimSpace(want) || !strings.Contains(want, "sess_dir_finalize") {
+					t.Errorf("%s has %d bytes:\n%s\nwant %d:\n%s", name, len(got), got, len(want), want)
+				}
+			}
+		})
+	}
+}
