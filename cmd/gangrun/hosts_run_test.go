@@ -293,7 +293,9 @@ func processes(t testing.TB, h *testhosts.Host) (found []string) {
 		t.Fatal(err)
 	}
 	for _, p := range slices.Concat(ranks, all) {
-		own := slices.ContainsFunc([]string{"gangrun", "orted", "mpirun"}, func(name string) bool { return strings.HasPrefix(p.Name, name) })
+		own := slices.ContainsFunc([]string{"gangrun", "orted", "mpirun"}, func(name string) bool {
+			return strings.HasPrefix(p.Name, name) || strings.HasPrefix(filepath.Base(p.Args[0]), name)
+		})
 		if text := p.String(); (own || slices.ContainsFunc(ranks, func(o testhosts.Process) bool { return o.PID == p.PID })) && !slices.Contains(found, text) {
 			found = append(found, text)
 		}

@@ -26,10 +26,20 @@ func main() {
 // run is the whole program but for its exit and for what package early has done.
 // The agent is found before anything else is set up: a gang waits for it.
 func run(args []string, stdout, stderr io.Writer) int {
+	nameSelf()
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
 	return tell(app(stdout, stderr).Run(args), stderr)
+}
+
+// nameSelf gives a process its name for ps, top and killall that was started by
+// /proc/self/exe, after which the kernel has called it.
+func nameSelf() {
+	const comm = "/proc/self/comm"
+	if name, err := os.ReadFile(comm); err == nil && string(name) == "exe\n" {
+		_ = os.WriteFile(comm, []byte("gangrun"), 0) // it runs under any name
+	}
 }
 
 // app is the command line.
