@@ -223,7 +223,7 @@ func (g *running) account(c *collection) {
 		rest := "its agent drops the rest when it ends"
 		switch dir := s.node.agent.spool(g.attempt); {
 		case errors.Is(s.node.agent.trouble(), ErrAnew):
-			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is there in %s", host, dir)
+			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
 		case s.kept:
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
 		}

@@ -135,7 +135,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is there in /tmp/agent/logs/r/1",
+			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"nobody waits": {
 			hurry: true,
