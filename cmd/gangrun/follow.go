@@ -32,13 +32,13 @@ type onlooker struct {
 // follow shows a run from now on to its end and returns its report. It ends
 // before where the user has seen enough, or the controller is gone.
 func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
-	past, _, err := journal.Replay(run.JournalPath())
+	past, skipped, err := replay(run)
 	if err != nil {
 		return supervisor.Report{}, err
 	}
 	spec := specOf(past)
 	if spec == nil {
-		return supervisor.Report{}, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told what it is yet", run.ID), hint: "try again in a moment"}
+		return supervisor.Report{}, untold(run, past, skipped)
 	}
 	out, errs := terms{asJSON: asJSON}.streams()
 	o := &onlooker{run: run, show: newShow(*spec, run, false, screen.New(screen.Options{

@@ -64,11 +64,15 @@ func stopCommand() *cli.Command {
 // ended already is left as it is.
 func stopRun(ctx context.Context, run home.Run, now bool, stderr io.Writer) (home.Summary, error) {
 	s, err := run.Summary()
-	if err != nil || s.State.Final() {
+	if err != nil || s.State.Final() && s.State != job.StateLost {
 		return s, err
 	}
-	if s.Controller == nil {
-		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not told its controller yet", run.ID), hint: "try again in a moment"}
+	if s.State == job.StateLost || s.Controller == nil {
+		events, skipped, err := replay(run)
+		if err == nil && (specOf(events) == nil || s.Controller == nil) {
+			err = untold(run, events, skipped)
+		}
+		return s, err
 	}
 	if _, known := home.Alive(*s.Controller); known {
 		err = signalController(*s.Controller, now)

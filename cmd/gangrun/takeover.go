@@ -35,8 +35,9 @@ func take(run home.Run, force bool) (*taken, error) {
 		return nil, err
 	}
 	t := &taken{run: run, lock: lock, agents: map[string]job.Agent{}}
-	if t.past, _, err = journal.Replay(run.JournalPath()); err == nil && specOf(t.past) == nil {
-		err = fmt.Errorf("the journal of run %s does not tell what the run is", run.ID)
+	skipped := 0
+	if t.past, skipped, err = replay(run); err == nil && specOf(t.past) == nil {
+		err = untold(run, t.past, skipped)
 	}
 	for _, e := range t.past {
 		if e.Kind == job.KindHost && e.Agent != nil {
@@ -145,10 +146,11 @@ func takeOver(t *taken, asJSON bool, self *detached) error {
 // tellLost says what becomes of a run that has no controller.
 func tellLost(w io.Writer, run home.Run) {
 	fmt.Fprintf(w, "gangrun: note: the controller of run %s is gone: ranks on its own machine ended with it", run.ID)
-	grace := job.DefaultOrphanGrace
-	if events, _, err := journal.Replay(run.JournalPath()); err == nil && specOf(events) != nil {
-		grace = specOf(events).OrphanGrace
+	events, _, err := journal.Replay(run.JournalPath())
+	if err != nil || specOf(events) == nil { // nobody can go on with it
+		fmt.Fprintln(w, ", those on other hosts by themselves")
+		return
 	}
-	fmt.Fprintf(w, ", those on other hosts end %s after its last word\n", grace)
+	fmt.Fprintf(w, ", those on other hosts end %s after its last word\n", specOf(events).OrphanGrace)
 	fmt.Fprintf(w, "gangrun: hint: gangrun attach %s goes on with it; once it does, gangrun stop ends it\n", run.ID)
 }

@@ -68,12 +68,15 @@ func (r Run) Summary() (Summary, error) {
 	if err != nil || s.State.Final() {
 		return s, err
 	}
+	if s.State == "" {
+		s.State = job.StatePreflight
+	}
 	if s.Controller == nil {
 		info, err := os.Stat(r.Dir)
 		if err != nil {
 			return s, err
 		}
-		if s.State = job.StatePreflight; time.Since(info.ModTime()) > young {
+		if time.Since(info.ModTime()) > young {
 			s.State = job.StateLost
 		}
 		return s, nil
@@ -99,6 +102,7 @@ func (r Run) fold() (Summary, error) {
 	file, err := os.Open(r.JournalPath())
 	if errors.Is(err, fs.ErrNotExist) {
 		_, err := os.Stat(r.Dir) // half-made, or gone
+		s.Controller = r.controller()
 		return s, err
 	}
 	if err != nil {
@@ -135,8 +139,8 @@ func (r Run) fold() (Summary, error) {
 	if err != nil {
 		return s, fmt.Errorf("cannot read the journal: %w", err)
 	}
-	if c := r.controller(); c != nil && s.Controller != nil {
-		s.Controller = c // what the journal tells of it may be among the missing
+	if c := r.controller(); c != nil {
+		s.Controller = c // what the journal tells of it may be among the missing, or unreadable
 	}
 	return s, nil
 }

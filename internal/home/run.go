@@ -30,6 +30,16 @@ type Run struct {
 	Dir string // absolute
 }
 
+// Created returns when the run was created, as its ID tells, to the second; the zero
+// time where that tells none.
+func (r Run) Created() time.Time {
+	at, err := time.Parse(stamp, r.ID[:min(len(r.ID), len(stamp))])
+	if err != nil {
+		return time.Time{}
+	}
+	return at
+}
+
 // JobPath returns where the run's job file is.
 func (r Run) JobPath() string { return filepath.Join(r.Dir, jobName) }
 
