@@ -67,6 +67,9 @@ func TestResolve(t *testing.T) {
 		{"match localuser", "Match localuser alice all\nPort 9\n", "bob@n1", func(e Endpoint) any { return e.Port }, 9},
 		{"match final", "Match final host x\nPort 9\nHost n1\nHostName x\n", "n1", func(e Endpoint) any { return e.Port }, 9},
 		{"match exec is not run", "Match originalhost n1 exec \"touch /x\"\nPort 9\n", "n1", func(e Endpoint) any { return e.Port }, 22},
+		{"match exec with an equals sign", "Match exec \"test %h = n2\"\nPort 9\nMatch all\nUser bob\n", "n1", func(e Endpoint) any { return fmt.Sprint(e.User, " ", e.Port) }, "bob 22"},
+		{"match with equals signs", "Match host=n1 user = alice localuser =alice originalhost= n1\nPort 9\n", "n1", func(e Endpoint) any { return e.Port }, 9},
+		{"match a value with an equals sign", "Match user \"a=b\" host n1\nPort 9\n", "n1", func(e Endpoint) any { return e.Port }, 22},
 		{"algorithms", "HostKeyAlgorithms ssh-ed25519,none-such\nCiphers -*cbc,*ctr\n", "n1",
 			func(e Endpoint) any {
 				return fmt.Sprint(e.HostKeyAlgorithms, slices.Contains(e.Ciphers, "aes128-ctr"), len(e.Ciphers) > 0)
@@ -102,6 +105,7 @@ func TestResolveErrors(t *testing.T) {
 		{"bad port", "", "n1:99999", "no port"},
 		{"hostname", "HostName $(x)\n", "n1", "HostName"},
 		{"ciphers", "Ciphers none\n", "n1", "leaves none"},
+		{"match without a pattern", "Match host =\n", "n1", "Match host has no argument"},
 		{"match word", "Match planet mars\n", "n1", `Match knows no "planet"`},
 		{"yes or no", "IdentitiesOnly maybe\n", "n1", "identitiesonly"},
 		{"user of nobody", "IdentityFile ~no-such-user/x\n", "n1", `no user "no-such-user"`},
@@ -122,6 +126,8 @@ func TestResolveNotes(t *testing.T) {
 	for _, test := range []struct{ config, want string }{
 		{"StrictHostKeyChecking no\n", "believes only hosts that known_hosts has"},
 		{"Match exec true\nUser x\n", "Match exec"},
+		{"Match exec \"test %h = n1\"\nUser x\n", "Match exec"},
+		{"Match exec=\"test %h = n1\"\nUser x\n", "Match exec"},
 		{"GSSAPIAuthentication yes\n", "keys, certificates and ssh-agent only"},
 		{"PKCS11Provider /x.so\n", "pkcs11provider"},
 		{"VerifyHostKeyDNS yes\n", "DNS"},
@@ -201,6 +207,12 @@ Match user carol
  UserKnownHostsFile /k/one /k/two
 Match user bob,x host quoted
  Port 2204
+Match exec "test %h = nowhere"
+ Port 2
+Match host="plain" exec="test a = b"
+ Port 3
+Match user = "dora" originalhost= plain host =plain
+ Port 2205
 Match final host real-*
  IdentityFile /k/final
 Match !all
@@ -214,7 +226,7 @@ Host *
 `
 	s := newSite(t)
 	path := s.write("config", files)
-	for _, host := range []string{"plain", "quoted", "n1", "n12", "x.example.org", "bad.example.org", "alias", "jumpy", "carol@plain", "bob@quoted", "bob@alias"} {
+	for _, host := range []string{"plain", "quoted", "n1", "n12", "x.example.org", "bad.example.org", "alias", "jumpy", "carol@plain", "dora@plain", "bob@quoted", "bob@alias"} {
 		c := s.config()
 		c.UserFile = path
 		c.Hostname = strings.TrimSpace(s.tool("hostname"))
@@ -297,6 +309,7 @@ func FuzzSplitArgs(f *testing.F) {
 func FuzzResolve(f *testing.F) {
 	f.Add("Host *\nUser %r\n", "u@h:1")
 	f.Add("Match final host x exec y\nInclude nothing\n", "[::1]:22")
+	f.Add("Match host=h user = u exec \"test %h = h\"\nPort 2\nMatch host =\n", "u@h")
 	f.Add("ProxyJump a,b\nHostKeyAlgorithms +ssh-*\nConnectTimeout 1w\n", "ssh://h/")
 	f.Add("IdentityFile ~/${X}%C\nCiphers ^*\n=x\n", "h")
 	dir := f.TempDir()

@@ -1,25 +1,16 @@
 package ssh
 
-import (
-	"slices"
-	"strings"
-)
+import "strings"
 
 // match says whether a Match line applies. A condition that needs something
 // run or looked up on this machine never does, and a note says so where it
 // would have decided.
 func (o *options) match(name string, at option) (bool, error) {
-	words := slices.Clone(at.args)
-	for i := 0; i < len(words); i++ {
-		if key, value, ok := strings.Cut(words[i], "="); ok && key != "" && value != "" {
-			words = slices.Replace(words, i, i+1, key, value)
-			i++
-		}
-	}
+	words := at.args
 	result, unable := true, ""
 	for len(words) > 0 {
-		word := strings.ToLower(words[0])
-		words = words[1:]
+		word, value, valued := strings.Cut(words[0], "=") // of the condition only: a pattern may hold one
+		word, words = strings.ToLower(word), words[1:]
 		word, negated := strings.CutPrefix(word, "!")
 		holds := false
 		switch word {
@@ -30,11 +21,12 @@ func (o *options) match(name string, at option) (bool, error) {
 			o.wanted = true
 			holds = o.final
 		default:
-			if len(words) == 0 {
-				return false, at.fail("give it a pattern", "Match %s has no argument", word)
+			patterns, ok := value, value != ""
+			if !ok {
+				if patterns, words, ok = argument(words, valued); !ok {
+					return false, at.fail("give it a pattern", "Match %s has no argument", word)
+				}
 			}
-			patterns := words[0]
-			words = words[1:]
 			switch word {
 			case "host":
 				host := name
@@ -64,6 +56,23 @@ func (o *options) match(name string, at option) (bool, error) {
 		return false, nil
 	}
 	return result, nil
+}
+
+// argument takes the argument of a condition off the words behind it, which may stand
+// behind one "=" unless that has been seen.
+func argument(words []string, seen bool) (first string, rest []string, ok bool) {
+	if len(words) > 0 && !seen {
+		if after, cut := strings.CutPrefix(words[0], "="); cut {
+			if after != "" {
+				return after, words[1:], true
+			}
+			words = words[1:]
+		}
+	}
+	if len(words) == 0 {
+		return "", nil, false
+	}
+	return words[0], words[1:], true
 }
 
 // matchHost is the rule of a Host line: one pattern matches and no negated one.
