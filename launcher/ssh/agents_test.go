@@ -205,20 +205,23 @@ func TestProgramArrives(t *testing.T) {
 		name string
 		ruin func() error
 		sent int
+		note string
 	}{
-		{"missing", func() error { return nil }, 1},
-		{"there", func() error { return nil }, 0},
-		{"cut short", func() error { return replace(path, p.Size/2) }, 1},
-		{"empty", func() error { return replace(path, 0) }, 1},
-		{"not executable", func() error { return os.Chmod(path, 0o600) }, 1},
-		{"removed", func() error { return os.RemoveAll(h.path("cache/gangrun")) }, 1},
+		{"missing", func() error { return nil }, 1, ""},
+		{"there", func() error { return nil }, 0, ""},
+		{"cut short", func() error { return replace(path, p.Size/2) }, 1, "was damaged"},
+		{"empty", func() error { return replace(path, 0) }, 1, "was damaged"},
+		{"another byte", func() error { return flip(path) }, 1, "was damaged"},
+		{"a directory", func() error { return errors.Join(os.Remove(path), os.MkdirAll(path+"/x", 0o755)) }, 1, ""},
+		{"not executable", func() error { return os.Chmod(path, 0o600) }, 1, ""},
+		{"removed", func() error { return os.RemoveAll(h.path("cache/gangrun")) }, 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := test.ruin(); err != nil {
 				t.Fatal(err)
 			}
-			sent := 0
-			a := h.agents(t, nil)
+			sent, noted := 0, ""
+			a := h.agents(t, func(_, text string) { noted += text })
 			a.Program.Open = func() (io.ReadCloser, error) { sent++; return p.Open() }
 			var at job.Agent
 			a.Started = func(_ string, started job.Agent) { at = started }
@@ -235,6 +238,9 @@ func TestProgramArrives(t *testing.T) {
 			if sent != test.sent || at.Program != path {
 				t.Errorf("it was sent %d times and ran as %q; want %d and %q", sent, at.Program, test.sent, path)
 			}
+			if !strings.Contains(noted, test.note) || (noted == "") != (test.note == "") {
+				t.Errorf("noted is %q, want %q", noted, test.note)
+			}
 			for deadline := time.Now().Add(10 * time.Second); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("left are %v", h.processes())
@@ -248,6 +254,21 @@ func TestProgramArrives(t *testing.T) {
 // kernel may still hold the program as one that runs.
 func replace(path string, size int64) error {
 	return errors.Join(os.Remove(path), os.WriteFile(path, nil, 0o755), os.Truncate(path, size))
+}
+
+// flip changes the last byte of a program, and neither its size nor when it was
+// written.
+func flip(path string) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	data[len(data)-1] ^= 1
+	return errors.Join(os.Remove(path), os.WriteFile(path, data, 0o755), os.Chtimes(path, info.ModTime(), info.ModTime()))
 }
 
 // TestEndOfAgentThatIsNotHeard: an agent that answers beyond its time is an error,
@@ -266,26 +287,94 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	// parted is one that was carried until now.
-	parted := func(grace time.Duration) *agent {
-		others := *a
-		others.OrphanGrace = grace
-		g := &agent{
-			agents: &others, host: "h1", at: at, stream: resumable.New(resumable.Options{ID: resumable.NewID()}),
-			ended: make(chan struct{}), cancel: func() {}, left: time.Now(),
-		}
-		close(g.ended)
-		return g
-	}
-	if err := parted(2*time.Second - endSlack).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
+	if err := given(a, at, time.Now(), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
 		t.Errorf("of one that lives on: %v", err)
 	}
 	hurried, hurry := context.WithCancelCause(t.Context())
 	enough := errors.New("enough")
 	hurry(enough)
-	g := parted(time.Hour)
+	g := given(a, at, time.Now(), time.Hour+endSlack)
 	if err := g.end(hurried); !errors.Is(err, enough) || !strings.Contains(err.Error(), "until "+g.left.Add(time.Hour+endSlack).Format(time.TimeOnly)) {
 		t.Errorf("of one that nobody waits for: %v", err)
+	}
+}
+
+// given is an agent on h1 that was started by a, and was carried until left; it lives
+// for lives after that, if it is to be believed.
+func given(a *Agents, at job.Agent, left time.Time, lives time.Duration) *agent {
+	others := *a
+	others.OrphanGrace = lives - endSlack
+	g := &agent{
+		agents: &others, host: "h1", at: at, stream: resumable.New(resumable.Options{ID: resumable.NewID()}),
+		ended: make(chan struct{}), cancel: func() {}, left: left,
+	}
+	close(g.ended)
+	return g
+}
+
+// TestEndOfAgentThatWasFoundAgain: an agent that was there for a moment, on a line that
+// is cut again, has ended as soon as it must have; that it was there once is no answer.
+func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
+	h := newHosts(t)
+	a := h.agents(t, nil)
+	var at job.Agent
+	a.Started = func(_ string, started job.Agent) { at = started }
+	link, err := a.Dial(t.Context(), "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lives = 6 * time.Second
+	g := given(a, at, time.Now(), lives)
+	begun := time.Now()
+	ended := make(chan error, 1)
+	go func() { ended <- g.end(t.Context()) }()
+	some(t, func() []int { // a bridge beside that of the link
+		if pids := h.processes()["bridge"]; len(pids) > 1 {
+			return pids
+		}
+		return nil
+	})
+	time.Sleep(time.Second) // it answers meanwhile
+	h.proxy.set(true)
+	err = <-ended
+	took := time.Since(begun)
+	h.proxy.set(false)
+	if err != nil || took < lives {
+		t.Errorf("after %s: %v; want %s at least", took, err, lives)
+	}
+	if err := link.End(t.Context()); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestEndOfAgentThatHearsLate: an agent that is found again may have heard until then
+// what was held back, and has its time from there.
+func TestEndOfAgentThatHearsLate(t *testing.T) {
+	h := newHosts(t)
+	a := h.agents(t, nil)
+	var at job.Agent
+	a.Started = func(_ string, started job.Agent) { at = started }
+	link, err := a.Dial(t.Context(), "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	const lives = 20 * time.Second
+	left := time.Now().Add(2*time.Second - lives)
+	g := given(a, at, left, lives)
+	ended := make(chan error, 1)
+	go func() { ended <- g.end(t.Context()) }()
+	select {
+	case err := <-ended:
+		t.Errorf("it ended early: %v", err)
+		ended <- err
+	case <-time.After(4 * time.Second): // it was to have ended 2 s ago
+	}
+	kill(t, some(t, func() []int { return h.processes()["agent"] }))
+	if err := <-ended; err != nil {
+		t.Errorf("of one that has ended in time: %v", err)
+	}
+	if err := link.End(t.Context()); err != nil {
+		t.Error(err)
 	}
 }
 

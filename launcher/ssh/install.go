@@ -137,24 +137,29 @@ type installing struct {
 	program Program
 	args    []string
 	tries   []string
+	damaged []string // programs that were there and not what they should be
 }
 
 func (i *installing) failed(text, fix string, err error) error {
 	return &InstallError{Peer: i.client.peer, Tries: i.tries, Text: text, Fix: fix, Err: err}
 }
 
-// note says why the program is not where it should be.
+// note says why the program was sent again, and why it is not where it should be.
 func (i *installing) note(where string) string {
-	if len(i.tries) == 0 {
-		return ""
+	var notes []string
+	if len(i.damaged) > 0 {
+		notes = append(notes, fmt.Sprintf("%s was damaged (it was not what had been put there) and was put there anew: see whether the host's disk is sound", strings.Join(i.damaged, ", ")))
 	}
-	return fmt.Sprintf("the program is in %s, because not in %s", path.Dir(path.Dir(where)), strings.Join(i.tries, "; "))
+	if len(i.tries) > 0 {
+		notes = append(notes, fmt.Sprintf("the program is in %s, because not in %s", path.Dir(path.Dir(where)), strings.Join(i.tries, "; ")))
+	}
+	return strings.Join(notes, "; ")
 }
 
 // A report is what a script says of one place.
 type report struct {
 	place   int
-	verdict string // there, can, no, bad (another hash), dead (does not run), none (no place is left)
+	verdict string // there, can, no, damaged (before), bad (another hash), dead (does not run), none (no place is left)
 	path    string
 	words   string // of the host's own tools
 }
@@ -168,6 +173,9 @@ func parseReports(text string) []report {
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, "\r\n")
 		rest, ok := strings.CutPrefix(line, reportMark)
+		if !ok && len(reports) == 0 { // what a login shell prints need not end its line
+			_, rest, ok = strings.Cut(line, reportMark)
+		}
 		if !ok {
 			if n := len(reports); n > 0 && line != "" {
 				if w := &reports[n-1].words; *w == "" {
@@ -198,8 +206,11 @@ func (i *installing) step(ctx context.Context, text string, place int, send bool
 	}
 	reports := parseReports(out)
 	for _, r := range reports {
-		if r.verdict == "no" {
+		switch r.verdict {
+		case "no":
 			i.tries = append(i.tries, r.path+" ("+r.words+")")
+		case "damaged":
+			i.damaged = append(i.damaged, r.path)
 		}
 	}
 	if len(reports) > 0 {

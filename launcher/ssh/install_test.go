@@ -73,6 +73,24 @@ func install(t *testing.T, c *Client, p Program) (path, note string) {
 	return path, note
 }
 
+// exitOf runs a command and returns its exit code.
+func exitOf(t *testing.T, c *Client, command string) int {
+	t.Helper()
+	s, err := c.Exec(t.Context(), command)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	if _, err := io.Copy(io.Discard, s.Stdout); err != nil {
+		t.Fatal(err)
+	}
+	code, err := s.Wait()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return code
+}
+
 func TestInstall(t *testing.T) {
 	s, c := hostIn(t, ":")
 	p := small()
@@ -80,13 +98,8 @@ func TestInstall(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	absent, err := c.Exec(t.Context(), start)
-	if err != nil {
-		t.Fatal(err)
-	}
-	io.Copy(io.Discard, absent.Stdout)
-	if code, err := absent.Wait(); code != exitNotInstalled || err != nil {
-		t.Errorf("where it is not installed: code %d, %v, %s", code, err, absent.Stderr())
+	if code := exitOf(t, c, start); code != exitNotInstalled {
+		t.Errorf("where it is not installed: code %d", code)
 	}
 
 	path, note := install(t, c, p)
@@ -116,19 +129,91 @@ func TestInstall(t *testing.T) {
 	if again, _ := install(t, c, p); again != path {
 		t.Errorf("the second time it is in %q", again)
 	}
-	// What is not whole, or open to others, is not taken for it.
-	if err := os.Truncate(path, p.Size-1); err != nil {
+	// What is not whole is not run but put there anew, with a note, and so is what has
+	// another byte somewhere; what else has its name goes without one.
+	whole, err := os.ReadFile(path)
+	if err != nil {
 		t.Fatal(err)
 	}
-	if install(t, c, small()); output(t, c, start) == "" {
-		t.Error("it was not mended")
+	for name, test := range map[string]struct {
+		ruin  func() error
+		noted bool
+	}{
+		"cut short": {func() error { return os.Truncate(path, p.Size-1) }, true},
+		"another byte": {func() error {
+			info, err := os.Stat(path)
+			if err != nil {
+				return err
+			}
+			other := bytes.Clone(whole)
+			other[len(other)-2] ^= 1
+			return errors.Join(os.WriteFile(path, other, 0o755), os.Chtimes(path, info.ModTime(), info.ModTime()))
+		}, true},
+		"another byte, and nothing noted": {func() error {
+			other := bytes.Clone(whole)
+			other[len(other)-2] ^= 1
+			return errors.Join(os.WriteFile(path, other, 0o755), os.Remove(filepath.Dir(path)+"/whole"))
+		}, true},
+		"a directory":           {func() error { return errors.Join(os.Remove(path), os.MkdirAll(path+"/x", 0o755)) }, false},
+		"a link to a directory": {func() error { return errors.Join(os.Remove(path), os.Symlink(s.path("home"), path)) }, false},
+	} {
+		if err := test.ruin(); err != nil {
+			t.Fatal(name, err)
+		}
+		if code := exitOf(t, c, start); code != exitNotInstalled {
+			t.Errorf("%s: it is run: code %d", name, code)
+		}
+		if _, note := install(t, c, small()); strings.Contains(note, path+" was damaged") != test.noted {
+			t.Errorf("%s: note %q", name, note)
+		}
+		if got := output(t, c, start); got != "a bridge-1\n" {
+			t.Errorf("%s: it was not mended: it says %q", name, got)
+		}
 	}
+	// What was found whole is not read again until it changes.
+	read := func() bool { // or else what was noted of it stays
+		t.Helper()
+		old := time.Now().Add(-time.Hour)
+		if err := os.Chtimes(filepath.Dir(path)+"/whole", old, old); err != nil {
+			t.Fatal(err)
+		}
+		if got := output(t, c, start); got != "a bridge-1\n" {
+			t.Errorf("it says %q", got)
+		}
+		info, err := os.Stat(filepath.Dir(path) + "/whole")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return time.Since(info.ModTime()) < time.Minute
+	}
+	if read() {
+		t.Error("a program that has not changed was read again")
+	}
+	if err := os.Chmod(path, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if !read() || read() {
+		t.Error("a program that has changed was not read again, once")
+	}
+	// Pieces that somebody's end has left go with the next start, and no others.
+	for name, age := range map[string]time.Duration{".00aa": time.Hour, ".11bb": 0} {
+		s.write(strings.TrimPrefix(filepath.Dir(path), s.dir)+"/"+name, "x")
+		if err := os.Chtimes(filepath.Dir(path)+"/"+name, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	output(t, c, start)
+	if s.has(filepath.Dir(path)+"/.00aa") || !s.has(filepath.Dir(path)+"/.11bb") {
+		t.Error("of an old piece and a new one not just the old one went")
+	}
+	if err := os.Remove(filepath.Dir(path) + "/.11bb"); err != nil {
+		t.Fatal(err)
+	}
+	// What is open to others is not taken for it.
 	if err := os.Chmod(s.path("home/.cache/gangrun"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := c.Exec(t.Context(), start); err != nil {
-		t.Error(err)
-	} else if code, _ := s.Wait(); code != exitNotInstalled {
+	if code := exitOf(t, c, start); code != exitNotInstalled {
 		t.Errorf("from a directory that anybody can write it runs: code %d", code)
 	}
 	if got := s.tool("find", s.path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
@@ -266,7 +351,7 @@ func TestInstallAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.tool("find", s.path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 2 {
+	if got := s.tool("find", s.path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 3 { // its directory, it, and what is noted of it
 		t.Errorf("there are %s", got)
 	}
 }
@@ -290,6 +375,10 @@ func TestSweep(t *testing.T) {
 	plant("not-a-hash", 40*day)
 	plant(".old."+name("3"), 2*day) // goes: somebody's sweep was cut short
 	plant(name("4"), 40*day)        // runs
+	piece, fresh := s.write("home/.cache/gangrun/"+name("2")+"/.00aa", "x"), s.write("home/.cache/gangrun/"+name("2")+"/.11bb", "x")
+	if err := os.Chtimes(piece, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)); err != nil {
+		t.Fatal(err)
+	}
 	running := root + "/" + name("4") + "/gangrun"
 	sleep, err := exec.LookPath("sleep")
 	if err != nil {
@@ -320,6 +409,9 @@ func TestSweep(t *testing.T) {
 		if _, err := os.Stat(root + "/" + dir); (err == nil) != stays {
 			t.Errorf("%s: %v, want it to stay: %v", dir, err, stays)
 		}
+	}
+	if s.has(piece) || !s.has(fresh) {
+		t.Error("of an old piece of an installation and a new one not just the old one went")
 	}
 }
 
