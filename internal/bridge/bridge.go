@@ -21,9 +21,9 @@ import (
 )
 
 // Greeting begins the one line that a bridge says before it carries anything: the
-// Greeting, a State, the host's boot id, the path of the program, and behind a tab
-// words. What a login shell has printed
-// may stand before it.
+// Greeting, a State, the host's boot id, the path of the program, behind a tab
+// words, and behind another what to do next. What a login shell has printed may stand
+// before it.
 const Greeting = "gangrun bridge: "
 
 // State is what a bridge has found.
@@ -53,10 +53,10 @@ func Main(args []string) int {
 		return 64
 	}
 	if err != nil {
-		say(state, err.Error())
+		say(state, err.Error(), fix(err))
 		return 70
 	}
-	say(Ready, "")
+	say(Ready, "", "")
 	if asked := carry(conn, os.Stdin, os.Stdout); !asked && agent != 0 {
 		// Its controller went before it said a word, and knows nothing of it.
 		_ = unix.Kill(agent, unix.SIGTERM)
@@ -64,7 +64,7 @@ func Main(args []string) int {
 	return 0
 }
 
-func say(state State, words string) {
+func say(state State, words, fix string) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
 		boot = []byte("unknown")
@@ -73,9 +73,9 @@ func say(state State, words string) {
 	if err != nil {
 		self = os.Args[0]
 	}
-	words = strings.ReplaceAll(words, "\n", "; ")
+	words = strings.NewReplacer("\n", "; ", "\t", " ").Replace(words)
 	// Not through os.Stdout, where a controller that has gone would end this process.
-	_, _ = unix.Write(1, fmt.Appendf(nil, "%s%s %s %s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words))
+	_, _ = unix.Write(1, fmt.Appendf(nil, "%s%s %s %s\t%s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words, fix))
 }
 
 // tokenLike reports whether a word can be an agent's token: 32 hexadecimal digits,
@@ -142,18 +142,6 @@ func makeDir(base, token string) (string, error) {
 	}
 	dir := filepath.Join(base, token)
 	return dir, os.Mkdir(dir, 0o700)
-}
-
-// own is nil for a directory that is this user's, and nobody else's to use.
-func own(dir string) error {
-	var info unix.Stat_t
-	if err := unix.Lstat(dir, &info); err != nil {
-		return &os.PathError{Op: "lstat", Path: dir, Err: err}
-	}
-	if info.Mode&unix.S_IFMT != unix.S_IFDIR || int(info.Uid) != os.Getuid() || info.Mode&0o077 != 0 {
-		return fmt.Errorf("%q is not a directory of user %d with mode 0700 (mode %#o, user %d)", dir, os.Getuid(), info.Mode, info.Uid)
-	}
-	return nil
 }
 
 // launch starts an agent that serves on the socket of its directory, and returns the PID

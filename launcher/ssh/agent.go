@@ -125,13 +125,32 @@ func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
 		return nil, err
 	}
 	if said.state != bridge.Ready {
-		return nil, errors.Join(fmt.Errorf("%s: the agent cannot be started: %s", c.Peer(), said.words), carrier.Close())
+		return nil, errors.Join(&startError{c.Peer(), said.words, said.fix}, carrier.Close())
 	}
 	g.at = job.Agent{Token: g.stream.ID().String(), Program: said.program, Boot: said.boot}
 	if g.agents.Started != nil {
 		g.agents.Started(g.host, g.at)
 	}
 	return carrier, nil
+}
+
+// startError is a host whose bridge says that it cannot start an agent.
+type startError struct {
+	Peer
+	words, fix string // of the bridge
+}
+
+// Error says why.
+func (e *startError) Error() string {
+	return fmt.Sprintf("%s: the agent cannot be started: %s", e.Peer, e.words)
+}
+
+// Hint says what to do next.
+func (e *startError) Hint() string {
+	if e.fix == "" {
+		return fmt.Sprintf("look at %s, then run again; see: %s true", e.Name, e.command())
+	}
+	return "on " + e.Name + ": " + e.fix
 }
 
 // install runs a bridge by this very program, which is put on the host first where

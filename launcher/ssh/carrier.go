@@ -43,8 +43,8 @@ func (c *carrier) hungUp() bool {
 
 // answer is what a bridge says first.
 type answer struct {
-	state                bridge.State
-	boot, program, words string
+	state                     bridge.State
+	boot, program, words, fix string
 }
 
 // notInstalled is a host that has not the program.
@@ -55,11 +55,53 @@ func (*notInstalled) Error() string { return "the program is not there" }
 // noAnswer is a command that was to run a bridge, and has ended without a word of one.
 type noAnswer struct {
 	Peer
-	said string
+	code            int
+	printed, stderr string // to standard output and to standard error
 }
 
+// Error says how it ended and what it printed.
 func (e *noAnswer) Error() string {
-	return fmt.Sprintf("%s: gangrun does not answer there; what did said %s", e.Peer, e.said)
+	said := "printed nothing"
+	switch out, errs := brief(e.printed), brief(e.stderr); {
+	case out != "" && errs != "":
+		said = fmt.Sprintf("printed %q, and %q on its standard error", out, errs)
+	case out != "" || errs != "":
+		said = fmt.Sprintf("printed %q", out+errs)
+	}
+	return fmt.Sprintf("%s: gangrun does not answer there: the login shell ended with code %d and %s", e.Peer, e.code, said)
+}
+
+// Hint says what to do next.
+func (e *noAnswer) Hint() string {
+	return fmt.Sprintf("see ForceCommand in the sshd_config of %s, and the user's login shell there and its start files (.bashrc and the like); see: %s true", e.Name, e.command())
+}
+
+// noisy is a login shell that prints so much that a bridge was not waited for.
+type noisy struct {
+	Peer
+	printed string // of that the beginning
+}
+
+// Error says what it printed.
+func (e *noisy) Error() string {
+	return fmt.Sprintf("%s: gangrun cannot be heard there: the login shell printed more than %d KiB before it started, beginning with %q", e.Peer, maxGreeting>>10, brief(e.printed))
+}
+
+// Hint says what to do next.
+func (e *noisy) Hint() string {
+	return fmt.Sprintf("see what prints that: %s true; have the start files of the login shell there (.bashrc and the like) print nothing unless somebody sits before it: case $- in *i*) ;; *) return;; esac", e.command())
+}
+
+// maxWords bounds what an error quotes of what a host has printed, in bytes.
+const maxWords = 300
+
+// brief is the beginning of what a host has printed.
+func brief(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > maxWords {
+		return strings.ToValidUTF8(text[:maxWords], "") + "..."
+	}
+	return text
 }
 
 // maxGreeting bounds what a login shell may print before a bridge speaks.
@@ -71,24 +113,20 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 	if err != nil {
 		return nil, answer{}, err
 	}
-	b := &carrier{session, bufio.NewReaderSize(session.Stdout, 64<<10), c}
+	b := &carrier{session, bufio.NewReaderSize(session.Stdout, maxGreeting), c}
 	// A session's end would have to be agreed upon with the host.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	for total := 0; total < maxGreeting; {
-		line, err := b.out.ReadString('\n')
-		total += len(line)
-		if rest, ok := strings.CutPrefix(line, bridge.Greeting); ok && err == nil {
-			if said, ok := parseAnswer(rest); ok {
-				return b, said, nil
-			}
-		}
-		if err != nil {
-			break
-		}
+	said, printed, err := b.greeting()
+	if err == nil {
+		return b, said, nil
 	}
 	if ctx.Err() != nil {
 		return nil, answer{}, fmt.Errorf("%s: starting a bridge: %w", c.Peer(), context.Cause(ctx))
+	}
+	if errors.Is(err, errNoisy) {
+		_ = session.Close()
+		return nil, answer{}, &noisy{c.Peer(), printed}
 	}
 	ended, cancel := context.WithTimeout(ctx, byeLimit)
 	defer cancel()
@@ -98,14 +136,36 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 		return nil, answer{}, &notInstalled{}
 	}
 	_ = session.Close()
-	said := "nothing"
-	if words := strings.TrimSpace(session.Stderr()); words != "" {
-		said = quote(words)
-	}
+	mute := &noAnswer{c.Peer(), code, printed, session.Stderr()}
 	if err != nil {
-		return nil, answer{}, fmt.Errorf("starting a bridge, which said %s: %w", said, err)
+		if words := brief(printed + mute.stderr); words != "" {
+			return nil, answer{}, fmt.Errorf("starting a bridge, which printed %q: %w", words, err)
+		}
+		return nil, answer{}, fmt.Errorf("starting a bridge: %w", err)
 	}
-	return nil, answer{}, &noAnswer{c.Peer(), said}
+	return nil, answer{}, mute
+}
+
+// errNoisy is that more is printed than is waited for.
+var errNoisy = errors.New("too much is printed")
+
+// greeting reads up to a bridge's answer. What a login shell prints before may lack
+// the end of its line; where no answer comes, printed is the beginning of that.
+func (c *carrier) greeting() (said answer, printed string, err error) {
+	var before []byte
+	for len(before) <= maxGreeting {
+		line, err := c.out.ReadSlice('\n')
+		if _, rest, ok := strings.Cut(string(line), bridge.Greeting); ok && err == nil {
+			if said, ok := parseAnswer(rest); ok {
+				return said, "", nil
+			}
+		}
+		before = append(before, line...)
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return answer{}, string(before), err
+		}
+	}
+	return answer{}, string(before), errNoisy
 }
 
 // parseAnswer reads the words behind a Greeting.
@@ -115,7 +175,8 @@ func parseAnswer(line string) (answer, bool) {
 		return answer{}, false
 	}
 	program, text, ok := strings.Cut(words[2], "\t")
-	return answer{bridge.State(words[0]), words[1], program, text}, ok
+	text, fix, _ := strings.Cut(text, "\t") // an older bridge says no more
+	return answer{bridge.State(words[0]), words[1], program, text, fix}, ok
 }
 
 var _ io.ReadWriteCloser = (*carrier)(nil)

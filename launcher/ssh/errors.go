@@ -184,6 +184,11 @@ func (e *LostError) Error() string {
 // Unwrap is what the connection said last.
 func (e *LostError) Unwrap() error { return e.Err }
 
+// Hint says what to do next.
+func (e *LostError) Hint() string {
+	return fmt.Sprintf("look at %s and the network to it, then run again; see: %s true", e.Name, e.command())
+}
+
 // A throughError is a jump host's word that it cannot reach the next host.
 type throughError struct{ refused *xssh.OpenChannelError }
 
