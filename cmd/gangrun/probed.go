@@ -177,16 +177,22 @@ func (p *probed) without(err error) error {
 
 // notReached says which hosts were not reached and why, and what to do.
 func notReached(unreached []launcher.Unreached) (text, hint string) {
-	var texts, hints []string
+	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
 		text := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
 		if !strings.Contains(text, u.Host) {
 			text = u.Host + ": " + text
 		}
 		texts = append(texts, text)
-		if hint := hintOf(u.Err); hint != "" && !slices.Contains(hints, hint) {
+		switch hint := hintOf(u.Err); {
+		case hint == "":
+			unhinted = append(unhinted, u.Host)
+		case !slices.Contains(hints, hint):
 			hints = append(hints, hint)
 		}
+	}
+	if len(unhinted) > 0 {
+		hints = append(hints, "look at "+strings.Join(unhinted, ", ")+" and the network there, then run again")
 	}
 	text = strings.Join(texts, "; ")
 	if more := len(unreached) - len(texts); more > 0 {

@@ -1,11 +1,40 @@
 package main
 
 import (
+	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/supervisor"
 )
+
+// TestNotReached: where hosts were not reached, it is said what to do about them before
+// fewer ranks are spoken of.
+func TestNotReached(t *testing.T) {
+	hinted := func(host string) launcher.Unreached {
+		return launcher.Unreached{Host: host, Err: &failure{err: errors.New("h1 says no"), hint: "ask it kindly"}}
+	}
+	mute := func(host string) launcher.Unreached {
+		return launcher.Unreached{Host: host, Err: errors.New("it has gone")}
+	}
+	for want, unreached := range map[string][]launcher.Unreached{
+		"ask it kindly": {hinted("h1"), hinted("h2")},
+		"look at h2, h3 and the network there, then run again":            {mute("h2"), mute("h3")},
+		"ask it kindly; look at h3 and the network there, then run again": {hinted("h1"), mute("h3")},
+	} {
+		if _, got := notReached(unreached); got != want {
+			t.Errorf("hint %q, want %q", got, want)
+		}
+		p := &probed{hosts: make([]job.Host, 1), unreached: unreached}
+		var none supervisor.NoPlacement
+		if err := p.without(supervisor.NoPlacement{Text: "no", Hint: "ask for fewer ranks"}); !errors.As(err, &none) || none.Hint != want+"; or ask for fewer ranks" || !strings.HasPrefix(none.Text, "no; not reached: ") {
+			t.Errorf("%+v", none)
+		}
+	}
+}
 
 // What is true of several hosts is told in one line, and once.
 func TestNews(t *testing.T) {
