@@ -14,9 +14,21 @@ import (
 // takes longer is a file system that hangs.
 const lookLimit = 2 * time.Minute
 
+// LookError is that an agent has not looked at files in time.
+type LookError struct {
+	Host  string
+	What  string // it was to look at
+	Limit time.Duration
+}
+
+// Error names the host, and what it was to look at.
+func (e *LookError) Error() string {
+	return fmt.Sprintf("%s has not answered for %s: it was to look at %s; a file system there may hang", e.Host, e.Limit, e.What)
+}
+
 // looking bounds the wait for an agent that looks at files, which what names.
 func (l *Launcher) looking(ctx context.Context, a *remote, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, l.lookLimit, fmt.Errorf("%s has not answered for %s: it was to look at %s; a file system there may hang", a.host, l.lookLimit, what))
+	return context.WithTimeoutCause(ctx, l.lookLimit, &LookError{Host: a.host, What: what, Limit: l.lookLimit})
 }
 
 // unseen words the error of an agent that was to look at files, within asking. Another

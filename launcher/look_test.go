@@ -24,6 +24,10 @@ func TestLookLimit(t *testing.T) {
 		if err == nil || err.Error() != want {
 			t.Errorf("%s: got %v, want %s", name, err, want)
 		}
+		var late *LookError
+		if !errors.As(err, &late) || late.Host != "h2" {
+			t.Errorf("%s: %v is no LookError of h2", name, err)
+		}
 		if away := slices.Collect(maps.Keys(Unreachable(err))); slices.Equal(away, []string{"h2"}) == local {
 			t.Errorf("%s: not reached are %q", name, away)
 		}

@@ -54,7 +54,11 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, o
 
 	var verdict job.Verdict
 	if ended != job.EndedNot {
-		e = interrupted(ctx, " while the gang was up")
+		during := " while the gang was up"
+		if all := len(placement.Hosts); all > 0 && len(outcome.Forsaken) == all {
+			during = " after its controller had died; nothing of its gang was left"
+		}
+		e = interrupted(ctx, during)
 		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
 	} else {
 		verdict = l.policy(ctx).Decide(slices.Clip(earlier), last, time.Now())
@@ -213,8 +217,9 @@ func failedByItself(o job.Outcome) bool {
 
 // cause finds why the gang did not end well.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
-	if c, ok := l.adopted.cause(o, lost); ok && ended == job.EndedNot {
-		return c
+	left, ok := l.adopted.cause(o, lost)
+	if ok && ended == job.EndedNot {
+		return left
 	}
 	if lost != nil && !failedByItself(o) {
 		return job.Cause{
@@ -228,7 +233,14 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 			Retry: job.RetryAgain,
 		}
 	}
-	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: o.Lines, Ended: ended, Command: l.spec.Command})
+	lines := o.Lines
+	if unknown(l.spec) {
+		lines = nil // what a secret is cannot be told
+	}
+	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Command: l.spec.Command})
+	if len(o.Forsaken) > 0 && ok && l.adopted.known == nil {
+		c.Text = left.Text // gangrun had nothing to end there
+	}
 	if c.Retry == "" {
 		c.Retry = category(c).Action()
 	}

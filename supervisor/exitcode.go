@@ -43,6 +43,9 @@ type Ending struct {
 	TimeLimit bool
 	// Internal says that gangrun itself failed.
 	Internal bool
+	// Storage says that a file system was full or did not answer when gangrun itself
+	// needed it.
+	Storage bool
 	// Saved says that the run left a good checkpoint of its own; Resume, that
 	// the job starts from the newest one when it is run again.
 	Saved, Resume bool
@@ -76,6 +79,8 @@ var exitRules = []exitRule{
 
 	{codes: "70", doc: "gangrun itself failed.",
 		match: fixed(ExitInternal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
+	{codes: "75", doc: "A file system was full when the run's records were to be written, or one with the job's files did not answer on the controller's own machine.",
+		match: fixed(ExitMayPass, "a file system was full or did not answer", func(e Ending) bool { return e.Storage })},
 	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
 		match: fixed(ExitNoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
 	{codes: "75", doc: "A host was lost while the job was tried before its gang, or, for `gangrun preflight`, was not reached.",
@@ -171,7 +176,7 @@ func requeueHelps(e Ending) bool {
 	switch {
 	case e.Internal || e.State == job.StateStoppedEarly:
 		return false
-	case e.State == job.StateNoPlacement:
+	case e.Storage, e.State == job.StateNoPlacement:
 		return true
 	case e.TimeLimit:
 		return e.Saved && e.Resume

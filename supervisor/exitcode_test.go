@@ -91,6 +91,8 @@ func TestExitCode(t *testing.T) {
 		{"preflight: a check on inputs without a cause", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "workdir"}}, 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: no cause", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}, 78, 93, "the preflight found a fault in the job's program or environment"},
 		{"no placement", Ending{State: job.StateNoPlacement}, 69, 75, "no place for the gang"},
+		{"full file system", Ending{State: job.StateFailed, Storage: true}, 75, 75, "a file system was full or did not answer"},
+		{"full file system beside a rank's code", with(failed(job.Killed, 0, signalled(0, 9)), func(e *Ending) { e.Storage = true }), 75, 75, "a file system was full or did not answer"},
 		{"gangrun's own fault", Ending{State: job.StateFailed, Internal: true}, 70, 93, "gangrun itself failed"},
 		{"gangrun's own fault beside a rank's code", with(failed(job.Killed, 0, signalled(0, 9)), func(e *Ending) { e.Internal = true }), 70, 93, "gangrun itself failed"},
 	}

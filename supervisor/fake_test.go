@@ -246,6 +246,7 @@ type world struct {
 	// cancelAfter ends the run's context with Interrupted{signal}.
 	cancelAfter time.Duration
 	signal      syscall.Signal
+	order       error // why a run that is resumed is to end at once; nil for none
 	logDir      func(int) (string, error)
 	emitErr     error
 

@@ -24,6 +24,19 @@ func hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
+// unknown reports whether a spec has a secret whose value it does not have: who ends a
+// run need not know it.
+func unknown(spec job.Spec) bool {
+	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
+		for _, name := range spec.Secret {
+			if env[name] == job.Hidden {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // hide returns an event without secrets; what it shares with others is copied.
 func hide(e job.Event, clean func(string) string) job.Event {
 	e.Text, e.Hint, e.ExitWhy = clean(e.Text), clean(e.Hint), clean(e.ExitWhy)

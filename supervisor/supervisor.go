@@ -192,10 +192,12 @@ type end struct {
 	err    error  // gangrun itself failed
 }
 
-// failed is the end of a run that gangrun itself could not go on with.
+// failed is the end of a run that gangrun could not go on with: by its own fault, or
+// that of a file system.
 func failed(doing string, err error) *end {
 	err = fmt.Errorf("%s: %w", doing, err)
-	return &end{ending: Ending{State: job.StateFailed, Internal: true}, text: err.Error(), err: err}
+	storage := OfStorage(err)
+	return &end{ending: Ending{State: job.StateFailed, Internal: !storage, Storage: storage}, text: err.Error(), err: err}
 }
 
 // interrupted is the end of a run whose context is done.

@@ -212,6 +212,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	if !t.whole && !l.adopted.failed {
 		cancel(forsaken{t.number})
 	}
+	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // of an ordered end nothing is lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
 	defer watchLease(held, cancel)()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,7 +22,12 @@ func (w *world) resume(t *testing.T, past []job.Event, after time.Duration) {
 		if last := past[len(past)-1].Time.Add(after); last.After(time.Now()) {
 			time.Sleep(time.Until(last))
 		}
-		w.report, w.err = w.supervisor.Resume(t.Context(), Run{ID: "r1", Controller: job.Controller{Host: "there", PID: 8}, LogDir: w.logDir}, w.spec, past)
+		ctx, cancel := context.WithCancelCause(t.Context())
+		defer cancel(nil)
+		if w.order != nil {
+			cancel(w.order)
+		}
+		w.report, w.err = w.supervisor.Resume(ctx, Run{ID: "r1", Controller: job.Controller{Host: "there", PID: 8}, LogDir: w.logDir}, w.spec, past)
 		synctest.Wait()
 	})
 	if w.placer.held != 0 {
@@ -248,6 +254,75 @@ func TestResumeForsaken(t *testing.T) {
 			t.Errorf("exits %+v", x)
 		}
 	})
+}
+
+// TestResumeToEnd: who goes on with a run only to end it starts nothing, and says of
+// what it did not end that it was gone.
+func TestResumeToEnd(t *testing.T) {
+	whole := newWorld(t, works())
+	whole.run(t)
+	const by = "gangrun stop (root on h3)"
+	for name, test := range map[string]struct {
+		kind    job.Kind
+		gone    bool
+		reason  string
+		attempt bool
+	}{
+		"preflight": {kind: job.KindCreated, reason: "cancelled by " + by + " during the preflight"},
+		"placed":    {kind: job.KindPlaced, reason: "cancelled by " + by + " before the gang was placed"},
+		"there":     {kind: job.KindAllStarted, reason: "cancelled by " + by + " while the gang was up", attempt: true},
+		"gone":      {kind: job.KindAllStarted, gone: true, reason: "cancelled by " + by + " after its controller had died; nothing of its gang was left", attempt: true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, works())
+			w.order = Interrupted{Signal: syscall.SIGTERM, By: by}
+			w.supervisor.Launcher = launcherFunc(func(ctx context.Context, a job.Attempt, emit func(job.Event)) (o job.Outcome, err error) {
+				if !a.Adopt {
+					t.Errorf("attempt %d is started", a.Number)
+				}
+				for _, r := range a.Placement.Ranks {
+					x := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Signalled, Signal: 15, Stopped: true}
+					if test.gone {
+						x = job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost}
+						o.Forsaken = append(o.Forsaken, r.Host)
+					}
+					o.Exits = append(o.Exits, x)
+					emit(job.Event{Kind: job.KindExit, Exit: &x})
+				}
+				return o, nil
+			})
+			w.resume(t, cut(whole.events, test.kind, 1), time.Minute)
+			if w.report.State != job.StateCancelled || *w.report.ExitCode != 143 || w.report.Reason != test.reason {
+				t.Errorf("%s with %d: %s; want %s", w.report.State, *w.report.ExitCode, w.report.Reason, test.reason)
+			}
+			if !test.attempt {
+				return
+			}
+			c := w.report.Attempts[0].Cause
+			if c.Category != job.Cancelled || strings.Contains(c.Text, "the controller died, and when another took over the ranks on h1, h2 had ended") != test.gone {
+				t.Errorf("the attempt died of %+v", c)
+			}
+		})
+	}
+}
+
+// TestResumeUnknownSecret: where a secret is not known, no line of a rank is told.
+func TestResumeUnknownSecret(t *testing.T) {
+	whole := newWorld(t, works())
+	whole.spec.Env, whole.spec.Secret = map[string]string{"TOKEN": "hush-hush"}, []string{"TOKEN"}
+	whole.run(t)
+	for value, want := range map[string]int{"hush-hush": 1, job.Hidden: 0} {
+		w := newWorld(t)
+		w.spec.Env, w.spec.Secret = map[string]string{"TOKEN": value}, []string{"TOKEN"}
+		w.order = Interrupted{Signal: syscall.SIGTERM}
+		w.supervisor.Launcher = launcherFunc(func(_ context.Context, _ job.Attempt, _ func(job.Event)) (job.Outcome, error) {
+			return job.Outcome{Exits: []job.Exit{exited(0, 3), exited(1, 3)}, Lines: []job.Line{{Text: "token is hush-hush"}}}, nil
+		})
+		w.resume(t, cut(whole.events, job.KindAllStarted, 1), time.Minute)
+		if len(w.evidence) != 1 || len(w.evidence[0].Lines) != want {
+			t.Errorf("with %q the cause was found by %+v, want %d lines", value, w.evidence, want)
+		}
+	}
 }
 
 // TestResumeLeaseLost: an adopted gang that loses its lease is ended, and started

@@ -43,6 +43,19 @@ func (r Run) Control(c job.Controller) (*os.File, error) {
 	return file, nil
 }
 
+// Controlled reports whether a process has the run's control, as the lock on it is seen
+// from this host. It is not known where the file cannot be opened or locked; a file
+// system that keeps locks to each host tells only of this one.
+func (r Run) Controlled() (controlled, known bool) {
+	file, err := os.Open(filepath.Join(r.Dir, controlName))
+	if err != nil {
+		return false, false
+	}
+	defer file.Close()
+	err = syscall.Flock(int(file.Fd()), syscall.LOCK_SH|syscall.LOCK_NB)
+	return errors.Is(err, syscall.EWOULDBLOCK), err == nil || errors.Is(err, syscall.EWOULDBLOCK)
+}
+
 // tell writes c over what the file told before. Who reads meanwhile finds the one or
 // the other, or nothing.
 func tell(file *os.File, c job.Controller) error {
