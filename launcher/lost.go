@@ -2,6 +2,7 @@ package launcher
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"google.golang.org/grpc/status"
@@ -71,6 +72,22 @@ const (
 	suspectEvery = 100 * time.Millisecond
 )
 
+// stood tells that this process could hear nobody for a while, since the last call;
+// its own standing still is no host's silence.
+func (g *running) stood(now time.Time) {
+	last := g.looked
+	g.looked = now
+	gap := now.Sub(last)
+	if last.IsZero() || gap < suspectAfter || !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.agent.link.Local }) {
+		return
+	}
+	text := fmt.Sprintf("gangrun itself stood still for %s (it was stopped or suspended, or this machine is overloaded): the silence of hosts counts from now on", gap.Round(100*time.Millisecond))
+	if gap > g.orphanGrace {
+		text += fmt.Sprintf("; agents that heard nothing of it for %s have ended their ranks (--orphan-grace)", g.orphanGrace)
+	}
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
+}
+
 // suspect tells which hosts have gone silent, or are heard again.
 func (g *running) suspect() {
 	for _, n := range g.nodes {
@@ -105,7 +122,7 @@ func (g *running) forsake() {
 	}
 	for _, n := range g.nodes {
 		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= forsakeAfter {
-			n.agent.silent.Store(true)
+			n.agent.judge(silence)
 			g.lose(n, errForsaken) // its silence is told
 		}
 	}

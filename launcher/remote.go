@@ -49,7 +49,8 @@ type remote struct {
 
 	stop     chan struct{} // closed: the watch ends
 	watching sync.WaitGroup
-	silent   atomic.Bool // its calls were ended for its silence
+	vigil    Vigil
+	judged   atomic.Int64 // the silence for which it was given up, a Duration; 0 where it was not
 }
 
 // Silence after which an agent counts as lost: a ping is sent after pingEvery
@@ -135,7 +136,7 @@ const watchEvery = 100 * time.Millisecond
 
 // watch ends the calls of an agent that has been silent for too long.
 func (a *remote) watch(limit time.Duration) {
-	begun := time.Now()
+	a.vigil.Silence(time.Now()) // it need not have been heard before
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
@@ -144,21 +145,25 @@ func (a *remote) watch(limit time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if heard := a.link.Heard(); time.Since(begun) > limit && time.Since(heard) > limit {
-			a.silent.Store(true)
+		if silence := a.silence(); silence > limit && a.judge(silence) {
 			_ = a.grpc.Close()
-			return
 		}
 	}
 }
 
-// silence is how long nothing was heard of the agent; 0 where its link tells of
-// its end.
+// judge notes the silence for which the agent is given up, and reports whether it is
+// the first.
+func (a *remote) judge(silence time.Duration) bool {
+	return a.judged.CompareAndSwap(0, max(1, int64(silence)))
+}
+
+// silence is how long nothing was heard of the agent, of the time that this process
+// has lived through; 0 where its link tells of its end.
 func (a *remote) silence() time.Duration {
 	if a.link.Heard == nil {
 		return 0
 	}
-	return time.Since(a.link.Heard())
+	return a.vigil.Silence(a.link.Heard())
 }
 
 // errSilent is why calls of an agent have ended.
@@ -187,8 +192,8 @@ func (a *remote) trouble() error {
 
 // why returns the reason that lies behind the error of a call.
 func (a *remote) why(err error) error {
-	if a.silent.Load() {
-		return errSilent{a.host, a.silence(), a.trouble()}
+	if judged := a.judged.Load(); judged > 0 {
+		return errSilent{a.host, time.Duration(judged), a.trouble()}
 	}
 	if trouble := a.trouble(); trouble != nil && status.Code(err) == codes.Unavailable {
 		return trouble
@@ -204,7 +209,7 @@ var errAgentGone = errors.New("the agent on its host is gone")
 // UnreachableError.
 func failed(ctx context.Context, a *remote, err error) error {
 	code := status.Code(err)
-	away := !a.link.Local && ctx.Err() == nil && (a.silent.Load() || code == codes.Unavailable || code == codes.Aborted)
+	away := !a.link.Local && ctx.Err() == nil && (a.judged.Load() > 0 || code == codes.Unavailable || code == codes.Aborted)
 	err = a.why(ended(ctx, err))
 	if s, ok := status.FromError(err); ok {
 		err = errors.New(s.Message())

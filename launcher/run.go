@@ -189,6 +189,7 @@ type running struct {
 	reports chan report
 
 	hostTimeout, orphanGrace time.Duration
+	looked                   time.Time // by stood
 
 	wiring *wiring
 
@@ -212,6 +213,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 	for g.listening > 0 {
 		select {
 		case <-tick.C:
+			g.stood(time.Now())
 			g.suspect()
 			g.forsake()
 			g.await()

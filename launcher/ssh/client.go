@@ -8,6 +8,8 @@ import (
 	"time"
 
 	xssh "golang.org/x/crypto/ssh"
+
+	"github.com/gangrun/gangrun/launcher"
 )
 
 // A Client is a connection to one host, logged in.
@@ -86,24 +88,26 @@ func (c *Client) ask(interval time.Duration) {
 	}
 }
 
+// listenEvery is how often the silence of a connection is looked at.
+const listenEvery = 200 * time.Millisecond
+
 // listen ends the connection when nothing was heard for limit. What counts is
 // any byte, not only answers: those queue behind bulk data on a slow line.
 func (c *Client) listen(limit time.Duration) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
+	tick := time.NewTicker(listenEvery)
+	defer tick.Stop()
+	var vigil launcher.Vigil
 	for {
-		select {
-		case <-c.done:
-			return
-		case <-timer.C:
-		}
-		silent := c.line.silence()
-		if silent >= limit {
+		if silent := vigil.Silence(c.line.last()); silent >= limit {
 			c.lose(&LostError{Peer: c.peer, Silence: silent, Err: errors.New("nothing heard")})
 			c.ssh.Close()
 			return
 		}
-		timer.Reset(limit - silent)
+		select {
+		case <-c.done:
+			return
+		case <-tick.C:
+		}
 	}
 }
 

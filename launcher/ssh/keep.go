@@ -74,7 +74,8 @@ func (g *agent) keep(first *carrier) {
 	carry(first)
 	look := time.NewTicker(retryFirst)
 	defer look.Stop()
-	well := func() bool { return on > 0 && time.Since(g.heard()) < retrySilent }
+	var vigil launcher.Vigil // looked at with each tick at the latest
+	well := func() bool { return vigil.Silence(g.heard()) < retrySilent && on > 0 }
 	wait, next := time.Duration(0), time.Now()
 	for !g.over() {
 		if !well() && on < 2 && trying < retries && !time.Now().Before(next) {

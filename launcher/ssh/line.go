@@ -67,10 +67,8 @@ func (l *line) Write(b []byte) (int, error) {
 	return l.Conn.Write(b)
 }
 
-// silence is how long nothing was heard.
-func (l *line) silence() time.Duration {
-	return time.Since(l.start) - time.Duration(l.heard.Load())
-}
+// last is when something was heard.
+func (l *line) last() time.Time { return l.start.Add(time.Duration(l.heard.Load())) }
 
 // hungUp says whether err is the other side's closing of a connection.
 func hungUp(err error) bool {

@@ -16,8 +16,21 @@ import (
 const answerLimit, answerEvery = 500 * time.Millisecond, 100 * time.Millisecond
 
 // answers reports whether a host's kernel answers at all, with a connection or its
-// refusal; true where ctx ends first.
+// refusal; true where ctx ends first. It asks anew where this process was stopped
+// meanwhile.
 func answers(ctx context.Context, at netip.AddrPort) bool {
+	for {
+		begun := time.Now()
+		if answersNow(ctx, at) {
+			return true
+		}
+		if time.Since(begun) < 2*answerLimit {
+			return false
+		}
+	}
+}
+
+func answersNow(ctx context.Context, at netip.AddrPort) bool {
 	asking, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	var questions sync.WaitGroup
