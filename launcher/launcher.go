@@ -286,13 +286,17 @@ func (l *Launcher) drop(ctx context.Context, a *remote) error {
 		delete(l.agents, a.host)
 	}
 	l.mu.Unlock()
-	return a.leave(ctx, 2*endLimit+l.opts.OrphanGrace, l.hurry)
+	return a.leave(ctx, l.leaveLimit(), l.hurry)
 }
 
 // endLimit bounds the wait for an agent to be gone: longer than it takes to
 // give up processes that SIGKILL does not end. One on another machine may have to
 // find out that it is alone before.
 const endLimit = 15 * time.Second
+
+// leaveLimit bounds the wait for an agent that is given up: one that is found again
+// may have heard something until then, and lives as long anew.
+func (l *Launcher) leaveLimit() time.Duration { return 3*endLimit + 2*l.opts.OrphanGrace }
 
 // Hurry ends the running gang, and every later one, without any grace, and has
 // nobody wait for a host that is silent.
@@ -333,7 +337,7 @@ func (l *Launcher) Close() error {
 	l.mu.Unlock()
 	forsaken := make(chan struct{})
 	close(forsaken)
-	limit := 2*endLimit + l.opts.OrphanGrace
+	limit := l.leaveLimit()
 	err := each(len(agents), func(i int) error {
 		a := agents[i]
 		if !idle[i] {

@@ -38,34 +38,57 @@ func (g *agent) end(ctx context.Context) error {
 	if g.far {
 		g.left = time.Now()
 	}
-	deadline := g.left.Add(g.agents.OrphanGrace + endSlack)
-	ctx, cancel := context.WithDeadline(ctx, deadline)
-	defer cancel()
-	state := bridge.Failed // the last that a host has told
-	for wait := retryFirst; ctx.Err() == nil; wait = min(2*wait, retryMost) {
-		try, cancel := context.WithTimeout(ctx, retryLimit)
-		found := g.join(try)
-		cancel()
-		found.close()
+	lives := g.agents.OrphanGrace + endSlack
+	deadline := g.left.Add(lives)
+	answered := false // the host has told once that the agent is there, which hears nothing by that
+	for wait, moved := retryFirst, false; ; wait = min(2*wait, retryMost) {
+		asked := time.Now()
+		until := deadline
+		if late := !asked.Before(deadline); late && !answered {
+			return nil
+		} else if late {
+			until = asked.Add(retryLimit)
+		}
+		found := g.find(ctx, until)
 		if found.state == bridge.Gone {
 			g.give(found.err)
 			return nil
 		}
-		if found.state != bridge.Failed || ctx.Err() == nil { // else there was no time to ask
-			state = found.state
+		if ctx.Err() != nil {
+			return fmt.Errorf("%s may still have ranks until %s: its agent ends them when it has heard nothing for %s: %w", g.host, deadline.Format(time.TimeOnly), g.agents.OrphanGrace, context.Cause(ctx))
+		}
+		switch there := found.state != bridge.Failed; {
+		case there && !moved:
+			// The host, or who stands before it, may have held back what was sent
+			// before, which the agent then has heard until now.
+			moved, answered = true, true
+			deadline = time.Now().Add(lives)
+		case !asked.Before(deadline): // nothing but what is answered now counts
+			if !there {
+				return nil
+			}
+			return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
+		case there:
+			answered = true
 		}
 		select {
-		case <-time.After(wait):
+		case <-time.After(min(wait, max(0, time.Until(deadline)))):
 		case <-ctx.Done():
 		}
 	}
-	switch {
-	case time.Now().Before(deadline):
-		return fmt.Errorf("%s may still have ranks until %s: its agent ends them when it has heard nothing for %s: %w", g.host, deadline.Format(time.TimeOnly), g.agents.OrphanGrace, context.Cause(ctx))
-	case state == bridge.Ready || state == bridge.Ending:
-		return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
+}
+
+// find asks for the agent, up to a time.
+func (g *agent) find(ctx context.Context, until time.Time) try {
+	limit := time.Now().Add(retryLimit)
+	if until.Before(limit) {
+		limit = until
 	}
-	return nil
+	ctx, cancel := context.WithDeadline(ctx, limit)
+	defer cancel()
+	found := g.join(ctx)
+	found.close()
+	return found
 }
 
 // expected reports whether an agent that has just been told to end may have heard it:
