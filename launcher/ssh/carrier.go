@@ -93,7 +93,7 @@ func (e *noisy) Hint() string {
 }
 
 // maxWords bounds what an error quotes of what a host has printed, in bytes.
-const maxWords = 300
+const maxWords = 160
 
 // brief is the beginning of what a host has printed.
 func brief(text string) string {
