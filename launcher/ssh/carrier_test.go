@@ -52,7 +52,7 @@ func TestLoginShells(t *testing.T) {
 			name: "both outputs", bashrc: "echo no; echo shell >&2; exit 4",
 			text: `ended with code 4 and printed "no", and "shell" on its standard error`, hint: ".bashrc",
 		},
-		{name: "many words", bashrc: "seq 2000; exit 5", text: `\n54\n55\n5..."`, hint: ".bashrc"},
+		{name: "many words", bashrc: "seq 2000; exit 5", text: `\n55\n56\n5..."`, hint: ".bashrc"},
 		{name: "3 MB", bashrc: `head -c 3000000 /dev/zero | tr "\0" x`, text: `printed more than 64 KiB before it started, beginning with "xxx`, hint: "print nothing unless"},
 		{name: "no end", bashrc: "yes", text: `printed more than 64 KiB before it started, beginning with "y\ny\n`, hint: "print nothing unless"},
 	} {
