@@ -41,11 +41,11 @@ const (
 func Main(args []string) int {
 	var conn *net.UnixConn
 	var err error
-	agent := 0 // the PID of the one that was started
+	var fresh started
 	state := Failed
 	switch {
 	case len(args) == 3 && args[0] == "start" && tokenLike(args[1]):
-		conn, agent, err = start(args[1], args[2])
+		conn, fresh, err = start(args[1], args[2])
 	case len(args) == 2 && args[0] == "join" && tokenLike(args[1]):
 		conn, state, err = join(args[1])
 	default:
@@ -57,11 +57,33 @@ func Main(args []string) int {
 		return 70
 	}
 	say(Ready, "", "")
-	if asked := carry(conn, os.Stdin, os.Stdout); !asked && agent != 0 {
-		// Its controller went before it said a word, and knows nothing of it.
-		_ = unix.Kill(agent, unix.SIGTERM)
+	if asked := carry(conn, os.Stdin, os.Stdout); !asked {
+		fresh.dismiss() // its controller went before it said a word, and knows nothing of it
 	}
 	return 0
+}
+
+// started is an agent that this process has started; the zero started is none.
+type started struct {
+	pid int // of its watchdog
+	dir string
+}
+
+// dismiss ends an agent that has been asked for nothing, and removes the directory
+// where the agent was too young to do so.
+func (s started) dismiss() {
+	if s.pid == 0 {
+		return
+	}
+	_ = unix.Kill(s.pid, unix.SIGTERM)
+	for {
+		if _, err := unix.Wait4(s.pid, nil, 0, nil); err != unix.EINTR {
+			break
+		}
+	}
+	if !held(s.dir) {
+		_ = os.RemoveAll(s.dir)
+	}
 }
 
 func say(state State, words, fix string) {
@@ -110,26 +132,29 @@ func bases() []string {
 
 // start starts the agent of the host called host, unless there is one by that
 // token, and connects to it.
-func start(token, host string) (conn *net.UnixConn, agent int, err error) {
+func start(token, host string) (*net.UnixConn, started, error) {
 	if conn, _, err := join(token); err == nil {
-		return conn, 0, nil
+		return conn, started{}, nil
 	}
 	var errs []error
 	for _, base := range bases() {
 		dir, err := makeDir(base, token)
 		if err == nil {
-			if agent, err = launch(dir, host); err == nil {
+			var pid int
+			if pid, err = launch(dir, host); err == nil {
 				sweep(base, token)
-				if conn, err = dial(dir); err != nil {
-					_ = unix.Kill(agent, unix.SIGTERM)
+				fresh := started{pid, dir}
+				conn, err := dial(dir)
+				if err != nil {
+					fresh.dismiss()
 				}
-				return conn, agent, err
+				return conn, fresh, err
 			}
 			_ = os.RemoveAll(dir)
 		}
 		errs = append(errs, err)
 	}
-	return nil, 0, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
+	return nil, started{}, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
 }
 
 // makeDir makes an agent's directory below one that only this user can use.
