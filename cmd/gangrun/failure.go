@@ -8,6 +8,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // Exit codes of gangrun itself; docs/exit-codes.md has them all.
@@ -53,6 +55,9 @@ func tell(err error, stderr io.Writer) int {
 	var f *failure
 	if errors.As(err, &f) {
 		code, otherwise = f.code, f.otherwise
+	}
+	if code == exitInternal && supervisor.OfStorage(err) {
+		code = exitMayPass
 	}
 	for _, one := range split(err) {
 		fmt.Fprintf(stderr, "gangrun: error: %s\n", one)

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
 	"time"
@@ -144,5 +145,14 @@ func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, erro
 	if err == nil {
 		s.compare(facts)
 	}
-	return facts, err
+	return facts, stalled(err)
+}
+
+// stalled makes an agent that has not looked at files in time the fault of a file
+// system, where no other host can stand in.
+func stalled(err error) error {
+	if errors.As(err, new(*launcher.LookError)) {
+		return supervisor.StorageError{Err: err}
+	}
+	return err
 }

@@ -1,0 +1,38 @@
+package main
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/gangrun/gangrun/launcher"
+)
+
+// TestTellStorage: what a file system cannot take, or keeps waiting for, may pass;
+// hints are told all the same.
+func TestTellStorage(t *testing.T) {
+	full := fmt.Errorf("write x: %w", syscall.ENOSPC)
+	late := fmt.Errorf("survey host h1: %w", &launcher.LookError{Host: "h1", What: "the directory \"/w\""})
+	for _, test := range []struct {
+		err  error
+		code int
+	}{
+		{full, exitMayPass},
+		{&failure{code: exitInternal, err: full, hint: "make room"}, exitMayPass},
+		{&failure{code: exitUsage, err: full, hint: "make room"}, exitUsage},
+		{stalled(late), exitMayPass},
+		{stalled(errors.New("x")), exitInternal},
+		{errors.New("x"), exitInternal},
+	} {
+		var said bytes.Buffer
+		if code := tell(test.err, &said); code != test.code {
+			t.Errorf("%v: exit code %d, want %d", test.err, code, test.code)
+		}
+		if hinted := strings.Contains(said.String(), "gangrun: hint: make room\n"); hinted != errors.As(test.err, new(*failure)) {
+			t.Errorf("%v: said %q", test.err, said.String())
+		}
+	}
+}
