@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -89,10 +90,12 @@ func (m marks) unlike(now marks) string {
 }
 
 // movedLauncher is a Launcher that tells, when it first starts a gang, in what the
-// gang's environment is not that in which the run was started.
+// gang's environment is not that in which the run was started, and of an adopted one
+// which of the run's hosts were not reached.
 type movedLauncher struct {
 	supervisor.Launcher
-	news func() string // nil once it was told
+	probed *probed
+	news   func() string // nil once it was told
 }
 
 // withNews makes the launcher of a run that was taken over tell so.
@@ -100,7 +103,7 @@ func (s *session) withNews(l supervisor.Launcher) supervisor.Launcher {
 	if s.taken == nil {
 		return l
 	}
-	return &movedLauncher{Launcher: l, news: func() string {
+	return &movedLauncher{Launcher: l, probed: s.probed, news: func() string {
 		before, err := readMarks(s.run)
 		switch {
 		case err != nil:
@@ -120,5 +123,23 @@ func (m *movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Ev
 		}
 		m.news = nil
 	}
-	return m.Launcher.Run(ctx, a, emit)
+	if !a.Adopt {
+		return m.Launcher.Run(ctx, a, emit)
+	}
+	var one sync.Mutex
+	single := func(e job.Event) {
+		one.Lock()
+		defer one.Unlock()
+		emit(e)
+	}
+	telling, stop := context.WithCancel(context.Background())
+	var wg sync.WaitGroup
+	wg.Go(func() { // no placement tells it
+		if m.probed.wait(telling) == nil {
+			m.probed.absent(single)
+		}
+	})
+	defer wg.Wait()
+	defer stop()
+	return m.Launcher.Run(ctx, a, single)
 }
