@@ -65,7 +65,7 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 			return usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
 		}
 		if elsewhere {
-			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; if it is gone, gangrun attach --force %s goes on with the run\n", s.Controller.PID, s.Controller.Host, run.ID)
+			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; %s\n", s.Controller.PID, s.Controller.Host, ifGone(run))
 		}
 		report, err := follow(run, asJSON)
 		if errors.As(err, new(goneError)) && time.Since(begun) < dying {
@@ -81,6 +81,11 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 		}
 		return ended(report)
 	}
+}
+
+// ifGone says what to type where the controller is gone that is on another host.
+func ifGone(run home.Run) string {
+	return fmt.Sprintf("if it is gone, gangrun attach --force %[1]s goes on with the run, and gangrun stop --force %[1]s ends it", run.ID)
 }
 
 // lost is the error of a run whose controller has gone while it was followed.

@@ -40,13 +40,16 @@ func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
 // work for both ends.
 var connections = 8 * runtime.NumCPU()
 
-// newDialer returns what starts agents on the hosts of a list.
-func newDialer(list inventory.List, spec job.Spec, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
+// newDialer returns what starts agents on the hosts of a list, or takes those over that
+// are held. One of these is not this machine's own, whatever its host is: it was started
+// from another machine.
+func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
 	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
 	targets := map[string]string{}
 	name := hostname()
 	for _, h := range list.Hosts {
-		if _, as := list.Users[h.Name]; !as && isOwn(h.Name, name) {
+		_, far := held[h.Name]
+		if _, as := list.Users[h.Name]; !as && !far && isOwn(h.Name, name) {
 			d.own[h.Name] = true
 			continue
 		}
@@ -69,7 +72,7 @@ func newDialer(list inventory.List, spec job.Spec, logs string, ask func(questio
 	d.agents = &ssh.Agents{
 		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
 		Program: program, Target: func(host string) string { return targets[host] },
-		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: note, Started: started,
+		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: note, Started: started, Held: held,
 	}
 	return d, nil
 }

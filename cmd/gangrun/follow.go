@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
@@ -20,9 +21,10 @@ import (
 
 // onlooker shows a run whose controller is another process.
 type onlooker struct {
-	run  home.Run
-	show *show
-	said *teller
+	run   home.Run
+	show  *show
+	said  *teller
+	heard atomic.Int64 // events and pieces of output
 
 	// Of the attempt that is shown, for the one goroutine that reads its logs.
 	attempt int
@@ -119,6 +121,7 @@ func (o *onlooker) watch(ctx context.Context, known int) error {
 	wg.Go(func() { defer close(shown); o.read(ctx, ended) })
 	number := 0
 	_, err := journal.Follow(ctx, o.run.JournalPath(), 0, func(e job.Event) {
+		o.heard.Add(1)
 		if number++; number > known {
 			o.show.event(e, o.said.say)
 		}
@@ -168,10 +171,11 @@ func (o *onlooker) parting(ctx context.Context) {
 const guardEvery = 500 * time.Millisecond
 
 // guard ends the watch when the run's controller is gone and the run has not
-// ended.
+// ended. Of one that cannot be seen from here it is told again that it may be gone.
 func (o *onlooker) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 	tick := time.NewTicker(guardEvery)
 	defer tick.Stop()
+	var doubt doubt
 	for {
 		select {
 		case <-tick.C:
@@ -179,7 +183,14 @@ func (o *onlooker) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 			return
 		}
 		if c := o.report().Controller; c != nil {
-			if alive, known := home.Alive(*c); alive || !known {
+			alive, known := home.Alive(*c)
+			if !known {
+				held, seen := o.run.Controlled()
+				if silent, due := doubt.due(time.Now(), o.heard.Load(), held || !seen); due {
+					o.said.say(fmt.Sprintf("note: nothing was heard of the run for %s, and its controller, %s, %s; %s", silent.Round(time.Second), nameOf(*c), controlWords(held, seen), ifGone(o.run)))
+				}
+			}
+			if alive || !known {
 				continue
 			}
 		}
@@ -261,6 +272,7 @@ func (o *onlooker) more(ctx context.Context) {
 			n, err = file.ReadAt(buffer, t.offset)
 			t.offset += int64(n)
 			if n > 0 {
+				o.heard.Add(1)
 				_ = o.show.screen.Output(t.rank.Rank, t.rank.Host, t.stderr, buffer[:n])
 			}
 		}

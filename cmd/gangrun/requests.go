@@ -106,7 +106,7 @@ func askController(run home.Run, c job.Controller, now bool) error {
 		case <-limit.C:
 			why = &failure{
 				code: exitMayPass, err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", nameOf(c), askLimit),
-				hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun attach --force %[1]s takes the run over here", run.ID, c.Host),
+				hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun stop --force %[1]s ends the run from here, and gangrun attach --force %[1]s goes on with it", run.ID, c.Host),
 			}
 		case <-ctx.Done():
 			var left leave

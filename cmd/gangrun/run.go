@@ -59,7 +59,13 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 			return boss.Run(p.ctx, info, s.spec)
 		}
 		if !s.taken.underWay() {
-			_ = s.probed.wait(p.ctx) // then all agents of the earlier controller are known
+			ctx := p.ctx
+			if s.order != nil { // which has ended already
+				var cancel context.CancelFunc
+				ctx, cancel = context.WithTimeout(context.Background(), takeLimit)
+				defer cancel()
+			}
+			_ = s.probed.wait(ctx) // then all agents of the earlier controller are known
 			s.launcher.Renew()
 		}
 		return boss.Resume(p.ctx, info, s.spec, s.taken.past)

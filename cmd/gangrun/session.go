@@ -49,6 +49,7 @@ type terms struct {
 	universe int
 	detached *detached // nil where there is a terminal, or who stands for one
 	taken    *taken    // nil for a run of this process's own
+	order    *asked    // to end the run that is taken over; nil for none
 }
 
 // streams are where a screen shows what the ranks print.
@@ -101,15 +102,17 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(hosts) > 1, Prefix: !terms.plain,
 	}))
-	dialer, err := newDialer(list, spec, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
+	s.show.ending = terms.order != nil
+	var held map[string]job.Agent
+	if terms.taken != nil {
+		held = terms.taken.agents
+	}
+	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
 	if err != nil {
 		signal.Stop(signals)
 		return nil, errors.Join(err, journal.Close(), lock.Close())
 	}
 	dialer.local.Held = lock
-	if dialer.agents != nil && terms.taken != nil {
-		dialer.agents.Held = terms.taken.agents
-	}
 	for _, note := range list.Notes {
 		s.say("", note)
 	}
@@ -128,7 +131,7 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}
-	if s.detached == nil { // else the logs have it
+	if s.detached == nil && s.order == nil { // else the logs have it
 		o.Output = s.show.output
 	}
 	switch {

@@ -18,6 +18,7 @@ type show struct {
 	spec   job.Spec
 	run    home.Run
 	terse  bool // nothing is said but why the run has failed
+	ending bool // this process takes the run over to end it
 	screen *screen.Screen
 
 	mu     sync.Mutex
@@ -61,6 +62,9 @@ func (s *show) lines(e job.Event) []string {
 	case job.KindAttached:
 		if c := e.Controller; c != nil && *c != home.Self() {
 			return []string{fmt.Sprintf("note: process %d on %s has taken over the run", c.PID, c.Host)}
+		}
+		if s.ending {
+			return []string{fmt.Sprintf("the controller of run %s is gone: this process ends the run; logs in %s", s.run.ID, s.run.Dir)}
 		}
 		return []string{fmt.Sprintf("run %s goes on under this process, Ctrl-C ends it; logs in %s", s.run.ID, s.run.Dir)}
 	case job.KindTrial:

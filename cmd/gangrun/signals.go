@@ -20,10 +20,13 @@ func catch() chan os.Signal {
 }
 
 // interruptible returns a context that ends with the first signal that asks
-// for an end; the second ends the gang at once, and every wait for the
+// for an end, or has ended where that is the order; the second ends the gang at once, and every wait for the
 // terminal. stop gives the signals back.
 func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
+	if s.order != nil {
+		cancel(interruption(*s.order))
+	}
 	hurried, hurry := context.WithCancel(context.Background())
 	// Handled and not ignored: ranks would inherit that.
 	broken := make(chan os.Signal, 1)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"sync"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -25,10 +26,11 @@ func stopCommand() *cli.Command {
 		Usage:     "end a run in order, and wait until it has ended",
 		ArgsUsage: "[OPTIONS] RUN",
 		Description: "RUN is an ID, the beginning of one, or last for the newest run. Its controller may be on\n" +
-			"another host that has the same GANGRUN_HOME, as over NFS. A run whose controller is gone is\n" +
-			"left as it is: ranks on other hosts end by themselves.",
+			"another host that has the same GANGRUN_HOME, as over NFS. Where the controller was killed,\n" +
+			"this process takes the run over and ends it.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "now", Usage: "give the ranks no grace period"},
+			&cli.BoolFlag{Name: "force", Usage: "end a run whose controller was on another host, and is gone there"},
 			formatFlag(),
 		},
 		Action: func(c *cli.Context) error {
@@ -43,13 +45,9 @@ func stopCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			stopped, err := stopRun(c.Context, run, c.Bool("now"), c.App.ErrWriter)
+			stopped, err := stopping{c.Bool("now"), c.Bool("force"), c.App.ErrWriter}.end(c.Context, run)
 			if err != nil {
 				return err
-			}
-			if stopped.State == job.StateLost {
-				fmt.Fprintln(c.App.ErrWriter, "gangrun: note: nobody is left who could be asked, and nothing was ended now")
-				tellLost(c.App.ErrWriter, run)
 			}
 			if asJSON {
 				return printJSON(c.App.Writer, stopped)
@@ -60,44 +58,125 @@ func stopCommand() *cli.Command {
 	}
 }
 
-// stopRun asks a run's controller to end it and waits for that. A run that has
-// ended already is left as it is.
-func stopRun(ctx context.Context, run home.Run, now bool, stderr io.Writer) (home.Summary, error) {
-	s, err := run.Summary()
-	if err != nil || s.State.Final() && s.State != job.StateLost {
-		return s, err
-	}
-	if s.State == job.StateLost || s.Controller == nil {
-		events, skipped, err := replay(run)
-		if err == nil && (specOf(events) == nil || s.Controller == nil) {
-			err = untold(run, events, skipped)
+// stopping is how a run is to be ended.
+type stopping struct {
+	now   bool // without grace
+	force bool // the user knows that a controller that cannot be seen from here is gone
+	say   io.Writer
+}
+
+// end has a run's controller end it and waits for that, or does it where there is none.
+// A run that has ended already is left as it is.
+func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
+	for {
+		s, err := run.Summary()
+		if err != nil || s.State.Final() && s.State != job.StateLost {
+			return s, err
 		}
-		return s, err
+		if s.Controller == nil {
+			events, skipped, err := replay(run)
+			if err == nil {
+				err = untold(run, events, skipped)
+			}
+			return s, err
+		}
+		_, known := home.Alive(*s.Controller)
+		if s.State == job.StateLost || o.force && !known {
+			t, err := take(run, o.force)
+			if errors.Is(err, home.ErrControlled) {
+				continue // somebody else was faster
+			}
+			if err == nil {
+				err = t.end(o.now, *s.Controller)
+			}
+			if err != nil {
+				return s, err
+			}
+			if s, err = run.Summary(); err == nil && !s.State.Final() {
+				err = &failure{code: exitMayPass, err: fmt.Errorf("run %s was ended, but its journal does not tell: it could not be written", run.ID), hint: "make room there, and type gangrun stop " + run.ID + " again"}
+			}
+			return s, err
+		}
+		if known {
+			err = signalController(*s.Controller, o.now)
+		} else {
+			fmt.Fprintf(o.say, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", nameOf(*s.Controller))
+			err = askController(run, *s.Controller, o.now)
+		}
+		if err == nil {
+			err = o.wait(ctx, run, *s.Controller)
+		}
+		if err != nil && !errors.Is(err, errControllerGone) {
+			return s, err
+		}
 	}
-	if _, known := home.Alive(*s.Controller); known {
-		err = signalController(*s.Controller, now)
-	} else {
-		fmt.Fprintf(stderr, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", nameOf(*s.Controller))
-		err = askController(run, *s.Controller, now)
-	}
-	if err != nil {
-		return s, err
-	}
+}
+
+// wait waits for the end of a run whose controller was asked for it. The error is
+// errControllerGone where it is seen to be gone.
+func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
-	if events, _, err := journal.Replay(run.JournalPath()); err == nil && len(events) > 0 && events[0].Spec != nil {
-		spec := events[0].Spec // a host that is silent is waited for
+	if events, _, err := journal.Replay(run.JournalPath()); err == nil && specOf(events) != nil {
+		spec := specOf(events) // a host that is silent is waited for
 		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
 	}
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
-	if _, err := journal.Follow(ctx, run.JournalPath(), 0, func(job.Event) {}); err != nil && !errors.Is(err, context.DeadlineExceeded) {
-		return s, err
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errStopLate)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { watchController(ctx, run, asked, cancel) })
+	_, err := journal.Follow(ctx, run.JournalPath(), 0, func(job.Event) {})
+	why := context.Cause(ctx)
+	cancel(nil)
+	watching.Wait()
+	switch {
+	case err == nil || why == nil:
+		return err
+	case !errors.Is(why, errStopLate):
+		return why
 	}
-	s, err = run.Summary()
+	s, err := run.Summary()
 	if err == nil && !s.State.Final() {
-		return s, &failure{code: exitInternal, err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
+		err = &failure{code: exitMayPass, err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
 	}
-	return s, err
+	return err
+}
+
+// errStopLate is that a run takes too long to end.
+var errStopLate = errors.New("it takes too long")
+
+// watchController ends a wait, which ctx is of, when the controller is gone that was
+// asked to end the run: at once where it is on this machine, and on another where its
+// lock was seen from here while it held it.
+func watchController(ctx context.Context, run home.Run, c job.Controller, gone context.CancelCauseFunc) {
+	tick := time.NewTicker(guardEvery)
+	defer tick.Stop()
+	for seen := false; ; {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		alive, known := home.Alive(c)
+		held, clear := run.Controlled()
+		switch seen = seen || held; {
+		case alive, !known && (held || !clear || !seen):
+			continue
+		}
+		s, err := run.Summary()
+		switch {
+		case err != nil || s.State.Final() && s.State != job.StateLost:
+			continue // the journal tells
+		case known || s.Controller == nil || *s.Controller != c:
+			gone(errControllerGone)
+		default:
+			gone(&failure{
+				code: exitMayPass, err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", nameOf(c)),
+				hint: "if it is gone, gangrun stop --force " + run.ID + " ends the run from here",
+			})
+		}
+		return
+	}
 }
 
 // signalNow follows SIGTERM for an end at once. A second SIGTERM would be lost

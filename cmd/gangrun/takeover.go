@@ -6,11 +6,13 @@ import (
 	"io"
 	"os"
 	"slices"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/launcher"
 )
 
 // taken is a run that another controller has begun, and this process goes on with.
@@ -100,8 +102,8 @@ func (t *taken) underWay() bool {
 }
 
 // spec returns what the run is, with its secrets, which are written down nowhere: they
-// are taken from this process's environment.
-func (t *taken) spec() (job.Spec, error) {
+// are taken from this process's environment. Who is there to end the run may lack them.
+func (t *taken) spec(ending bool) (job.Spec, error) {
 	spec := *specOf(t.past)
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
 		for _, name := range spec.Secret {
@@ -109,6 +111,9 @@ func (t *taken) spec() (job.Spec, error) {
 				continue
 			}
 			value, ok := os.LookupEnv(name)
+			if !ok && ending {
+				continue
+			}
 			if !ok {
 				return spec, usage("export "+name+", and attach again", "the run was given %s, which is a secret and is written down nowhere", name)
 			}
@@ -129,18 +134,78 @@ func (t *taken) spec() (job.Spec, error) {
 
 // takeOver goes on with a run whose controller is gone.
 func takeOver(t *taken, asJSON bool, self *detached) error {
-	spec, err := t.spec()
-	if err != nil {
-		return errors.Join(err, t.journal.Close(), t.lock.Close())
-	}
-	s, err := openSession(spec, terms{asJSON: asJSON, taken: t, detached: self})
+	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
 	if err != nil {
 		return err
+	}
+	return s.conclude(s.toEnd(s))
+}
+
+// open opens the session of a run that is taken over, to end it where order says so.
+func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
+	spec, err := t.spec(order != nil)
+	if err != nil {
+		return nil, errors.Join(err, t.journal.Close(), t.lock.Close())
+	}
+	terms.taken = t
+	if order != nil {
+		terms.order = &asked{syscall.SIGTERM, wordsOf(*order)}
+		if order.Now {
+			spec.Grace = 0
+		}
+	}
+	s, err := openSession(spec, terms)
+	if err != nil {
+		return nil, err
 	}
 	for _, e := range t.past {
 		s.show.event(e, func(string) {})
 	}
-	return s.conclude(s.toEnd(s))
+	return s, nil
+}
+
+// end ends a run that was taken over for that. Where it cannot, the run has its last
+// controller again for all that its directory tells.
+func (t *taken) end(now bool, last job.Controller) error {
+	order := home.StopRequest{By: home.Self(), User: userName(), Now: now}
+	s, err := t.open(terms{aside: true}, &order)
+	if err == nil {
+		if err = s.beyond(); err == nil {
+			_, err = s.toEnd(s)
+		} else {
+			err = errors.Join(err, home.Disown(t.lock, last), s.close(), t.journal.Close())
+		}
+	}
+	if err != nil {
+		grace := time.Duration(specOf(t.past).OrphanGrace)
+		return &failure{
+			code: exitMayPass, err: fmt.Errorf("run %s, whose controller is gone, cannot be ended from here: %w", t.run.ID, err),
+			hint: fmt.Sprintf("type gangrun stop %s where the run was started; what it has on other hosts ends by itself %s after its controller's last word", t.run.ID, grace),
+		}
+	}
+	return nil
+}
+
+// beyond is that no host is reached that may have ranks of the run that is taken over;
+// nil where one is, or none has any.
+func (s *session) beyond() error {
+	if !s.taken.underWay() || len(s.taken.agents) == 0 {
+		return nil
+	}
+	ctx, stop := leaving()
+	defer stop()
+	if err := s.probed.wait(ctx); err != nil {
+		return err
+	}
+	away := slices.DeleteFunc(slices.Clone(s.probed.unreached), func(u launcher.Unreached) bool {
+		_, has := s.taken.agents[u.Host]
+		return !has
+	})
+	if len(away) < len(s.taken.agents) {
+		return nil
+	}
+	text, _ := notReached(away)
+	return fmt.Errorf("no host is reached that may have ranks of it: %s", text)
 }
 
 // tellLost says what becomes of a run that has no controller.
@@ -152,5 +217,5 @@ func tellLost(w io.Writer, run home.Run) {
 		return
 	}
 	fmt.Fprintf(w, ", those on other hosts end %s after its last word\n", specOf(events).OrphanGrace)
-	fmt.Fprintf(w, "gangrun: hint: gangrun attach %s goes on with it; once it does, gangrun stop ends it\n", run.ID)
+	fmt.Fprintf(w, "gangrun: hint: gangrun attach %[1]s goes on with it, gangrun stop %[1]s ends it\n", run.ID)
 }

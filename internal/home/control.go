@@ -43,6 +43,15 @@ func (r Run) Control(c job.Controller) (*os.File, error) {
 	return file, nil
 }
 
+// Disown has a file that Control has returned tell of the run's last controller again:
+// who became it has done nothing. The file stays open.
+func Disown(file *os.File, last job.Controller) error {
+	if err := tell(file, last); err != nil {
+		return fmt.Errorf("cannot give the control of a run back: %w", err)
+	}
+	return nil
+}
+
 // Controlled reports whether a process has the run's control, as the lock on it is seen
 // from this host. It is not known where the file cannot be opened or locked; a file
 // system that keeps locks to each host tells only of this one.

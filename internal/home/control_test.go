@@ -20,13 +20,28 @@ func TestControl(t *testing.T) {
 	if c := run.controller(); c != nil {
 		t.Errorf("controller %+v before there is one", c)
 	}
+	controlled := func(when string, want, wantKnown bool) {
+		t.Helper()
+		if got, known := run.Controlled(); got != want || known != wantKnown {
+			t.Errorf("%s it is controlled: %v, known: %v", when, got, known)
+		}
+	}
+	controlled("before anybody was", false, false)
 	long := job.Controller{Host: "a-host-with-a-long-name", BootID: "b", PID: 4_000_000, Start: 1 << 60}
 	lock, err := run.Control(long)
 	if err != nil {
 		t.Fatal(err)
 	}
+	controlled("with a controller", true, true)
 	if info, err := lock.Stat(); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the lock has mode %v, %v", info.Mode(), err)
+	}
+	if err := Disown(lock, Self()); err != nil || *run.controller() != Self() {
+		t.Errorf("it was given back to %+v, %v", run.controller(), err)
+	}
+	controlled("when it was given back", true, true)
+	if err := Disown(lock, long); err != nil {
+		t.Fatal(err)
 	}
 	if _, err := run.Control(Self()); !errors.Is(err, ErrControlled) {
 		t.Errorf("a second controller got %v", err)
@@ -51,7 +66,8 @@ func TestControl(t *testing.T) {
 	if err := errors.Join(w.Close(), heir.Wait()); err != nil {
 		t.Fatal(err)
 	}
-	lock, err = run.Control(Self())
+	controlled("after its end", false, true)
+	lock, err = run.Control(Self()) // the look has left nothing
 	if err != nil {
 		t.Fatal(err)
 	}

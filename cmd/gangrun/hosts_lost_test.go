@@ -1,0 +1,242 @@
+package main_test
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testhosts"
+)
+
+// deafRanks do not end of SIGTERM.
+const deafRanks = `trap "echo >told.$RANK" TERM; echo >ready.$RANK; while :; do sleep 0.01; done`
+
+// ask runs a command on the controller's machine and returns its exit code and what it
+// said.
+func (r *farRun) ask(args ...string) (code int, out, errs string) {
+	r.t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
+	defer cancel()
+	cmd := r.bed.Controller().Command(ctx, args...)
+	var stdout, stderr lockedBuffer
+	cmd.Stdout, cmd.Stderr = &stdout, &stderr
+	_ = cmd.Run() // ProcessState tells
+	return cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()
+}
+
+// ranksLeft checks whether hosts have ranks.
+func (r *farRun) ranksLeft(want bool) {
+	r.t.Helper()
+	for _, h := range r.bed.Hosts() {
+		ranks, err := h.Processes("GANGRUN_RANK=")
+		if err != nil {
+			r.t.Fatal(err)
+		}
+		if len(ranks) > 0 != want {
+			r.t.Errorf("ranks on %s: %v, want some: %v", h.Name(), ranks, want)
+		}
+	}
+}
+
+// stopped checks the end of a run that gangrun stop has ended by itself.
+func (r *farRun) stopped(code int, out, errs, reason string) {
+	r.t.Helper()
+	s, err := r.shared().Summary()
+	if code != 0 || !strings.Contains(out, ": cancelled") || err != nil || s.State != job.StateCancelled {
+		r.t.Errorf("gangrun stop ended with %d, the run is %s, %v: %s%s", code, s.State, err, out, errs)
+	}
+	if !strings.Contains(errs, reason) {
+		r.t.Errorf("gangrun stop said %q, want %q", errs, reason)
+	}
+	r.ranksLeft(false)
+}
+
+// TestStopLost: a run whose controller is gone, before it was asked or after that, is
+// ended by gangrun stop itself, long before its agents end it.
+func TestStopLost(t *testing.T) {
+	t.Parallel()
+	const up = "while the gang was up"
+	t.Run("before", func(t *testing.T) {
+		t.Parallel()
+		r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "1h")
+		r.made("ready.0", "ready.1")
+		r.killController(r.cmd)
+		<-r.exited
+		r.ranksLeft(true)
+		code, out, errs := r.ask(r.gangrun, "stop", "--now", "last")
+		r.stopped(code, out, errs, "cancelled by gangrun stop --now (root on ")
+		if !strings.Contains(errs, up) {
+			t.Errorf("gangrun stop said %q", errs)
+		}
+	})
+	t.Run("while it waits", func(t *testing.T) {
+		t.Parallel()
+		r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "3s")
+		r.made("ready.0", "ready.1")
+		go func() {
+			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+				if _, err := os.Stat(filepath.Join(r.bed.Shared(), "told.0")); err == nil {
+					break
+				}
+			}
+			r.killController(r.cmd)
+		}()
+		code, out, errs := r.ask(r.gangrun, "stop", "last")
+		<-r.exited
+		r.stopped(code, out, errs, up)
+	})
+	t.Run("nothing left", func(t *testing.T) {
+		t.Parallel()
+		r := startShared(t, "echo >ready.$RANK; exec sleep 1000", "--orphan-grace", "3s", "--host-timeout", "2s")
+		r.made("ready.0", "ready.1")
+		r.killController(r.cmd)
+		<-r.exited
+		r.nothingLeft()
+		code, out, errs := r.ask(r.gangrun, "stop", "last")
+		r.stopped(code, out, errs, "after its controller had died; nothing of its gang was left")
+	})
+}
+
+// TestStopForce: on another host the user's word is needed that the controller is gone;
+// that its lock is let go is said meanwhile.
+func TestStopForce(t *testing.T) {
+	t.Parallel()
+	r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "1h")
+	r.made("ready.0", "ready.1")
+	run := r.shared()
+	go func() {
+		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
+			if _, err := os.Stat(filepath.Join(r.bed.Shared(), "told.0")); err == nil {
+				break
+			}
+		}
+		// That its lock was held is seen by then.
+		time.AfterFunc(2*time.Second, func() { r.killController(r.cmd) })
+	}()
+	code, _, errs := r.on(r.bed.Host(1), "stop", run.ID)
+	<-r.exited
+	if code != 75 || !strings.Contains(errs, "does not hold the lock on the run's directory any more") || !strings.Contains(errs, "hint: if it is gone, gangrun stop --force "+run.ID) {
+		t.Errorf("gangrun stop ended with %d: %s", code, errs)
+	}
+	r.ranksLeft(true)
+
+	// From there no host is reached, itself neither: nothing is changed.
+	before, err := run.Summary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs = r.on(r.bed.Host(1), "stop", "--now", "--force", run.ID)
+	if code != 75 || !strings.Contains(errs, "cannot be ended from here: no host is reached that may have ranks of it: ") || !strings.Contains(errs, "hint: type gangrun stop "+run.ID+" where the run was started; ") {
+		t.Errorf("gangrun stop --force ended with %d: %s", code, errs)
+	}
+	if after, err := run.Summary(); err != nil || *after.Controller != *before.Controller || after.State != before.State {
+		t.Errorf("the run was %+v, and is %+v, %v", before, after, err)
+	}
+	r.ranksLeft(true)
+
+	code, out, errs := r.elsewhere("stop", "--now", "--force", run.ID)
+	r.stopped(code, out, errs, "cancelled by gangrun stop --now (root on elsewhere) while the gang was up")
+	r.noRequest()
+}
+
+// elsewhere runs gangrun as on another host, from which the others are reached.
+func (r *farRun) elsewhere(args ...string) (code int, out, errs string) {
+	r.t.Helper()
+	return r.ask(append([]string{"unshare", "--uts", "sh", "-c", `hostname elsewhere; exec "$0" "$@"`, r.gangrun}, args...)...)
+}
+
+// TestAttachElsewhereDoubts: who follows a run whose controller dies on another host is
+// told what to type.
+func TestAttachElsewhereDoubts(t *testing.T) {
+	t.Parallel()
+	r := startShared(t, deafRanks, "--orphan-grace", "1h")
+	r.made("ready.0", "ready.1")
+	run := r.shared()
+	r.killController(r.cmd)
+	<-r.exited
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	cmd, err := r.bed.Host(1).Command(ctx, r.gangrun, "attach", run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var errs lockedBuffer
+	cmd.Stderr = &errs
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	want := "does not hold the lock on the run's directory any more, as far as can be seen from here; if it is gone, gangrun attach --force " + run.ID + " goes on with the run, and gangrun stop --force " + run.ID + " ends it"
+	for end := time.Now().Add(patience); strings.Count(errs.String(), want) < 2; time.Sleep(50 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("gangrun attach said %q", errs.String())
+			break
+		}
+	}
+	code, out, said := r.ask(r.gangrun, "stop", "--now", run.ID)
+	r.stopped(code, out, said, "gangrun stop --now (root on ")
+	_ = cmd.Wait() // with the run's code, or that the controller is gone
+}
+
+// TestAttachTellsUnreached: who goes on with a gang is told at once which hosts of the
+// run are not reached, though nothing is placed.
+func TestAttachTellsUnreached(t *testing.T) {
+	t.Parallel()
+	bed := testhosts.Up(t, 3)
+	if err := bed.Host(3).StopSSH(); err != nil {
+		t.Fatal(err)
+	}
+	r := startFarCommand(t, bed, "h1:1,h2:1,h3:1", 2, job.MPINone, []string{"sh", "-c", "echo up; until test -e end; do sleep 0.01; done"})
+	r.lines(2, 1)
+	r.journalled(job.KindAllStarted, 1)
+	r.killController(r.cmd)
+	<-r.exited
+	notes := func() (n int) {
+		for _, e := range r.events() {
+			if e.Kind == job.KindNote && strings.HasPrefix(e.Text, `not reached, and left out: host "h3" `) {
+				n++
+			}
+		}
+		return n
+	}
+	before := notes()
+	a := r.attach()
+	for end := time.Now().Add(patience); notes() != before+1; time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Errorf("it was told %d times, and %d times before", notes(), before)
+			break
+		}
+	}
+	if err := os.WriteFile(filepath.Join(bed.Shared(), "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if code := a.finish(t); code != 0 {
+		t.Errorf("exit code %d", code)
+	}
+	if report := r.report(); len(report.Attempts) != 1 || notes() != before+1 {
+		t.Errorf("%d attempts, told %d times", len(report.Attempts), notes()-before)
+	}
+}
+
+// TestFullHome: a home that is full when a run is to begin may have room later.
+func TestFullHome(t *testing.T) {
+	t.Parallel()
+	bed := testhosts.Up(t, 1)
+	gangrun, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	said, err := bed.Controller().Exec(ctx, "sh", "-c", `
+		mkdir -p "$1/small" && mount -t tmpfs -o size=64k full "$1/small" || exit 1
+		mkdir -p "$1/small/g/runs"; cat /dev/zero >"$1/small/fill" 2>/dev/null
+		GANGRUN_HOME=$1/small/g "$0" run -n 1 -- true 2>&1; echo "code $?"
+		umount "$1/small"`, gangrun, bed.Shared())
+	if err != nil || !strings.Contains(said, "no space left on device") || !strings.Contains(said, "hint: make room") || !strings.HasSuffix(said, "code 75\n") {
+		t.Errorf("%v: %s", err, said)
+	}
+}
