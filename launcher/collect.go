@@ -7,8 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -24,6 +23,10 @@ const retryWrite = 500 * time.Millisecond
 // slowCollect is after how long it is told that logs are still on their way.
 const slowCollect = 3 * time.Second
 
+// collectLimit is how long a gang that is over is waited for whose output comes no
+// further, though its host is heard.
+const collectLimit = 30 * time.Second
+
 // collection is how what ranks on other machines print comes into the log files of
 // the attempt, as it is printed. A slow line or a full disk here holds up no rank: it
 // waits on the rank's host.
@@ -31,6 +34,7 @@ type collection struct {
 	attempt job.Attempt
 	emit    func(job.Event)
 	cancel  context.CancelFunc
+	limit   time.Duration // collectLimit
 	shares  []*share
 }
 
@@ -41,10 +45,19 @@ type share struct {
 	logs map[logKey]*rankLog
 	said runtimeLog
 
+	cancel context.CancelCauseFunc
+	vigil  Vigil // over how long nothing has come
+
+	mu    sync.Mutex // guards moved and stuck
+	moved time.Time  // when some of it was written last
+	stuck error      // why it cannot be written at present
+
 	over chan struct{} // closed when nothing more comes; what follows is read then
 	why  string        // that is so, where not all has come
 	left bool          // nobody waited for it
-	kept bool          // its host keeps the rest, since its agent did not end in order
+	kept bool          // its host may keep the rest, since its agent did not end in order
+	here bool          // it could not be written here, or was given up
+	sure bool          // its agent has said that the host keeps the rest
 }
 
 // rankLog is the file of one stream of a rank.
@@ -57,8 +70,11 @@ type rankLog struct {
 // collect starts to collect what the ranks of nodes print.
 func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (*collection, error) {
 	ctx, cancel := context.WithCancel(l.life)
-	c := &collection{attempt: a, emit: emit, cancel: cancel}
+	c := &collection{attempt: a, emit: emit, cancel: cancel, limit: l.collectLimit}
 	for _, n := range nodes {
+		if n.lost != nil && !errors.Is(n.lost, errHere) {
+			c.shares = append(c.shares, lostShare(a, n))
+		}
 		if n.agent.link.Local || n.lost != nil {
 			continue
 		}
@@ -77,10 +93,35 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 		s.ask.Ranks, s.ask.Out, s.ask.Err = append(s.ask.Ranks, runtimeRank), append(s.ask.Out, s.said.size), append(s.ask.Err, 0)
 	}
 	for _, s := range c.shares {
+		if s.node.lost != nil {
+			continue
+		}
+		var fetching context.Context
+		fetching, s.cancel = context.WithCancelCause(ctx)
 		s.node.fetched = s.over
-		go s.fetch(ctx, emit) // wait waits for it
+		go s.fetch(fetching, emit) // wait waits for it
 	}
 	return c, nil
+}
+
+// lostShare is that of a host whose agent was not there any more when the gang was
+// adopted: what an earlier controller has fetched is all that comes.
+func lostShare(a job.Attempt, n *node) *share {
+	s := &share{node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
+	if errors.Is(n.lost, errLeft) {
+		s.why = "its agent was killed, or has ended for want of a controller"
+	}
+	for _, r := range n.ranks {
+		for _, stream := range []string{"out", "err"} {
+			log := &rankLog{}
+			if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(r.Rank, stream))); err == nil { // else nothing has come
+				log.size = info.Size()
+			}
+			s.logs[logKey{int32(r.Rank), stream == "err"}] = log
+		}
+	}
+	close(s.over)
+	return s
 }
 
 // open opens the logs of a rank, at whose ends goes on what an earlier controller
@@ -123,15 +164,19 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 		if log == nil {
 			continue
 		}
-		if err = store(ctx, log.file, reply.Data, emit); err == nil {
-			log.size += int64(len(reply.Data))
+		if err = s.store(ctx, log, reply.Data, emit); err == nil {
 			log.whole = log.whole || reply.End
 		}
 	}
-	s.left = ctx.Err() != nil
+	var stalled errStalled
+	given := errors.As(context.Cause(ctx), &stalled)
+	s.left = ctx.Err() != nil && !given
+	s.here = given || s.stuck != nil
 	gone := status.Code(err) == codes.Unavailable || status.Code(err) == codes.Canceled
-	s.kept = s.node.agent.silence() > suspectAfter || gone && !s.left
+	s.kept = s.node.agent.silence() > suspectAfter || gone && !s.left && !given
 	switch why := s.node.agent.why(err); {
+	case given:
+		s.why = stalled.Error()
 	case s.left:
 		s.why = "it was not waited for"
 	case errors.Is(why, io.EOF):
@@ -144,13 +189,30 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 	}
 }
 
-// wait waits for the rest, which a host that is lost keeps, until hurry is closed.
-// Meanwhile it calls watch now and then.
+// errStalled is why what is on the hosts is waited for no more.
+type errStalled struct {
+	limit time.Duration
+	stuck error // why it cannot be written; nil where it does not come
+}
+
+func (e errStalled) Error() string {
+	if e.stuck != nil {
+		return fmt.Sprintf("it could not be written for %s: %v", e.limit, e.stuck)
+	}
+	return fmt.Sprintf("nothing more of it has come for %s", e.limit)
+}
+
+// wait waits for the rest of a gang that is over, which a host that is lost keeps, for
+// as long as some of it comes, or until hurry is closed. Meanwhile it calls watch now
+// and then.
 func (c *collection) wait(hurry <-chan struct{}, watch func()) {
 	slow := time.NewTimer(slowCollect)
 	defer slow.Stop()
 	tick := time.NewTicker(suspectEvery)
 	defer tick.Stop()
+	for _, s := range c.shares {
+		s.vigil.Silence(time.Now()) // it counts from here
+	}
 	for _, s := range c.shares {
 		for open := true; open; {
 			select {
@@ -158,8 +220,9 @@ func (c *collection) wait(hurry <-chan struct{}, watch func()) {
 				open = false
 			case <-tick.C:
 				watch()
+				c.giveUp()
 			case <-slow.C:
-				c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: "the ranks' output is still on its way from their hosts"})
+				c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: c.slow()})
 			case <-hurry:
 				hurry = nil
 				c.cancel()
@@ -169,76 +232,64 @@ func (c *collection) wait(hurry <-chan struct{}, watch func()) {
 	c.close()
 }
 
+// giveUp ends the shares of which nothing has come for too long. A host that is silent
+// is waited for until it counts as lost.
+func (c *collection) giveUp() {
+	for _, s := range c.shares {
+		if s.node.lost != nil {
+			continue
+		}
+		moved, stuck := s.state()
+		if stuck == nil && s.node.agent.silence() > suspectAfter {
+			moved = time.Now()
+		}
+		if s.vigil.Silence(moved) > c.limit {
+			s.cancel(errStalled{c.limit, stuck})
+		}
+	}
+}
+
+// slow words why the run does not end yet.
+func (c *collection) slow() string {
+	for _, s := range c.shares {
+		if _, stuck := s.state(); stuck != nil {
+			return fmt.Sprintf("the ranks' output waits on their hosts, since it cannot be written here: %v; free space in %s, or end gangrun with Ctrl-C twice; what does not come for %s stays there",
+				stuck, c.attempt.LogDir, c.limit)
+		}
+	}
+	return "the ranks' output is still on its way from their hosts"
+}
+
+// keepLimit bounds the wait for an agent's word that it keeps what it has.
+const keepLimit = 3 * time.Second
+
+// keep has the agents leave on their hosts what could not come here.
+func (c *collection) keep() {
+	_ = each(len(c.shares), func(i int) error {
+		s := c.shares[i]
+		if !s.here || s.node.agent.silence() > suspectAfter {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
+		defer cancel()
+		_, err := s.node.agent.client.Keep(ctx, &wire.KeepRequest{})
+		s.sure = err == nil
+		return nil
+	})
+}
+
 func (c *collection) close() {
 	c.cancel()
 	for _, s := range c.shares {
+		if s.cancel != nil {
+			s.cancel(nil)
+		}
 		for _, log := range s.logs {
-			_ = log.file.Close()
-		}
-		s.said.close()
-	}
-}
-
-// cut returns the ranks whose output has not come to its end, and how many bytes of
-// it have arrived.
-func (s *share) cut() (ranks []int, arrived map[int]int64) {
-	arrived = map[int]int64{}
-	for _, r := range s.node.ranks {
-		out, err := s.logs[logKey{int32(r.Rank), false}], s.logs[logKey{int32(r.Rank), true}]
-		if !out.whole || !err.whole {
-			ranks = append(ranks, r.Rank)
-			arrived[r.Rank] = out.size + err.size
-		}
-	}
-	return ranks, arrived
-}
-
-// maxCut is of how many ranks of a host it is told how much of their output arrived.
-const maxCut = 4
-
-// account tells whose output has not all arrived once the collection is over. A gang
-// that has ended well otherwise has failed for want of it, or was ended by who did
-// not wait for it.
-func (g *running) account(c *collection) {
-	well := !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return !e.Good() || e.Stopped })
-	for _, s := range c.shares {
-		host := s.node.agent.host
-		ranks, arrived := s.cut()
-		ranks = slices.DeleteFunc(ranks, func(rank int) bool { // which has printed nothing
-			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
-		})
-		if len(ranks) == 0 && !s.said.cut() {
-			continue
-		}
-		var which []string
-		for _, rank := range ranks[:min(len(ranks), maxCut)] {
-			which = append(which, fmt.Sprintf("that of rank %d on %s after %d bytes", rank, host, arrived[rank]))
-		}
-		if more := len(ranks) - maxCut; more > 0 {
-			which = append(which, fmt.Sprintf("that of %d more", more))
-		}
-		if s.said.cut() {
-			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(s.said.path), host, s.said.size))
-		}
-		rest := "its agent drops the rest when it ends"
-		switch dir := s.node.agent.spool(g.attempt); {
-		case errors.Is(s.node.agent.trouble(), ErrAnew):
-			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
-		case s.kept:
-			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
-		}
-		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
-			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})
-		if !well || len(ranks) == 0 {
-			continue
-		}
-		g.stopping = true // there is nobody left to end
-		for _, e := range slices.Clone(g.outcome.Exits) {
-			if slices.Contains(ranks, e.Rank) {
-				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", host, s.why), s.left
-				g.exit(e)
+			if log.file != nil {
+				_ = log.file.Close()
 			}
 		}
+		s.said.close()
 	}
 }
 
@@ -248,17 +299,35 @@ type logKey struct {
 	stderr bool
 }
 
+// state is when some of the share was written last, and why none can be at present.
+func (s *share) state() (moved time.Time, stuck error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.moved, s.stuck
+}
+
+// note notes what has come of writing n bytes.
+func (s *share) note(n int, err error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.stuck = err; n > 0 || err == nil {
+		s.moved = time.Now()
+	}
+}
+
 // store writes a piece of a log, however long that takes; an error says that ctx has
 // ended before.
-func store(ctx context.Context, f *os.File, piece []byte, emit func(job.Event)) error {
+func (s *share) store(ctx context.Context, log *rankLog, piece []byte, emit func(job.Event)) error {
 	for told := false; ; told = true {
-		n, err := f.Write(piece)
+		n, err := log.file.Write(piece)
 		piece = piece[n:]
+		log.size += int64(n)
+		s.note(n, err)
 		if err == nil {
 			return nil
 		}
 		if !told {
-			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("a log cannot be written, its rank's output waits on its host: %v", err)})
+			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("a log cannot be written, its rank's output waits on its host: %v; free space in %s", err, filepath.Dir(log.file.Name()))})
 		}
 		select {
 		case <-time.After(retryWrite):

@@ -125,7 +125,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
+			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 		},
 		"the host was started anew": {
 			code: 3, why: fmt.Errorf("%w, and so on", ErrAnew),

@@ -99,7 +99,7 @@ type Launcher struct {
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 
-	lookLimit time.Duration
+	lookLimit, collectLimit time.Duration
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
@@ -110,7 +110,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, life: life, cancel: cancel}
+	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no

@@ -98,6 +98,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	unfeed()
 	<-fed
 	collected.wait(l.hurry, g.suspect)
+	collected.keep()
 	g.account(collected)
 	hangUp()
 	listeners.Wait()

@@ -27,6 +27,7 @@ type line struct {
 	dir      string // the agent's own, which its socket is in
 	listener *net.UnixListener
 	grace    atomic.Int64 // how long the agent lives without a word, a Duration
+	keep     atomic.Bool  // what is in its spool outlives the agent
 	carriers sync.WaitGroup
 	served   chan struct{} // closed when the last stream is being ended
 

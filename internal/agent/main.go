@@ -88,7 +88,7 @@ func work() error {
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)
-	if line.dir != "" && !(orphaned && spooled(filepath.Join(line.dir, spoolName))) {
+	if line.dir != "" && !((orphaned || line.keep.Load()) && spooled(filepath.Join(line.dir, spoolName))) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())

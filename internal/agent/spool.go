@@ -1,8 +1,11 @@
 package agent
 
 import (
+	"context"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/gangrun/gangrun/internal/wire"
 )
 
 // spoolName is the directory, in the agent's own, of what ranks print.
@@ -20,4 +23,10 @@ func spooled(dir string) (found bool) {
 		return nil
 	})
 	return found
+}
+
+// Keep implements wire.AgentServer.
+func (s *server) Keep(context.Context, *wire.KeepRequest) (*wire.KeepReply, error) {
+	s.line.keep.Store(true)
+	return &wire.KeepReply{}, nil
 }

@@ -2355,6 +2355,78 @@ func (x *OutputReply) GetEnd() bool {
 	return false
 }
 
+type KeepRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepRequest) Reset() {
+	*x = KeepRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepRequest) ProtoMessage() {}
+
+func (x *KeepRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
+func (*KeepRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+}
+
+type KeepReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *KeepReply) Reset() {
+	*x = KeepReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *KeepReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*KeepReply) ProtoMessage() {}
+
+func (x *KeepReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
+func (*KeepReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+}
+
 type FeedRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
@@ -2366,7 +2438,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2378,7 +2450,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2391,7 +2463,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -2423,7 +2495,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2435,7 +2507,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2448,7 +2520,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -2613,12 +2685,14 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04rank\x18\x01 \x01(\x05R\x04rank\x12\x16\n" +
 	"\x06stderr\x18\x02 \x01(\bR\x06stderr\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03end\x18\x04 \x01(\bR\x03end\"I\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\"\r\n" +
+	"\vKeepRequest\"\v\n" +
+	"\tKeepReply\"I\n" +
 	"\vFeedRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xc5\b\n" +
+	"\tFeedReply2\x87\t\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
 	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
@@ -2634,7 +2708,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
 	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
-	"\x06Output\x12\x1e.gangrun.wire.v1.OutputRequest\x1a\x1c.gangrun.wire.v1.OutputReply0\x01\x12B\n" +
+	"\x06Output\x12\x1e.gangrun.wire.v1.OutputRequest\x1a\x1c.gangrun.wire.v1.OutputReply0\x01\x12@\n" +
+	"\x04Keep\x12\x1c.gangrun.wire.v1.KeepRequest\x1a\x1a.gangrun.wire.v1.KeepReply\x12B\n" +
 	"\x04Feed\x12\x1c.gangrun.wire.v1.FeedRequest\x1a\x1a.gangrun.wire.v1.FeedReply(\x01B*Z(github.com/gangrun/gangrun/internal/wireb\x06proto3"
 
 var (
@@ -2649,7 +2724,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 38)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
@@ -2687,8 +2762,10 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*Done)(nil),            // 33: gangrun.wire.v1.Done
 	(*OutputRequest)(nil),   // 34: gangrun.wire.v1.OutputRequest
 	(*OutputReply)(nil),     // 35: gangrun.wire.v1.OutputReply
-	(*FeedRequest)(nil),     // 36: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),       // 37: gangrun.wire.v1.FeedReply
+	(*KeepRequest)(nil),     // 36: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),       // 37: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),     // 38: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),       // 39: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
@@ -2722,24 +2799,26 @@ var file_internal_wire_wire_proto_depIdxs = []int32{
 	9,  // 28: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
 	21, // 29: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
 	34, // 30: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	36, // 31: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 32: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 33: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	6,  // 34: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	13, // 35: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	8,  // 36: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	15, // 37: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	17, // 38: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	19, // 39: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	19, // 40: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	20, // 41: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	19, // 42: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	11, // 43: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	32, // 44: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	35, // 45: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	37, // 46: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	32, // [32:47] is the sub-list for method output_type
-	17, // [17:32] is the sub-list for method input_type
+	36, // 31: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	38, // 32: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 33: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 34: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	6,  // 35: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	13, // 36: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	8,  // 37: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	15, // 38: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	17, // 39: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	19, // 40: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	19, // 41: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	20, // 42: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	19, // 43: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	11, // 44: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	32, // 45: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	35, // 46: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	37, // 47: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	39, // 48: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	33, // [33:49] is the sub-list for method output_type
+	17, // [17:33] is the sub-list for method input_type
 	17, // [17:17] is the sub-list for extension type_name
 	17, // [17:17] is the sub-list for extension extendee
 	0,  // [0:17] is the sub-list for field type_name
@@ -2765,7 +2844,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   38,
+			NumMessages:   40,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

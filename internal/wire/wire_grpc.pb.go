@@ -37,6 +37,7 @@ const (
 	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
 	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
 	Agent_Output_FullMethodName       = "/gangrun.wire.v1.Agent/Output"
+	Agent_Keep_FullMethodName         = "/gangrun.wire.v1.Agent/Keep"
 	Agent_Feed_FullMethodName         = "/gangrun.wire.v1.Agent/Feed"
 )
 
@@ -80,6 +81,9 @@ type AgentClient interface {
 	// Output streams what ranks print, from their log files, from the beginning
 	// to the end. A slow reader holds up nobody but itself.
 	Output(ctx context.Context, in *OutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OutputReply], error)
+	// Keep has the agent leave on its host what ranks have printed when it ends, since
+	// not all of it was fetched.
+	Keep(ctx context.Context, in *KeepRequest, opts ...grpc.CallOption) (*KeepReply, error)
 	// Feed carries standard input; its end closes the ranks' standard input.
 	Feed(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FeedRequest, FeedReply], error)
 }
@@ -247,6 +251,16 @@ func (c *agentClient) Output(ctx context.Context, in *OutputRequest, opts ...grp
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_OutputClient = grpc.ServerStreamingClient[OutputReply]
 
+func (c *agentClient) Keep(ctx context.Context, in *KeepRequest, opts ...grpc.CallOption) (*KeepReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(KeepReply)
+	err := c.cc.Invoke(ctx, Agent_Keep_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *agentClient) Feed(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FeedRequest, FeedReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[3], Agent_Feed_FullMethodName, cOpts...)
@@ -300,6 +314,9 @@ type AgentServer interface {
 	// Output streams what ranks print, from their log files, from the beginning
 	// to the end. A slow reader holds up nobody but itself.
 	Output(*OutputRequest, grpc.ServerStreamingServer[OutputReply]) error
+	// Keep has the agent leave on its host what ranks have printed when it ends, since
+	// not all of it was fetched.
+	Keep(context.Context, *KeepRequest) (*KeepReply, error)
 	// Feed carries standard input; its end closes the ranks' standard input.
 	Feed(grpc.ClientStreamingServer[FeedRequest, FeedReply]) error
 	mustEmbedUnimplementedAgentServer()
@@ -353,6 +370,9 @@ func (UnimplementedAgentServer) Gang(grpc.BidiStreamingServer[GangRequest, GangR
 }
 func (UnimplementedAgentServer) Output(*OutputRequest, grpc.ServerStreamingServer[OutputReply]) error {
 	return status.Error(codes.Unimplemented, "method Output not implemented")
+}
+func (UnimplementedAgentServer) Keep(context.Context, *KeepRequest) (*KeepReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Keep not implemented")
 }
 func (UnimplementedAgentServer) Feed(grpc.ClientStreamingServer[FeedRequest, FeedReply]) error {
 	return status.Error(codes.Unimplemented, "method Feed not implemented")
@@ -601,6 +621,24 @@ func _Agent_Output_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_OutputServer = grpc.ServerStreamingServer[OutputReply]
 
+func _Agent_Keep_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(KeepRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Keep(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Keep_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Keep(ctx, req.(*KeepRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Feed_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Feed(&grpc.GenericServerStream[FeedRequest, FeedReply]{ServerStream: stream})
 }
@@ -658,6 +696,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LeaseRelease",
 			Handler:    _Agent_LeaseRelease_Handler,
+		},
+		{
+			MethodName: "Keep",
+			Handler:    _Agent_Keep_Handler,
 		},
 	},
 	Streams: []grpc.StreamDesc{

@@ -1,0 +1,206 @@
+package launcher
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// keepers are talkers that can be told to keep what they have.
+type keepers struct {
+	talkers
+	mu   sync.Mutex
+	kept []string
+}
+
+type keeper struct {
+	talker
+	of *keepers
+}
+
+func (k *keepers) Dial(_ context.Context, host string) (Link, error) {
+	return dialFake(keeper{talker{fakeHost{fakeHosts: &k.fakeHosts, name: host}, &k.talkers}, k}, false)
+}
+
+func (k keeper) Keep(context.Context, *wire.KeepRequest) (*wire.KeepReply, error) {
+	k.of.mu.Lock()
+	defer k.of.mu.Unlock()
+	k.of.kept = append(k.of.kept, k.name)
+	return &wire.KeepReply{}, nil
+}
+
+// What does not come for long, though the hosts are there, is waited for no more once
+// the gang is over, and stays on its host; what comes slowly is waited for.
+func TestCollectLimit(t *testing.T) {
+	const limit = 600 * time.Millisecond
+	stalls := func(host string, to wire.Agent_OutputServer) error {
+		if host != "h2" {
+			return say(host, to, "hello\n", 2)
+		}
+		err := say(host, to, "hello\n", 0)
+		<-to.Context().Done()
+		return err
+	}
+	for name, c := range map[string]struct {
+		output func(host string, to wire.Agent_OutputServer) error
+		full   bool // the log of rank 1 is on a full disk
+		hurry  bool // once that is told
+		note   []string
+		fault  string
+	}{
+		"nothing comes": {
+			output: stalls,
+			note:   []string{"output breaks off, that of rank 1 on h2 after 6 bytes: nothing more of it has come for 600ms; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
+			fault:  "its output did not all arrive from h2: nothing more of it has come for 600ms",
+		},
+		"full disk": {
+			output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }, full: true,
+			note: []string{
+				"a log cannot be written, its rank's output waits on its host: ", "no space left on device; free space in ",
+				"output breaks off, that of rank 1 on h2 after 0 bytes: it could not be written for 600ms: ", "; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1",
+			},
+			fault: "its output did not all arrive from h2: it could not be written for 600ms: ",
+		},
+		"full disk, and nobody waits": {
+			output: func(host string, to wire.Agent_OutputServer) error { return say(host, to, "hello\n", 2) }, full: true, hurry: true,
+			note:  []string{"output breaks off, that of rank 1 on h2 after 0 bytes: it was not waited for; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1"},
+			fault: "its output did not all arrive from h2: it was not waited for",
+		},
+		"slow": {
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					for range 20 { // twice the limit
+						if err := say(host, to, "hello\n", 0); err != nil {
+							return err
+						}
+						time.Sleep(limit / 10)
+					}
+				}
+				return say(host, to, "hello\n", 2)
+			},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := fourHosts()[:2]
+			k := &keepers{talkers: talkers{output: c.output}}
+			l := New(Options{Dialer: k, Hosts: hosts, HostTimeout: time.Minute})
+			l.collectLimit = limit
+			defer func() {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
+				Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+			if c.full {
+				if err := os.Symlink("/dev/full", filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if c.hurry {
+				l.collectLimit = time.Hour
+			}
+			var mu sync.Mutex
+			var notes []string
+			var o job.Outcome
+			if err := soon(t, func() (err error) {
+				o, err = l.Run(t.Context(), a, func(e job.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == job.KindNote {
+						notes = append(notes, e.Text)
+					}
+					if c.hurry && strings.HasPrefix(e.Text, "a log cannot be written") {
+						l.Hurry()
+					}
+				})
+				return err
+			}); err != nil {
+				t.Fatal(err)
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			said := strings.Join(notes, "\n")
+			for _, want := range c.note {
+				if !strings.Contains(said, want) {
+					t.Errorf("noted %q, want %q", notes, want)
+				}
+			}
+			wantKept := []string{"h2"}
+			if c.fault == "" {
+				wantKept = nil
+			}
+			if !slices.Equal(k.kept, wantKept) {
+				t.Errorf("told to keep: %q, want %q", k.kept, wantKept)
+			}
+			for _, e := range o.Exits {
+				if want := c.fault; e.Rank == 1 && (want == "" && e.Fault != "" || !strings.HasPrefix(e.Fault, want)) || e.Rank == 0 && e.Fault != "" {
+					t.Errorf("%s, want the fault %q of rank 1", e, want)
+				}
+			}
+			if c.fault == "" && !o.Good(2) {
+				t.Errorf("it did not end well: %+v, %q", o, notes)
+			}
+		})
+	}
+}
+
+// Who waits on a full disk is told what to do.
+func TestSlow(t *testing.T) {
+	c := &collection{attempt: job.Attempt{LogDir: "/run/1"}, limit: collectLimit, shares: []*share{{}, {}}}
+	if got, want := c.slow(), "the ranks' output is still on its way from their hosts"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	c.shares[1].note(0, os.ErrPermission)
+	for _, want := range []string{"permission", "free space in /run/1, or end gangrun with Ctrl-C twice", "30s"} {
+		if got := c.slow(); !strings.Contains(got, want) {
+			t.Errorf("got %q, want %q", got, want)
+		}
+	}
+	c.shares[1].note(1, nil)
+	if got := c.slow(); strings.Contains(got, "free space") {
+		t.Errorf("it is written again, and got %q", got)
+	}
+}
+
+// Of hosts whose agents are not there when a gang is adopted it is told that output is
+// missing, and where it may be; not of this machine, where all is.
+func TestAdoptTellsOfOutput(t *testing.T) {
+	for name, c := range map[string]struct {
+		link Link
+		want string
+	}{
+		"here":         {link: Link{Local: true}},
+		"ended":        {Link{}, "output breaks off, that of rank 0 on h1 after 9 bytes: its agent was killed, or has ended for want of a controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
+		"started anew": {Link{Anew: true}, "output breaks off, that of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
+	} {
+		l := New(Options{})
+		l.agents["h1"] = &remote{host: "h1", link: c.link}
+		a := job.Attempt{Run: "r", Number: 1, Adopt: true, LogDir: t.TempDir(), Placement: job.Placement{
+			Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
+		}}
+		if err := os.WriteFile(filepath.Join(a.LogDir, job.LogName(0, "out")), []byte("some text"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var notes []string
+		if _, err := l.Run(t.Context(), a, func(e job.Event) {
+			if e.Kind == job.KindNote {
+				notes = append(notes, e.Text)
+			}
+		}); err != nil {
+			t.Fatal(err)
+		}
+		l.cancel()
+		if got := strings.Join(notes, "\n"); got != c.want {
+			t.Errorf("%s: noted %q, want %q", name, got, c.want)
+		}
+	}
+}
