@@ -158,6 +158,7 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 		}
 		if reply.Rank == runtimeRank {
 			s.said.take(reply, emit)
+			s.note(len(reply.Data), nil)
 			continue
 		}
 		log := s.logs[logKey{reply.Rank, reply.Stderr}]
