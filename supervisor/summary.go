@@ -143,9 +143,11 @@ func attemptTimes(a Attempt) string {
 // themselves one by one, in the order seen, the others as numbers.
 func exits(a Attempt) []string {
 	var failed []string
-	good, ended := 0, 0
+	good, ended, lost := 0, 0, 0
 	for _, x := range a.Exits {
 		switch {
+		case x.Stopped && x.Status == job.Lost:
+			lost++
 		case x.Stopped:
 			ended++
 		case x.Good():
@@ -166,6 +168,9 @@ func exits(a Attempt) []string {
 	}
 	if ended > 0 {
 		failed = append(failed, count(ended, "rank")+" ended by gangrun")
+	}
+	if lost > 0 {
+		failed = append(failed, count(lost, "rank")+" lost")
 	}
 	if n := len(a.Unreaped); n > 0 {
 		hosts := map[string]bool{}

@@ -299,6 +299,9 @@ func TestResumeToEnd(t *testing.T) {
 				return
 			}
 			c := w.report.Attempts[0].Cause
+			if told := strings.Contains(strings.Join(Summary(w.report), "\n"), "2 ranks lost"); told != test.gone {
+				t.Errorf("it is told that the ranks were lost: %v, want %v", told, test.gone)
+			}
 			if c.Category != job.Cancelled || strings.Contains(c.Text, "the controller died, and when another took over the ranks on h1, h2 had ended") != test.gone {
 				t.Errorf("the attempt died of %+v", c)
 			}

@@ -73,6 +73,35 @@ func TestStopLost(t *testing.T) {
 			t.Errorf("gangrun stop said %q", errs)
 		}
 	})
+	t.Run("by several", func(t *testing.T) {
+		t.Parallel()
+		r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "2s")
+		r.made("ready.0", "ready.1")
+		r.killController(r.cmd)
+		<-r.exited
+		type end struct {
+			code      int
+			out, errs string
+		}
+		ends := make(chan end)
+		for range 4 {
+			go func() {
+				code, out, errs := r.ask(r.gangrun, "stop", "last")
+				ends <- end{code, out, errs}
+			}()
+		}
+		all := ""
+		for range 4 {
+			e := <-ends
+			if all += e.errs; e.code != 0 || !strings.Contains(e.out, ": cancelled") {
+				t.Errorf("gangrun stop ended with %d: %s%s", e.code, e.out, e.errs)
+			}
+		}
+		if strings.Count(all, "this process ends the run") != 1 {
+			t.Errorf("they said %s", all)
+		}
+		r.ranksLeft(false)
+	})
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
 		r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "3s")

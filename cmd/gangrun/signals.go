@@ -34,17 +34,26 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		select {
-		case sig := <-s.signals:
-			cancel(interruption(sig))
-		case <-done:
-			return
+		next := func() (sig syscall.Signal, ok bool) {
+			for {
+				select {
+				case by := <-s.signals:
+					if sig = interruption(by).Signal; s.order == nil || sig != syscall.SIGTERM {
+						cancel(interruption(by))
+						return sig, true
+					} // who sends that wants what is ordered
+				case <-done:
+					return 0, false
+				}
+			}
 		}
-		select {
-		case <-s.signals:
+		sig, ok := next()
+		if ok && (s.order == nil || sig != signalNow) {
+			_, ok = next()
+		}
+		if ok {
 			s.launcher.Hurry()
 			hurry()
-		case <-done:
 		}
 	})
 	return ctx, hurried, func() {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
 	"sync"
 	"time"
 
@@ -82,6 +83,10 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
 		}
 		_, known := home.Alive(*s.Controller)
 		if s.State == job.StateLost || o.force && !known {
+			// Who would stop it too may ask this process at once: it is doing so.
+			asked := make(chan os.Signal, 1)
+			signal.Notify(asked, unix.SIGTERM, signalNow)
+			defer signal.Stop(asked)
 			t, err := take(run, o.force)
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
