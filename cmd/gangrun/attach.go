@@ -31,7 +31,7 @@ func attachCommand() *cli.Command {
 		},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
-				return attach(run, c.Bool("force"), asJSON, self)
+				return attach(c.Context, run, c.Bool("force"), asJSON, self)
 			})
 		}),
 	}
@@ -39,7 +39,7 @@ func attachCommand() *cli.Command {
 
 // attach follows a run to its end, or goes on with it where nobody else does. self
 // is this process where it is to go on with the run by itself.
-func attach(run home.Run, force, asJSON bool, self *detached) error {
+func attach(ctx context.Context, run home.Run, force, asJSON bool, self *detached) error {
 	begun := time.Now()
 	for {
 		s, err := run.Summary()
@@ -52,7 +52,7 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 			elsewhere = !known
 		}
 		if s.State == job.StateLost || elsewhere && force {
-			t, err := take(run, force)
+			t, err := take(ctx, run, force)
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}

@@ -19,9 +19,9 @@ func catch() chan os.Signal {
 	return signals
 }
 
-// interruptible returns a context that ends with the first signal that asks
-// for an end, or has ended where that is the order; the second ends the gang at once, and every wait for the
-// terminal. stop gives the signals back.
+// interruptible returns a context that ends with the first signal that asks for an
+// end, or has ended where that is the order; the second ends the gang at once, and
+// every wait for the terminal. stop gives the signals back.
 func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {

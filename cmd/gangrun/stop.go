@@ -83,24 +83,11 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
 		}
 		_, known := home.Alive(*s.Controller)
 		if s.State == job.StateLost || o.force && !known {
-			// Who would stop it too may ask this process at once: it is doing so.
-			asked := make(chan os.Signal, 1)
-			signal.Notify(asked, unix.SIGTERM, signalNow)
-			defer signal.Stop(asked)
-			t, err := take(run, o.force)
+			ended, err := o.instead(ctx, run, *s.Controller)
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}
-			if err == nil {
-				err = t.end(o.now, *s.Controller)
-			}
-			if err != nil {
-				return s, err
-			}
-			if s, err = run.Summary(); err == nil && !s.State.Final() {
-				err = &failure{code: exitMayPass, err: fmt.Errorf("run %s was ended, but its journal does not tell: it could not be written", run.ID), hint: "make room there, and type gangrun stop " + run.ID + " again"}
-			}
-			return s, err
+			return ended, err
 		}
 		if known {
 			err = signalController(*s.Controller, o.now)
@@ -115,6 +102,27 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
 			return s, err
 		}
 	}
+}
+
+// instead ends a run in the place of its last controller, which is gone. The error is
+// home.ErrControlled where another process has taken the run over.
+func (o stopping) instead(ctx context.Context, run home.Run, last job.Controller) (home.Summary, error) {
+	// Who would stop it too may ask this process at once: it is doing so.
+	asked := make(chan os.Signal, 1)
+	signal.Notify(asked, unix.SIGTERM, signalNow)
+	defer signal.Stop(asked)
+	t, err := take(ctx, run, o.force)
+	if err == nil {
+		err = t.end(o.now, last)
+	}
+	if err != nil {
+		return home.Summary{}, err
+	}
+	s, err := run.Summary()
+	if err == nil && !s.State.Final() {
+		err = &failure{code: exitMayPass, err: fmt.Errorf("run %s was ended, but its journal does not tell: it could not be written", run.ID), hint: "make room there, and type gangrun stop " + run.ID + " again"}
+	}
+	return s, err
 }
 
 // wait waits for the end of a run whose controller was asked for it. The error is

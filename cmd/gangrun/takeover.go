@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -31,8 +32,8 @@ const takeLimit = 20 * time.Second
 
 // take makes this process the controller of a run that has none. The error is
 // home.ErrControlled where another has become that meanwhile.
-func take(run home.Run, force bool) (*taken, error) {
-	lock, err := control(run, force)
+func take(ctx context.Context, run home.Run, force bool) (*taken, error) {
+	lock, err := control(ctx, run, force)
 	if err != nil {
 		return nil, err
 	}
@@ -62,8 +63,10 @@ func take(run home.Run, force bool) (*taken, error) {
 }
 
 // control waits until all is gone that ended with the run's last controller.
-func control(run home.Run, force bool) (*os.File, error) {
-	for deadline := time.Now().Add(takeLimit); ; time.Sleep(20 * time.Millisecond) {
+func control(ctx context.Context, run home.Run, force bool) (*os.File, error) {
+	look := time.NewTicker(takeLimit / 1000)
+	defer look.Stop()
+	for deadline := time.Now().Add(takeLimit); ; {
 		lock, err := run.Control(home.Self())
 		if err == nil || !errors.Is(err, home.ErrControlled) {
 			return lock, err
@@ -73,6 +76,11 @@ func control(run home.Run, force bool) (*os.File, error) {
 		}
 		if time.Now().After(deadline) {
 			return nil, &failure{code: exitMayPass, err: fmt.Errorf("processes of run %s, or its controller on another host, still hold %q", run.ID, run.Dir), hint: "gangrun status " + run.ID + " tells its hosts; see there what is left of it"}
+		}
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
 		}
 	}
 }

@@ -276,12 +276,7 @@ func flip(path string) error {
 func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
-	var at job.Agent
-	a.Started = func(_ string, started job.Agent) { at = started }
-	link, err := a.Dial(t.Context(), "h1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at, link := dialled(t, a)
 	defer func() {
 		if err := link.End(t.Context()); err != nil {
 			t.Error(err)
@@ -297,6 +292,18 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 	if err := g.end(hurried); !errors.Is(err, enough) || !strings.Contains(err.Error(), "until "+g.left.Add(time.Hour+endSlack).Format(time.TimeOnly)) {
 		t.Errorf("of one that nobody waits for: %v", err)
 	}
+}
+
+// dialled starts the agent of h1.
+func dialled(t *testing.T, a *Agents) (at job.Agent, link launcher.Link) {
+	t.Helper()
+	kept := a.Started
+	a.Started = func(host string, started job.Agent) { kept(host, started); at = started }
+	link, err := a.Dial(t.Context(), "h1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at, link
 }
 
 // given is an agent on h1 that was started by a, and was carried until left; it lives
@@ -317,20 +324,19 @@ func given(a *Agents, at job.Agent, left time.Time, lives time.Duration) *agent 
 func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
-	var at job.Agent
-	a.Started = func(_ string, started job.Agent) { at = started }
-	link, err := a.Dial(t.Context(), "h1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at, link := dialled(t, a)
+	asked := make(chan struct{}, 1000)
+	a.Target = func(host string) string { asked <- struct{}{}; return host }
 	const lives = 6 * time.Second
 	g := given(a, at, time.Now(), lives)
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- g.end(t.Context()) }()
-	time.Sleep(lives / 3) // it is found meanwhile, over and over
+	for range 3 { // whoever asks again has been answered
+		<-asked
+	}
 	h.proxy.set(true)
-	err = <-ended
+	err := <-ended
 	took := time.Since(begun)
 	h.proxy.set(false)
 	if err != nil || took < lives {
@@ -346,12 +352,7 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 func TestEndOfAgentThatHearsLate(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
-	var at job.Agent
-	a.Started = func(_ string, started job.Agent) { at = started }
-	link, err := a.Dial(t.Context(), "h1")
-	if err != nil {
-		t.Fatal(err)
-	}
+	at, link := dialled(t, a)
 	const lives = 20 * time.Second
 	left := time.Now().Add(2*time.Second - lives)
 	g := given(a, at, left, lives)
