@@ -196,6 +196,8 @@ func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.Reac
 		select {
 		case slots <- struct{}{}:
 		case <-ctx.Done():
+		}
+		if ctx.Err() != nil { // the tries before give their places back then
 			continue
 		}
 		wg.Go(func() {
