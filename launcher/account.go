@@ -40,6 +40,10 @@ func (g *running) account(c *collection) {
 			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
 		})
 		if len(ranks) == 0 && !s.said.cut() {
+			if s.late > 0 {
+				g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
+					Text: fmt.Sprintf("the last %d bytes that its ranks had printed have been fetched from %s, and nothing of it is missing", s.late, host)})
+			}
 			continue
 		}
 		var which []string
@@ -54,6 +58,8 @@ func (g *running) account(c *collection) {
 		}
 		rest := "its agent drops the rest when it ends"
 		switch dir := s.node.agent.spool(g.attempt); {
+		case s.drained:
+			rest = "nothing more of it is on " + host
 		case errors.Is(s.node.lost, ErrAnew):
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
 		case errors.Is(s.node.agent.trouble(), ErrAnew):

@@ -17,8 +17,12 @@ var (
 	errLeft = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
 )
 
-// ErrAnew is why an agent is gone: with what its host had in memory.
-var ErrAnew = errors.New("the host was started anew")
+// Why an agent is gone, by its host's own word.
+var (
+	ErrGone = errors.New("the agent was killed or has ended")
+	// ErrAnew: with what its host had in memory.
+	ErrAnew = errors.New("the host was started anew")
+)
 
 // forsaken reports whether an agent is not there that may have ended for want of a
 // controller.
@@ -105,6 +109,9 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	}
 	if n.lost != nil {
 		n.agent = &remote{host: host}
+	}
+	if n.lost != nil && err == nil {
+		n.agent.link.Rest = agent.link.Before
 	}
 	return n
 }

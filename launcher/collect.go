@@ -40,10 +40,11 @@ type collection struct {
 
 // share is what the ranks of one host print.
 type share struct {
-	node *node
-	ask  *wire.OutputRequest
-	logs map[logKey]*rankLog
-	said runtimeLog
+	attempt job.Attempt
+	node    *node
+	ask     *wire.OutputRequest
+	logs    map[logKey]*rankLog
+	said    runtimeLog
 
 	cancel context.CancelCauseFunc
 	vigil  Vigil // over how long nothing has come
@@ -58,6 +59,9 @@ type share struct {
 	kept bool          // its host may keep the rest, since its agent did not end in order
 	here bool          // it could not be written here, or was given up
 	sure bool          // its agent has said that the host keeps the rest
+
+	drained bool  // all that the host had kept is here
+	late    int64 // bytes of that
 }
 
 // rankLog is the file of one stream of a rank.
@@ -78,7 +82,7 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 		if n.agent.link.Local || n.lost != nil {
 			continue
 		}
-		s := &share{node: n, ask: &wire.OutputRequest{Gang: gangName(a)}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
+		s := &share{attempt: a, node: n, ask: &wire.OutputRequest{Gang: gangName(a)}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
 		c.shares = append(c.shares, s)
 		for _, r := range n.ranks {
 			if err := s.open(a, r.Rank); err != nil {
@@ -107,7 +111,7 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 // lostShare is that of a host whose agent was not there any more when the gang was
 // adopted: what an earlier controller has fetched is all that comes.
 func lostShare(a job.Attempt, n *node) *share {
-	s := &share{node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
+	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
 	if errors.Is(n.lost, errLeft) {
 		s.why = "its agent was killed, or has ended for want of a controller"
 	}

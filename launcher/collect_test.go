@@ -26,6 +26,8 @@ type talkers struct {
 	output func(host string, to wire.Agent_OutputServer) error // what Output does
 	// trouble is why they cannot be reached, where they cannot.
 	trouble error
+	// rest hands out what they have left.
+	rest func(Rest) error
 
 	asking sync.Mutex
 	asked  map[string]*wire.OutputRequest // by the host; nil where nobody looks
@@ -40,6 +42,9 @@ type talker struct {
 func (t *talkers) Dial(_ context.Context, host string) (Link, error) {
 	link, err := dialFake(talker{fakeHost{fakeHosts: &t.fakeHosts, name: host}, t}, false)
 	link.Trouble = func() error { return t.trouble }
+	if t.rest != nil {
+		link.Rest = func(_ context.Context, want Rest) error { return t.rest(want) }
+	}
 	return link, err
 }
 

@@ -53,6 +53,10 @@ type Link struct {
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error
+	// Rest brings what the agent has left on its host, once it has ended otherwise
+	// than in order; Before what one has left that an earlier controller had started
+	// and that is gone. They are nil where there is no such thing.
+	Rest, Before func(ctx context.Context, want Rest) error
 }
 
 // Options are what a Launcher needs beside its hosts.
@@ -95,6 +99,7 @@ type Launcher struct {
 	dialing map[string]chan struct{} // closed when an agent is there, or could not be started
 	retired map[string]*remote       // to be ended before another is started in their place
 	begun   time.Time
+	owed    []*share      // what hosts that are lost have kept
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once

@@ -17,6 +17,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -45,7 +46,8 @@ type remote struct {
 	over    chan struct{}           // closed when it has ended, or is waited for no more
 	ended   error                   // what came of that
 
-	spent bool // its share of an adopted gang has ended; guarded by Launcher.mu
+	owed  atomic.Int32 // gangs of whose output it has kept some
+	spent bool         // its share of an adopted gang has ended; guarded by Launcher.mu
 
 	stop     chan struct{} // closed: the watch ends
 	watching sync.WaitGroup
@@ -61,7 +63,9 @@ const (
 )
 
 // spool is where an agent on another machine writes what the ranks of an attempt print.
-func (a *remote) spool(of job.Attempt) string { return path.Join(a.dir, "logs", gangName(of)) }
+func (a *remote) spool(of job.Attempt) string {
+	return path.Join(a.dir, bridge.SpoolName, gangName(of))
+}
 
 // helloLimit bounds the wait for an agent's word on what it is and has: nothing that
 // a rank or a file system could hold up.

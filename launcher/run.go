@@ -93,12 +93,18 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	fed := make(chan struct{})
 	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
 	shown := l.show(a, nodes)
+	asking, enough := context.WithCancel(streams)
+	reminded := make(chan struct{})
+	go func() { defer close(reminded); l.remind(asking, g.emitter.put) }()
 	g.loop(ctx.Done(), l.hurry)
 	g.conclude()
 	unfeed()
 	<-fed
 	collected.wait(l.hurry, g.suspect)
 	collected.keep()
+	enough()
+	<-reminded
+	l.salvage(collected)
 	g.account(collected)
 	hangUp()
 	listeners.Wait()

@@ -205,8 +205,14 @@ func TestAttachAfterGrace(t *testing.T) {
 	r.lines(4, 1)
 	r.killController(r.cmd)
 	r.nothingLeft()
-	if code := r.attach().finish(t); code != 0 {
+	second := r.attach()
+	if code := second.finish(t); code != 0 {
 		t.Fatalf("exit code %d", code)
+	}
+	for _, host := range []string{"h1", "h2"} { // while nobody was there, the ranks went on
+		if said := second.errs.String(); !strings.Contains(said, "bytes that its ranks had printed have been fetched from "+host+", and nothing of it is missing") {
+			t.Errorf("it did not say that the output has come from %s:\n%s", host, said)
+		}
 	}
 	report := r.report()
 	if len(report.Attempts) != 2 || report.State != job.StateSucceeded {

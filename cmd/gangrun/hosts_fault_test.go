@@ -1,6 +1,7 @@
 package main_test
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -259,13 +260,13 @@ func (f hostFault) check(r *farRun, c *hostCell, at time.Time) {
 
 // TestPartitionedHost cuts a host off that still reaches the directory that all
 // hosts share: what the next attempt writes there comes after all that the lost
-// ranks have written.
+// ranks have written. When the host is back, it hands out what they have printed.
 func TestPartitionedHost(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, farHosts)
 	written := filepath.Join(bed.Shared(), "written")
 	program := filepath.Join(bed.Shared(), "writer")
-	script := fmt.Sprintf("#!/bin/sh\nwhile [ ! -e %s.end ]; do echo $GANGRUN_ATTEMPT $(hostname) >> %s; sleep 0.05; done\n", written, written)
+	script := fmt.Sprintf("#!/bin/sh\nwhile [ ! -e %s.end ]; do line=\"$GANGRUN_ATTEMPT $(hostname)\"; echo $line; echo $line >> %s; sleep 0.05; done\n", written, written)
 	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -286,6 +287,13 @@ func TestPartitionedHost(t *testing.T) {
 	}
 	before := len(lines())
 	if !r.await("the second attempt", holds("2 h4")) {
+		t.Fatal("gangrun has ended")
+	}
+	if err := victim(bed).Mend(); err != nil {
+		t.Fatal(err)
+	}
+	came := func(e job.Event) bool { return e.Host == "h2" && strings.HasPrefix(e.Text, "h2 answers again: ") }
+	if !r.await("what h2 has kept", func() bool { return slices.ContainsFunc(r.events(), came) }) {
 		t.Fatal("gangrun has ended")
 	}
 	if err := os.WriteFile(written+".end", nil, 0o644); err != nil {
@@ -311,10 +319,14 @@ func TestPartitionedHost(t *testing.T) {
 	if !slices.Contains(all[before:first], "1 h2") {
 		t.Error("the host that was cut off did not write: this tests nothing")
 	}
-	if err := victim(bed).Mend(); err != nil {
-		t.Fatal(err)
+	printed := bytes.Count(slices.Concat(r.log(2, "out"), r.log(3, "out")), []byte("1 h2\n"))
+	if wrote := len(slices.DeleteFunc(slices.Clone(all), func(l string) bool { return l != "1 h2" })); printed < wrote || printed > wrote+2 {
+		t.Errorf("the ranks on h2 have printed %d lines, and written %d", printed, wrote)
 	}
 	r.nothingLeft()
+	if left, err := victim(bed).Exec(context.Background(), "find", "/tmp", "-path", "*/logs/*"); err != nil || left != "" {
+		t.Errorf("left on h2: %s %v", left, err)
+	}
 	if lost := r.report().Attempts[0].Cause; lost == nil || lost.Signature != "host-silent" || lost.Host != "h2" {
 		t.Errorf("the first attempt's cause is %+v", lost)
 	}

@@ -19,6 +19,7 @@ import (
 type gang struct {
 	host     string
 	start    *wire.Start
+	spooled  bool // the logs are in the agent's own directory
 	env      []string
 	children *children
 	group    *cgroup

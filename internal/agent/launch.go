@@ -42,6 +42,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 			g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
 		}}
 		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
+		s.spooled = g.spooled
 	}
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv), cpus: want.Cpus}
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}

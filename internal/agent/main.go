@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
@@ -88,7 +89,7 @@ func work() error {
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)
-	if line.dir != "" && !((orphaned || line.keep.Load()) && spooled(filepath.Join(line.dir, spoolName))) {
+	if line.dir != "" && !((orphaned || line.keep.Load()) && spooled(filepath.Join(line.dir, bridge.SpoolName))) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())

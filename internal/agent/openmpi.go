@@ -47,7 +47,7 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	o := &openMPI{
 		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*child{},
 		feeds: map[int]*os.File{}, asking: map[int]*net.UnixConn{}, pids: map[int]bool{},
-		words: newWords(g.host, g.start, &g.bell),
+		words: newWords(g),
 	}
 	o.pmix = newPMIx(o.said, func() { o.post(o.daemonLost) })
 	var err error

@@ -22,6 +22,7 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -320,8 +321,9 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	if s.busy {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
-	if len(start.LogDir) == 0 {
-		dir := filepath.Join(s.line.dir, spoolName, filepath.FromSlash(start.Gang))
+	spooled := len(start.LogDir) == 0
+	if spooled {
+		dir := filepath.Join(s.line.dir, bridge.SpoolName, filepath.FromSlash(start.Gang))
 		if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(start.Gang)) {
 			return nil, status.Error(codes.InvalidArgument, "no directory for the logs is named")
 		}
@@ -333,7 +335,7 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.busy = true
 	ctx, cancel := context.WithCancel(s.life)
 	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
-	g.cancel = cancel
+	g.cancel, g.spooled = cancel, spooled
 	for name := range s.gangs { // who follows an older one has found it
 		if name != s.last {
 			delete(s.gangs, name)

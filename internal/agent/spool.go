@@ -8,9 +8,6 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// spoolName is the directory, in the agent's own, of what ranks print.
-const spoolName = "logs"
-
 // spooled reports whether a spool holds anything that ranks have printed.
 func spooled(dir string) (found bool) {
 	_ = filepath.WalkDir(dir, func(_ string, d fs.DirEntry, err error) error { // what cannot be read is none

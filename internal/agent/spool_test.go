@@ -4,12 +4,14 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/bridge"
 )
 
 // Who ends without a controller keeps its directory for what ranks have printed, and
 // for nothing else.
 func TestSpooled(t *testing.T) {
-	dir := filepath.Join(t.TempDir(), spoolName)
+	dir := filepath.Join(t.TempDir(), bridge.SpoolName)
 	if spooled(dir) {
 		t.Error("there is no spool")
 	}

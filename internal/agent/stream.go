@@ -41,6 +41,9 @@ type stream struct {
 	stuck func(error)
 	// end is called when the last piece has been seen.
 	end func()
+	// spooled says that the log is in the agent's own directory.
+	spooled bool
+	torn    bool // not all of it could be read and written; the pump's
 
 	bell *bell // rung when written or closed change
 
@@ -87,10 +90,12 @@ func (s *stream) pump(release <-chan struct{}) {
 	for {
 		n, err := s.pipe.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
+			s.torn = true
 			return
 		}
 		if err != nil {
-			return // io.EOF, or closed by force
+			s.torn = err != io.EOF // closed by force
+			return
 		}
 		if n < len(buffer) {
 			full = 0

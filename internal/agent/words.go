@@ -1,9 +1,10 @@
 package agent
 
 import (
+	"os"
 	"path/filepath"
 
-	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/internal/bridge"
 )
 
 // runtimeRank stands where a rank does for what is no rank's: what mpirun says, or
@@ -12,12 +13,12 @@ const runtimeRank = -1
 
 // newWords returns the log of what mpirun says, on the host that starts it, or the
 // daemon on every other. It has no pipe of its own: runtime writes to it.
-func newWords(host string, start *wire.Start, bell *bell) *stream {
-	name := "daemon-" + host
-	if start.Mpirun != nil {
+func newWords(g *gang) *stream {
+	name := "daemon-" + g.host
+	if g.start.Mpirun != nil {
 		name = "mpirun"
 	}
-	return &stream{rank: runtimeRank, path: filepath.Join(string(start.LogDir), name+".log"), bell: bell}
+	return &stream{rank: runtimeRank, path: filepath.Join(string(g.start.LogDir), name+".log"), bell: &g.bell, spooled: g.spooled}
 }
 
 // grow tells followers that so many more bytes are in the log.
@@ -28,8 +29,12 @@ func (s *stream) grow(n int) {
 	s.bell.ring()
 }
 
-// seal tells followers that nothing more comes.
+// seal tells followers that nothing more comes, and whoever reads the spool when the
+// agent is gone.
 func (s *stream) seal() {
+	if s.spooled && !s.torn {
+		_ = os.Chmod(s.path, bridge.Whole) // else it counts as cut off, which is told
+	}
 	s.mu.Lock()
 	s.closed = true
 	s.mu.Unlock()

@@ -51,7 +51,7 @@ func TestWords(t *testing.T) {
 			dir := t.TempDir()
 			g := newGang("h2", &wire.Start{Gang: "r/1", LogDir: []byte(dir), Mpirun: c.mpirun}, nil, nil, nil, &reports{})
 			defer g.kernel.close()
-			words := newWords(g.host, g.start, &g.bell)
+			words := newWords(g)
 			g.ompi = &openMPI{words: words}
 			g.ranks = []*rank{{number: 3, out: &stream{rank: 3, path: dir + "/out", bell: &g.bell}, err: &stream{rank: 3, stderr: true, path: dir + "/err", bell: &g.bell}}}
 			close(g.ready)

@@ -1,8 +1,9 @@
 // Package bridge joins a controller on another host to the agent of this one. An
 // SSH session runs "gangrun bridge start TOKEN HOST", which starts an agent that
 // outlives the session, or "gangrun bridge join TOKEN", which finds it again; both
-// then carry bytes between the session and the agent's socket. It is a package of
-// its own, which needs next to nothing, so that it is up at once.
+// then carry bytes between the session and the agent's socket. Where the agent is gone,
+// "gangrun bridge rest TOKEN GANG" hands out what it has left of a gang's output. It is
+// a package of its own, which needs next to nothing, so that it is up at once.
 package bridge
 
 import (
@@ -31,7 +32,7 @@ type State string
 
 // The states.
 const (
-	Ready  State = "ready"  // what follows comes from the agent
+	Ready  State = "ready"  // what follows comes from the agent, or is what it has left
 	Gone   State = "gone"   // there is no such agent, nor any process of it
 	Ending State = "ending" // it takes no more connections, and is not gone yet
 	Failed State = "failed" // it could not be started; the words say why
@@ -48,6 +49,8 @@ func Main(args []string) int {
 		conn, fresh, err = start(args[1], args[2])
 	case len(args) == 2 && args[0] == "join" && tokenLike(args[1]):
 		conn, state, err = join(args[1])
+	case len(args) == 3 && args[0] == "rest" && tokenLike(args[1]):
+		return handOut(args[1], args[2])
 	default:
 		fmt.Fprintln(os.Stderr, "gangrun: bridge: this command is for gangrun's own use")
 		return 64
@@ -232,6 +235,29 @@ func join(token string) (*net.UnixConn, State, error) {
 		}
 	}
 	return nil, Gone, errors.New("there is no such agent")
+}
+
+// handOut hands out what an agent has left, and returns the exit code.
+func handOut(token, gang string) int {
+	for _, base := range bases() {
+		dir := filepath.Join(base, token)
+		if own(base) != nil || own(dir) != nil {
+			continue
+		}
+		if held(dir) {
+			say(Ending, "the agent in "+dir+" is there", "")
+			return 70
+		}
+		say(Ready, "", "")
+		end := newHasty(os.Stdin, os.Stdout, func() { os.Exit(70) })
+		if err := rest(dir, gang, end, end); err != nil {
+			fmt.Fprintln(os.Stderr, "gangrun: bridge:", err)
+			return 70
+		}
+		return 0
+	}
+	say(Gone, "there is nothing that such an agent has left", "")
+	return 70
 }
 
 // dial connects to the agent of a directory.

@@ -95,9 +95,9 @@ func TestControllerCommand(t *testing.T) {
 	if found[0].PID != cmd.Process.Pid {
 		t.Errorf("its PID is %d, not %d", found[0].PID, cmd.Process.Pid)
 	}
-	must(t, cmd.Process.Signal(syscall.SIGINT))
+	must(t, cmd.Process.Signal(syscall.SIGTERM))
 	_ = cmd.Wait()
-	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGINT {
+	if status := cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signal() != syscall.SIGTERM {
 		t.Errorf("it ended as %v", cmd.ProcessState)
 	}
 	if found, err := c.Processes(""); err != nil || len(found) > 0 {

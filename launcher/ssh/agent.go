@@ -86,7 +86,7 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 	}
 	g.at = at
 	for {
-		carrier, said, err := g.ask(ctx, c)
+		carrier, said, err := g.ask(ctx, c, "join")
 		switch {
 		case err != nil:
 			return nil, err
@@ -106,10 +106,10 @@ func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
 	}
 }
 
-// ask asks the host for the agent: by the program that has started it, or by this very
-// one where that has gone, as when a home or /tmp is new after a boot.
-func (g *agent) ask(ctx context.Context, c *Client) (*carrier, answer, error) {
-	args := []string{"bridge", "join", g.at.Token}
+// ask has a bridge do what for the agent: by the program that has started it, or by this
+// very one where that has gone, as when a home or /tmp is new after a boot.
+func (g *agent) ask(ctx context.Context, c *Client, what string, more ...string) (*carrier, answer, error) {
+	args := append([]string{"bridge", what, g.at.Token}, more...)
 	carrier, said, err := g.bridge(ctx, c, runLine(g.at.Program, args...))
 	var mute *noAnswer
 	if errors.As(err, &mute) {

@@ -70,7 +70,11 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 		defer close(g.ended)
 		g.keep(carrier)
 	}()
-	return launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), Held: held, Anew: g.anew, End: g.end}, nil
+	link := launcher.Link{Conn: g.stream, Heard: g.heard, Trouble: g.trouble, Address: c.address().Addr(), Held: held, Anew: g.anew, End: g.end, Rest: g.rest}
+	if before, ok := a.Held[host]; ok && !held {
+		link.Before = (&agent{agents: a, host: host, at: before}).rest
+	}
+	return link, nil
 }
 
 // Bring puts another program on a host and returns its path there.

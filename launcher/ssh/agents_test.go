@@ -420,8 +420,8 @@ func TestAgentKilledBeforeTheGang(t *testing.T) {
 		return o
 	}
 	kill(t, some(t, func() []int { return h.processes()["agent"] }))
-	if o := run(1); len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, errAgentGone.Error()) {
-		t.Errorf("got %+v, want it lost: %v", o, errAgentGone)
+	if o := run(1); len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, launcher.ErrGone.Error()) {
+		t.Errorf("got %+v, want it lost: %v", o, launcher.ErrGone)
 	}
 	if o := run(2); !o.Good(1) {
 		t.Errorf("the next attempt: %+v", o)

@@ -27,9 +27,8 @@ const (
 
 // Why a stream ends whose agent is no more.
 var (
-	errAgentGone = errors.New("the agent was killed or has ended")
-	errHostGone  = errors.New("the host has closed its connections and does not answer any more")
-	errHostAnew  = fmt.Errorf("%w, and its agent is gone", launcher.ErrAnew)
+	errHostGone = errors.New("the host has closed its connections and does not answer any more")
+	errHostAnew = fmt.Errorf("%w, and its agent is gone", launcher.ErrAnew)
 )
 
 // keep has the stream carried until it ends: by first, and whenever that breaks or
@@ -151,7 +150,7 @@ func (g *agent) join(ctx context.Context) try {
 		}
 		return try{nil, bridge.Failed, err}
 	}
-	b, said, err := g.ask(ctx, c)
+	b, said, err := g.ask(ctx, c, "join")
 	switch {
 	case err != nil:
 		said.state = bridge.Failed
@@ -160,7 +159,7 @@ func (g *agent) join(ctx context.Context) try {
 	case said.boot != g.at.Boot: // whatever a bridge finds there
 		said.state, err = bridge.Gone, errHostAnew
 	case said.state == bridge.Gone:
-		err = errAgentGone
+		err = launcher.ErrGone
 	}
 	_ = c.Close()
 	return try{nil, said.state, err}

@@ -1,0 +1,130 @@
+package bridge
+
+import (
+	"archive/tar"
+	"bytes"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestRest: what an agent has left of a gang's output comes from where the controller
+// has it, complete or not, and goes once that says so.
+func TestRest(t *testing.T) {
+	type piece struct {
+		text  string
+		whole bool
+	}
+	for name, c := range map[string]struct {
+		gang, ask, word string
+		want            map[string]piece
+		err             string
+		gone            string // the topmost of what is removed; "" for nothing
+	}{
+		"all is taken": {
+			ask: `{"a.out": 0, "a.err": 3}`, word: "a", gone: ".",
+			want: map[string]piece{"a.out": {"whole text", true}, "a.err": {" off", false}},
+		},
+		"the gang's is taken":     {ask: `{"a.out": 6}`, word: "g", gone: "logs/r/1", want: map[string]piece{"a.out": {"text", true}}},
+		"no word":                 {ask: `{"a.out": 10}`, want: map[string]piece{"a.out": {"", true}}},
+		"another word":            {ask: `{"a.out": 10}`, word: "x", want: map[string]piece{"a.out": {"", true}}},
+		"not there, or too short": {ask: `{"b.out": 0, "a.err": 8, "a.out": -1, "dir": 0}`, word: "g", gone: "logs/r/1", want: map[string]piece{}},
+		"another gang":            {gang: "r/2", ask: `{"a.out": 0}`, err: "no such file"},
+		"outside":                 {ask: `{"../2/a.out": 0}`, err: "path escapes"},
+		"through a link":          {ask: `{"link": 0}`, err: "path escapes"},
+		"no gang":                 {gang: "../..", ask: `{"a.out": 0}`, err: `"../.." is no gang`},
+		"no request":              {ask: `{"a.out":`, err: "read what is asked for: unexpected end of JSON input"},
+		"a long request":          {ask: strings.Repeat(" ", maxRequest), err: "read what is asked for: EOF"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			dir := filepath.Join(t.TempDir(), "agent")
+			spool := filepath.Join(dir, SpoolName, "r", "1")
+			for path, text := range map[string]string{"a.out": "whole text", "a.err": "cut off", "dir/x": ""} {
+				if err := os.MkdirAll(filepath.Dir(filepath.Join(spool, path)), 0o700); err != nil {
+					t.Fatal(err)
+				}
+				if err := os.WriteFile(filepath.Join(spool, path), []byte(text), 0o644); err != nil {
+					t.Fatal(err)
+				}
+			}
+			if err := errors.Join(os.Chmod(filepath.Join(spool, "a.out"), Whole), os.Symlink("/etc/passwd", filepath.Join(spool, "link"))); err != nil {
+				t.Fatal(err)
+			}
+			gang := c.gang
+			if gang == "" {
+				gang = "r/1"
+			}
+			var out bytes.Buffer
+			err := rest(dir, gang, strings.NewReader(c.ask+"\n"+c.word), &out)
+			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+				t.Fatalf("got %v, want %q", err, c.err)
+			}
+			got := map[string]piece{}
+			for archive := tar.NewReader(&out); c.err == ""; {
+				header, err := archive.Next()
+				if err == io.EOF {
+					break
+				}
+				if err != nil {
+					t.Fatal(err)
+				}
+				text, err := io.ReadAll(archive)
+				if err != nil {
+					t.Fatal(err)
+				}
+				got[header.Name] = piece{string(text), header.FileInfo().Mode().Perm() == Whole}
+			}
+			for name, want := range c.want {
+				if got[name] != want {
+					t.Errorf("%s: got %+v, want %+v", name, got[name], want)
+				}
+			}
+			if len(got) != len(c.want) {
+				t.Errorf("got %v, want %v", got, c.want)
+			}
+			for at := "logs/r/1"; ; at = filepath.Dir(at) {
+				_, err := os.Stat(filepath.Join(dir, at))
+				if want := c.gone != "" && strings.HasPrefix(at, strings.TrimPrefix(c.gone, ".")); os.IsNotExist(err) != want {
+					t.Errorf("%s: %v, want it gone: %t", at, err, want)
+				}
+				if at == "." {
+					break
+				}
+			}
+		})
+	}
+}
+
+// FuzzRest: whatever is asked for, nothing but the gang's files is handed out, and
+// nothing is removed without the controller's word.
+func FuzzRest(f *testing.F) {
+	for _, ask := range []string{`{"a.out": 0}`, `{"a.out": 3, "../1/a.out": 0}`, `{"a.out": 1e3}`, `[]`, ``, `{"": -1}`, `null`} {
+		f.Add("r/1", ask)
+	}
+	f.Add("../..", `{"a.out": 0}`)
+	f.Add(".", `{"r/1/a.out": 0}`)
+	dir := f.TempDir()
+	path := filepath.Join(dir, SpoolName, "r", "1", "a.out")
+	secret := filepath.Join(dir, "lock")
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte("text"), 0o644), os.WriteFile(secret, []byte("other"), 0o600)); err != nil {
+		f.Fatal(err)
+	}
+	f.Fuzz(func(t *testing.T, gang, ask string) {
+		line, err := json.Marshal(json.RawMessage(ask)) // no word behind it
+		if err != nil {
+			line = []byte(strings.NewReplacer("\n", " ").Replace(ask))
+		}
+		var out bytes.Buffer
+		_ = rest(dir, gang, bytes.NewReader(append(line, '\n')), &out)
+		if strings.Contains(out.String(), "other") {
+			t.Errorf("%q of %q hands out another file", ask, gang)
+		}
+		if _, err := os.Stat(path); err != nil {
+			t.Fatal(err)
+		}
+	})
+}

@@ -1,0 +1,187 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Rest is what is wanted of an agent that is gone, and had not handed on all that
+// its ranks have printed.
+type Rest struct {
+	Gang string
+	// Have is how many bytes of each log are here, by its name.
+	Have map[string]int64
+	// Take is called with the rest of each log that the host has; whole says that
+	// nothing is missing at its end.
+	Take func(name string, whole bool, rest io.Reader) error
+	// Last says that nothing else is wanted of what the agent has left.
+	Last bool
+}
+
+// restEvery is how long a host that has kept output, and was lost, is left alone
+// between two questions for it.
+const restEvery = 10 * time.Second
+
+// reopened is a log to whose end goes what comes late.
+type reopened struct {
+	path  string
+	size  *int64
+	whole *bool
+}
+
+// incomplete returns the share's logs of which something is missing, by their names.
+func (s *share) incomplete() map[string]reopened {
+	logs := map[string]reopened{}
+	for key, log := range s.logs {
+		stream := "out"
+		if key.stderr {
+			stream = "err"
+		}
+		if name := job.LogName(int(key.rank), stream); !log.whole {
+			logs[name] = reopened{filepath.Join(s.attempt.LogDir, name), &log.size, &log.whole}
+		}
+	}
+	if s.said.path != "" && !s.said.whole && s.said.err == nil {
+		logs[filepath.Base(s.said.path)] = reopened{s.said.path, &s.said.size, &s.said.whole}
+	}
+	return logs
+}
+
+// answers reports whether the host of a share whose agent is gone has been heard since.
+func (s *share) answers() bool {
+	return s.node.lost != nil || errors.Is(s.node.agent.trouble(), ErrGone) || errors.Is(s.node.agent.trouble(), ErrAnew)
+}
+
+// rest fetches what the share's agent, which is gone, has left. The end of asking ends
+// it before anything has come, that of ctx at any time; limit is how long nothing may
+// come.
+func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	come := context.AfterFunc(asking, func() { cancel(context.Cause(asking)) })
+	defer come()
+	idle := time.AfterFunc(limit, func() { cancel(errStalled{limit, nil}) })
+	defer idle.Stop()
+	logs := s.incomplete()
+	want := Rest{Gang: gangName(s.attempt), Have: map[string]int64{}, Last: s.node.lost == nil && !s.node.agent.link.Held && s.node.agent.owed.Load() == 1}
+	for name, log := range logs {
+		want.Have[name] = *log.size
+	}
+	want.Take = func(name string, whole bool, rest io.Reader) error {
+		come()
+		log, ok := logs[name]
+		if !ok {
+			return fmt.Errorf("%q was not asked for", name)
+		}
+		n, err := log.append(&lively{rest, idle, limit})
+		s.late += n
+		*log.whole = err == nil && whole
+		return err
+	}
+	if err := s.node.agent.link.Rest(ctx, want); err != nil {
+		return err
+	}
+	s.drained = true
+	s.node.agent.owed.Add(-1)
+	return nil
+}
+
+// append puts the rest of a log behind what there is of it.
+func (r reopened) append(rest io.Reader) (n int64, err error) {
+	file, err := os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() != *r.size {
+		return 0, fmt.Errorf("%s has %d bytes, and not the %d that have come", r.path, info.Size(), *r.size)
+	}
+	n, err = io.Copy(file, rest)
+	*r.size += n
+	return n, err
+}
+
+// lively puts off the end of a wait with each read that is done.
+type lively struct {
+	io.Reader
+	idle  *time.Timer
+	limit time.Duration
+}
+
+func (r *lively) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	r.idle.Reset(r.limit)
+	return n, err
+}
+
+// salvage fetches what is left of a gang's output on hosts whose agents are gone, and
+// that answer. Of others it is asked for while later gangs run.
+func (l *Launcher) salvage(c *collection) {
+	ctx, stop := l.unhurried(context.Background())
+	defer stop()
+	_ = each(len(c.shares), func(i int) error {
+		s := c.shares[i]
+		if !s.kept && !s.here || len(s.incomplete()) == 0 {
+			return nil
+		}
+		s.node.agent.owed.Add(1)
+		if s.here || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, c.limit) == nil {
+			return nil
+		}
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		l.owed = append(l.owed, s)
+		return nil
+	})
+}
+
+// remind asks hosts again and again for what they have kept of earlier gangs, until
+// asking ends; what is on its way by then is waited for.
+func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
+	l.mu.Lock()
+	owed := slices.Clone(l.owed)
+	l.mu.Unlock()
+	ctx, stop := l.unhurried(context.Background())
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, s := range owed {
+		wg.Go(func() {
+			for s.rest(asking, ctx, l.collectLimit) != nil {
+				select {
+				case <-time.After(restEvery):
+				case <-asking.Done():
+					return
+				case <-ctx.Done():
+					return
+				}
+			}
+			l.mu.Lock()
+			l.owed = slices.DeleteFunc(l.owed, func(o *share) bool { return o == s })
+			l.mu.Unlock()
+			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: s.attempt.Number, Host: s.node.agent.host, Text: s.came()})
+		})
+	}
+}
+
+// came tells of what a host had kept and has been fetched.
+func (s *share) came() string {
+	text := fmt.Sprintf("%s answers again: %d bytes that its ranks had printed in attempt %d have been fetched", s.node.agent.host, s.late, s.attempt.Number)
+	if ranks, _ := s.cut(); len(ranks) > 0 {
+		return text + "; more of it is not there, though it breaks off"
+	}
+	return text + ", and nothing of it is missing now"
+}

@@ -1,0 +1,189 @@
+package launcher
+
+import (
+	"errors"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/iotest"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// What an agent that is gone has left is fetched: at once where its host answers, else
+// while later gangs run.
+func TestRest(t *testing.T) {
+	const out, errs = "rank-0001.out", "rank-0001.err"
+	left := func(texts map[string]string, whole bool) func(Rest) error {
+		return func(want Rest) error {
+			for _, name := range slices.Sorted(maps.Keys(texts)) {
+				if err := want.Take(name, whole, strings.NewReader(texts[name])); err != nil {
+					return err
+				}
+			}
+			return nil
+		}
+	}
+	broken := func(want Rest) error {
+		return want.Take(out, true, io.MultiReader(strings.NewReader("and "), iotest.ErrReader(errors.New("cut"))))
+	}
+	const cut = "output breaks off, that of rank 1 on h2 after "
+	for name, c := range map[string]struct {
+		trouble error
+		runs    int // of the gang; in the first h2 is lost
+		rests   []func(Rest) error
+		other   string // what somebody else writes to the log before that
+		notes   []string
+		log     string
+		fault   bool
+		last    bool // the agent has left nothing else
+	}{
+		"whole": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, last: true,
+			notes: []string{"the last 9 bytes that its ranks had printed have been fetched from h2, and nothing of it is missing"}, log: "hello\nand more\n",
+		},
+		"whole, nothing more": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "", errs: ""}, true)}, last: true, log: "hello\n",
+		},
+		"cut off there, too": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, false)}, last: true, fault: true,
+			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
+		},
+		"only one of them is there": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n"}, true)}, last: true, fault: true,
+			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
+		},
+		"what was not asked for": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
+			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there"}, log: "hello\n",
+		},
+		"comes in pieces": {
+			trouble: ErrGone, runs: 2, rests: []func(Rest) error{broken, left(map[string]string{out: "more\n", errs: ""}, true)}, fault: true, last: true,
+			notes: []string{
+				cut + "10 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched, and nothing of it is missing now",
+			}, log: "hello\nand more\n",
+		},
+		"away at first": {
+			runs: 2, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, fault: true, last: true,
+			notes: []string{
+				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched, and nothing of it is missing now",
+			}, log: "hello\nand more\n",
+		},
+		"away, and for good": {
+			runs: 3, rests: []func(Rest) error{func(Rest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
+			notes: []string{
+				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched; more of it is not there, though it breaks off",
+			}, log: "hello\nand more\n",
+		},
+		"another has written": {
+			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n"}, true)}, other: "x", fault: true, last: true,
+			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there"}, log: "hello\nx",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			hosts := fourHosts()[:2]
+			dir := t.TempDir()
+			log := filepath.Join(dir, "1", out)
+			var mu sync.Mutex
+			asked, gangs := 0, 0
+			fake := &talkers{trouble: c.trouble}
+			fake.rest = func(want Rest) error {
+				mu.Lock()
+				defer mu.Unlock()
+				if size := want.Have[out]; want.Gang != "r/1" || size < 6 || size != fileSize(t, log) || want.Last != c.last {
+					t.Errorf("asked for %+v", want)
+				}
+				if c.other != "" {
+					f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+					if err == nil {
+						_, err = f.WriteString(c.other)
+						err = errors.Join(err, f.Close())
+					}
+					if err != nil {
+						t.Error(err)
+					}
+				}
+				rest := c.rests[min(asked, len(c.rests)-1)]
+				asked++
+				return rest(want)
+			}
+			fake.output = func(host string, to wire.Agent_OutputServer) error {
+				mu.Lock()
+				first := gangs == 1
+				mu.Unlock()
+				if host == "h2" && first {
+					if err := say(host, to, "hello\n", 0); err != nil {
+						return err
+					}
+					return status.Error(codes.Unavailable, "the line broke")
+				}
+				return say(host, to, "hello\n", 2)
+			}
+			l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
+			defer func() {
+				if err := l.Close(); err != nil {
+					t.Error(err)
+				}
+			}()
+			var notes []string
+			for ; gangs < c.runs; fake.trouble = nil {
+				mu.Lock()
+				gangs++
+				number := gangs
+				mu.Unlock()
+				a := job.Attempt{Run: "r", Number: number, Command: []string{"true"}, LogDir: filepath.Join(dir, string(rune('0'+number))), MPI: job.MPINone,
+					Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+				if err := os.Mkdir(a.LogDir, 0o755); err != nil {
+					t.Fatal(err)
+				}
+				o, err := l.Run(t.Context(), a, func(e job.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == job.KindNote {
+						notes = append(notes, e.Text)
+						if e.Host != "h2" || e.Attempt != 1 {
+							t.Errorf("%q is of attempt %d on %s", e.Text, e.Attempt, e.Host)
+						}
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
+				if good := number > 1 || !c.fault; o.Good(2) != good {
+					t.Errorf("gang %d ended well: %t, want %t: %+v", number, o.Good(2), good, o)
+				}
+			}
+			if !slices.Equal(notes, c.notes) {
+				t.Errorf("noted %q, want %q", notes, c.notes)
+			}
+			if text, err := os.ReadFile(log); err != nil || string(text) != c.log {
+				t.Errorf("the log holds %q, %v; want %q", text, err, c.log)
+			}
+			if want := max(len(c.rests), 1); asked != want {
+				t.Errorf("asked %d times, want %d", asked, want)
+			}
+		})
+	}
+}
+
+func fileSize(t *testing.T, path string) int64 {
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Error(err)
+		return 0
+	}
+	return info.Size()
+}
