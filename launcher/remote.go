@@ -17,7 +17,6 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
-	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -62,9 +61,12 @@ const (
 	pingLimit = 10 * time.Second
 )
 
+// spoolName is bridge.SpoolName: this room does not know how hosts are reached.
+const spoolName = "logs"
+
 // spool is where an agent on another machine writes what the ranks of an attempt print.
 func (a *remote) spool(of job.Attempt) string {
-	return path.Join(a.dir, bridge.SpoolName, gangName(of))
+	return path.Join(a.dir, spoolName, gangName(of))
 }
 
 // helloLimit bounds the wait for an agent's word on what it is and has: nothing that
