@@ -196,7 +196,9 @@ type running struct {
 	reports chan report
 
 	hostTimeout, orphanGrace time.Duration
-	looked                   time.Time // by stood
+	looked                   time.Time     // by stood
+	gap                      time.Duration // the last time that it stood still for longer than an agent lives
+	woke                     time.Time     // after that
 
 	wiring *wiring
 
@@ -217,6 +219,7 @@ type running struct {
 func (g *running) loop(cancelled, hurry <-chan struct{}) {
 	tick := time.NewTicker(suspectEvery)
 	defer tick.Stop()
+	g.looked = time.Now()
 	for g.listening > 0 {
 		select {
 		case <-tick.C:

@@ -23,6 +23,12 @@ var hostLost = []Rule{{
 	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
 	Needles: []string{"was started anew"},
 }, {
+	Category: job.HostLost, Signature: "controller-paused", Confidence: 1, Retry: job.RetryAgain,
+	Meaning: "gangrun itself was stopped or suspended for longer than agents go on without it",
+	Hint:    "gangrun was stopped (Ctrl-Z, a suspended machine, a frozen container) or its machine is overloaded; --orphan-grace has agents wait longer",
+	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"gangrun itself stood still"},
+}, {
 	Category: job.HostLost, Signature: "agent-gone", Confidence: 1,
 	Meaning: "gangrun's agent on a host was killed while ranks ran there, and they with it",
 	Hint:    "see on the host who killed it: the OOM killer (dmesg), a limit on the login session (loginctl, KillUserProcesses) or a person",
