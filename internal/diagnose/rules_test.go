@@ -421,7 +421,8 @@ func sane(t *testing.T, c job.Cause) {
 		}
 		return
 	}
-	if !slices.Contains(job.Categories(), c.Category) || c.Retry != c.Category.Action() && c.Retry != job.RetryNever || c.Signature == "" {
+	if !slices.Contains(job.Categories(), c.Category) || c.Signature == "" ||
+		c.Retry != c.Category.Action() && c.Retry != job.RetryNever && (c.Category.Action() != job.RetryElsewhere || c.Retry != job.RetryAgain) {
 		t.Errorf("category %q, signature %q, retry %q", c.Category, c.Signature, c.Retry)
 	}
 	if c.Text == "" || c.Hint == "" || strings.ContainsAny(c.Text+c.Hint, "\n\x1b") || unfilled.MatchString(c.Text+c.Hint) || strings.HasSuffix(strings.TrimSpace(c.Text), ":") {
