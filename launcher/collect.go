@@ -4,21 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
-	"sync"
 	"time"
-
-	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
-
-// retryWrite is how long a log that cannot be written is left alone.
-const retryWrite = 500 * time.Millisecond
 
 // slowCollect is after how long it is told that logs are still on their way.
 const slowCollect = 3 * time.Second
@@ -36,39 +26,6 @@ type collection struct {
 	cancel  context.CancelFunc
 	limit   time.Duration // collectLimit
 	shares  []*share
-}
-
-// share is what the ranks of one host print.
-type share struct {
-	attempt job.Attempt
-	node    *node
-	ask     *wire.OutputRequest
-	logs    map[logKey]*rankLog
-	said    runtimeLog
-
-	cancel context.CancelCauseFunc
-	vigil  Vigil // over how long nothing has come
-
-	mu    sync.Mutex // guards moved and stuck
-	moved time.Time  // when some of it was written last
-	stuck error      // why it cannot be written at present
-
-	over chan struct{} // closed when nothing more comes; what follows is read then
-	why  string        // that is so, where not all has come
-	left bool          // nobody waited for it
-	kept bool          // its host may keep the rest, since its agent did not end in order
-	here bool          // it could not be written here, or was given up
-	sure bool          // its agent has said that the host keeps the rest
-
-	drained bool  // all that the host had kept is here
-	late    int64 // bytes of that
-}
-
-// rankLog is the file of one stream of a rank.
-type rankLog struct {
-	file  *os.File
-	size  int64 // bytes that have arrived, those for an earlier controller included
-	whole bool  // nothing is missing
 }
 
 // collect starts to collect what the ranks of nodes print.
@@ -106,92 +63,6 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 		go s.fetch(fetching, emit) // wait waits for it
 	}
 	return c, nil
-}
-
-// lostShare is that of a host whose agent was not there any more when the gang was
-// adopted: what an earlier controller has fetched is all that comes.
-func lostShare(a job.Attempt, n *node) *share {
-	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
-	if errors.Is(n.lost, errLeft) {
-		s.why = "its agent was killed, or has ended for want of a controller"
-	}
-	for _, r := range n.ranks {
-		for _, stream := range []string{"out", "err"} {
-			log := &rankLog{}
-			if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(r.Rank, stream))); err == nil { // else nothing has come
-				log.size = info.Size()
-			}
-			s.logs[logKey{int32(r.Rank), stream == "err"}] = log
-		}
-	}
-	close(s.over)
-	return s
-}
-
-// open opens the logs of a rank, at whose ends goes on what an earlier controller
-// has fetched.
-func (s *share) open(a job.Attempt, rank int) error {
-	s.ask.Ranks = append(s.ask.Ranks, int32(rank))
-	for _, stream := range []string{"out", "err"} {
-		f, err := os.OpenFile(filepath.Join(a.LogDir, job.LogName(rank, stream)), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
-		if err != nil {
-			return fmt.Errorf("make the log of rank %d: %w", rank, err)
-		}
-		log := &rankLog{file: f}
-		s.logs[logKey{int32(rank), stream == "err"}] = log
-		if log.size, err = f.Seek(0, io.SeekEnd); err != nil {
-			return fmt.Errorf("find the end of the log of rank %d: %w", rank, err)
-		}
-		if stream == "out" {
-			s.ask.Out = append(s.ask.Out, log.size)
-		} else {
-			s.ask.Err = append(s.ask.Err, log.size)
-		}
-	}
-	return nil
-}
-
-// fetch brings the share, up to its end, the loss of the host or the end of ctx.
-func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
-	defer close(s.over)
-	stream, err := s.node.agent.client.Output(ctx, s.ask)
-	for err == nil {
-		var reply *wire.OutputReply
-		if reply, err = stream.Recv(); err != nil {
-			break
-		}
-		if reply.Rank == runtimeRank {
-			s.said.take(reply, emit)
-			s.note(len(reply.Data), nil)
-			continue
-		}
-		log := s.logs[logKey{reply.Rank, reply.Stderr}]
-		if log == nil {
-			continue
-		}
-		if err = s.store(ctx, log, reply.Data, emit); err == nil {
-			log.whole = log.whole || reply.End
-		}
-	}
-	var stalled errStalled
-	given := errors.As(context.Cause(ctx), &stalled)
-	s.left = ctx.Err() != nil && !given
-	s.here = given || s.stuck != nil
-	gone := status.Code(err) == codes.Unavailable || status.Code(err) == codes.Canceled
-	s.kept = s.node.agent.silence() > suspectAfter || gone && !s.left && !given
-	switch why := s.node.agent.why(err); {
-	case given:
-		s.why = stalled.Error()
-	case s.left:
-		s.why = "it was not waited for"
-	case errors.Is(why, io.EOF):
-		s.why = "the agent on its host has no more of it"
-	default:
-		s.why = why.Error()
-		if told, ok := status.FromError(why); ok {
-			s.why = told.Message()
-		}
-	}
 }
 
 // errStalled is why what is on the hosts is waited for no more.
@@ -295,49 +166,5 @@ func (c *collection) close() {
 			}
 		}
 		s.said.close()
-	}
-}
-
-// logKey is one stream of a rank.
-type logKey struct {
-	rank   int32
-	stderr bool
-}
-
-// state is when some of the share was written last, and why none can be at present.
-func (s *share) state() (moved time.Time, stuck error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.moved, s.stuck
-}
-
-// note notes what has come of writing n bytes.
-func (s *share) note(n int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stuck = err; n > 0 || err == nil {
-		s.moved = time.Now()
-	}
-}
-
-// store writes a piece of a log, however long that takes; an error says that ctx has
-// ended before.
-func (s *share) store(ctx context.Context, log *rankLog, piece []byte, emit func(job.Event)) error {
-	for told := false; ; told = true {
-		n, err := log.file.Write(piece)
-		piece = piece[n:]
-		log.size += int64(n)
-		s.note(n, err)
-		if err == nil {
-			return nil
-		}
-		if !told {
-			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("a log cannot be written, its rank's output waits on its host: %v; free space in %s", err, filepath.Dir(log.file.Name()))})
-		}
-		select {
-		case <-time.After(retryWrite):
-		case <-ctx.Done():
-			return ctx.Err()
-		}
 	}
 }

@@ -1,0 +1,182 @@
+package agent
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Gang implements wire.AgentServer.
+func (s *server) Gang(stream wire.Agent_GangServer) error {
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	start := first.GetStart()
+	if start == nil {
+		return status.Error(codes.InvalidArgument, "the first request starts no gang")
+	}
+	g, err := s.admit(start)
+	if err != nil {
+		return err
+	}
+	// The receiver ends with the stream's context, which ends when the handler
+	// returns: it cannot be waited for here, and holds nothing.
+	go func() {
+		if s.line.dir == "" {
+			defer g.cancel() // the controller has gone
+		}
+		for {
+			r, err := stream.Recv()
+			if err != nil || !g.take(r) {
+				return
+			}
+		}
+	}()
+	return g.reports.send(stream.Context(), stream)
+}
+
+// take passes a request on; false once the gang has ended.
+func (g *gang) take(r *wire.GangRequest) bool {
+	switch {
+	case r.GetStop() != nil:
+		return hand(g.stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, g.ended)
+	case r.GetRelease() != nil:
+		return hand(g.releases, r.GetRelease(), g.ended)
+	case r.GetName() != nil:
+		return hand(g.names, r.GetName(), g.ended)
+	case r.GetSpawn() != nil:
+		return hand(g.spawns, r.GetSpawn(), g.ended)
+	case r.GetRelay() != nil:
+		return hand(g.relays, r.GetRelay(), g.ended)
+	case r.GetLook() != nil:
+		return hand(g.looks, struct{}{}, g.ended)
+	}
+	return true
+}
+
+// hand gives v to whoever reads c, unless the gang ends first.
+func hand[T any](c chan<- T, v T, ended <-chan struct{}) bool {
+	select {
+	case c <- v:
+		return true
+	case <-ended:
+		return false
+	}
+}
+
+// admit starts a gang or, on a host that is not the controller's, finds the one
+// that has been started for an earlier controller. A request without ranks is for
+// such a one alone.
+func (s *server) admit(start *wire.Start) (*gang, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if g := s.gangs[start.Gang]; g != nil && s.line.dir != "" {
+		return g, nil
+	}
+	if len(start.Ranks) == 0 {
+		return nil, status.Errorf(codes.NotFound, "this agent has not started gang %q", start.Gang)
+	}
+	if s.busy {
+		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	}
+	spooled := len(start.LogDir) == 0
+	if spooled {
+		dir := filepath.Join(s.line.dir, bridge.SpoolName, filepath.FromSlash(start.Gang))
+		if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(start.Gang)) {
+			return nil, status.Error(codes.InvalidArgument, "no directory for the logs is named")
+		}
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, status.Error(codes.ResourceExhausted, err.Error())
+		}
+		start.LogDir = []byte(dir)
+	}
+	s.busy = true
+	ctx, cancel := context.WithCancel(s.life)
+	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
+	g.cancel, g.spooled = cancel, spooled
+	for name := range s.gangs { // who follows an older one has found it
+		if name != s.last {
+			delete(s.gangs, name)
+		}
+	}
+	s.last = start.Gang
+	s.gangs[start.Gang] = g
+	s.grew.ring()
+	s.running.Go(func() {
+		defer cancel()
+		unreaped := g.run(ctx, g.stop)
+		close(g.ended)
+		s.dismiss() // before the last word: the controller may start the next at once
+		g.reports.done(unreaped)
+	})
+	return g, nil
+}
+
+func (s *server) dismiss() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.busy = false
+}
+
+// gang waits for the share of an attempt to be started.
+func (s *server) gang(ctx context.Context, name string) (*gang, error) {
+	for {
+		grew := s.grew.wait()
+		s.mu.Lock()
+		g := s.gangs[name]
+		s.mu.Unlock()
+		if g != nil {
+			return g, nil
+		}
+		select {
+		case <-grew:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+}
+
+// Feed implements wire.AgentServer.
+func (s *server) Feed(stream wire.Agent_FeedServer) error {
+	var stdin *os.File
+	interrupt := func() bool { return true }
+	defer func() {
+		interrupt()
+		if stdin != nil {
+			_ = stdin.Close()
+		}
+	}()
+	for {
+		r, err := stream.Recv()
+		if err == io.EOF {
+			return stream.SendAndClose(&wire.FeedReply{})
+		}
+		if err != nil {
+			return err
+		}
+		if stdin == nil {
+			g, err := s.gang(stream.Context(), r.Gang)
+			if err != nil {
+				return err
+			}
+			if stdin, err = g.stdin(stream.Context(), int(r.Rank)); err != nil {
+				return err
+			}
+			// A rank that does not read must not hold whoever takes over.
+			interrupt = context.AfterFunc(stream.Context(), func() { _ = stdin.SetWriteDeadline(time.Unix(1, 0)) })
+		}
+		if _, err := stdin.Write(r.Data); err != nil {
+			return stream.SendAndClose(&wire.FeedReply{}) // the rank reads no more
+		}
+	}
+}

@@ -1,0 +1,223 @@
+package launcher
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// settle is how long the gang is left alone after a rank has failed with
+// nothing but an echo of another rank's failure: the culprit may still be
+// writing its last words.
+const settle = 500 * time.Millisecond
+
+// lateLimit is how long after the grace period an agent may take to end its
+// ranks before it counts as lost.
+const lateLimit = 20 * time.Second
+
+// running is a gang that has been started.
+type running struct {
+	attempt job.Attempt
+	nodes   []*node
+	cascade func(string) bool
+	drop    func(*remote) error
+	emitter *emitter
+	reports chan report
+
+	hostTimeout, orphanGrace time.Duration
+	looked                   time.Time     // by stood
+	gap                      time.Duration // the last time that it stood still for longer than an agent lives
+	woke                     time.Time     // after that
+
+	wiring *wiring
+
+	outcome   job.Outcome
+	seen      map[int]bool // ranks whose exit is in outcome
+	started   int
+	listening int // nodes that will still report
+	stopping  bool
+	stopped   time.Time // when it was first told to end
+	cancelled time.Time // when the run was
+	hurried   time.Time // when it was to end at once
+	settling  <-chan time.Time
+	failed    job.Exit // why it settles
+	late      <-chan time.Time
+}
+
+// loop follows the gang to its end.
+func (g *running) loop(cancelled, hurry <-chan struct{}) {
+	tick := time.NewTicker(suspectEvery)
+	defer tick.Stop()
+	g.looked = time.Now()
+	for g.listening > 0 {
+		select {
+		case <-tick.C:
+			g.stood(time.Now())
+			g.suspect()
+			g.forsake()
+			g.await()
+		case r := <-g.reports:
+			g.take(r)
+		case <-g.settling:
+			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
+		case <-cancelled:
+			cancelled, g.cancelled = nil, time.Now()
+			if g.wiring.mpi != job.MPINone {
+				g.look()
+			}
+			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
+		case <-g.wiring.overdue:
+			g.overdue()
+		case <-g.wiring.judging:
+			g.wiring.judging = nil
+			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
+		case <-hurry:
+			hurry, g.hurried = nil, time.Now()
+			g.restop(0, job.ToldToEnd+" at once")
+		case <-g.late:
+			g.late = nil
+			for _, n := range g.nodes {
+				if !n.done && n.gone.IsZero() {
+					g.lose(n, fmt.Errorf("its agent has not ended the ranks %s after the grace period", lateLimit))
+				}
+			}
+		}
+	}
+}
+
+func (g *running) take(r report) {
+	if r.ended {
+		g.listening--
+		g.bury(r)
+		return
+	}
+	if !r.node.gone.IsZero() {
+		return // its last words after it was given up
+	}
+	for _, line := range r.lines {
+		line.File = g.logFile(r.node, line)
+		if line.Rank < 0 {
+			line.Rank = g.wiring.speaker(line.Text)
+		}
+		g.outcome.Lines = append(g.outcome.Lines, line)
+	}
+	g.wire(r)
+	for _, event := range r.events {
+		g.event(event)
+	}
+	switch {
+	case r.err != nil:
+		g.lose(r.node, r.err)
+	case r.done != nil:
+		r.node.done = true
+		g.answered(r.node)
+		g.listening--
+		for _, rank := range r.done.Unreaped {
+			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.host})
+			if !g.seen[int(rank)] {
+				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.host, Status: job.Lost, Time: time.Now(), Stopped: g.stopping, Text: "it does not die of SIGKILL"})
+			}
+		}
+	}
+}
+
+// logFile is where a line of a node is found that its agent has sent: what is printed
+// on other machines is in a log here, too.
+func (g *running) logFile(n *node, line job.Line) string {
+	name, spooled := strings.CutPrefix(line.File, n.agent.spool(g.attempt)+"/")
+	if n.agent.link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
+		return line.File
+	}
+	return filepath.Join(g.attempt.LogDir, name)
+}
+
+func (g *running) event(event job.Event) {
+	event.Attempt = g.attempt.Number
+	switch event.Kind {
+	case job.KindExit:
+		g.exit(*event.Exit)
+		return
+	case job.KindStop:
+		g.stop(time.Duration(g.attempt.Grace), event.Text)
+		return
+	}
+	g.emitter.put(event)
+	if event.Kind == job.KindStarted {
+		g.wiring.pids[event.PID] = event.Rank
+		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
+			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
+			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi == job.MPIMPICH {
+				g.wiring.overdue = time.After(limit)
+			}
+		}
+	}
+}
+
+// exit records the end of a rank and, when it is the first failure, ends the
+// others.
+func (g *running) exit(e job.Exit) {
+	if fault := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); fault != "" {
+		e.Fault = fault
+	}
+	// A rank may hear of the end from a peer before its agent does.
+	e.Stopped = e.Stopped || !g.cancelled.IsZero() && e.Time.After(g.cancelled)
+	if g.seen[e.Rank] { // more is known of it now
+		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
+		g.outcome.Exits[i] = e
+	} else {
+		g.seen[e.Rank] = true
+		g.outcome.Exits = append(g.outcome.Exits, e)
+	}
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})
+	if e.Good() || e.Stopped || g.stopping {
+		return
+	}
+	if e.Status == job.Exited && g.echo(e) {
+		if g.settling == nil {
+			g.settling, g.failed = time.After(settle), e
+		}
+		return
+	}
+	g.stop(time.Duration(g.attempt.Grace), e.String())
+}
+
+// echo reports whether the last thing that a rank said is an echo of another
+// rank's failure.
+func (g *running) echo(e job.Exit) bool {
+	if g.cascade == nil {
+		return false
+	}
+	last := ""
+	for _, line := range g.outcome.Lines {
+		if line.Rank == e.Rank && line.Source == job.SourceStderr && strings.TrimSpace(line.Text) != "" {
+			last = line.Text
+		}
+	}
+	return last != "" && g.cascade(last)
+}
+
+// restop ends a gang that is being ended already with another grace period.
+func (g *running) restop(grace time.Duration, why string) {
+	g.stopping = false
+	g.stop(grace, why)
+}
+
+func (g *running) stop(grace time.Duration, why string) {
+	if g.stopping {
+		return
+	}
+	g.stopping = true
+	if g.stopped.IsZero() {
+		g.stopped = time.Now()
+	}
+	g.settling = nil
+	g.late = time.After(grace + lateLimit)
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
+	for _, n := range g.nodes {
+		n.stop(grace)
+	}
+}
