@@ -132,20 +132,34 @@ func (r *lively) Read(p []byte) (int, error) {
 func (l *Launcher) salvage(c *collection) {
 	ctx, stop := l.unhurried(context.Background())
 	defer stop()
-	_ = each(len(c.shares), func(i int) error {
-		s := c.shares[i]
-		if !s.kept && !s.here || len(s.incomplete()) == 0 {
-			return nil
-		}
-		s.node.agent.owed.Add(1)
-		if s.here || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, c.limit) == nil {
-			return nil
-		}
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.owed = append(l.owed, s)
-		return nil
-	})
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = each(len(c.shares), func(i int) error { l.claim(ctx, c.shares[i], c.limit); return nil })
+	}()
+	slow := time.NewTimer(slowCollect)
+	defer slow.Stop()
+	select {
+	case <-done:
+		return
+	case <-slow.C:
+		c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: "what the hosts have kept of the ranks' output is still on its way"})
+	}
+	<-done
+}
+
+// claim fetches what is left of a share, or puts that off.
+func (l *Launcher) claim(ctx context.Context, s *share, limit time.Duration) {
+	if !s.kept && !s.here || len(s.incomplete()) == 0 {
+		return
+	}
+	s.node.agent.owed.Add(1)
+	if s.here || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.owed = append(l.owed, s)
 }
 
 // remind asks hosts again and again for what they have kept of earlier gangs, until

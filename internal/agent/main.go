@@ -7,7 +7,6 @@ import (
 	"math"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -89,7 +88,7 @@ func work() error {
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)
-	if line.dir != "" && !((orphaned || line.keep.Load()) && spooled(filepath.Join(line.dir, bridge.SpoolName))) {
+	if line.dir != "" && !((orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())

@@ -12,18 +12,10 @@ import (
 	"time"
 )
 
-// SpoolName is the directory, in an agent's own, of what its ranks print: a directory
-// for each gang, and in that a file for each stream, which nobody may write to (Whole)
-// once nothing is missing at its end.
-const SpoolName = "logs"
-
-// Whole is the mode of a file of the spool that is complete.
-const Whole os.FileMode = 0o444
-
 // What a controller says once the rest of a gang's output is safe with it, one byte.
 // With anything else, and with nothing, all stays where it is.
 const (
-	TakenGang = 'g' // what the agent has of this gang goes
+	TakenGang = 'g' // what the agent has of this gang goes, and all where that was all
 	TakenAll  = 'a' // what the agent has left goes
 )
 
@@ -72,7 +64,10 @@ func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	case err == nil && word == TakenAll:
 		return os.RemoveAll(dir)
 	case err == nil && word == TakenGang:
-		return os.RemoveAll(spool)
+		if err := os.RemoveAll(spool); err != nil || Spooled(dir) {
+			return err
+		}
+		return os.RemoveAll(dir)
 	}
 	return nil
 }

@@ -24,12 +24,14 @@ func TestRest(t *testing.T) {
 		want            map[string]piece
 		err             string
 		gone            string // the topmost of what is removed; "" for nothing
+		only            bool   // there is no other gang
 	}{
 		"all is taken": {
 			ask: `{"a.out": 0, "a.err": 3}`, word: "a", gone: ".",
 			want: map[string]piece{"a.out": {"whole text", true}, "a.err": {" off", false}},
 		},
 		"the gang's is taken":     {ask: `{"a.out": 6}`, word: "g", gone: "logs/r/1", want: map[string]piece{"a.out": {"text", true}}},
+		"and was all":             {ask: `{"a.out": 6}`, word: "g", gone: ".", only: true, want: map[string]piece{"a.out": {"text", true}}},
 		"no word":                 {ask: `{"a.out": 10}`, want: map[string]piece{"a.out": {"", true}}},
 		"another word":            {ask: `{"a.out": 10}`, word: "x", want: map[string]piece{"a.out": {"", true}}},
 		"not there, or too short": {ask: `{"b.out": 0, "a.err": 8, "a.out": -1, "dir": 0}`, word: "g", gone: "logs/r/1", want: map[string]piece{}},
@@ -53,6 +55,11 @@ func TestRest(t *testing.T) {
 			}
 			if err := errors.Join(os.Chmod(filepath.Join(spool, "a.out"), Whole), os.Symlink("/etc/passwd", filepath.Join(spool, "link"))); err != nil {
 				t.Fatal(err)
+			}
+			if other := filepath.Join(dir, SpoolName, "r", "3", "a.out"); !c.only {
+				if err := errors.Join(os.Mkdir(filepath.Dir(other), 0o700), os.WriteFile(other, []byte("other"), 0o644)); err != nil {
+					t.Fatal(err)
+				}
 			}
 			gang := c.gang
 			if gang == "" {

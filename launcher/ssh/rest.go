@@ -29,7 +29,11 @@ func (g *agent) rest(ctx context.Context, want launcher.Rest) error {
 	if err != nil {
 		return err
 	}
-	if said.state != bridge.Ready {
+	switch said.state {
+	case bridge.Ready:
+	case bridge.Gone:
+		return nil // it has left nothing
+	default:
 		return fmt.Errorf("%s: %s", g.host, said.words)
 	}
 	// A session's end would have to be agreed upon with the host.
