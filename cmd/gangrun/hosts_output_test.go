@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
@@ -60,4 +61,25 @@ func TestControllerDiskFull(t *testing.T) {
 	if t.Failed() {
 		t.Logf("gangrun said:\n%s", said)
 	}
+}
+
+// TestHostDiskFullAtTheEnd: ranks that end well before anybody has noticed that what
+// they printed cannot be kept have failed.
+func TestHostDiskFullAtTheEnd(t *testing.T) {
+	t.Parallel()
+	bed := testhosts.Up(t, 2)
+	if err := bed.Host(2).Fill("/tmp"); err != nil {
+		t.Fatal(err)
+	}
+	r := startFarCommand(t, bed, "h1:2,h2:2", 4, job.MPINone, []string{"echo", "something"}, "--retries", "0")
+	if code := r.finish(); code != 1 {
+		t.Errorf("gangrun ended with %d", code)
+	}
+	if c := r.report().Attempts[0].Cause; c == nil || c.Category != job.DiskFull || c.Host != "h2" || !strings.Contains(c.Text, "no space left on device") {
+		t.Errorf("the cause is %+v", c)
+	}
+	if err := bed.Host(2).Drain("/tmp"); err != nil {
+		t.Fatal(err)
+	}
+	r.nothingLeft()
 }

@@ -1,11 +1,14 @@
 package agent
 
 import (
+	"cmp"
 	"os"
 	"slices"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Limits of ending a gang.
@@ -82,6 +85,26 @@ func (g *gang) left() (ranks []int32) {
 	return ranks
 }
 
+// mourn tells of ranks that have ended well, and of what they printed could not all be
+// written: those have failed.
+func (g *gang) mourn() {
+	select {
+	case line := <-g.broken: // which nobody has told
+		g.reports.line(line)
+	default:
+	}
+	for _, r := range g.ranks {
+		lost := cmp.Or(r.out.lost, r.err.lost)
+		if lost == nil || r.child == nil || !closed(r.child.exited) {
+			continue
+		}
+		if exit := r.exit(g.host, false); exit.Good() {
+			exit.Fault = "not all that it printed could be kept: " + lost.Error()
+			g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+		}
+	}
+}
+
 // finish waits for the last bytes to reach the logs and closes everything.
 func (g *gang) finish() {
 	pumped := make(chan struct{})
@@ -101,6 +124,7 @@ func (g *gang) finish() {
 		}
 		<-pumped
 	}
+	g.mourn()
 	for _, r := range g.ranks {
 		_ = r.out.log.Close()
 		_ = r.err.log.Close()

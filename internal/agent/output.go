@@ -74,6 +74,9 @@ func (f *follower) step(buffer []byte, to wire.Agent_OutputServer) (sent, ended 
 	written, closed := f.stream.state()
 	reply := &wire.OutputReply{Rank: int32(f.stream.rank), Stderr: f.stream.stderr}
 	if f.offset >= written {
+		if closed && f.stream.lost != nil {
+			return false, true, nil // it ends without an end
+		}
 		if closed {
 			reply.End = true
 			return false, true, to.Send(reply)

@@ -43,7 +43,9 @@ type stream struct {
 	end func()
 	// spooled says that the log is in the agent's own directory.
 	spooled bool
-	torn    bool // not all of it could be read and written; the pump's
+	// What follows is the pump's.
+	torn bool  // not all of it could be read and written
+	lost error // why what was read could not be written
 
 	bell *bell // rung when written or closed change
 
@@ -125,10 +127,12 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 		if err == nil {
 			break
 		}
-		s.stuck(fmt.Errorf("write the log of rank %d: %w", s.rank, err))
+		err = fmt.Errorf("write the log of rank %d: %w", s.rank, err)
+		s.stuck(err)
 		select {
 		case <-time.After(retryWrite):
 		case <-release:
+			s.lost = err
 			return false
 		}
 	}

@@ -343,6 +343,7 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"file-size-limit":   {job.Exit{Status: job.Signalled, Signal: 25}, job.Exit{Status: job.Signalled, Signal: 24}},
 	"host-silent":       {job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}, job.Exit{Status: job.Unstarted, Text: "nothing was heard of it"}},
 	"output-lost":       {job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: nothing was heard of the host for 10s"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
+	"log-unwritten":     {job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 2: no space left on device"}, job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: it is gone"}},
 	"host-gone":         {job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s: it does not answer"}},
 	"host-restarted":    {job.Exit{Status: job.Lost, Text: "the host was started anew, and its agent is gone"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 	"controller-paused": {job.Exit{Status: job.Lost, Text: "gangrun itself stood still for 26s, and the agent on its host ended it meanwhile (--orphan-grace is 20s)"}, job.Exit{Status: job.Lost, Text: "the agent on its host is gone"}},
