@@ -3,6 +3,7 @@ package jobfile
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -51,8 +52,13 @@ type Field struct {
 	Flag    bool // it is a flag of "gangrun run"
 	Key     bool // it is a key of the job file
 
-	at func(*job.Spec) any // where its value is kept; nil for a Group
+	shortest job.Duration        // that a Duration may be; 0 where job.Spec alone says
+	at       func(*job.Spec) any // where its value is kept; nil for a Group
 }
+
+// twoBeats is how long hosts and gangrun can be silent and well: each is heard of once
+// a second.
+const twoBeats = job.Duration(2 * time.Second)
 
 // Fields lists every Field, in the order of the documentation; a Group comes
 // right before what belongs to it.
@@ -90,11 +96,11 @@ var table = withDefaults([]Field{
 		Usage: "let the ranks of several hosts meet over this network, a CIDR as 10.0.0.0/16 or the name of an interface",
 		at:    func(s *job.Spec) any { return &s.Network }},
 	{Name: "host-timeout", Kind: Duration, Value: "TIME", Flag: true, Key: true,
-		Usage: "count a host as lost that has been silent for this long",
-		at:    func(s *job.Spec) any { return &s.HostTimeout }},
+		Usage: "count a host as lost that has been silent for this long, 2s at least", shortest: twoBeats,
+		at: func(s *job.Spec) any { return &s.HostTimeout }},
 	{Name: "orphan-grace", Kind: Duration, Value: "TIME", Flag: true, Key: true,
-		Usage: "let ranks on other hosts live on for this long when their agent hears nothing of gangrun; the next attempt waits for it where a host is lost",
-		at:    func(s *job.Spec) any { return &s.OrphanGrace }},
+		Usage: "let ranks on other hosts live on for this long when their agent hears nothing of gangrun; the next attempt waits for it where a host is lost; 2s at least", shortest: twoBeats,
+		at: func(s *job.Spec) any { return &s.OrphanGrace }},
 	{Name: "locality", Kind: Choice, Value: "LEVEL", Flag: true, Key: true, Choices: texts(job.Localities()),
 		Usage: "spread the gang's GPUs no wider than this",
 		at:    func(s *job.Spec) any { return &s.Locality }},

@@ -87,7 +87,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Locality: rapid.SampledFrom(job.Localities()).Draw(t, "locality"),
 			Patience: rapid.SampledFrom([]job.Patience{"strict", "0s", "1h30m", "island=1s,rack=strict", "host=10m"}).Draw(t, "patience"),
 		}
-		s.HostTimeout, s.OrphanGrace = anyDuration(job.Duration(time.Second)).Draw(t, "host-timeout"), anyDuration(job.Duration(time.Second)).Draw(t, "orphan-grace")
+		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
 		lists := []func(){func() {}, func() { s.Inventory = "/i" }, func() { s.Hosts = "h1,h2:4" }, func() { s.Hostfile = "/h" }}
 		if s.Loopback > 0 {

@@ -2,7 +2,6 @@ package jobfile
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"slices"
 
@@ -38,14 +37,8 @@ func (o *Options) Set(name, value string) error {
 		return Errors{{Flag: name, Text: "is no flag of this command"}}
 	}
 	where := origin{flag: name}
-	if least, from, to := f.least(value); least != nil {
-		first, bad := least.scalar(from)
-		if bad != nil {
-			return Errors{where.error(bad)}
-		}
-		return errors.Join(o.Set(name, to), o.set(setting{least, "", first, where}))
-	}
-	var v any
+	var v, from any
+	var least *Field
 	var bad *fault
 	part := ""
 	if f.Kind == Env {
@@ -55,12 +48,15 @@ func (o *Options) Set(name, value string) error {
 		}
 		v = vars
 	} else {
-		v, bad = f.scalar(value)
+		v, least, from, bad = f.span(value)
 	}
 	if bad != nil {
 		return Errors{where.error(bad)}
 	}
-	return o.set(setting{f, part, v, where})
+	if err := o.set(setting{f, part, v, where}); err != nil || least == nil {
+		return err
+	}
+	return o.set(setting{least, "", from, where})
 }
 
 // SetCommand sets the command to the words that stood after --.

@@ -60,7 +60,7 @@ func TestFlags(t *testing.T) {
 // TestEveryFlagIsSet holds that every flag of the table takes a value, and
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
-	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "1s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b"}
+	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b"}
 	for _, f := range Fields() {
 		value := values[f.Kind]
 		if f.Kind == Choice {
@@ -90,7 +90,7 @@ func TestRange(t *testing.T) {
 			t.Errorf("%+v: %d..%d, %v", way, spec.MinRanks, spec.Ranks, err)
 		}
 	}
-	if _, err := finish(t, "ranks: 16..8\n", nil, "x"); err == nil || !strings.Contains(err.Error(), "min-ranks is 16, but must be 0 to ranks (8)") {
+	if _, err := Parse("job.yaml", []byte("ranks: 16..8\n")); err == nil || err.Error() != `job.yaml:1:8: ranks "16..8" begins with the larger number, write 8..16` {
 		t.Errorf("a range upside down: %v", err)
 	}
 }
@@ -116,11 +116,20 @@ func TestPrecedence(t *testing.T) {
 
 func TestFlagErrors(t *testing.T) {
 	for _, c := range []struct{ name, value, want, hint string }{
-		{"ranks", "four", `--ranks: ranks wants a whole number, not "four"`, ""},
-		{"ranks", "2..x", `--ranks: ranks wants a whole number, not "x"`, ""},
-		{"ranks", "x..2", `--ranks: min-ranks wants a whole number, not "x"`, ""},
+		{"ranks", "four", `--ranks: ranks wants a whole number, or two as in 8..16, not "four"`, ""},
+		{"ranks", "2..x", `--ranks: ranks wants a whole number, or two as in 8..16, not "2..x"`, ""},
+		{"ranks", "x..2", `--ranks: ranks wants a whole number, or two as in 8..16, not "x..2"`, ""},
+		{"ranks", "-1..2", `--ranks: ranks wants a whole number, or two as in 8..16, not "-1..2"`, ""},
+		{"ranks", "4-8", `--ranks: ranks wants a whole number, or two as in 8..16, not "4-8"`, "write 4..8"},
+		{"ranks", "4...8", `--ranks: ranks wants a whole number, or two as in 8..16, not "4...8"`, "write 4..8"},
+		{"ranks", "8..4", `--ranks: ranks "8..4" begins with the larger number, write 4..8`, ""},
+		{"ranks", "1..200000", `--ranks: ranks is 200000, but must be 1 to 131072`, ""},
+		{"min-ranks", "4-8", `--min-ranks: min-ranks wants a whole number, not "4-8"`, ""},
+		{"host-timeout", "1s", `--host-timeout: host-timeout 1s is too short, write 2s or more`, "once a second"},
+		{"host-timeout", "0", `--host-timeout: host-timeout 0s is too short, write 2s or more`, "once a second"},
+		{"orphan-grace", "1.9s", `--orphan-grace: orphan-grace 1.9s is too short, write 2s or more`, "once a second"},
 		{"ranks", "0", `--ranks: ranks is 0, but must be 1 to 131072`, ""},
-		{"ranks", "", `--ranks: ranks wants a whole number, not ""`, ""},
+		{"ranks", "", `--ranks: ranks wants a whole number, or two as in 8..16, not ""`, ""},
 		{"grace", "5", `--grace: grace "5" has no unit, write 5s`, ""},
 		{"preflight", "of", `--preflight: preflight wants one of full, static, off, not "of", did you mean "off"?`, ""},
 		{"stdin", "-1", `--stdin: stdin wants the number of a rank, or one of all, none, not "-1"`, ""},

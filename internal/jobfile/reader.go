@@ -159,8 +159,9 @@ func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool
 	return "", false
 }
 
-// set notes a value, unless something is wrong with it wherever it stands.
-func (r *reader) set(f *Field, part string, value any, n *yaml.Node) {
+// set notes a value, unless something is wrong with it wherever it stands, and
+// reports whether it did.
+func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 	bads := f.alone(value)
 	for _, bad := range bads {
 		r.bad(n, bad)
@@ -168,6 +169,7 @@ func (r *reader) set(f *Field, part string, value any, n *yaml.Node) {
 	if len(bads) == 0 {
 		r.settings = append(r.settings, setting{f, part, value, r.at(n)})
 	}
+	return len(bads) == 0
 }
 
 // field reads the value of one key. A list or mapping of which nothing is
@@ -202,11 +204,14 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		if !ok {
 			return
 		}
-		least, from, to := f.least(text)
-		if least != nil {
-			r.scalar(least, from, n)
+		value, least, from, bad := f.span(text)
+		if bad != nil {
+			r.bad(n, bad)
+			return
 		}
-		r.scalar(f, to, n)
+		if r.set(f, "", value, n) && least != nil {
+			r.set(least, "", from, n)
+		}
 	}
 }
 
@@ -223,15 +228,6 @@ func oneText(list *yaml.Node) string {
 		return "h1,h2:4"
 	}
 	return text
-}
-
-func (r *reader) scalar(f *Field, text string, n *yaml.Node) {
-	value, bad := f.scalar(text)
-	if bad != nil {
-		r.bad(n, bad)
-		return
-	}
-	r.set(f, "", value, n)
 }
 
 // trial reads a group, for which off may stand.

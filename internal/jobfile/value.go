@@ -6,6 +6,7 @@ import (
 	"net/netip"
 	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +62,7 @@ func (f *Field) scalar(text string) (any, *fault) {
 	case Number, Range:
 		n, err := strconv.Atoi(text)
 		if err != nil {
-			return nil, faultf("", "%s wants a whole number, not %s", f.Name, quote(text))
+			return nil, f.notNumber(text)
 		}
 		if plain := strconv.Itoa(n); plain != text { // 010 is 8 to some and 10 to others
 			return nil, faultf("", "%s wants a plain whole number, not %s", f.Name, quote(text))
@@ -85,6 +86,10 @@ func (f *Field) scalar(text string) (any, *fault) {
 		if err != nil {
 			return nil, faultf("", "%s wants a duration with a unit, as in 30s, 5m or 1h30m, not %s", f.Name, quote(text))
 		}
+		if d < f.shortest {
+			return nil, faultf("whoever is well is heard of once a second, and may be silent for longer than that",
+				"%s %s is too short, write %s or more", f.Name, d, f.shortest)
+		}
 		return d, nil
 	case Choice:
 		if !slices.Contains(f.Choices, text) {
@@ -104,15 +109,36 @@ func (f *Field) scalar(text string) (any, *fault) {
 	}
 }
 
-// least takes what a field takes apart where it is a range: the field of its least
-// value, that value, and the rest.
-func (f *Field) least(text string) (least *Field, from, to string) {
-	from, to, ok := strings.Cut(text, "..")
-	if f.Kind != Range || !ok {
-		return nil, "", text
+// span reads what a field takes that may be a range: its value, and where text is a
+// range the field of the least value with that.
+func (f *Field) span(text string) (value any, least *Field, from any, bad *fault) {
+	first, last, two := strings.Cut(text, "..")
+	if f.Kind != Range || !two {
+		value, bad = f.scalar(text)
+		return value, nil, nil, bad
+	}
+	value, bad = f.scalar(last)
+	from, wrong := f.scalar(first)
+	if bad != nil || wrong != nil || from.(int) < 0 || value.(int) < 1 {
+		return nil, nil, nil, f.notNumber(text)
+	}
+	if from.(int) > value.(int) {
+		return nil, nil, nil, faultf("", "%s %s begins with the larger number, write %s..%s", f.Name, quote(text), last, first)
 	}
 	least, _ = find("min-" + f.Name)
-	return least, from, to
+	return value, least, from, nil
+}
+
+// otherRange is a range as it is written elsewhere.
+var otherRange = regexp.MustCompile(`^([0-9]+) ?(?:-|:|,|…|to|\.{1,3}) ?([0-9]+)$`)
+
+// notNumber says that text is no whole number, nor a range where one may stand.
+func (f *Field) notNumber(text string) *fault {
+	hint := ""
+	if m := otherRange.FindStringSubmatch(text); m != nil && f.Kind == Range {
+		hint = fmt.Sprintf("write %s..%s for no fewer than %[1]s and no more than %[2]s", m[1], m[2])
+	}
+	return faultf(hint, "%s wants %s, not %s", f.Name, f.wants(), quote(text))
 }
 
 // switched reads a truth value, in the words that YAML has had for them.
