@@ -97,7 +97,11 @@ func chooseNetwork(ports []port, asked string) ([]way, error) {
 func askedNetwork(ports []port, asked string) ([]way, error) {
 	prefix, err := netip.ParsePrefix(asked)
 	byName := err != nil
+	if byName && asked == "lo" || prefix.Addr().IsLoopback() {
+		return nil, &NetworkError{fmt.Sprintf("network %q is that of each host with itself, on which hosts do not meet: %s", asked, networks(ports))}
+	}
 	chosen := make([]way, len(ports))
+	var without []port
 	for i, p := range ports {
 		at := slices.IndexFunc(p.ways(), func(w way) bool {
 			if byName {
@@ -107,11 +111,25 @@ func askedNetwork(ports []port, asked string) ([]way, error) {
 			return err == nil && prefix.Contains(addr)
 		})
 		if at < 0 {
-			return nil, &NetworkError{fmt.Sprintf("network %q: %s has no address in it: %s", asked, p.host, networks([]port{p}))}
+			without = append(without, p)
+			continue
 		}
 		chosen[i] = p.ways()[at]
 	}
-	return chosen, nil
+	what := fmt.Sprintf("address in the network %q", asked)
+	if byName {
+		what = fmt.Sprintf("interface %q that is up and has an address", asked)
+	}
+	switch n := len(without); {
+	case n == 0:
+		return chosen, nil
+	case n == 1:
+		return nil, &NetworkError{fmt.Sprintf("%s has no %s (it has %s)", without[0].host, what, without[0].networks())}
+	case n == len(ports):
+		return nil, &NetworkError{fmt.Sprintf("none of the %d hosts has an %s: %s", n, what, networks(ports))}
+	default:
+		return nil, &NetworkError{fmt.Sprintf("%d of the %d hosts have no %s: %s", n, len(ports), what, networks(without))}
+	}
 }
 
 func hostList(ports []port) string {
@@ -122,18 +140,23 @@ func hostList(ports []port) string {
 	return strings.Join(names, ", ")
 }
 
-// networks says which networks hosts are in.
+// networks says which networks the first few of hosts are in.
 func networks(ports []port) string {
 	var parts []string
 	for _, p := range ports[:min(len(ports), 4)] {
-		var in []string
-		for _, w := range p.ways() {
-			in = append(in, w.name+" "+w.network)
-		}
-		if len(in) == 0 {
-			in = []string{"nothing"}
-		}
-		parts = append(parts, p.host+" has "+strings.Join(in, ", "))
+		parts = append(parts, p.host+" has "+p.networks())
 	}
 	return strings.Join(parts, "; ")
+}
+
+// networks says which networks a host is in.
+func (p port) networks() string {
+	var in []string
+	for _, w := range p.ways() {
+		in = append(in, w.name+" "+w.network)
+	}
+	if len(in) == 0 {
+		return "nothing"
+	}
+	return strings.Join(in, ", ")
 }
