@@ -174,6 +174,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	if s.sign != nil {
 		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, named(s.rule.Signature).Meaning)
 	}
+	names["host"] = cmp.Or(names["host"], s.host)
 	text := expand(s.rule.Text, names)
 	if text == "" {
 		text = names["title"]

@@ -57,9 +57,10 @@ func (m *member) end() *suspect {
 
 // ruleOf returns the rule for an exit status with that explanation.
 func ruleOf(status job.ExitStatus, why string) *Rule {
-	why = strings.ToLower(why)
+	lower := strings.ToLower(why)
 	i := slices.IndexFunc(rules(), func(r *Rule) bool {
-		return slices.Contains(r.Statuses, status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(why, n) }))
+		return slices.Contains(r.Statuses, status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(lower, n) })) &&
+			(r.Match == nil || r.Match.MatchString(why)) && (r.Unless == nil || !r.Unless.MatchString(why))
 	})
 	return rules()[i]
 }

@@ -233,6 +233,24 @@ func TestRootCause(t *testing.T) {
 	}
 }
 
+// TestUnstarted: of ranks that could not be started the first that was told of is the
+// cause, whatever the clocks of their hosts say; hints name what lacks where.
+func TestUnstarted(t *testing.T) {
+	for why, want := range map[string]struct{ signature, hint, artefact string }{
+		`"trian" is not in PATH: file does not exist`: {"program-missing", "first word of the job's command", "trian"},
+		`the working directory "/srv/my wd" cannot be entered: no such file or directory`: {
+			"workdir", "make it on h2, where its user may enter it, or name another with --workdir", "/srv/my wd"},
+	} {
+		unstarted := job.Exit{Status: job.Unstarted, Text: why}
+		got := Diagnose(four().exit(2, 10.2, unstarted).exit(0, 10.1, unstarted).exit(3, 10.3, unstarted).Evidence)
+		sane(t, got)
+		if got.Signature != want.signature || got.Rank != 2 || got.Host != host(2) || got.Artefact != want.artefact ||
+			!strings.Contains(got.Hint, strings.ReplaceAll(want.hint, "h2", host(2))) || !strings.Contains(got.Text, why) {
+			t.Errorf("%s: got %+v, want %+v of rank 2", why, got, want)
+		}
+	}
+}
+
 func TestConfidence(t *testing.T) {
 	oom := "Out of memory: Killed process 1001 (python3)"
 	foreign := "Out of memory: Killed process 7777 (python3)"

@@ -2,12 +2,24 @@ package diagnose
 
 import "github.com/gangrun/gangrun/internal/job"
 
+// aboutWorkdir is why a rank could not be started whose working directory cannot be
+// entered: it ends in what the kernel says of missing programs too.
+var aboutWorkdir = re(`(?i)^(?:the working directory "|chdir /)`)
+
 var launchError = []Rule{{
+	Category: job.LaunchError, Signature: "workdir", Confidence: 1,
+	Meaning: "the job's working directory cannot be entered on the host",
+	Hint:    "make it on ${host|every host}, where its user may enter it, or name another with --workdir",
+	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"chdir /", "working directory \""},
+	Match:   aboutWorkdir, Find: re(`directory "(?P<artefact>[^"]+)"|chdir (?P<artefact>/[^\s":]+)`),
+}, {
 	Category: job.LaunchError, Signature: "program-missing", Confidence: 1,
 	Meaning: "the program to start does not exist, or its interpreter",
 	Hint:    "check the first word of the job's command on that host, and its PATH there; a script's #! line must name an existing interpreter",
 	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
-	Needles: []string{"no such file or directory", "not found in $path", "executable file not found", "not found"},
+	Needles: []string{"no such file or directory", "not found in $path", "executable file not found", "not found", "\" is not in path:"},
+	Unless:  aboutWorkdir,
 	Find:    re(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
 }, {
 	Category: job.LaunchError, Signature: "exec-format", Confidence: 1,
@@ -21,13 +33,6 @@ var launchError = []Rule{{
 	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
 	Needles: []string{"exec format error", "cannot execute binary file"},
 	Find:    re(`(?P<artefact>\S+): (?:cannot execute binary file|Exec format error)`),
-}, {
-	Category: job.LaunchError, Signature: "workdir", Confidence: 1,
-	Meaning: "the job's working directory cannot be entered on the host",
-	Hint:    "create the directory on every host, or share it between them",
-	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
-	Needles: []string{"chdir", "working directory"},
-	Find:    re(`(?P<artefact>/[^\s":]+)`),
 }, {
 	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
 	Meaning: "the rank could not be started for another reason",

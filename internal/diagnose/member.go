@@ -247,6 +247,9 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 
 // before reports whether a was seen before b, as far as that is known.
 func before(a, b *suspect) bool {
+	if unstarted(a) && unstarted(b) { // mostly for the same reason: the first that was told of is why the gang was ended
+		return a.order < b.order
+	}
 	if !a.time.IsZero() && !b.time.IsZero() && !a.time.Equal(b.time) {
 		return a.time.Before(b.time)
 	}
@@ -258,3 +261,5 @@ func before(a, b *suspect) bool {
 	}
 	return cmp.Or(cmp.Compare(a.order, b.order), cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.rule.Signature, b.rule.Signature)) < 0
 }
+
+func unstarted(s *suspect) bool { return s.exit != nil && s.exit.Status == job.Unstarted }

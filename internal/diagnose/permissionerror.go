@@ -17,6 +17,7 @@ var permissionError = []Rule{{
 	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
 	Needles: []string{"permission denied", "operation not permitted"},
 	Find:    re(`(?:exec:? |exec )?"?(?P<artefact>/[^\s":]+)"?:`),
+	Unless:  aboutWorkdir,
 }, {
 	Category: job.PermissionError, Signature: "program-not-executable", Confidence: 0.9,
 	Hint:    "make ${artefact|the program} executable (chmod +x), or start it through its interpreter",
