@@ -244,7 +244,7 @@ func (s *show) closing(r supervisor.Report) {
 		return
 	}
 	s.screen.Status("")
-	for _, line := range supervisor.Summary(r) {
+	for _, line := range summary(r) {
 		s.screen.Say("%s", line)
 	}
 	cause := r.Cause()
