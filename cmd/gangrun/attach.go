@@ -59,7 +59,7 @@ func attach(ctx context.Context, run home.Run, force, asJSON bool, self *detache
 			if err != nil {
 				return err
 			}
-			return takeOver(t, asJSON, self)
+			return t.goOn(asJSON, self, s.Controller)
 		}
 		if self != nil {
 			return usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)

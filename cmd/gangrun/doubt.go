@@ -1,6 +1,13 @@
 package main
 
-import "time"
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+)
 
 // After how long a silence it is told that the controller of a run may be gone that
 // cannot be seen from here: where its lock is free, and where nothing speaks for that.
@@ -35,6 +42,31 @@ func (d *doubt) due(now time.Time, heard int64, held bool) (silent time.Duration
 	}
 	d.next = 2 * silent
 	return silent, true
+}
+
+// forlorn returns the controller of a run that has not ended, where it cannot be seen
+// from here and does not hold its lock: nil otherwise.
+func forlorn(run home.Run) *job.Controller {
+	s, err := run.Summary()
+	if err != nil || s.Controller == nil || s.State.Final() {
+		return nil
+	}
+	if _, known := home.Alive(*s.Controller); known {
+		return nil
+	}
+	if held, seen := run.Controlled(); held || !seen {
+		return nil
+	}
+	// It may have let go with the end of the run, since that was read.
+	if now, err := run.Summary(); err != nil || now.State.Final() || now.Controller == nil || *now.Controller != *s.Controller {
+		return nil
+	}
+	return s.Controller
+}
+
+// tellForlorn says what to do about a run whose controller may be gone.
+func tellForlorn(w io.Writer, run home.Run, c job.Controller) {
+	fmt.Fprintf(w, "gangrun: note: the controller of run %s, %s, %s; %s\n", run.ID, nameOf(c), controlWords(false, true), ifGone(run))
 }
 
 // controlWords say what the lock of a controller tells that cannot be seen from here.

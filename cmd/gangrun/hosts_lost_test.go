@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -9,7 +10,9 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // deafRanks do not end of SIGTERM.
@@ -170,6 +173,57 @@ func TestStopForce(t *testing.T) {
 	code, out, errs := r.elsewhere("stop", "--now", "--force", run.ID)
 	r.stopped(code, out, errs, "cancelled by gangrun stop --now (root on elsewhere) while the gang was up")
 	r.noRequest()
+}
+
+// TestAttachNotLetIn: who cannot log in to any host with ranks of a run leaves the run as
+// it is, and its ranks alone; who can goes on with the same ranks.
+func TestAttachNotLetIn(t *testing.T) {
+	t.Parallel()
+	r := startShared(t, "echo >ready.$RANK; until test -e end; do sleep 0.01; done", "--orphan-grace", "1h")
+	r.made("ready.0", "ready.1")
+	r.killController(r.cmd)
+	<-r.exited
+	run := r.shared()
+	records := func() string {
+		t.Helper()
+		text, err := os.ReadFile(run.JournalPath())
+		s, summed := run.Summary()
+		if err != nil || summed != nil || s.Controller == nil {
+			t.Fatalf("%v, %v, the run is %+v", err, summed, s)
+		}
+		return fmt.Sprintf("%+v, %s, %s", *s.Controller, s.State, text)
+	}
+	before, key := records(), r.bed.Controller().Key("id_ed25519")
+	if err := os.Rename(key, key+".away"); err != nil {
+		t.Fatal(err)
+	}
+	refused := func(code int, out, errs string) {
+		t.Helper()
+		if code != 75 || out != "" || !strings.Contains(errs, "error: run "+run.ID+", whose controller is gone, cannot be gone on with from here: no host is reached that may have ranks of it: ") ||
+			!strings.Contains(errs, "was not let in") || !strings.Contains(errs, "hint: gangrun attach "+run.ID+" goes on with it where its hosts are reached: its ranks there end 1h0m0s after ") {
+			t.Errorf("gangrun attach ended with %d: %s%s", code, out, errs)
+		}
+	}
+	refused(r.ask(r.gangrun, "attach"))
+	refused(r.ask(r.gangrun, "attach", "-o", "json", run.ID))
+	refused(r.ask(r.gangrun, "attach", "--detach", run.ID))
+	refused(r.elsewhere("attach", "--force", run.ID))
+	if after := records(); after != before {
+		t.Errorf("the records were\n%s\nand are\n%s", before, after)
+	}
+	r.ranksLeft(true)
+
+	if err := os.Rename(key+".away", key); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	code, _, errs := r.ask(r.gangrun, "attach")
+	events, _, err := journal.Replay(run.JournalPath())
+	if report := supervisor.Fold(events); code != 0 || err != nil || report.State != job.StateSucceeded || len(report.Attempts) != 1 {
+		t.Errorf("gangrun attach ended with %d, the run is %s after %d attempts, %v: %s", code, report.State, len(report.Attempts), err, errs)
+	}
 }
 
 // elsewhere runs gangrun as on another host, from which the others are reached.

@@ -96,6 +96,20 @@ func (r *farRun) noRequest() {
 	}
 }
 
+// looked checks what another host tells of a run that is up: that its controller may be
+// gone, or nothing of that.
+func (r *farRun) looked(forlorn bool) {
+	r.t.Helper()
+	run := r.shared()
+	for command, mark := range map[string]string{"ps": "running?", "status": run.ID} {
+		code, out, errs := r.on(r.bed.Host(2), command)
+		note := strings.HasPrefix(errs, "gangrun: note: the controller of run "+run.ID+", process ") && strings.Contains(errs, "does not hold the lock") && strings.Contains(errs, "gangrun attach --force "+run.ID)
+		if code != 0 || note != forlorn || !forlorn && errs != "" || strings.Contains(out, mark) != (forlorn || command == "status") {
+			r.t.Errorf("gangrun %s ended with %d, want the controller gone: %v: %s%s", command, code, forlorn, out, errs)
+		}
+	}
+}
+
 // TestStopElsewhere: a run is ended from a host on which its controller is not.
 func TestStopElsewhere(t *testing.T) {
 	t.Parallel()
@@ -112,6 +126,7 @@ func TestStopElsewhere(t *testing.T) {
 			r := startShared(t, "trap '"+test.handler+"' TERM; echo >ready.$RANK; while :; do sleep 0.01; done", "--grace", "1h")
 			r.made("ready.0", "ready.1")
 			run := r.shared()
+			r.looked(false)
 			code, out, errs := r.on(r.bed.Host(2), append(append([]string{"stop"}, test.flags...), "-o", "json", run.ID)...)
 			var summary home.Summary
 			if err := json.Unmarshal([]byte(out), &summary); code != 0 || err != nil || summary.State != job.StateCancelled {
@@ -138,7 +153,7 @@ func TestStopElsewhere(t *testing.T) {
 				t.Errorf("the reason is %q, want %q", report.Reason, want)
 			}
 			r.noRequest()
-			if code, out, errs := r.on(r.bed.Host(2), "stop", run.ID); code != 0 || !strings.Contains(out, ": cancelled") || errs != "" {
+			if code, out, errs := r.on(r.bed.Host(2), "stop", run.ID); code != 0 || out != "run "+run.ID+": cancelled (it had already ended)\n" || errs != "" {
 				t.Errorf("once more: %d, %s%s", code, out, errs)
 			}
 		})
@@ -158,6 +173,7 @@ func TestStopNobodyElsewhere(t *testing.T) {
 	}
 	r.killController(r.cmd)
 	<-r.exited
+	r.looked(true)
 	code, out, errs := r.on(r.bed.Host(1), "stop", run.ID)
 	if code != 75 || out != "" || !strings.Contains(errs, "has not taken the request up within ") || !strings.Contains(errs, "gangrun attach --force "+run.ID) {
 		t.Errorf("gangrun stop ended with %d: %s%s", code, out, errs)

@@ -18,9 +18,10 @@ const psRuns = 20
 
 func psCommand() *cli.Command {
 	return &cli.Command{
-		Name:        "ps",
-		Usage:       "list the newest runs and where they are",
-		Description: "A run whose controller is gone before it had ended is lost.",
+		Name:  "ps",
+		Usage: "list the newest runs and where they are",
+		Description: "A run whose controller is gone before it had ended is lost. A question mark is behind the\n" +
+			"state of one whose controller was on another host, and may be gone there.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: fmt.Sprintf("list every run, not only those that are up and the newest %d", psRuns)},
 			formatFlag(),
@@ -47,7 +48,7 @@ func psCommand() *cli.Command {
 			if asJSON {
 				return printJSON(c.App.Writer, runs)
 			}
-			return printRuns(c.App.Writer, runs, time.Now())
+			return printRuns(c.App.Writer, c.App.ErrWriter, runs, time.Now())
 		},
 	}
 }
@@ -63,13 +64,21 @@ func newest(runs []home.Summary) []home.Summary {
 	return kept
 }
 
-func printRuns(w io.Writer, runs []home.Summary, now time.Time) error {
+func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT")
+	var tell []func()
 	for _, r := range runs {
 		state, end, step, exit := string(r.State), now, "", ""
 		if r.Problem != "" {
 			state = "unknown: " + r.Problem
+		}
+		run := home.Run{ID: r.Run, Dir: r.Dir}
+		if !r.State.Final() {
+			if c := forlorn(run); c != nil {
+				state += "?"
+				tell = append(tell, func() { tellForlorn(notes, run, *c) })
+			}
 		}
 		if !r.Ended.IsZero() {
 			end = r.Ended
@@ -88,5 +97,11 @@ func printRuns(w io.Writer, runs []home.Summary, now time.Time) error {
 		}
 		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Run, state, r.Attempts, r.Ranks, step, started, since(r.Started, end), exit)
 	}
-	return t.Flush()
+	if err := t.Flush(); err != nil {
+		return err
+	}
+	for _, note := range tell {
+		note()
+	}
+	return nil
 }

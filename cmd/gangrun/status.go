@@ -35,6 +35,8 @@ func statusCommand() *cli.Command {
 			}
 			if status.State == job.StateLost {
 				tellLost(c.App.ErrWriter, run)
+			} else if gone := forlorn(run); gone != nil {
+				tellForlorn(c.App.ErrWriter, run, *gone)
 			}
 			return nil
 		}),

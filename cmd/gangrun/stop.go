@@ -46,14 +46,18 @@ func stopCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			stopped, err := stopping{c.Bool("now"), c.Bool("force"), c.App.ErrWriter}.end(c.Context, run)
+			stopped, already, err := stopping{c.Bool("now"), c.Bool("force"), c.App.ErrWriter}.end(c.Context, run)
 			if err != nil {
 				return err
 			}
 			if asJSON {
 				return printJSON(c.App.Writer, stopped)
 			}
-			fmt.Fprintf(c.App.Writer, "run %s: %s\n", stopped.Run, stopped.State)
+			note := ""
+			if already {
+				note = " (it had already ended)"
+			}
+			fmt.Fprintf(c.App.Writer, "run %s: %s%s\n", stopped.Run, stopped.State, note)
 			return nil
 		},
 	}
@@ -67,19 +71,19 @@ type stopping struct {
 }
 
 // end has a run's controller end it and waits for that, or does it where there is none.
-// A run that has ended already is left as it is.
-func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
-	for {
+// A run that had ended already is left as it is, which is told.
+func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, error) {
+	for already := true; ; already = false {
 		s, err := run.Summary()
 		if err != nil || s.State.Final() && s.State != job.StateLost {
-			return s, err
+			return s, already, err
 		}
 		if s.Controller == nil {
 			events, skipped, err := replay(run)
 			if err == nil {
 				err = untold(run, events, skipped)
 			}
-			return s, err
+			return s, false, err
 		}
 		_, known := home.Alive(*s.Controller)
 		if s.State == job.StateLost || o.force && !known {
@@ -87,7 +91,7 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}
-			return ended, err
+			return ended, false, err
 		}
 		if known {
 			err = signalController(*s.Controller, o.now)
@@ -99,7 +103,7 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, error) {
 			err = o.wait(ctx, run, *s.Controller)
 		}
 		if err != nil && !errors.Is(err, errControllerGone) {
-			return s, err
+			return s, false, err
 		}
 	}
 }

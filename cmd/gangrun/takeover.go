@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -140,13 +141,25 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 	return spec, nil
 }
 
-// takeOver goes on with a run whose controller is gone.
-func takeOver(t *taken, asJSON bool, self *detached) error {
+// goOn goes on with a run whose controller is gone, unless nothing of it is reached.
+func (t *taken) goOn(asJSON bool, self *detached, last *job.Controller) error {
 	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
 	if err != nil {
 		return err
 	}
-	return s.conclude(s.toEnd(s))
+	err = s.beyond()
+	if err == nil {
+		return s.conclude(s.toEnd(s))
+	}
+	hint, left := hintOf(err), leave{}
+	if err = s.renounce(err, last); errors.As(err, &left) {
+		fmt.Fprintf(os.Stderr, "gangrun: note: run %s is left as it was\n", t.run.ID)
+		return exitCode(128 + int(left.signal))
+	}
+	return &failure{
+		code: exitMayPass, err: fmt.Errorf("run %s, whose controller is gone, cannot be gone on with from here: %w", t.run.ID, err),
+		hint: strings.TrimSuffix(fmt.Sprintf("gangrun attach %s goes on with it where its hosts are reached: its ranks there end %s after its controller's last word, and are started again after that; %s", t.run.ID, specOf(t.past).OrphanGrace, hint), "; "),
+	}
 }
 
 // open opens the session of a run that is taken over, to end it where order says so.
@@ -181,7 +194,7 @@ func (t *taken) end(now bool, last job.Controller) error {
 		if err = s.beyond(); err == nil {
 			_, err = s.toEnd(s)
 		} else {
-			err = errors.Join(err, home.Disown(t.lock, last), s.close(), t.journal.Close())
+			err = s.renounce(err, &last)
 		}
 	}
 	if err != nil {
@@ -213,7 +226,17 @@ func (s *session) beyond() error {
 		return nil
 	}
 	text, _ := notReached(away)
-	return fmt.Errorf("no host is reached that may have ranks of it: %s", text)
+	_, hint := notReached(away[:1]) // what helps with one is mostly that of all
+	return &failure{code: exitMayPass, err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), hint: hint}
+}
+
+// renounce closes the session of a run that is not gone on with, for why, and gives it
+// back to its last controller, where that is known.
+func (s *session) renounce(why error, last *job.Controller) error {
+	if last != nil {
+		why = errors.Join(why, home.Disown(s.lock, *last))
+	}
+	return errors.Join(why, s.close(), s.journal.Close())
 }
 
 // tellLost says what becomes of a run that has no controller.
