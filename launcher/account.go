@@ -40,9 +40,10 @@ func (g *running) account(c *collection) {
 			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
 		})
 		if len(ranks) == 0 && !s.said.cut() {
-			if s.late > 0 {
+			if late := s.late; late > 0 {
+				s.late = 0
 				g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
-					Text: fmt.Sprintf("the last %d bytes that its ranks had printed have been fetched from %s, and nothing of it is missing", s.late, host)})
+					Text: fmt.Sprintf("the last %d bytes that its ranks had printed have been fetched from %s, and nothing of it is missing", late, host)})
 			}
 			continue
 		}
@@ -70,6 +71,10 @@ func (g *running) account(c *collection) {
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
 		case s.kept:
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s, if it is still there", host, dir)
+		}
+		s.late = 0
+		if s.failed != nil {
+			rest += fmt.Sprintf(" (it could not be fetched: %v)", s.failed)
 		}
 		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
 			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})

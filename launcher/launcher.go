@@ -104,7 +104,7 @@ type Launcher struct {
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 
-	lookLimit, collectLimit time.Duration
+	lookLimit, collectLimit, restEvery time.Duration
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
@@ -115,7 +115,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, life: life, cancel: cancel}
+	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -248,6 +248,9 @@ func (l *Launcher) agent(ctx context.Context, host string) (*remote, error) {
 		}
 		l.mu.Unlock()
 		switch {
+		case a != nil && !a.link.Held && a.overslept(l.opts.OrphanGrace) != nil:
+			l.retire(map[string]error{host: nil})
+			continue
 		case a != nil:
 			return a, nil
 		case busy == nil:

@@ -1,7 +1,6 @@
 package launcher
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -21,8 +20,8 @@ func (g *running) lose(n *node, err error) {
 	if s, ok := status.FromError(err); ok {
 		text, lost = s.Message(), errAgentGone.Error()
 	}
-	if g.overslept(n) {
-		lost = fmt.Sprintf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", g.gap.Round(100*time.Millisecond), g.orphanGrace)
+	if slept := n.agent.overslept(g.orphanGrace); slept != nil {
+		lost = slept.Error()
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
 		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
@@ -88,17 +87,9 @@ func (g *running) stood(now time.Time) {
 	}
 	text := fmt.Sprintf("gangrun itself stood still for %s (it was stopped or suspended, or this machine is overloaded): the silence of hosts counts from now on", gap.Round(100*time.Millisecond))
 	if gap > g.orphanGrace {
-		g.gap, g.woke = gap, now
 		text += fmt.Sprintf("; agents that heard nothing of it for %s have ended their ranks (--orphan-grace)", g.orphanGrace)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
-}
-
-// overslept reports whether an agent that is gone has ended for want of this process,
-// which stood still.
-func (g *running) overslept(n *node) bool {
-	return !n.agent.link.Local && n.lost == nil && n.agent.judged.Load() == 0 && !errors.Is(n.agent.trouble(), ErrAnew) &&
-		!g.woke.IsZero() && n.gone.Sub(g.woke) < g.hostTimeout
 }
 
 // suspect tells which hosts have gone silent, or are heard again.

@@ -187,6 +187,25 @@ func (e errSilent) Error() string {
 	return text
 }
 
+// beat is how often an agent is heard that has nothing to say.
+const beat = time.Second
+
+// overslept returns why an agent is gone that has ended for want of this process, by its
+// host's own word; nil where that is not so. grace is how long it lives without.
+func (a *remote) overslept(grace time.Duration) error {
+	if a.link.Heard == nil || !errors.Is(a.trouble(), ErrGone) {
+		return nil
+	}
+	a.silence() // which looks
+	gap, woke := a.vigil.Gap()
+	// What it had sent by then may be heard only after that, and it counts from a word
+	// that may be as old.
+	if gap+beat <= grace || a.link.Heard().Sub(woke) > suspectAfter {
+		return nil
+	}
+	return fmt.Errorf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", gap.Round(100*time.Millisecond), grace)
+}
+
 // trouble is why an agent on another machine cannot be reached, nil where it can
 // be or nobody knows.
 func (a *remote) trouble() error {

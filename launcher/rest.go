@@ -20,8 +20,8 @@ type Rest struct {
 	Gang string
 	// Have is how many bytes of each log are here, by its name.
 	Have map[string]int64
-	// Take is called with the rest of each log that the host has; whole says that
-	// nothing is missing at its end.
+	// Take is called once with the rest of each log that the host has; whole says
+	// that nothing is missing at its end.
 	Take func(name string, whole bool, rest io.Reader) error
 	// Last says that nothing else is wanted of what the agent has left.
 	Last bool
@@ -38,22 +38,24 @@ type reopened struct {
 	whole *bool
 }
 
-// incomplete returns the share's logs of which something is missing, by their names.
-func (s *share) incomplete() map[string]reopened {
-	logs := map[string]reopened{}
+// reopen returns the share's logs by their names, and whether something is missing of
+// one. Those that are complete are named to the host, too, which can remove them then.
+func (s *share) reopen() (logs map[string]reopened, missing bool) {
+	logs = map[string]reopened{}
 	for key, log := range s.logs {
 		stream := "out"
 		if key.stderr {
 			stream = "err"
 		}
-		if name := job.LogName(int(key.rank), stream); !log.whole {
-			logs[name] = reopened{filepath.Join(s.attempt.LogDir, name), &log.size, &log.whole}
-		}
+		name := job.LogName(int(key.rank), stream)
+		logs[name] = reopened{filepath.Join(s.attempt.LogDir, name), &log.size, &log.whole}
+		missing = missing || !log.whole
 	}
-	if s.said.path != "" && !s.said.whole && s.said.err == nil {
+	if s.said.path != "" && s.said.err == nil {
 		logs[filepath.Base(s.said.path)] = reopened{s.said.path, &s.said.size, &s.said.whole}
+		missing = missing || s.said.cut()
 	}
-	return logs
+	return logs, missing
 }
 
 // answers reports whether the host of a share whose agent is gone has been heard since.
@@ -71,8 +73,8 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 	defer come()
 	idle := time.AfterFunc(limit, func() { cancel(errStalled{limit, nil}) })
 	defer idle.Stop()
-	logs := s.incomplete()
-	want := Rest{Gang: gangName(s.attempt), Have: map[string]int64{}, Last: s.node.lost == nil && !s.node.agent.link.Held && s.node.agent.owed.Load() == 1}
+	logs, _ := s.reopen()
+	want := Rest{Gang: gangName(s.attempt), Have: map[string]int64{}, Last: s.last()}
 	for name, log := range logs {
 		want.Have[name] = *log.size
 	}
@@ -84,15 +86,21 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 		}
 		n, err := log.append(&lively{rest, idle, limit})
 		s.late += n
-		*log.whole = err == nil && whole
+		*log.whole = *log.whole || err == nil && whole
 		return err
 	}
-	if err := s.node.agent.link.Rest(ctx, want); err != nil {
-		return err
+	s.failed = s.node.agent.link.Rest(ctx, want)
+	if s.failed == nil {
+		s.drained = true
+		s.node.agent.owed.Add(-1)
 	}
-	s.drained = true
-	s.node.agent.owed.Add(-1)
-	return nil
+	return s.failed
+}
+
+// last reports whether nothing else is wanted of what the share's agent has left: not
+// where an earlier controller may have wanted something.
+func (s *share) last() bool {
+	return s.node.lost == nil && !s.node.agent.link.Held && s.node.agent.owed.Load() == 1 && s.said.err == nil
 }
 
 // append puts the rest of a log behind what there is of it.
@@ -123,7 +131,9 @@ type lively struct {
 
 func (r *lively) Read(p []byte) (int, error) {
 	n, err := r.Reader.Read(p)
-	r.idle.Reset(r.limit)
+	if n > 0 {
+		r.idle.Reset(r.limit)
+	}
 	return n, err
 }
 
@@ -137,29 +147,49 @@ func (l *Launcher) salvage(c *collection) {
 		defer close(done)
 		_ = each(len(c.shares), func(i int) error { l.claim(ctx, c.shares[i], c.limit); return nil })
 	}()
+	c.tellSlow(done)
+}
+
+// tellSlow waits for done, and tells when that takes long.
+func (c *collection) tellSlow(done <-chan struct{}) {
 	slow := time.NewTimer(slowCollect)
 	defer slow.Stop()
 	select {
 	case <-done:
 		return
 	case <-slow.C:
-		c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: "what the hosts have kept of the ranks' output is still on its way"})
+		c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Text: "what hosts have kept of the ranks' output is still on its way; Ctrl-C twice leaves it there"})
 	}
 	<-done
 }
 
-// claim fetches what is left of a share, or puts that off.
+// claim fetches what is left of a share, or puts that off. Where nothing is missing, an
+// agent that is gone has its directory removed.
 func (l *Launcher) claim(ctx context.Context, s *share, limit time.Duration) {
-	if !s.kept && !s.here || len(s.incomplete()) == 0 {
+	_, missing := s.reopen()
+	gone := s.node.lost != nil || !s.node.gone.IsZero()
+	if missing && !s.kept && !s.here || !missing && !gone {
 		return
 	}
 	s.node.agent.owed.Add(1)
 	if s.here || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
 		return
 	}
+	if !missing {
+		s.node.agent.owed.Add(-1)
+		return
+	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.owed = append(l.owed, s)
+}
+
+// reminding reminds hosts until stop is called, which waits for what is on its way.
+func (l *Launcher) reminding(c *collection) (stop func()) {
+	asking, enough := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); l.remind(asking, c.emit) }()
+	return func() { enough(); c.tellSlow(done) }
 }
 
 // remind asks hosts again and again for what they have kept of earlier gangs, until
@@ -176,7 +206,7 @@ func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
 		wg.Go(func() {
 			for s.rest(asking, ctx, l.collectLimit) != nil {
 				select {
-				case <-time.After(restEvery):
+				case <-time.After(l.restEvery):
 				case <-asking.Done():
 					return
 				case <-ctx.Done():
@@ -191,10 +221,10 @@ func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
 	}
 }
 
-// came tells of what a host had kept and has been fetched.
+// came tells of what a host had kept and has been fetched since that was told last.
 func (s *share) came() string {
-	text := fmt.Sprintf("%s answers again: %d bytes that its ranks had printed in attempt %d have been fetched", s.node.agent.host, s.late, s.attempt.Number)
-	if ranks, _ := s.cut(); len(ranks) > 0 {
+	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", s.late, s.node.agent.host, s.attempt.Number)
+	if _, missing := s.reopen(); missing {
 		return text + "; more of it is not there, though it breaks off"
 	}
 	return text + ", and nothing of it is missing now"

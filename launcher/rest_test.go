@@ -65,32 +65,32 @@ func TestRest(t *testing.T) {
 		},
 		"what was not asked for": {
 			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
-			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there"}, log: "hello\n",
+			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: \"rank-0000.out\" was not asked for)"}, log: "hello\n",
 		},
 		"comes in pieces": {
 			trouble: ErrGone, runs: 2, rests: []func(Rest) error{broken, left(map[string]string{out: "more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
-				cut + "10 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
-				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched, and nothing of it is missing now",
+				cut + "10 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: cut)",
+				"5 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away at first": {
 			runs: 2, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
 				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
-				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched, and nothing of it is missing now",
+				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away, and for good": {
 			runs: 3, rests: []func(Rest) error{func(Rest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
 			notes: []string{
 				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
-				"h2 answers again: 9 bytes that its ranks had printed in attempt 1 have been fetched; more of it is not there, though it breaks off",
+				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched; more of it is not there, though it breaks off",
 			}, log: "hello\nand more\n",
 		},
 		"another has written": {
 			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n"}, true)}, other: "x", fault: true, last: true,
-			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there"}, log: "hello\nx",
+			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: LOG has 7 bytes, and not the 6 that have come)"}, log: "hello\nx",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -133,6 +133,7 @@ func TestRest(t *testing.T) {
 				return say(host, to, "hello\n", 2)
 			}
 			l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
+			l.restEvery = time.Hour
 			defer func() {
 				if err := l.Close(); err != nil {
 					t.Error(err)
@@ -153,7 +154,7 @@ func TestRest(t *testing.T) {
 					mu.Lock()
 					defer mu.Unlock()
 					if e.Kind == job.KindNote {
-						notes = append(notes, e.Text)
+						notes = append(notes, strings.ReplaceAll(e.Text, log, "LOG"))
 						if e.Host != "h2" || e.Attempt != 1 {
 							t.Errorf("%q is of attempt %d on %s", e.Text, e.Attempt, e.Host)
 						}

@@ -30,6 +30,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
 	if away := Unreachable(err); len(away) > 0 {
+		l.excuse(away)
 		l.retire(away)
 		return awayOutcome(a, away, emit), nil
 	}
@@ -82,17 +83,14 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	fed := make(chan struct{})
 	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
 	shown := l.show(a, nodes)
-	asking, enough := context.WithCancel(streams)
-	reminded := make(chan struct{})
-	go func() { defer close(reminded); l.remind(asking, g.emitter.put) }()
+	remindNoMore := l.reminding(collected)
 	g.loop(ctx.Done(), l.hurry)
 	g.conclude()
 	unfeed()
 	<-fed
 	collected.wait(l.hurry, g.suspect)
 	collected.keep()
-	enough()
-	<-reminded
+	remindNoMore()
 	l.salvage(collected)
 	g.account(collected)
 	hangUp()
@@ -100,6 +98,19 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	g.emitter.close()
 	shownSoon(l.life, shown)
 	return g.outcome, nil
+}
+
+// excuse puts it right where it is not a host's fault that its agent is gone.
+func (l *Launcher) excuse(away map[string]error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for host := range away {
+		if a := l.agents[host]; a != nil {
+			if slept := a.overslept(l.opts.OrphanGrace); slept != nil {
+				away[host] = slept
+			}
+		}
+	}
 }
 
 // Unreachable returns, by their names, the hosts that cannot be reached, if that is

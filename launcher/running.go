@@ -29,9 +29,7 @@ type running struct {
 	reports chan report
 
 	hostTimeout, orphanGrace time.Duration
-	looked                   time.Time     // by stood
-	gap                      time.Duration // the last time that it stood still for longer than an agent lives
-	woke                     time.Time     // after that
+	looked                   time.Time // by stood
 
 	wiring *wiring
 

@@ -43,7 +43,8 @@ type share struct {
 	sure bool          // its agent has said that the host keeps the rest
 
 	drained bool  // all that the host had kept is here
-	late    int64 // bytes of that
+	late    int64 // bytes of that which nobody has told of
+	failed  error // why it could not be fetched, the last time
 }
 
 // rankLog is the file of one stream of a rank.
@@ -75,6 +76,8 @@ func lostShare(a job.Attempt, n *node) *share {
 			s.logs[logKey{int32(r.Rank), stream == "err"}] = log
 		}
 	}
+	_ = s.said.find(a, n) // else it stays on the host
+	s.said.close()
 	close(s.over)
 	return s
 }

@@ -21,6 +21,7 @@ func TestVigil(t *testing.T) {
 		looks []int       // when, in tenths
 		heard map[int]int // from a look on, when something was heard last
 		want  int
+		gap   int // the last time that this process stood still
 	}{
 		"first look":                {looks: []int{36000}, want: 36000},
 		"silent":                    {looks: []int{0, 1, 2, 3, 4, 5, 6, 7}, want: 7},
@@ -28,10 +29,10 @@ func TestVigil(t *testing.T) {
 		"by one who is late":        {looks: []int{0, 1, 3, 2, 4}, want: 4},
 		"heard":                     {looks: []int{0, 1, 2, 3, 4}, heard: map[int]int{2: 2}, want: 2},
 		"heard, and told late":      {looks: []int{0, 1, 2, 3, 4}, heard: map[int]int{3: 2}, want: 2},
-		"stopped":                   {looks: []int{0, 1, 2, 150, 151}, want: 2 + 5 + 1},
-		"stopped again":             {looks: []int{0, 1, 150, 151, 300, 301}, want: 1 + 5 + 1 + 5 + 1},
-		"stopped just after a word": {looks: []int{0, 2, 150, 151}, heard: map[int]int{150: 3}, want: 5 + 1},
-		"stopped, and heard since":  {looks: []int{0, 1, 150, 152}, heard: map[int]int{152: 151}, want: 1},
+		"stopped":                   {looks: []int{0, 1, 2, 150, 151}, want: 2 + 5 + 1, gap: 148},
+		"stopped again":             {looks: []int{0, 1, 150, 151, 300, 301}, want: 1 + 5 + 1 + 5 + 1, gap: 149},
+		"stopped just after a word": {looks: []int{0, 2, 150, 151}, heard: map[int]int{150: 3}, want: 5 + 1, gap: 148},
+		"stopped, and heard since":  {looks: []int{0, 1, 150, 152}, heard: map[int]int{152: 151}, want: 1, gap: 149},
 		"overloaded":                {looks: []int{0, 4, 8, 12, 16}, want: 16},
 	} {
 		var v Vigil
@@ -46,6 +47,9 @@ func TestVigil(t *testing.T) {
 		}
 		if got != time.Duration(c.want)*tenth {
 			t.Errorf("%s: %s, want %s", name, got, time.Duration(c.want)*tenth)
+		}
+		if gap, woke := v.Gap(); gap != time.Duration(c.gap)*tenth || woke.IsZero() != (c.gap == 0) {
+			t.Errorf("%s: stood still for %s until %s, want %s", name, gap, woke, time.Duration(c.gap)*tenth)
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package main_test
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -49,30 +51,52 @@ func TestPausedController(t *testing.T) {
 func TestControllerPausedForLong(t *testing.T) {
 	t.Parallel()
 	const grace = 2 * time.Second
-	bed := testhosts.Up(t, 2)
-	r := startFarCommand(t, bed, "h1:1,h2:1", 2, job.MPINone, []string{"sh", "-c", `echo on; [ $GANGRUN_ATTEMPT = 2 ] || exec sleep 1000`},
-		"--retries", "1", "--orphan-grace", grace.String(), "--host-timeout", "4s")
-	r.lines(2, 1)
-	if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
-		t.Fatal(err)
+	start := func(t *testing.T, script string) *farRun {
+		t.Parallel()
+		return startFarCommand(t, testhosts.Up(t, 2), "h1:1,h2:1", 2, job.MPINone, []string{"sh", "-c", script},
+			"--retries", "2", "--orphan-grace", grace.String(), "--host-timeout", "4s")
 	}
-	r.nothingLeft()
-	time.Sleep(grace) // of the agents' silence some may have been before
-	if err := r.cmd.Process.Signal(syscall.SIGCONT); err != nil {
-		t.Fatal(err)
+	pause := func(r *farRun) {
+		r.t.Helper()
+		if err := r.cmd.Process.Signal(syscall.SIGSTOP); err != nil {
+			r.t.Fatal(err)
+		}
+		r.nothingLeft()
+		time.Sleep(grace) // that is the fault: some of the agents' silence may have been before
+		if err := r.cmd.Process.Signal(syscall.SIGCONT); err != nil {
+			r.t.Fatal(err)
+		}
+		if code := r.finish(); code != 0 {
+			r.t.Errorf("gangrun ended with %d", code)
+		}
+		r.nothingLeft()
+		for _, a := range r.report().Attempts {
+			if a.Verdict != nil && len(a.Verdict.Exclude.Hosts) > 0 {
+				r.t.Errorf("attempt %d: %+v, %+v", a.Number, a.Cause, a.Verdict)
+			}
+		}
 	}
-	if code := r.finish(); code != 0 {
-		t.Errorf("gangrun ended with %d", code)
-	}
-	r.nothingLeft()
-	report := r.report()
-	if len(report.Attempts) != 2 {
-		t.Fatalf("%d attempts", len(report.Attempts))
-	}
-	if c := report.Attempts[0].Cause; c == nil || c.Signature != "controller-paused" || c.Category != job.HostLost || !strings.Contains(c.Text, "gangrun itself stood still for ") {
-		t.Errorf("the first attempt died of %+v", c)
-	}
-	if v := report.Attempts[0].Verdict; v == nil || len(v.Exclude.Hosts) > 0 {
-		t.Errorf("the verdict is %+v", v)
-	}
+	t.Run("in an attempt", func(t *testing.T) {
+		r := start(t, `echo on; [ $GANGRUN_ATTEMPT = 2 ] || exec sleep 1000`)
+		r.lines(2, 1)
+		pause(r)
+		if all := r.report().Attempts; len(all) != 2 || all[0].Cause == nil || all[0].Cause.Signature != "controller-paused" ||
+			all[0].Cause.Category != job.HostLost || !strings.Contains(all[0].Cause.Text, "gangrun itself stood still for ") {
+			t.Errorf("the attempts were %+v", all)
+		}
+	})
+	t.Run("between attempts", func(t *testing.T) {
+		r := start(t, `[ $GANGRUN_ATTEMPT != 1 ] || { echo "RuntimeError: NCCL error: unhandled system error"; exit 1; }`)
+		r.await("the run's journal", func() bool {
+			_, err := os.Stat(filepath.Join(r.home(), "journal.jsonl"))
+			return err == nil
+		})
+		r.journalled(job.KindVerdict, 1)
+		pause(r)
+		for _, a := range r.report().Attempts[1:] {
+			if a.Cause != nil && a.Cause.Signature != "controller-paused" {
+				t.Errorf("attempt %d died of %+v", a.Number, a.Cause)
+			}
+		}
+	})
 }

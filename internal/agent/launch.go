@@ -42,7 +42,9 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 			g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
 		}}
 		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
-		s.spooled = g.spooled
+		if s.spooled = g.spooled; s.spooled {
+			_ = s.log.Chmod(0o600) // whatever the umask is: else it may look complete
+		}
 	}
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv), cpus: want.Cpus}
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}

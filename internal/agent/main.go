@@ -83,12 +83,13 @@ func work() error {
 	}()
 	line.serve(ctx)
 	err = s.serve(ctx)
+	killed := ctx.Err() != nil
 	killAll(children, group)
 	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
 	group.close()
 	children.close()
 	orphaned := line.close(cancel)
-	if line.dir != "" && !((orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
+	if line.dir != "" && !((killed || orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())

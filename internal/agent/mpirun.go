@@ -60,6 +60,9 @@ func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear 
 	if err != nil {
 		return nil, err
 	}
+	if o.words.spooled {
+		_ = log.Chmod(0o600) // as of a rank's
+	}
 	r, w, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, log.Close())

@@ -12,11 +12,14 @@ import (
 	"time"
 )
 
+// End is the name of the archive's last entry: without it something is missing.
+const End = "/"
+
 // What a controller says once the rest of a gang's output is safe with it, one byte.
 // With anything else, and with nothing, all stays where it is.
 const (
-	TakenGang = 'g' // what the agent has of this gang goes, and all where that was all
-	TakenAll  = 'a' // what the agent has left goes
+	TakenThese = 't' // what has been handed out goes, and all where that was all
+	TakenAll   = 'a' // what the agent has left goes
 )
 
 // maxRequest bounds a request for the rest of a gang's output, in bytes: some
@@ -35,12 +38,6 @@ func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	if !filepath.IsLocal(filepath.FromSlash(gang)) {
 		return fmt.Errorf("%q is no gang", gang)
 	}
-	spool := filepath.Join(dir, SpoolName, filepath.FromSlash(gang))
-	root, err := os.OpenRoot(spool)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
 	request := bufio.NewReader(io.LimitReader(in, maxRequest))
 	line, err := request.ReadBytes('\n')
 	if err != nil {
@@ -50,49 +47,67 @@ func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	if err := json.Unmarshal(line, &have); err != nil {
 		return fmt.Errorf("read what is asked for: %w", err)
 	}
+	spool := filepath.Join(dir, SpoolName, filepath.FromSlash(gang))
+	root, err := os.OpenRoot(spool)
+	switch {
+	case err == nil:
+		defer root.Close()
+	case errors.Is(err, os.ErrNotExist): // it was never begun
+		have = nil
+	default:
+		return err
+	}
 	archive := tar.NewWriter(out)
+	var handed []string
 	for name, offset := range have {
-		if err := add(archive, root, name, offset); err != nil {
+		done, err := add(archive, root, name, offset)
+		if err != nil {
 			return err
 		}
+		if done {
+			handed = append(handed, name)
+		}
 	}
-	if err := archive.Close(); err != nil {
+	if err := errors.Join(archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: End, Format: tar.FormatGNU}), archive.Close()); err != nil {
 		return err
 	}
 	word, err := request.ReadByte()
 	switch {
 	case err == nil && word == TakenAll:
 		return os.RemoveAll(dir)
-	case err == nil && word == TakenGang:
-		if err := os.RemoveAll(spool); err != nil || Spooled(dir) {
-			return err
+	case err == nil && word == TakenThese:
+		for _, name := range handed {
+			_ = root.Remove(name) // what stays is swept later
 		}
-		return os.RemoveAll(dir)
+		if !Spooled(dir) {
+			return os.RemoveAll(dir)
+		}
 	}
 	return nil
 }
 
 // add puts a file into the archive, from offset on; one that is not there, or is
 // shorter than that, is left out.
-func add(archive *tar.Writer, root *os.Root, name string, offset int64) error {
+func add(archive *tar.Writer, root *os.Root, name string, offset int64) (done bool, err error) {
 	file, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
-		return nil
+		return false, nil
 	}
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer file.Close()
 	info, err := file.Stat()
 	if err != nil || !info.Mode().IsRegular() || offset < 0 || info.Size() < offset {
-		return err
+		return false, err
 	}
 	size := info.Size() - offset
-	if err := archive.WriteHeader(&tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: int64(info.Mode().Perm())}); err != nil {
-		return err
+	header := &tar.Header{Typeflag: tar.TypeReg, Name: name, Size: size, Mode: int64(info.Mode().Perm()), Format: tar.FormatGNU}
+	if err := archive.WriteHeader(header); err != nil {
+		return false, err
 	}
 	_, err = io.Copy(archive, io.NewSectionReader(file, offset, size))
-	return err
+	return err == nil, err
 }
 
 // hasty puts off the end of a process with each read or write that is done.

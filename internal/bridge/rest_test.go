@@ -30,12 +30,14 @@ func TestRest(t *testing.T) {
 			ask: `{"a.out": 0, "a.err": 3}`, word: "a", gone: ".",
 			want: map[string]piece{"a.out": {"whole text", true}, "a.err": {" off", false}},
 		},
-		"the gang's is taken":     {ask: `{"a.out": 6}`, word: "g", gone: "logs/r/1", want: map[string]piece{"a.out": {"text", true}}},
-		"and was all":             {ask: `{"a.out": 6}`, word: "g", gone: ".", only: true, want: map[string]piece{"a.out": {"text", true}}},
+		"some is taken":           {ask: `{"a.out": 6}`, word: "t", gone: "logs/r/1/a.out", want: map[string]piece{"a.out": {"text", true}}},
+		"and was all":             {ask: `{"a.out": 6, "a.err": 7}`, word: "t", gone: ".", only: true, want: map[string]piece{"a.out": {"text", true}, "a.err": {"", false}}},
+		"not all of it is taken":  {ask: `{"a.out": 6}`, word: "t", gone: "logs/r/1/a.out", only: true, want: map[string]piece{"a.out": {"text", true}}},
 		"no word":                 {ask: `{"a.out": 10}`, want: map[string]piece{"a.out": {"", true}}},
 		"another word":            {ask: `{"a.out": 10}`, word: "x", want: map[string]piece{"a.out": {"", true}}},
-		"not there, or too short": {ask: `{"b.out": 0, "a.err": 8, "a.out": -1, "dir": 0}`, word: "g", gone: "logs/r/1", want: map[string]piece{}},
-		"another gang":            {gang: "r/2", ask: `{"a.out": 0}`, err: "no such file"},
+		"not there, or too short": {ask: `{"b.out": 0, "a.err": 8, "a.out": -1, "dir": 0}`, word: "t", want: map[string]piece{}},
+		"another gang":            {gang: "r/2", ask: `{"a.out": 0}`, word: "t", want: map[string]piece{}},
+		"another gang, and all":   {gang: "r/2", ask: `{"a.out": 0}`, word: "a", gone: ".", want: map[string]piece{}},
 		"outside":                 {ask: `{"../2/a.out": 0}`, err: "path escapes"},
 		"through a link":          {ask: `{"link": 0}`, err: "path escapes"},
 		"no gang":                 {gang: "../..", ask: `{"a.out": 0}`, err: `"../.." is no gang`},
@@ -70,7 +72,7 @@ func TestRest(t *testing.T) {
 			if c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
 				t.Fatalf("got %v, want %q", err, c.err)
 			}
-			got := map[string]piece{}
+			got, end := map[string]piece{}, c.err != ""
 			for archive := tar.NewReader(&out); c.err == ""; {
 				header, err := archive.Next()
 				if err == io.EOF {
@@ -79,11 +81,20 @@ func TestRest(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
+				if end {
+					t.Errorf("%q comes after the end", header.Name)
+				}
+				if end = header.Name == End; end {
+					continue
+				}
 				text, err := io.ReadAll(archive)
 				if err != nil {
 					t.Fatal(err)
 				}
 				got[header.Name] = piece{string(text), header.FileInfo().Mode().Perm() == Whole}
+			}
+			if !end {
+				t.Error("there is no end")
 			}
 			for name, want := range c.want {
 				if got[name] != want {
@@ -93,7 +104,7 @@ func TestRest(t *testing.T) {
 			if len(got) != len(c.want) {
 				t.Errorf("got %v, want %v", got, c.want)
 			}
-			for at := "logs/r/1"; ; at = filepath.Dir(at) {
+			for at := "logs/r/1/a.out"; ; at = filepath.Dir(at) {
 				_, err := os.Stat(filepath.Join(dir, at))
 				if want := c.gone != "" && strings.HasPrefix(at, strings.TrimPrefix(c.gone, ".")); os.IsNotExist(err) != want {
 					t.Errorf("%s: %v, want it gone: %t", at, err, want)

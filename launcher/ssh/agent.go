@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -11,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/launcher"
 )
 
 // agent is one host's, from this side.
@@ -59,7 +61,7 @@ func (g *agent) over() bool {
 
 func (g *agent) die() {
 	g.mu.Lock()
-	g.dead = true
+	g.dead, g.wrong = true, cmp.Or(g.wrong, launcher.ErrGone)
 	g.mu.Unlock()
 }
 

@@ -13,8 +13,12 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// restLimit bounds how long a host may take to say what an agent has left there.
-const restLimit = 5 * time.Second
+// restLimit bounds how long a host may take to say what an agent has left there, and
+// whyLimit how long a bridge that has failed may take to say why.
+const (
+	restLimit = retryLimit
+	whyLimit  = time.Second
+)
 
 // rest implements launcher.Link.Rest, by a connection of its own.
 func (g *agent) rest(ctx context.Context, want launcher.Rest) error {
@@ -25,30 +29,45 @@ func (g *agent) rest(ctx context.Context, want launcher.Rest) error {
 		return err
 	}
 	defer c.Close()
-	carrier, said, err := g.ask(asking, c, "rest", want.Gang)
-	if err != nil {
+	carrier, said, err := g.remains(asking, c, want.Gang)
+	if err != nil || said.state == bridge.Gone { // it has left nothing
 		return err
-	}
-	switch said.state {
-	case bridge.Ready:
-	case bridge.Gone:
-		return nil // it has left nothing
-	default:
-		return fmt.Errorf("%s: %s", g.host, said.words)
 	}
 	// A session's end would have to be agreed upon with the host.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()
-	if err := carrier.rest(want, said.boot == g.at.Boot); err != nil {
-		if ctx.Err() != nil {
-			err = context.Cause(ctx)
-		}
-		if words := brief(carrier.Stderr()); words != "" {
-			return fmt.Errorf("%s: %w: %s", g.host, err, words)
-		}
-		return fmt.Errorf("%s: %w", g.host, err)
+	if err = carrier.rest(want, said.boot == g.at.Boot); err == nil {
+		return nil
 	}
-	return nil
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: %w", g.host, context.Cause(ctx))
+	}
+	select { // its words may be on their way
+	case <-carrier.ended:
+	case <-time.After(whyLimit):
+	case <-ctx.Done():
+	}
+	if words := brief(carrier.Stderr()); words != "" {
+		return fmt.Errorf("%s: %w: %s", g.host, err, words)
+	}
+	return fmt.Errorf("%s: %w", g.host, err)
+}
+
+// remains asks a host for what an agent has left of a gang. One that is ending is waited
+// for.
+func (g *agent) remains(ctx context.Context, c *Client, gang string) (*carrier, answer, error) {
+	for {
+		carrier, said, err := g.ask(ctx, c, "rest", gang)
+		if err != nil || said.state == bridge.Ready || said.state == bridge.Gone {
+			return carrier, said, err
+		}
+		_ = carrier.Session.Close() // and not the connection
+		select {
+		case <-time.After(retryFirst):
+		case <-ctx.Done():
+			return nil, said, fmt.Errorf("%s: %s", g.host, said.words)
+		}
+	}
 }
 
 // rest asks a bridge that is ready to hand out what an agent has left. What is there
@@ -61,19 +80,10 @@ func (c *carrier) rest(want launcher.Rest, sameBoot bool) error {
 	if _, err := c.Write(append(request, '\n')); err != nil {
 		return err
 	}
-	for archive := tar.NewReader(c); ; {
-		header, err := archive.Next()
-		if errors.Is(err, io.EOF) {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		if err := want.Take(header.Name, sameBoot && header.FileInfo().Mode().Perm() == bridge.Whole, archive); err != nil {
-			return err
-		}
+	if err := takeRest(c, want, sameBoot); err != nil {
+		return err
 	}
-	word := byte(bridge.TakenGang)
+	word := byte(bridge.TakenThese)
 	if want.Last {
 		word = bridge.TakenAll
 	}
@@ -83,4 +93,26 @@ func (c *carrier) rest(want launcher.Rest, sameBoot bool) error {
 	// It is here, whatever comes of what is there.
 	_, _ = io.Copy(io.Discard, c)
 	return nil
+}
+
+// takeRest takes what a bridge hands out, up to its end.
+func takeRest(from io.Reader, want launcher.Rest, sameBoot bool) error {
+	taken := map[string]bool{}
+	for archive := tar.NewReader(from); ; {
+		header, err := archive.Next()
+		switch {
+		case errors.Is(err, io.EOF):
+			return io.ErrUnexpectedEOF
+		case err != nil:
+			return err
+		case header.Name == bridge.End:
+			return nil
+		case taken[header.Name] || header.Typeflag != tar.TypeReg || len(header.PAXRecords) > 0:
+			return fmt.Errorf("%q is not what was asked for", header.Name)
+		}
+		taken[header.Name] = true
+		if err := want.Take(header.Name, sameBoot && header.FileInfo().Mode().Perm() == bridge.Whole, archive); err != nil {
+			return err
+		}
+	}
 }

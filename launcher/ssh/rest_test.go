@@ -1,10 +1,14 @@
 package ssh
 
 import (
+	"archive/tar"
+	"bytes"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -13,9 +17,23 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// TestOutputOfKilledAgent: what an agent had taken before it was killed comes, though
+// TestOutputOfKilledAgent: what an agent had taken before it was ended comes, though
 // the line was cut by then, and nothing stays on the host.
 func TestOutputOfKilledAgent(t *testing.T) {
+	for name, c := range map[string]struct {
+		what  string
+		end   syscall.Signal
+		whole bool // the agent could take what its ranks had left in their pipes
+	}{
+		"killed":             {"agent", syscall.SIGKILL, false},
+		"told to end":        {"agent", syscall.SIGTERM, true},
+		"watchdog is killed": {"watchdog", syscall.SIGKILL, true},
+	} {
+		t.Run(name, func(t *testing.T) { testOutputOfKilledAgent(t, c.what, c.end, c.whole) })
+	}
+}
+
+func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whole bool) {
 	h := newHosts(t)
 	hosts := []job.Host{{Name: "h1", Address: "127.0.0.1"}}
 	l := launcher.New(launcher.Options{Dialer: h.agents(t, nil), Hosts: hosts, HostTimeout: 15 * time.Second, OrphanGrace: 20 * time.Second})
@@ -74,7 +92,11 @@ func TestOutputOfKilledAgent(t *testing.T) {
 		}
 		return []int{0}
 	})
-	kill(t, some(t, func() []int { return h.processes()["agent"] }))
+	for _, pid := range some(t, func() []int { return h.processes()[what] }) {
+		if err := syscall.Kill(pid, end); err != nil {
+			t.Fatal(err)
+		}
+	}
 	h.proxy.set(false)
 	if o := <-over; o.Good(2) {
 		t.Errorf("it has ended well: %+v", o)
@@ -84,10 +106,67 @@ func TestOutputOfKilledAgent(t *testing.T) {
 			t.Errorf("of rank %d there are %d bytes, %v, want %d", rank, len(text), err, want.Len())
 		}
 	}
-	if cut := fmt.Sprintf("output breaks off, that of rank 1 on h1 after %d bytes: %s; nothing more of it is on h1", want.Len(), launcher.ErrGone); len(notes) != 1 || notes[0] != cut {
-		t.Errorf("noted %q, want %q", notes, cut)
+	said := fmt.Sprintf("output breaks off, that of rank 1 on h1 after %d bytes: %s; nothing more of it is on h1", want.Len(), launcher.ErrGone)
+	if whole {
+		said = " bytes that its ranks had printed have been fetched from h1, and nothing of it is missing"
+	}
+	if len(notes) != 1 || !strings.HasSuffix(notes[0], said) {
+		t.Errorf("noted %q, want %q", notes, said)
 	}
 	if left := h.left(); len(left) > 0 {
 		t.Errorf("left behind: %q", left)
+	}
+}
+
+// TestTakeRest: what a bridge hands out is taken up to its end, and nothing else is.
+func TestTakeRest(t *testing.T) {
+	file := func(name string, mode int64) tar.Header {
+		return tar.Header{Typeflag: tar.TypeReg, Name: name, Size: 4, Mode: mode, Format: tar.FormatGNU}
+	}
+	over := tar.Header{Typeflag: tar.TypeDir, Name: bridge.End}
+	large := file("a.out", 0o444)
+	large.Format, large.PAXRecords = tar.FormatPAX, map[string]string{"GANGRUN.x": "1"}
+	for name, c := range map[string]struct {
+		entries []tar.Header
+		cut     int  // bytes from the end
+		other   bool // the host was started anew
+		want    string
+		err     string
+	}{
+		"complete":      {entries: []tar.Header{file("a.out", 0o444), file("a.err", 0o600), over}, want: "a.out true, a.err false, "},
+		"nothing":       {entries: []tar.Header{over}},
+		"started anew":  {entries: []tar.Header{file("a.out", 0o444), over}, other: true, want: "a.out false, "},
+		"no end":        {entries: []tar.Header{file("a.out", 0o444)}, want: "a.out true, ", err: "unexpected EOF"},
+		"no word":       {entries: []tar.Header{over}, cut: 1536, err: "unexpected EOF"},
+		"cut":           {entries: []tar.Header{file("a.out", 0o444), over}, cut: 1536 + 510, want: "a.out true, ", err: "unexpected EOF"},
+		"twice":         {entries: []tar.Header{file("a.out", 0o444), file("a.out", 0o444), over}, want: "a.out true, ", err: `"a.out" is not what was asked for`},
+		"a directory":   {entries: []tar.Header{{Typeflag: tar.TypeDir, Name: "a.out"}, over}, err: `"a.out" is not what was asked for`},
+		"a link":        {entries: []tar.Header{{Typeflag: tar.TypeSymlink, Name: "a.out", Linkname: "/etc/passwd"}, over}, err: `"a.out" is not what was asked for`},
+		"other records": {entries: []tar.Header{large, over}, err: `"a.out" is not what was asked for`},
+	} {
+		var packed bytes.Buffer
+		archive := tar.NewWriter(&packed)
+		for _, e := range c.entries {
+			err := archive.WriteHeader(&e)
+			if err == nil && e.Size > 0 {
+				_, err = archive.Write([]byte("text"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := archive.Close(); err != nil {
+			t.Fatal(err)
+		}
+		packed.Truncate(packed.Len() - c.cut)
+		got := ""
+		err := takeRest(&packed, launcher.Rest{Take: func(name string, whole bool, rest io.Reader) error {
+			got += fmt.Sprintf("%s %t, ", name, whole)
+			_, err := io.Copy(io.Discard, rest)
+			return err
+		}}, !c.other)
+		if got != c.want || c.err == "" && err != nil || c.err != "" && (err == nil || !strings.Contains(err.Error(), c.err)) {
+			t.Errorf("%s: took %q, %v; want %q, %q", name, got, err, c.want, c.err)
+		}
 	}
 }
