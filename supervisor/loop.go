@@ -150,7 +150,7 @@ func (l *loop) policy(ctx context.Context) Policy {
 }
 
 // place waits for a place. What verdicts want to do without is a wish: where
-// nothing else is left, the gang goes back to it, and the ledgers bound that.
+// nothing else is left, the gang goes back to it (goBack), and the ledgers bound that.
 func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if ctx.Err() != nil {
 		return Lease{}, interrupted(ctx, " before the gang was placed")
@@ -160,13 +160,11 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		e.Attempt = number
 		l.emit(e)
 	}
-	wished := l.wishes(time.Now())
+	wished := l.wishes(ctx)
 	lease, err := l.Placer.Place(ctx, l.spec, union(wished, l.barred), emit)
 	var none NoPlacement
 	if ctx.Err() == nil && errors.As(err, &none) && !wished.Empty() {
-		l.note("%s; placing the gang on it again", "there is no place"+without(wished))
-		l.wished = nil
-		lease, err = l.Placer.Place(ctx, l.spec, l.barred, emit)
+		lease, err = l.goBack(ctx, wished, err, emit)
 	}
 	switch {
 	case ctx.Err() != nil:
@@ -190,40 +188,13 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	return Lease{}, e
 }
 
-// HostCoolDown is how long a host is left out that has cost an attempt: one that
-// was started anew, or whose network is mended, may be used again then.
-const HostCoolDown = 10 * time.Minute
-
-// wish is what a verdict wants to do without.
-type wish struct {
-	job.Excluded
-	since time.Time
-}
-
-// wishes returns what is to be done without now: GPUs for good, hosts for their
-// cool-down.
-func (l *loop) wishes(now time.Time) (all job.Excluded) {
-	for _, w := range l.wished {
-		if now.Sub(w.since) >= HostCoolDown {
-			w.Hosts = nil
-		}
-		all = union(all, w.Excluded)
-	}
-	return all
-}
-
 // backoff waits before a restart. It returns an end when the run's context is
 // done first.
 func (l *loop) backoff(ctx context.Context, wait time.Duration) *end {
-	jittered := time.Duration(float64(wait) * (0.75 + 0.5*l.random()))
-	timer := time.NewTimer(jittered)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !pause(ctx, time.Duration(float64(wait)*(0.75+0.5*l.random()))) {
 		return interrupted(ctx, " while waiting to restart")
 	}
+	return nil
 }
 
 // union returns what either excludes, each name once.

@@ -47,6 +47,12 @@ type Holder interface {
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
+// Looker tells which of some hosts do not answer, and why, in words. It looks at all at
+// once, and blocks for as long as a connection may take to be made.
+type Looker interface {
+	Silent(ctx context.Context, hosts []string) map[string]string
+}
+
 // Checker is the preflight: static checks, and the trial where the job asks for
 // one. It may emit findings as it makes them, and returns them all.
 type Checker interface {
@@ -100,13 +106,16 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. All fields but Holder, Checkpoints, Rand and Elsewhere must
-// be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
+// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Rand and Elsewhere
+// must be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
 // jobs whose preflight is not off, Holder for Resume.
 type Supervisor struct {
-	Launcher    Launcher
-	Placer      Placer
-	Holder      Holder
+	Launcher Launcher
+	Placer   Placer
+	Holder   Holder
+	// Looker is asked about hosts that have cost an attempt before they are used
+	// again; nil takes all for such as answer.
+	Looker      Looker
 	Checker     Checker
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -76,6 +77,32 @@ func (p *probed) look(ctx context.Context, but []string) {
 		}
 	}
 	p.hosts, p.findings, p.looked = all, findings, time.Now()
+}
+
+// silent looks which of some hosts do not answer, and why; an agent is started where
+// there is none. Those that were not reached at first are none of the inventory.
+func (p *probed) silent(ctx context.Context, hosts []string) map[string]string {
+	if p.wait(ctx) != nil {
+		return nil
+	}
+	away := make([]map[string]error, len(p.hosts))
+	var looking sync.WaitGroup
+	for i, h := range p.hosts {
+		if slices.Contains(hosts, h.Name) {
+			looking.Go(func() {
+				_, _, err := p.launcher.Devices(ctx, []job.Host{h})
+				away[i] = launcher.Unreachable(err)
+			})
+		}
+	}
+	looking.Wait()
+	silent := map[string]string{}
+	for _, errs := range away {
+		for host, err := range errs {
+			silent[host] = strings.TrimPrefix(err.Error(), "start the agent on "+host+": ")
+		}
+	}
+	return silent
 }
 
 // absent notes which hosts were not reached, or are not any more, and why: each once.

@@ -1,0 +1,243 @@
+package supervisor
+
+import (
+	"context"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func TestWanted(t *testing.T) {
+	now := time.Now()
+	ago := func(d time.Duration, hosts ...string) wish { return wish{job.Excluded{Hosts: hosts}, now.Add(-d)} }
+	gpu := wish{job.Excluded{Devices: []string{"GPU-1"}}, now.Add(-time.Hour)}
+	for name, c := range map[string]struct {
+		wished []wish
+		out    job.Excluded
+		over   []string
+	}{
+		"none":                {nil, job.Excluded{}, nil},
+		"a host":              {[]wish{ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
+		"a cool-down is over": {[]wish{ago(HostCoolDown, "h2"), ago(time.Minute, "h3")}, job.Excluded{Hosts: []string{"h3"}}, []string{"h2"}},
+		"and began anew":      {[]wish{ago(HostCoolDown, "h2"), ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
+		"twice over":          {[]wish{ago(2*HostCoolDown, "h3", "h2"), ago(HostCoolDown, "h2")}, job.Excluded{}, []string{"h2", "h3"}},
+		"a GPU is for good":   {[]wish{gpu}, job.Excluded{Devices: []string{"GPU-1"}}, nil},
+	} {
+		if out, over := wanted(c.wished, now); !alike(out, c.out) || !slices.Equal(over, c.over) {
+			t.Errorf("%s: without %+v, over for %q", name, out, over)
+		}
+	}
+}
+
+// alike compares what two exclude, whether lists are nil or empty.
+func alike(a, b job.Excluded) bool {
+	return slices.Equal(a.Hosts, b.Hosts) && slices.Equal(a.Devices, b.Devices)
+}
+
+func TestForget(t *testing.T) {
+	since := time.Now()
+	got := forget([]wish{
+		{job.Excluded{Hosts: []string{"h1", "h2"}, Devices: []string{"GPU-1"}}, since}, {job.Excluded{Hosts: []string{"h2"}}, since},
+	}, job.Excluded{Hosts: []string{"h2"}, Devices: []string{"GPU-1"}})
+	if len(got) != 1 || !alike(got[0].Excluded, job.Excluded{Hosts: []string{"h1"}}) || !got[0].since.Equal(since) {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestGoingBack(t *testing.T) {
+	hosts := func(names ...string) job.Excluded { return job.Excluded{Hosts: names} }
+	for name, c := range map[string]struct {
+		out         job.Excluded
+		silent      []string
+		waited      time.Duration
+		used, still job.Excluded
+		vain        bool
+	}{
+		"all answer":             {hosts("h2", "h3"), nil, 0, hosts("h2", "h3"), job.Excluded{}, true},
+		"one answers":            {hosts("h2", "h3"), []string{"h3"}, 0, hosts("h2"), hosts("h3"), false},
+		"none answers":           {hosts("h2"), []string{"h2"}, HostCoolDown - 1, job.Excluded{}, hosts("h2"), false},
+		"none answers, too long": {hosts("h2"), []string{"h2"}, HostCoolDown, job.Excluded{}, hosts("h2"), true},
+		"GPUs are there":         {job.Excluded{Hosts: []string{"h2"}, Devices: []string{"GPU-1"}}, []string{"h2"}, 0, job.Excluded{Devices: []string{"GPU-1"}}, hosts("h2"), false},
+	} {
+		silent := map[string]string{}
+		for _, h := range c.silent {
+			silent[h] = "no answer"
+		}
+		if used, still, vain := goingBack(c.out, silent, c.waited); !alike(used, c.used) || !alike(still, c.still) || vain != c.vain {
+			t.Errorf("%s: uses %+v, still without %+v, %v", name, used, still, vain)
+		}
+	}
+}
+
+// fakeLooker is about hosts that answer from a time on; looks take 10 s where one does
+// not.
+type fakeLooker struct {
+	begun  time.Time
+	mended map[string]time.Duration // after the first look; absent is at once
+	looks  [][]string
+}
+
+func (f *fakeLooker) Silent(ctx context.Context, hosts []string) map[string]string {
+	if f.begun.IsZero() {
+		f.begun = time.Now()
+	}
+	f.looks = append(f.looks, hosts)
+	silent := map[string]string{}
+	for _, h := range hosts {
+		if time.Since(f.begun) < f.mended[h] {
+			silent[h] = h + " says nothing"
+		}
+	}
+	if len(silent) > 0 {
+		sleep(ctx, 10*time.Second)
+	}
+	return silent
+}
+
+// roomy places a gang only where at most so many hosts are left out.
+type roomy struct {
+	*fakePlacer
+	most int
+}
+
+func (r roomy) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
+	r.full = len(not.Hosts) > r.most
+	return r.fakePlacer.Place(ctx, spec, not, emit)
+}
+
+// A gang that has no room without a host that was lost looks whether it answers before
+// an attempt is spent on it.
+func TestNoRoomWithout(t *testing.T) {
+	lost := func(rank int) gang {
+		g := dies(job.Exit{Rank: rank, Status: job.Lost}, job.HostLost, -1)
+		g.life = time.Second
+		return g
+	}
+	const h1, h2 = 0, 1
+	waiting := func(names, which string) string {
+		return "no room without " + names + ", which " + which + ", 10 minutes at most"
+	}
+	it := "does not answer: waiting for it"
+	for name, c := range map[string]struct {
+		gangs  []gang
+		most   int // hosts that there is room without
+		mended map[string]time.Duration
+		set    func(*world)
+		state  job.State
+		code   int
+		reason string
+		nots   [][]string
+		notes  []string
+	}{
+		"it answers": {
+			gangs: []gang{lost(h2), works()}, state: job.StateSucceeded, nots: [][]string{nil, {"h2"}, nil},
+			notes: []string{"there is no place without h2; placing the gang on it again"},
+		},
+		"it answers after a while": {
+			gangs: []gang{lost(h2), works()}, mended: map[string]time.Duration{"h2": 5 * time.Minute}, state: job.StateSucceeded,
+			nots:  [][]string{nil, {"h2"}, nil},
+			notes: []string{waiting("h2", it) + " (h2 says nothing)", "there is an answer from h2 again: placing the gang there"},
+		},
+		"it never answers": {
+			gangs: []gang{lost(h2)}, mended: map[string]time.Duration{"h2": time.Hour}, state: job.StateFailed, code: 75,
+			reason: "no place for another attempt: no other host; waited 10 minutes for h2 to answer (h2 says nothing)",
+			nots:   [][]string{nil, {"h2"}}, notes: []string{waiting("h2", it)},
+		},
+		"one of two answers, which is enough": {
+			gangs: []gang{lost(h1), lost(h2), works()}, most: 1, mended: map[string]time.Duration{"h2": time.Hour}, state: job.StateSucceeded,
+			nots:  [][]string{nil, {"h1"}, {"h1", "h2"}, {"h2"}},
+			notes: []string{"there is no place without h1; placing the gang on it again"},
+		},
+		"one of two answers, which is not enough": {
+			gangs: []gang{lost(h1), lost(h2), works()}, most: 0, mended: map[string]time.Duration{"h2": 40 * time.Second}, state: job.StateSucceeded,
+			nots:  [][]string{nil, {"h1"}, nil, {"h2"}, nil},
+			notes: []string{waiting("h2", it), "there is an answer from h2 again: placing the gang there"},
+		},
+		"neither answers": {
+			gangs: []gang{lost(h1), lost(h2), works()}, most: 1, mended: map[string]time.Duration{"h1": 2 * time.Minute, "h2": time.Minute}, state: job.StateSucceeded,
+			nots: [][]string{nil, {"h1"}, {"h1", "h2"}, {"h1"}},
+			notes: []string{waiting("h1, h2", "do not answer: waiting for them") + " (h1 says nothing; h2 says nothing)",
+				"there is an answer from h2 again: placing the gang there"},
+		},
+		"cancelled meanwhile": {
+			gangs: []gang{lost(h2)}, mended: map[string]time.Duration{"h2": time.Hour}, set: func(w *world) { w.cancelAfter = time.Minute },
+			state: job.StateCancelled, code: 130, reason: "cancelled by SIGINT while waiting for a place",
+			nots: [][]string{nil, {"h2"}}, notes: []string{waiting("h2", it)},
+		},
+		"the time is up meanwhile": {
+			gangs: []gang{lost(h2)}, mended: map[string]time.Duration{"h2": time.Hour}, set: func(w *world) { w.spec.Timeout = job.Duration(time.Minute) },
+			state: job.StateFailed, code: 124, reason: "the time limit of 1m0s was reached while waiting for a place",
+			nots: [][]string{nil, {"h2"}}, notes: []string{waiting("h2", it)},
+		},
+		"its ranks may still be there: nobody looks": {
+			gangs: []gang{func() gang { g := lost(h2); g.left = []job.Unreaped{{Rank: 1, Host: "h2"}}; return g }()},
+			state: job.StateFailed, code: 75, reason: "no place for another attempt: no other host; ranks may still be running on h2",
+			nots: [][]string{nil, {"h2"}},
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, c.gangs...)
+			looker := &fakeLooker{mended: c.mended}
+			w.supervisor.Elsewhere, w.supervisor.Looker, w.supervisor.Placer = true, looker, roomy{w.placer, c.most}
+			if c.set != nil {
+				c.set(w)
+			}
+			w.run(t)
+			if r := w.report; r.State != c.state || *r.ExitCode != c.code || c.reason != "" && r.Reason != c.reason || len(r.Attempts) != len(c.gangs) {
+				t.Errorf("%s, %d, %q, %d attempts", r.State, *r.ExitCode, r.Reason, len(r.Attempts))
+			}
+			var nots [][]string
+			for _, not := range w.placer.nots {
+				nots = append(nots, slices.Clip(not.Hosts))
+			}
+			if !reflect.DeepEqual(nots, c.nots) {
+				t.Errorf("placed without %q, want %q", nots, c.nots)
+			}
+			for _, want := range c.notes {
+				told := 0
+				for _, e := range w.events {
+					if e.Kind == job.KindNote && strings.HasPrefix(e.Text, want) {
+						told++
+					}
+				}
+				if told != 1 {
+					t.Errorf("%q is told %d times: %s", want, told, w.notes())
+				}
+			}
+			if barred := len(c.gangs[0].left) > 0; len(looker.looks) == 0 != barred {
+				t.Errorf("looked at %q", looker.looks)
+			}
+		})
+	}
+}
+
+// A host whose cool-down is over is used again where it answers, and left out anew where
+// it does not.
+func TestCoolDownIsOver(t *testing.T) {
+	for name, c := range map[string]struct {
+		mended time.Duration
+		nots   [][]string
+	}{
+		"it answers":       {0, [][]string{nil, {"h2"}, nil, nil}},
+		"it never answers": {time.Hour, [][]string{nil, {"h2"}, {"h2"}, {"h2"}}},
+	} {
+		lost := dies(job.Exit{Rank: 1, Status: job.Lost}, job.HostLost, -1)
+		long, short := dies(exited(0, 7), job.NetworkError, -1), dies(exited(0, 7), job.NetworkError, -1)
+		long.life = HostCoolDown
+		w := newWorld(t, lost, long, short, works())
+		looker := &fakeLooker{mended: map[string]time.Duration{"h2": c.mended}}
+		w.supervisor.Elsewhere, w.supervisor.Looker, w.supervisor.Placer = true, looker, roomy{w.placer, 1}
+		w.run(t)
+		var nots [][]string
+		for _, not := range w.placer.nots {
+			nots = append(nots, slices.Clip(not.Hosts))
+		}
+		if w.report.State != job.StateSucceeded || !reflect.DeepEqual(nots, c.nots) || len(looker.looks) != 1 {
+			t.Errorf("%s: %s, placed without %q, want %q; looked at %q", name, w.report.State, nots, c.nots, looker.looks)
+		}
+	}
+}
