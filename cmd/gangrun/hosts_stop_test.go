@@ -101,7 +101,7 @@ func (r *farRun) noRequest() {
 func (r *farRun) looked(forlorn bool) {
 	r.t.Helper()
 	run := r.shared()
-	for command, mark := range map[string]string{"ps": "running?", "status": run.ID} {
+	for command, mark := range map[string]string{"ps": "?  ", "status": run.ID} {
 		code, out, errs := r.on(r.bed.Host(2), command)
 		note := strings.HasPrefix(errs, "gangrun: note: the controller of run "+run.ID+", process ") && strings.Contains(errs, "does not hold the lock") && strings.Contains(errs, "gangrun attach --force "+run.ID)
 		if code != 0 || note != forlorn || !forlorn && errs != "" || strings.Contains(out, mark) != (forlorn || command == "status") {
