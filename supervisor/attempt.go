@@ -37,6 +37,9 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, o
 	ended := endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
 	if l.adopted.known == nil {
+		if ended != job.EndedNot && l.spec.CheckpointDir != "" {
+			cause.Hint += orResume
+		}
 		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
 	}
 	last := Past{

@@ -142,6 +142,39 @@ func TestSavedWhenCancelled(t *testing.T) {
 	}
 }
 
+// Who has ended a run is told of --resume where there is something to resume from.
+func TestHintAtResume(t *testing.T) {
+	const hint, more = "do as you like", ", or run with --resume to go on from the last checkpoint"
+	limit := func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }
+	cancel := func(w *world) { w.cancelAfter = time.Minute }
+	long := gang{life: time.Hour}
+	for name, c := range map[string]struct {
+		gang gang
+		set  func(*world)
+		dir  string
+		want string
+	}{
+		"cancelled":                           {long, cancel, "/ckpt", hint + more},
+		"cancelled, no checkpoint directory":  {long, cancel, "", hint},
+		"time limit":                          {long, limit, "/ckpt", hint + more},
+		"time limit, no checkpoint directory": {long, limit, "", hint},
+		"failed by itself":                    {dies(exited(0, 3), job.ImportError, -1), func(*world) {}, "/ckpt", hint},
+	} {
+		w := newWorld(t, c.gang)
+		w.spec.CheckpointDir = c.dir
+		c.set(w)
+		w.supervisor.Diagnose = func(e job.Evidence) job.Cause {
+			cause := w.diagnose(e)
+			cause.Hint = hint
+			return cause
+		}
+		w.run(t)
+		if got := w.report.Cause(); got == nil || got.Hint != c.want {
+			t.Errorf("%s: %+v, want the hint %q", name, got, c.want)
+		}
+	}
+}
+
 // A gang that is being ended is not running any more, though its last rank may
 // start only then.
 func TestLateStart(t *testing.T) {

@@ -44,6 +44,10 @@ func (r resume) path() string {
 	return r.newest.Path
 }
 
+// orResume is what else than its hint says can be done about a run that was ended from
+// outside, where there is a checkpoint directory.
+const orResume = ", or run with --resume to go on from the last checkpoint"
+
 // lookFirst finds what lies in the checkpoint directory before the first
 // attempt.
 func (l *loop) lookFirst(ctx context.Context) {

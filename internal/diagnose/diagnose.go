@@ -46,9 +46,9 @@ func Diagnose(e job.Evidence) job.Cause {
 
 var endings = map[job.Ended]Rule{
 	job.EndedTimeLimit: {Category: job.TimeLimit, Signature: "time-limit", Meaning: "the run's own time limit (--timeout) passed",
-		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout, or run with --resume to go on from the last checkpoint"},
+		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout"},
 	job.EndedCancelled: {Category: job.Cancelled, Signature: "cancelled", Meaning: "the user ended the run",
-		Text: "the run was cancelled, and gangrun ended the gang", Hint: "run with --resume to go on from the last checkpoint"},
+		Text: "the run was cancelled, and gangrun ended the gang", Hint: "run it again to start from the beginning"},
 }
 
 // sortOut gathers what belongs to each rank, and the hosts' records.
