@@ -130,15 +130,17 @@ func (f *Field) span(text string) (value any, least *Field, from any, bad *fault
 }
 
 // otherRange is a range as it is written elsewhere.
-var otherRange = regexp.MustCompile(`^([0-9]+) ?(?:-|:|,|…|to|\.{1,3}) ?([0-9]+)$`)
+var otherRange = regexp.MustCompile(`^([0-9]+) ?(?:-|:|,|…|to|\.{3}) ?([0-9]+)$`)
 
 // notNumber says that text is no whole number, nor a range where one may stand.
 func (f *Field) notNumber(text string) *fault {
-	hint := ""
-	if m := otherRange.FindStringSubmatch(text); m != nil && f.Kind == Range {
-		hint = fmt.Sprintf("write %s..%s for no fewer than %[1]s and no more than %[2]s", m[1], m[2])
+	wants, hint := "a whole number", ""
+	if m := otherRange.FindStringSubmatch(text); f.Kind == Range && m != nil {
+		wants, hint = f.wants(), fmt.Sprintf("write %s..%s for no fewer than %[1]s and no more than %[2]s", m[1], m[2])
+	} else if f.Kind == Range && strings.Contains(text, "..") {
+		wants = f.wants()
 	}
-	return faultf(hint, "%s wants %s, not %s", f.Name, f.wants(), quote(text))
+	return faultf(hint, "%s wants %s, not %s", f.Name, wants, quote(text))
 }
 
 // switched reads a truth value, in the words that YAML has had for them.

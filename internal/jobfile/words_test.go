@@ -96,7 +96,11 @@ func TestSplitAsShell(t *testing.T) {
 		if bad != nil {
 			return
 		}
-		cmd := exec.Command(sh, "-c", "for w in "+strings.TrimRight(strings.ReplaceAll(line, "\\\n", ""), "\n")+"\ndo printf '%s.\\0' \"$w\"; done")
+		list := strings.TrimRight(line, "\n")
+		if rest := strings.TrimRight(list, `\`); list != line && (len(list)-len(rest))%2 == 1 {
+			list = list[:len(list)-1] // else the line would go on with do
+		}
+		cmd := exec.Command(sh, "-c", "for w in "+list+"\ndo printf '%s.\\0' \"$w\"; done")
 		cmd.Dir = dir
 		out, err := cmd.Output()
 		if err != nil {
