@@ -35,6 +35,13 @@ var hostLost = []Rule{{
 	Text:    "lost: ${title}", Statuses: []job.ExitStatus{job.Lost},
 	Needles: []string{"the agent was killed", "the agent on its host is gone"},
 }, {
+	Category: job.HostLost, Signature: "not-reached", Confidence: 1,
+	Meaning: "a host was not reached when ranks were to be started there, or found again",
+	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
+	Text:    "its host is not reached: ${why}", Statuses: []job.ExitStatus{job.Lost},
+	Needles: []string{"start the agent on "},
+	Match:   re(`start the agent on [^:]*: (?P<why>.+)`), Unless: re(`the agent cannot be started`),
+}, {
 	Category: job.HostLost, Signature: "rank-lost", Confidence: 1,
 	Meaning: "nobody saw a rank end",
 	Hint:    "the host, its network or gangrun's agent on it is gone: look at it before it is used again",
