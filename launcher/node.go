@@ -41,6 +41,7 @@ type report struct {
 	lines    []job.Line
 	done     *wire.Done
 	wireup   *job.Wireup
+	standing *pmi1.Standing
 	barriers []*wire.Barrier
 	names    []*wire.Name
 	spawns   []*wire.Spawn
@@ -156,6 +157,13 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 		r.wireup = &job.Wireup{}
 		if err := json.Unmarshal(reply.Wireup, r.wireup); err != nil {
 			r.err = fmt.Errorf("a wireup that cannot be decoded: %w", err)
+			return r, r.err
+		}
+	}
+	if len(reply.Standing) > 0 {
+		r.standing = &pmi1.Standing{}
+		if err := json.Unmarshal(reply.Standing, r.standing); err != nil {
+			r.err = fmt.Errorf("a standing that cannot be decoded: %w", err)
 			return r, r.err
 		}
 	}

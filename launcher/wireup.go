@@ -45,6 +45,9 @@ func (g *running) wire(r report) {
 	for _, s := range r.relays {
 		g.relay(r.node, s)
 	}
+	if r.standing != nil {
+		g.part(r.node, r.standing)
+	}
 	if r.wireup == nil {
 		return
 	}
@@ -64,6 +67,36 @@ func (g *running) wire(r report) {
 	}
 	if r.wireup.Answer {
 		g.answered(r.node)
+	}
+}
+
+// seekEvery is how often hosts are asked how their ranks stand, while one is stuck.
+const seekEvery = time.Second
+
+// part notes how the ranks of a host stand, and lets those of all hosts go from a
+// barrier that others wait for and that nobody will speak to any more.
+func (g *running) part(from *node, s *pmi1.Standing) {
+	g.wiring.standing[from] = s.Ranks
+	var all []pmi1.Stand
+	for n, ranks := range g.wiring.standing {
+		if !n.done {
+			all = append(all, ranks...)
+		}
+	}
+	free := pmi1.Parted(all)
+	if len(free) == 0 && (!s.Stuck || time.Since(g.wiring.sought) < seekEvery) {
+		return
+	}
+	g.wiring.sought = time.Now()
+	b := &wire.Barrier{Group: pmi1.Parting}
+	for _, rank := range free {
+		b.Parting = append(b.Parting, int32(rank))
+	}
+	if len(free) > 0 {
+		clear(g.wiring.standing) // it will not be so any more
+	}
+	for _, n := range g.nodes {
+		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: b}})
 	}
 }
 

@@ -121,6 +121,8 @@ type wiring struct {
 	asked    bool // the user named the MPI
 	hub      *pmi1.Hub
 	released map[string]int64 // releases of each group
+	standing map[*node][]pmi1.Stand
+	sought   time.Time // when hosts were last asked for their standing
 	joined   map[int]bool
 	waiting  map[int]bool
 	silent   map[int]bool
@@ -139,7 +141,7 @@ type wiring struct {
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, released: map[string]int64{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{mpi: mpi, asked: asked, released: map[string]int64{}, standing: map[*node][]pmi1.Stand{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {

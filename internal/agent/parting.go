@@ -7,9 +7,12 @@ import (
 	"io"
 	"net/netip"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
 // MPICH 3.4 to 4.1 over UCX 1.11.1 and later: a rank in MPI_Finalize closes its
@@ -19,7 +22,9 @@ import (
 // later asks ranks that are deaf already, and waits for ever. MPICH 4.2 has no
 // barrier there. So a rank that waits, and to which every peer has said that it
 // will not be spoken to any more, is let go: what it had to say has been answered,
-// and the end of its connections is an answer to who still asks.
+// and the end of its connections is an answer to who still asks. Two ranks may share
+// a connection, which stays open and silent when both are done with it: of such a
+// one the controller knows, from both hosts, whether a peer is (pmi1.Parted).
 
 // flushRequest is the length of the request, in bytes: UCX's header of an active
 // message (5) and of a put that puts nothing (20).
@@ -37,21 +42,37 @@ func nextPart(waited time.Duration) <-chan time.Time {
 	return time.After(min(max(partFirst, waited/8), partLast))
 }
 
-// part lets ranks go that nobody will speak to any more, and returns when to look
+// part lets ranks go that nobody will speak to any more, tells the controller how
+// all stand where this host alone cannot know it of one, and returns when to look
 // again; nil where none waits.
 func (g *gang) part() <-chan time.Time {
-	some, pmi := false, tableAddress(g.wiring.address)
+	may, sought := g.wiring.may, g.wiring.sought
+	g.wiring.may, g.wiring.sought = nil, false
+	var here pmi1.Standing
+	var busy []*rank
+	some := false
 	for _, r := range g.ranks {
-		if r.child == nil || closed(r.child.exited) || !g.wiring.server.State(r.number).Waiting {
-			continue
-		}
-		some = true
-		for _, pid := range append([]int{r.child.pid}, offspring(r.child.pid)...) {
-			if left(ownConnections(pid), pmi) && mapsUCX(pid) {
+		switch {
+		case r.child == nil || closed(r.child.exited):
+		case !g.wiring.server.State(r.number).Waiting:
+			busy = append(busy, r)
+		default:
+			some = true
+			open := g.links(r)
+			asked, spoken := slices.ContainsFunc(open, asks), slices.ContainsFunc(open, speaks)
+			if asked && (!spoken || slices.Contains(may, r.number)) {
 				g.wiring.server.Part(r.number)
-				break
+				continue
 			}
+			here.Stuck = here.Stuck || asked
+			here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.number, Waits: true, Links: open})
 		}
+	}
+	if sought || here.Stuck {
+		for _, r := range busy {
+			here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.number, Links: g.links(r)})
+		}
+		g.reports.standing(here)
 	}
 	if !some {
 		g.waited = time.Time{}
@@ -63,10 +84,27 @@ func (g *gang) part() <-chan time.Time {
 	return nextPart(time.Since(g.waited))
 }
 
+func asks(l pmi1.Link) bool { return l.Asks }
+
+// speaks reports whether a peer may still speak, as far as this end knows.
+func speaks(l pmi1.Link) bool { return !l.Asks }
+
+// links are those of the rank's processes that use UCX.
+func (g *gang) links(r *rank) (open []pmi1.Link) {
+	pmi := tableAddress(g.wiring.address)
+	for _, pid := range append([]int{r.child.pid}, offspring(r.child.pid)...) {
+		if some := links(ownConnections(pid), pmi); len(some) > 0 && mapsUCX(pid) {
+			open = append(open, some...)
+		}
+	}
+	return open
+}
+
 // connection is a TCP socket of a process.
 type connection struct {
 	state  tcpState
-	remote string // as the kernel's tables write it
+	local  string // as the kernel's tables write it
+	remote string
 	unread uint64 // bytes that the process has not read
 	inode  string
 }
@@ -81,25 +119,22 @@ const (
 	tcpListens     tcpState = 10
 )
 
-// left reports whether every peer of a process that reads none of its connections
-// has left, and one of them waits for the answer to its last request. Until then
-// an open connection has nothing to be read: what was sent on it was received
-// before MPI_Finalize. The connection to pmi is no peer's. Where UCX uses several
-// networks at once, peers end the connections of all but one only later; then it is
-// never so.
-func left(all []connection, pmi string) bool {
-	asked := false
+// links are the connections of a process on which its last word was not said: a
+// peer may still speak on it, or waits for the answer to its last request. What else
+// is to be read on one is no message, where the process reads none of its
+// connections: it was received before MPI_Finalize. The connection to pmi is no
+// peer's.
+func links(all []connection, pmi string) (open []pmi1.Link) {
 	for _, c := range all {
 		switch {
 		case pmi != "" && c.remote == pmi:
 		case c.state == tcpListens, c.state == tcpClosed, c.state == tcpCloseWait:
-		case c.state == tcpEstablished && c.unread > 0:
-			asked = asked || c.unread == flushRequest
+		case c.state == tcpEstablished && c.unread > 0 && c.unread != flushRequest:
 		default:
-			return false
+			open = append(open, pmi1.Link{Local: c.local, Remote: c.remote, Asks: c.state == tcpEstablished && c.unread == flushRequest})
 		}
 	}
-	return asked
+	return open
 }
 
 // ownConnections returns the TCP sockets of a process, those that listen too.
@@ -147,7 +182,7 @@ func parseTCP(data []byte) (all []connection) {
 		state, err1 := strconv.ParseUint(fields[3], 16, 8)
 		unread, err2 := strconv.ParseUint(queue, 16, 64)
 		if err1 == nil && err2 == nil {
-			all = append(all, connection{tcpState(state), fields[2], unread, fields[9]})
+			all = append(all, connection{tcpState(state), fields[1], fields[2], unread, fields[9]})
 		}
 	}
 	return all

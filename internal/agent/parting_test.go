@@ -8,33 +8,43 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-func TestLeft(t *testing.T) {
-	open := func(unread uint64) connection { return connection{state: tcpEstablished, unread: unread} }
-	listens, closing, reset := connection{state: tcpListens}, connection{state: tcpCloseWait, unread: 1}, connection{state: tcpClosed}
+// TestLinks: what is still open to peers, and who of them asks.
+func TestLinks(t *testing.T) {
+	at := func(state tcpState, unread uint64) connection {
+		return connection{state: state, local: "here", remote: "there", unread: unread}
+	}
+	open := func(unread uint64) connection { return at(tcpEstablished, unread) }
+	listens, closing, reset := at(tcpListens, 0), at(tcpCloseWait, 1), at(tcpClosed, 0)
+	toPMI := func(unread uint64) connection {
+		return connection{state: tcpEstablished, remote: "pmi", unread: unread}
+	}
+	idle, asking := pmi1.Link{Local: "here", Remote: "there"}, pmi1.Link{Local: "here", Remote: "there", Asks: true}
 	for _, test := range []struct {
 		name string
 		all  []connection
-		want bool
+		want []pmi1.Link
 	}{
-		{"no connections", nil, false},
-		{"none but what listens", []connection{listens}, false},
-		{"one asks", []connection{listens, open(25)}, true},
-		{"all ask", []connection{open(25), open(25)}, true},
-		{"one asks, others have closed", []connection{closing, open(25), reset}, true},
-		{"one asks, one has said that it closes", []connection{open(9), open(25)}, true},
-		{"one asks, one may still speak", []connection{open(25), open(0)}, false},
-		{"the other way round", []connection{open(0), open(25)}, false},
-		{"one asks, one is being connected", []connection{open(25), {state: 2}}, false},
-		{"nobody asks", []connection{closing, reset}, false},
-		{"connections are being made", []connection{open(34), open(9)}, false},
-		{"one asks, besides PMI's", []connection{open(25), {state: tcpEstablished, remote: "pmi"}}, true},
-		{"only PMI's", []connection{{state: tcpEstablished, remote: "pmi", unread: 25}}, false},
-		{"listeners' queues are no bytes", []connection{{state: tcpListens, unread: 25}}, false},
+		{"no connections", nil, nil},
+		{"none but what listens", []connection{listens}, nil},
+		{"one asks", []connection{listens, open(25)}, []pmi1.Link{asking}},
+		{"all ask", []connection{open(25), open(25)}, []pmi1.Link{asking, asking}},
+		{"one asks, others have closed", []connection{closing, open(25), reset}, []pmi1.Link{asking}},
+		{"what was asked of one that has closed", []connection{at(tcpCloseWait, 25)}, nil},
+		{"one asks, one has said that it closes", []connection{open(9), open(25)}, []pmi1.Link{asking}},
+		{"one asks, one may still speak", []connection{open(25), open(0)}, []pmi1.Link{asking, idle}},
+		{"one asks, one is being connected", []connection{open(25), at(2, 0)}, []pmi1.Link{asking, idle}},
+		{"nobody asks", []connection{closing, reset}, nil},
+		{"connections are being made", []connection{open(34), open(9)}, nil},
+		{"one asks, besides PMI's", []connection{open(25), toPMI(0)}, []pmi1.Link{asking}},
+		{"only PMI's", []connection{toPMI(25)}, nil},
+		{"listeners' queues are no bytes", []connection{at(tcpListens, 25)}, nil},
 	} {
-		if got := left(test.all, "pmi"); got != test.want {
-			t.Errorf("%s: %t, want %t", test.name, got, test.want)
+		if got := links(test.all, "pmi"); !slices.Equal(got, test.want) {
+			t.Errorf("%s: %v, want %v", test.name, got, test.want)
 		}
 	}
 }
@@ -47,8 +57,9 @@ const tcpTable = "  sl  local_address rem_address   st tx_queue rx_queue tr tm->
 
 func TestParseTCP(t *testing.T) {
 	want := []connection{
-		{tcpListens, "00000000:0000", 1, "1001"}, {tcpEstablished, "0100007F:8539", 25, "1002"}, {tcpCloseWait, "0100007F:8539", 1, "1003"},
-		{tcpEstablished, "0000000000000000FFFF00000100007F:8539", 9, "1004"},
+		{tcpListens, "0200A8C0:ADF8", "00000000:0000", 1, "1001"}, {tcpEstablished, "0100007F:ADF8", "0100007F:8539", 25, "1002"},
+		{tcpCloseWait, "0100007F:ADF9", "0100007F:8539", 1, "1003"},
+		{tcpEstablished, "0000000000000000FFFF00000100007F:ADF8", "0000000000000000FFFF00000100007F:8539", 9, "1004"},
 	}
 	if got := parseTCP([]byte(tcpTable)); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -87,7 +98,7 @@ func TestOwnConnections(t *testing.T) {
 		t.Fatal(err)
 	}
 	inode := strings.Trim(name, "socket:[]")
-	want := connection{tcpEstablished, tableAddress(client.LocalAddr().String()), flushRequest, inode}
+	want := connection{tcpEstablished, tableAddress(client.RemoteAddr().String()), tableAddress(client.LocalAddr().String()), flushRequest, inode}
 	if all := ownConnections(os.Getpid()); !slices.Contains(all, want) {
 		t.Errorf("%v is not among %v", want, all)
 	}

@@ -33,6 +33,9 @@ type wiring struct {
 	ids    map[int]int // PMI_ID: rank
 	speaks sync.WaitGroup
 	told   map[int]bool // ranks that unfinalized has told of
+
+	may    []int // ranks that may part, as the controller knows
+	sought bool  // it wants to know how the ranks stand
 }
 
 // exitWait bounds the wait for the last words of a rank that is dead already.
@@ -61,18 +64,30 @@ func newWiring(start *wire.Start, reports *reports) *wiring {
 				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: n.Service, Port: n.Port, Ask: n.Ask})
 			})
 		},
-		Changed: func(int) {
-			select {
-			case w.changed <- struct{}{}:
-			default:
-			}
-		},
+		Changed: func(int) { w.ring() },
 	})
 	return w
 }
 
-// release passes on what the controller says of a barrier.
+// ring has change tell that something may matter.
+func (w *wiring) ring() {
+	select {
+	case w.changed <- struct{}{}:
+	default:
+	}
+}
+
+// release passes on what the controller says of a barrier, or notes for part which
+// ranks may go alone.
 func (w *wiring) release(b *wire.Barrier) {
+	if b.Group == pmi1.Parting {
+		w.may, w.sought = nil, true
+		for _, r := range b.Parting {
+			w.may = append(w.may, int(r))
+		}
+		w.ring()
+		return
+	}
 	puts := make([]pmi1.Pair, len(b.Puts))
 	for i, p := range b.Puts {
 		puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
@@ -216,6 +231,15 @@ func (r *reports) wireup(up job.Wireup) {
 		}
 		m.Wireup = data
 	})
+}
+
+// standing reports how the ranks stand to those of other hosts.
+func (r *reports) standing(s pmi1.Standing) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		panic("encode a standing: " + err.Error())
+	}
+	r.add(func(m *wire.GangReply) { m.Standing = data })
 }
 
 func (r *reports) barrier(b *wire.Barrier) {

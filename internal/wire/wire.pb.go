@@ -1578,7 +1578,10 @@ type Barrier struct {
 	Puts  []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
 	// number counts the releases of a group, from 1: one that comes again, from a
 	// controller that has taken over, is not obeyed again.
-	Number        int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
+	// parting, of a group of its own, lets nobody go but some ranks that all others
+	// have left (those of the host among the ranks named), and asks for a Standing.
+	Parting       []int32 `protobuf:"varint,4,rep,packed,name=parting,proto3" json:"parting,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1632,6 +1635,13 @@ func (x *Barrier) GetNumber() int64 {
 		return x.Number
 	}
 	return 0
+}
+
+func (x *Barrier) GetParting() []int32 {
+	if x != nil {
+		return x.Parting
+	}
+	return nil
 }
 
 // Name is a name that a rank has published or withdrawn: from its host to the
@@ -2080,7 +2090,8 @@ type GangReply struct {
 	Wireup        []byte                 `protobuf:"bytes,5,opt,name=wireup,proto3" json:"wireup,omitempty"` // JSON of job.Wireup; of this host's ranks
 	Spawns        []*Spawn               `protobuf:"bytes,6,rep,name=spawns,proto3" json:"spawns,omitempty"`
 	Relays        []*Relay               `protobuf:"bytes,7,rep,name=relays,proto3" json:"relays,omitempty"`
-	Names         []*Name                `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"` // they came before the barriers
+	Names         []*Name                `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"`       // they came before the barriers
+	Standing      []byte                 `protobuf:"bytes,9,opt,name=standing,proto3" json:"standing,omitempty"` // JSON of pmi1.Standing: a newer one replaces it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2167,6 +2178,13 @@ func (x *GangReply) GetRelays() []*Relay {
 func (x *GangReply) GetNames() []*Name {
 	if x != nil {
 		return x.Names
+	}
+	return nil
+}
+
+func (x *GangReply) GetStanding() []byte {
+	if x != nil {
+		return x.Standing
 	}
 	return nil
 }
@@ -2631,11 +2649,12 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
 	"\x04apps\x18\x03 \x03(\x05R\x04apps\x12\x1c\n" +
 	"\tinterface\x18\x04 \x01(\fR\tinterface\x12\x10\n" +
-	"\x03env\x18\x05 \x03(\fR\x03env\"b\n" +
+	"\x03env\x18\x05 \x03(\fR\x03env\"|\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
 	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x03R\x06number\"V\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x18\n" +
+	"\aparting\x18\x04 \x03(\x05R\aparting\"V\n" +
 	"\x04Name\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -2664,7 +2683,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05hints\x18\a \x03(\fR\x05hints\x12\x12\n" +
 	"\x04cpus\x18\b \x01(\tR\x04cpus\"!\n" +
 	"\x04Stop\x12\x19\n" +
-	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\xbf\x02\n" +
+	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\xdb\x02\n" +
 	"\tGangReply\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
@@ -2673,7 +2692,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06wireup\x18\x05 \x01(\fR\x06wireup\x12.\n" +
 	"\x06spawns\x18\x06 \x03(\v2\x16.gangrun.wire.v1.SpawnR\x06spawns\x12.\n" +
 	"\x06relays\x18\a \x03(\v2\x16.gangrun.wire.v1.RelayR\x06relays\x12+\n" +
-	"\x05names\x18\b \x03(\v2\x15.gangrun.wire.v1.NameR\x05names\"\"\n" +
+	"\x05names\x18\b \x03(\v2\x15.gangrun.wire.v1.NameR\x05names\x12\x1a\n" +
+	"\bstanding\x18\t \x01(\fR\bstanding\"\"\n" +
 	"\x04Done\x12\x1a\n" +
 	"\bunreaped\x18\x01 \x03(\x05R\bunreaped\"]\n" +
 	"\rOutputRequest\x12\x12\n" +
