@@ -133,6 +133,24 @@ func TestMPIFinalizeTCP(t *testing.T) {
 	}
 }
 
+// TestMPIFinalizeShared: so they do where two that wait share a connection, as
+// ranks of many hosts do after large messages, though only the controller knows it.
+func TestMPIFinalizeShared(t *testing.T) {
+	sharesNothing(t)
+	program := mpiProgram(t, "../../examples/ring/ring.c", job.MPIMPICH)
+	for i := range 3 {
+		t.Run(strconv.Itoa(i), func(t *testing.T) {
+			r := newBench(t).start(nil, "--mpi", "mpich", "--preflight", "off", "--retries", "0", "--loopback", "4", "-n", "8",
+				"-e", "UCX_TLS=tcp,self", "-e", "UCX_NET_DEVICES=lo", "--", program, "3", "65536")
+			code := r.finish()
+			r.gone()
+			if code != 0 {
+				t.Fatalf("exit code %d", code)
+			}
+		})
+	}
+}
+
 // TestMPIRingUsage: a program that refuses its arguments ends the gang with its
 // own code.
 func TestMPIRingUsage(t *testing.T) {
