@@ -97,7 +97,7 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	agent, err := l.agent(ctx, host)
 	switch {
 	case err != nil:
-		n.lost = err
+		n.lost = fmt.Errorf("%s was not reached when the run was taken over: %w", host, err)
 	case agent.link.Held:
 		n.agent = agent
 	case agent.link.Local:

@@ -1,9 +1,12 @@
 package launcher
 
 import (
+	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -36,5 +39,27 @@ func TestAdoptWithout(t *testing.T) {
 				t.Errorf("forsaken: got %v, want %v", o.Forsaken, test.forsaken)
 			}
 		})
+	}
+}
+
+// refusing lets nobody in.
+type refusing struct{}
+
+func (refusing) Dial(context.Context, string) (Link, error) {
+	return Link{}, errors.New("user was not let in")
+}
+
+// A host that is not reached when a run is taken over is told as that: it may be this
+// side that is not let in.
+func TestAdoptUnreached(t *testing.T) {
+	l := New(Options{Dialer: refusing{}})
+	defer l.cancel()
+	l.begun = l.begun.Add(-time.Hour) // what was left there has ended
+	o, err := l.Run(t.Context(), job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
+		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
+	}}, func(job.Event) {})
+	const says = "h1 was not reached when the run was taken over: start the agent on h1: user was not let in"
+	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || o.Exits[0].Text != says || len(o.Forsaken) > 0 {
+		t.Errorf("got %+v, %v; want a rank that is lost: %s", o, err, says)
 	}
 }
