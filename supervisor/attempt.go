@@ -49,6 +49,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, o
 		Step:    l.step(),
 		Devices: devicesOf(placement, cause.Rank),
 	}
+	l.lost = lostHosts(outcome)
 	earlier := l.past
 	l.past = append(l.past, last)
 	for _, u := range outcome.Unreaped {

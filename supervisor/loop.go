@@ -24,6 +24,7 @@ type loop struct {
 	unsaved bool // the journal has failed, and the user has been told
 	past    []Past
 	wished  []wish       // what verdicts want to do without
+	lost    []string     // hosts, with ranks of the last attempt
 	barred  job.Excluded // hosts on which ranks may still be running
 	resume  resume
 	adopted adopted // the attempt that was on its way when this controller came

@@ -59,18 +59,34 @@ func goingBack(out job.Excluded, silent map[string]string, waited time.Duration)
 	return less(out, still), still, still.Empty() || waited >= HostCoolDown
 }
 
-// wishes returns what is to be done without now. A host whose cool-down is over is
-// looked at first: one that does not answer is left out anew.
+// lostHosts are those with which an attempt has lost ranks.
+func lostHosts(o job.Outcome) (hosts []string) {
+	for _, x := range o.Exits {
+		if x.Status == job.Lost && !x.Stopped {
+			hosts = append(hosts, x.Host)
+		}
+	}
+	slices.Sort(hosts)
+	return slices.Compact(hosts)
+}
+
+// wishes returns what is to be done without now. A host whose cool-down is over, or that
+// was lost beside the one that is blamed, is looked at first: one that does not answer is
+// left out as well.
 func (l *loop) wishes(ctx context.Context) job.Excluded {
 	now := time.Now()
 	out, over := wanted(l.wished, now)
 	l.wished = forget(l.wished, job.Excluded{Hosts: over})
-	if mute := l.silent(ctx, over); len(mute) > 0 {
-		again := job.Excluded{Hosts: slices.Sorted(maps.Keys(mute))}
-		l.wished = append(l.wished, wish{again, now})
-		out = union(out, again)
+	doubted := union(job.Excluded{Hosts: over}, job.Excluded{Hosts: l.lost})
+	l.lost = nil
+	mute := l.silent(ctx, less(less(doubted, out), l.barred).Hosts)
+	if len(mute) == 0 || ctx.Err() != nil {
+		return out
 	}
-	return out
+	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(mute))}
+	l.note("leaving out what does not answer: %s (%s)", strings.Join(again.Hosts, ", "), reasons(mute))
+	l.wished = append(l.wished, wish{again, now})
+	return union(out, again)
 }
 
 // silent looks which of some hosts do not answer.

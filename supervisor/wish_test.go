@@ -215,6 +215,33 @@ func TestNoRoomWithout(t *testing.T) {
 	}
 }
 
+// Of hosts that were lost together those are left out, too, that are not blamed and do
+// not answer.
+func TestLostTogether(t *testing.T) {
+	both := gang{launch: time.Second, life: time.Second, steps: -1, exits: []job.Exit{
+		{Rank: 1, Host: "h2", Status: job.Lost, Text: string(job.HostLost)}, {Rank: 0, Host: "h1", Status: job.Lost},
+	}}
+	stopped := gang{launch: time.Second, life: time.Second, steps: -1, exits: []job.Exit{both.exits[0], {Rank: 0, Host: "h1", Status: job.Lost, Stopped: true}}}
+	const note = "leaving out what does not answer: h1 (h1 says nothing)"
+	for name, c := range map[string]struct {
+		gang   gang
+		mended map[string]time.Duration
+		not    []string
+		note   int
+	}{
+		"it answers":          {both, nil, []string{"h2"}, 0},
+		"it does not":         {both, map[string]time.Duration{"h1": time.Hour}, []string{"h1", "h2"}, 1},
+		"gangrun ended those": {stopped, map[string]time.Duration{"h1": time.Hour}, []string{"h2"}, 0},
+	} {
+		w := newWorld(t, c.gang, works())
+		w.supervisor.Elsewhere, w.supervisor.Looker = true, &fakeLooker{mended: c.mended}
+		w.run(t)
+		if got := w.placer.nots; w.report.State != job.StateSucceeded || len(got) != 2 || !slices.Equal(got[1].Hosts, c.not) || strings.Count(w.notes(), note) != c.note {
+			t.Errorf("%s: %s, placed without %+v, want %q; notes %q", name, w.report.State, got, c.not, w.notes())
+		}
+	}
+}
+
 // A host whose cool-down is over is used again where it answers, and left out anew where
 // it does not.
 func TestCoolDownIsOver(t *testing.T) {
