@@ -81,7 +81,7 @@ func (w *wiring) ring() {
 // ranks may go alone.
 func (w *wiring) release(b *wire.Barrier) {
 	if b.Group == pmi1.Parting {
-		w.may, w.sought = nil, true
+		w.sought = true
 		for _, r := range b.Parting {
 			w.may = append(w.may, int(r))
 		}
