@@ -39,8 +39,8 @@ var hostLost = []Rule{{
 	Meaning: "a host was not reached when ranks were to be started there, or found again",
 	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
 	Text:    "its host is not reached: ${why}", Statuses: []job.ExitStatus{job.Lost},
-	Needles: []string{"start the agent on "},
-	Match:   re(`start the agent on [^:]*: (?P<why>.+)`), Unless: re(`the agent cannot be started`),
+	Needles: []string{"start the agent on ", "was not reached when the run was taken over"},
+	Match:   re(`(?:start the agent on [^:]*|was not reached when the run was taken over): (?P<why>.+)`), Unless: re(`the agent cannot be started`),
 }, {
 	Category: job.HostLost, Signature: "rank-lost", Confidence: 1,
 	Meaning: "nobody saw a rank end",
