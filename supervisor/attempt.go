@@ -163,8 +163,12 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		e.Attempt = number
 		var lost LeaseLost
 		var left forsaken
-		if cause := context.Cause(gang); e.Kind == job.KindStop && !stopping && (errors.As(cause, &lost) || errors.As(cause, &left)) {
+		switch cause := context.Cause(gang); {
+		case e.Kind != job.KindStop || stopping:
+		case errors.As(cause, &lost), errors.As(cause, &left):
 			e.Text = cause.Error()
+		case cause != nil && e.Text == job.ToldToEnd:
+			e.Text += ": " + cause.Error()
 		}
 		l.emit(e)
 		switch e.Kind {

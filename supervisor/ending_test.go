@@ -217,7 +217,7 @@ func TestLostLeaseIsNamed(t *testing.T) {
 		want string
 	}{
 		"lost":      {func(w *world) { w.placer.lose, w.spec.Retries = 5*time.Second, 0 }, "the lease was lost: "},
-		"cancelled": {func(w *world) { w.cancelAfter = time.Minute }, toldToEnd},
+		"cancelled": {func(w *world) { w.cancelAfter = time.Minute }, toldToEnd + ": cancelled by SIGINT"},
 	} {
 		w := newWorld(t, gang{life: time.Hour})
 		c.set(w)

@@ -275,7 +275,12 @@ func keyOf(e job.Event) string {
 		return fmt.Sprintf("%s %d", e.Kind, e.Rank)
 	case job.KindAllStarted:
 		return string(e.Kind)
-	case job.KindStop, job.KindWireup:
+	case job.KindStop:
+		if strings.HasPrefix(e.Text, job.ToldToEnd+": ") { // by whomever
+			return string(e.Kind) + " " + job.ToldToEnd
+		}
+		return string(e.Kind) + " " + e.Text
+	case job.KindWireup:
 		return string(e.Kind) + " " + e.Text
 	case job.KindExit:
 		if e.Exit == nil {

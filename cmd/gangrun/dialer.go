@@ -118,7 +118,7 @@ var hostsOwn = []string{
 	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
 	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURMD_NODENAME", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
-	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "BASH_FUNC_=", "SUDO_=",
+	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
 }
 
 // travelling is the part of this process's environment that ranks on other hosts

@@ -1,11 +1,21 @@
 package main
 
 import (
+	"slices"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 )
+
+// TestTravelling: what ranks on other hosts find is what they would find here, a
+// shell's functions with it, but for what belongs to this machine or login.
+func TestTravelling(t *testing.T) {
+	env := []string{"PATH=/bin", "HOME=/home/ana", "BASH_FUNC_module%%=() {  echo hi\n}", "SSH_TTY=/dev/pts/1", "HOMES=/home", "XDG_RUNTIME_DIR=/run/user/1"}
+	if got, want := travelling(env), []string{"PATH=/bin", "BASH_FUNC_module%%=() {  echo hi\n}", "HOMES=/home"}; !slices.Equal(got, want) {
+		t.Errorf("%q travel, want %q", got, want)
+	}
+}
 
 func TestEnvironmentsAreComparedByName(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"SET": "by the job"}, Secret: []string{"TOKEN"}}

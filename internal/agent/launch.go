@@ -130,10 +130,16 @@ func (g *gang) launch() {
 		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: now(), Stopped: true, Text: "another rank could not be started"}
 		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
+			if errors.As(err, new(workdirError)) {
+				exit.Code = 0 // of a program that was not come to
+			}
 		}
 		g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 }
+
+// workdirError is that no rank can be started for want of the working directory.
+type workdirError struct{ error }
 
 // startBatch starts ranks up to the first failure: it prepares them, forks them
 // in a row, and only then follows what they do.
@@ -177,7 +183,7 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 	if err != nil {
 		// The kernel says the same of a directory that cannot be entered.
 		if dirErr := enterable(string(g.start.Workdir)); dirErr != nil {
-			return fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)
+			return workdirError{fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)}
 		}
 	}
 	return err
