@@ -61,7 +61,7 @@ type logKey struct {
 }
 
 // lostShare is that of a host whose agent was not there any more when the gang was
-// adopted: what an earlier controller has fetched is all that comes.
+// adopted: what an earlier controller has not fetched is left to salvage.
 func lostShare(a job.Attempt, n *node) *share {
 	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
 	if errors.Is(n.lost, errLeft) {

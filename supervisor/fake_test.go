@@ -61,14 +61,14 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	if g.saves != nil {
 		defer func() { f.disk.newest = g.saves }()
 	}
-	if !sleep(ctx, g.launch) {
+	if !pause(ctx, g.launch) {
 		return f.end(a, emit, g)
 	}
 	for _, r := range a.Placement.Ranks {
 		emit(job.Event{Kind: job.KindStarted, Rank: r.Rank, Host: r.Host, PID: 100 + r.Rank})
 	}
 	emit(job.Event{Kind: job.KindAllStarted})
-	if !sleep(ctx, g.life) {
+	if !pause(ctx, g.life) {
 		return f.end(a, emit, g)
 	}
 	if g.err != nil {
@@ -113,17 +113,6 @@ func (f *fakeLauncher) end(a job.Attempt, emit func(job.Event), g gang) (job.Out
 	return o, g.endErr
 }
 
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
-}
-
 type fakePlacer struct {
 	wait time.Duration
 	err  error
@@ -156,7 +145,7 @@ func (f *fakePlacer) lease(ctx context.Context) (held context.Context, release f
 func (f *fakePlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error) {
 	f.nots = append(f.nots, not)
 	emit(job.Event{Kind: job.KindState, State: job.StateWaiting, Text: "2 GPUs are held by r0"})
-	if !sleep(ctx, f.wait) && !f.deaf {
+	if !pause(ctx, f.wait) && !f.deaf {
 		return Lease{}, context.Cause(ctx)
 	}
 	if f.err != nil {
@@ -203,7 +192,7 @@ type fakeChecker struct {
 func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	f.calls++
 	emit(job.Event{Kind: job.KindStarted, Attempt: 0, Rank: 0, Host: "h1"})
-	if !sleep(ctx, f.wait) {
+	if !pause(ctx, f.wait) {
 		return nil, ctx.Err()
 	}
 	for _, x := range f.findings {
@@ -225,7 +214,7 @@ func (f *fakeCheckpoints) Newest(ctx context.Context, dir string) (*job.Checkpoi
 	if dir != "/ckpt" {
 		return nil, nil, fmt.Errorf("unexpected directory %q", dir)
 	}
-	if !sleep(ctx, f.wait) {
+	if !pause(ctx, f.wait) {
 		return nil, nil, ctx.Err()
 	}
 	if f.err != nil || f.newest == nil {

@@ -93,7 +93,7 @@ func (f *fakeLooker) Silent(ctx context.Context, hosts []string) map[string]stri
 		}
 	}
 	if len(silent) > 0 {
-		sleep(ctx, 10*time.Second)
+		pause(ctx, 10*time.Second)
 	}
 	return silent
 }

@@ -292,7 +292,9 @@ func TestPartitionedHost(t *testing.T) {
 	if err := victim(bed).Mend(); err != nil {
 		t.Fatal(err)
 	}
-	came := func(e job.Event) bool { return e.Host == "h2" && strings.Contains(e.Text, " more bytes that the ranks on h2 had printed in attempt 1 ") }
+	came := func(e job.Event) bool {
+		return e.Host == "h2" && strings.Contains(e.Text, " more bytes that the ranks on h2 had printed in attempt 1 ")
+	}
 	if !r.await("what h2 has kept", func() bool { return slices.ContainsFunc(r.events(), came) }) {
 		t.Fatal("gangrun has ended")
 	}

@@ -68,20 +68,27 @@ func (r *farRun) goWell(hosts ...string) {
 
 const waitsForH2 = "no room without h2, which does not answer: waiting for it"
 
+// startWaiting starts a gang that has lost h2 and has no room without it.
+func startWaiting(t *testing.T) *farRun {
+	t.Helper()
+	bed := testhosts.Up(t, 2)
+	r := startTight(t, bed, "h1:2,h2:2")
+	r.up(1)
+	if err := bed.Host(2).Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r.noted(waitsForH2)
+	return r
+}
+
 // TestNoRoomElsewhere: a gang that has no room without a host that was lost spends no
 // attempt on it before it answers.
 func TestNoRoomElsewhere(t *testing.T) {
 	t.Parallel()
 	t.Run("until it answers", func(t *testing.T) {
 		t.Parallel()
-		bed := testhosts.Up(t, 2)
-		r := startTight(t, bed, "h1:2,h2:2")
-		r.up(1)
-		if err := bed.Host(2).Kill(); err != nil {
-			t.Fatal(err)
-		}
-		r.noted(waitsForH2)
-		if err := bed.Host(2).Boot(); err != nil {
+		r := startWaiting(t)
+		if err := r.bed.Host(2).Boot(); err != nil {
 			t.Fatal(err)
 		}
 		r.up(2)
@@ -89,13 +96,7 @@ func TestNoRoomElsewhere(t *testing.T) {
 	})
 	t.Run("until it is stopped", func(t *testing.T) {
 		t.Parallel()
-		bed := testhosts.Up(t, 2)
-		r := startTight(t, bed, "h1:2,h2:2")
-		r.up(1)
-		if err := bed.Host(2).Kill(); err != nil {
-			t.Fatal(err)
-		}
-		r.noted(waitsForH2)
+		r := startWaiting(t)
 		if code, out, errs := r.ask(r.gangrun, "stop", "last"); code != 0 || !strings.Contains(out, ": cancelled") {
 			t.Errorf("gangrun stop ended with %d: %s%s", code, out, errs)
 		}
