@@ -65,7 +65,7 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 		refuse:  make(chan *Refused, 1),
 		met:     make(chan struct{}),
 	}
-	if err := c.enter(l, theirs); err != nil {
+	if err := c.enter(l, s, theirs); err != nil {
 		tell := &Refused{Reason: ErrUnknownStream, Text: "it was given up"}
 		errors.As(err, &tell)
 		refuse(ctx, carrier, tell)
@@ -98,7 +98,10 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 			}
 		}
 	})
-	err := l.greet(s, r, theirs)
+	var err error
+	if theirs == nil {
+		err = l.greet(s, r)
+	}
 	if err == nil {
 		err = l.receive(r)
 	}
@@ -121,8 +124,9 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 }
 
 // enter makes l the newest line of c, and says what its hello is. Where the
-// peer's hello is known already and speaks against it, c is left as it is.
-func (c *Conn) enter(l *line, theirs *hello) error {
+// peer's hello is known already the two have met; where it speaks against it, c
+// is left as it is.
+func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.aborted != nil {
@@ -149,30 +153,33 @@ func (c *Conn) enter(l *line, theirs *hello) error {
 		buffer:     uint64(c.in.limit),
 	}
 	l.told = l.hello.consumed
+	if theirs != nil {
+		l.meet(s, *theirs)
+	}
 	return nil
 }
 
-// greet takes the peer's hello, which theirs is where it has been read already.
-func (l *line) greet(s *source, r *bufio.Reader, theirs *hello) error {
-	if theirs == nil {
-		h, err := readHello(r)
-		if err != nil {
-			return err
-		}
-		theirs = &h
-	}
-	c := l.conn
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if c.line != l {
-		return ErrSuperseded
-	}
-	if c.aborted != nil {
-		return c.aborted
-	}
-	if err := c.check(*theirs); err != nil {
+// greet takes the peer's hello from the carrier.
+func (l *line) greet(s *source, r *bufio.Reader) error {
+	theirs, err := readHello(r)
+	if err != nil {
 		return err
 	}
+	return l.fold(func(c *Conn) error {
+		if c.aborted != nil {
+			return c.aborted
+		}
+		if err := c.check(theirs); err != nil {
+			return err
+		}
+		l.meet(s, theirs)
+		return nil
+	})
+}
+
+// meet goes by what the peer's hello says. c.mu is held.
+func (l *line) meet(s *source, theirs hello) {
+	c := l.conn
 	c.peer, c.peerLines = theirs.instance, theirs.generation
 	l.sent, l.ahead = theirs.received, theirs.buffer
 	l.ackFrom = max(1, min(theirs.buffer, l.hello.buffer, 4*ackBytes)/4)
@@ -181,7 +188,6 @@ func (l *line) greet(s *source, r *bufio.Reader, theirs *hello) error {
 	s.conn = c
 	c.hear()
 	close(l.met)
-	return nil
 }
 
 // check returns why a peer that says h does not go with c, or nil. c.mu is held.

@@ -19,7 +19,7 @@ func TestOldLine(t *testing.T) {
 	var why error
 	first := &line{conn: c, cancel: func(err error) { why = err }}
 	second := &line{conn: c, cancel: func(error) {}}
-	if err := errors.Join(c.enter(first, nil), c.enter(second, nil)); err != nil {
+	if err := errors.Join(c.enter(first, nil, nil), c.enter(second, nil, nil)); err != nil {
 		t.Fatal(err)
 	}
 	if why != ErrSuperseded {
