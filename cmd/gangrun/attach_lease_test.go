@@ -3,7 +3,6 @@ package main_test
 import (
 	"context"
 	"math/rand/v2"
-	"path/filepath"
 	"strings"
 	"testing"
 
@@ -15,11 +14,8 @@ import (
 func TestAttachLeaseLost(t *testing.T) {
 	t.Parallel()
 	needPython(t, "json")
-	r := startTally(t, rand.New(rand.NewPCG(2, 2)), 0)
-	r.await("the first step of a rank", func() bool {
-		own, _ := filepath.Glob(filepath.Join(r.dir, "own/*"))
-		return len(own) > 0
-	})
+	r := startTally(t, rand.New(rand.NewPCG(2, 2)), tallyOptions{timeout: patience, grace: patience, held: true})
+	r.stepped(1)
 	r.journalled(job.KindAllStarted, 1)
 	r.killController(r.cmd)
 	<-r.exited
@@ -31,6 +27,8 @@ func TestAttachLeaseLost(t *testing.T) {
 	if err != nil || !strings.Contains(out, "gangrun.@.gpu") {
 		t.Fatalf("leases of h1: %q, %v", out, err)
 	}
+	r.stepped(2)
+	r.release()
 	if code := r.finish(); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -56,7 +56,11 @@ func kill(wanted func(testhosts.Process) bool) func(*tally, *testhosts.Host) err
 		if err != nil || len(all) == 0 {
 			return errors.Join(err, errMissed)
 		}
-		return syscall.Kill(all[r.random.IntN(len(all))].PID, syscall.SIGKILL)
+		err = syscall.Kill(all[r.random.IntN(len(all))].PID, syscall.SIGKILL)
+		if err == syscall.ESRCH {
+			return errMissed // it has just ended
+		}
+		return err
 	}
 }
 

@@ -37,7 +37,7 @@ func TestSoakRandomHostFaults(t *testing.T) {
 				if readOnly > farHosts {
 					readOnly = 0
 				}
-				r := startTally(t, random, readOnly)
+				r := startTally(t, random, tallyOptions{readOnly: readOnly, timeout: mishapTimeout, grace: mishapGrace})
 				lost := 0
 				for i, m := range plan {
 					if !r.happen(m, random.IntN(4) == 0) {

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -67,8 +68,15 @@ n=$(hostname | tr -dc 0-9)
 exec sed "s/GPU-11111111-/GPU-$n$n$n$n$n$n$n$n-/" "${0%/*}/gpus.xml"
 `
 
-// startTally starts a run; readOnly is the host whose /tmp cannot be written, if any.
-func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
+// tallyOptions are what differs between one run of tally.py and another.
+type tallyOptions struct {
+	readOnly       int           // the host whose /tmp cannot be written; 0 is none
+	timeout, grace time.Duration // how long a host may be silent, and ranks without a controller
+	held           bool          // no rank ends before release
+}
+
+// startTally starts a run.
+func startTally(t testing.TB, random *rand.Rand, opts tallyOptions) *tally {
 	t.Helper()
 	gangrun, err := binary()
 	if err != nil {
@@ -76,8 +84,8 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 	}
 	bed := testhosts.Up(t, farHosts)
 	var sealed *testhosts.Host
-	if readOnly > 0 {
-		sealed = bed.Host(readOnly)
+	if opts.readOnly > 0 {
+		sealed = bed.Host(opts.readOnly)
 		if err := sealed.Remount("/tmp", "ro"); err != nil {
 			t.Fatal(err)
 		}
@@ -91,6 +99,9 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 		os.WriteFile(filepath.Join(dir, "bin/gpus.xml"), twoGPUs(t), 0o644),
 		os.WriteFile(filepath.Join(dir, "bin/nvidia-smi"), []byte(pretendedDriver), 0o755),
 		os.WriteFile(wrapper, []byte("#!/bin/sh\nPATH=${0%/*}:$PATH exec \"$0\"-itself \"$@\"\n"), 0o755))
+	if opts.held {
+		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "hold"), nil, 0o644))
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -101,9 +112,31 @@ func startTally(t testing.TB, random *rand.Rand, readOnly int) *tally {
 		}
 	})
 	r.control("run", "--hosts", "h1:2,h2:2,h3:2,h4:2", "-n", strconv.Itoa(tallyRanks), "--mpi", "none", "--output", "none", "--preflight", "off",
-		"--retries", "20", "--checkpoint-dir", filepath.Join(dir, "ckpt"), "--host-timeout", mishapTimeout.String(), "--orphan-grace", mishapGrace.String(), "--grace", "2s",
+		"--retries", "20", "--checkpoint-dir", filepath.Join(dir, "ckpt"), "--host-timeout", opts.timeout.String(), "--orphan-grace", opts.grace.String(), "--grace", "2s",
 		"--", python, filepath.Join(dir, "tally.py"), dir, strconv.Itoa(tallySteps), "0.1")
 	return r
+}
+
+// release lets the ranks of a run that is held end.
+func (r *tally) release() {
+	r.t.Helper()
+	if err := os.Remove(filepath.Join(r.dir, "hold")); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// stepped waits until every rank of an attempt has done a step.
+func (r *tally) stepped(attempt int) {
+	r.t.Helper()
+	if !r.await(fmt.Sprintf("a step of every rank of attempt %d", attempt), func() bool {
+		own, _ := filepath.Glob(filepath.Join(r.dir, fmt.Sprintf("own/%d.*.err", attempt)))
+		return len(own) == tallyRanks && !slices.ContainsFunc(own, func(path string) bool {
+			text, err := os.ReadFile(path)
+			return err != nil || len(text) == 0
+		})
+	}) {
+		r.t.Fatal("gangrun has ended before")
+	}
 }
 
 // struck returns the hosts that something may happen to: of the gang that was placed
@@ -201,14 +234,20 @@ func (r *tally) conclude() (state job.State, attempts int) {
 func TestRandomFaults(t *testing.T) {
 	t.Parallel()
 	needPython(t, "json")
-	r := startTally(t, rand.New(rand.NewPCG(1, 1)), 2)
-	for _, name := range []string{"rank killed", "controller killed, attach", "agent killed"} {
-		m := mishaps[slices.IndexFunc(mishaps, func(m mishap) bool { return m.name == name })]
+	r := startTally(t, rand.New(rand.NewPCG(1, 1)), tallyOptions{readOnly: 2, timeout: patience, grace: patience, held: true})
+	for _, next := range []struct {
+		attempt int
+		mishap  string
+	}{{1, "rank killed"}, {2, "controller killed, attach"}, {2, "agent killed"}} {
+		r.stepped(next.attempt)
+		m := mishaps[slices.IndexFunc(mishaps, func(m mishap) bool { return m.name == next.mishap })]
 		if !r.happen(m, false) {
 			t.Fatal("the run was over")
 		}
 	}
-	if state, attempts := r.conclude(); state != job.StateSucceeded || attempts < 2 || r.missed > 0 {
+	r.stepped(3)
+	r.release()
+	if state, attempts := r.conclude(); state != job.StateSucceeded || attempts != 3 || r.missed > 0 {
 		t.Errorf("%s after %d attempts, %d mishaps missed", state, attempts, r.missed)
 	}
 }

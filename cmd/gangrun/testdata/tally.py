@@ -2,6 +2,7 @@
 # multiplied at each step and mixed with what the others have at every fifth, of
 # which rank 0 writes a checkpoint. All that is printed is also kept in DIR/own, and
 # all that is written to the checkpoints is stamped in DIR/stamps.
+# The last step waits until there is no DIR/hold.
 #   tally.py DIR STEPS SECONDS
 import json, os, sys, time
 
@@ -53,6 +54,8 @@ step, x = state["step"], state["x"][rank]
 stamp("begins")
 while step < steps:
     step += 1
+    while step == steps and os.path.exists(root + "/hold"):
+        time.sleep(0.01)
     x = (x * 6364136223846793005 + rank + step) & MASK
     say(f"step {step}/{steps} {x}")
     if step % 5 == 0:
