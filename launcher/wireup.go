@@ -88,15 +88,15 @@ func (g *running) part(from *node, s *pmi1.Standing) {
 		return
 	}
 	g.wiring.sought = time.Now()
-	b := &wire.Barrier{Group: pmi1.Parting}
+	part := &wire.Part{}
 	for _, rank := range free {
-		b.Parting = append(b.Parting, int32(rank))
+		part.Ranks = append(part.Ranks, int32(rank))
 	}
 	if len(free) > 0 {
 		clear(g.wiring.standing) // it will not be so any more
 	}
 	for _, n := range g.nodes {
-		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: b}})
+		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Part{Part: part}})
 	}
 }
 

@@ -52,6 +52,8 @@ func (g *gang) take(r *wire.GangRequest) bool {
 		return hand(g.stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, g.ended)
 	case r.GetRelease() != nil:
 		return hand(g.releases, r.GetRelease(), g.ended)
+	case r.GetPart() != nil:
+		return hand(g.parts, r.GetPart(), g.ended)
 	case r.GetName() != nil:
 		return hand(g.names, r.GetName(), g.ended)
 	case r.GetSpawn() != nil:

@@ -51,6 +51,7 @@ type gang struct {
 	released map[string]int64   // the newest release of each group
 	releases chan *wire.Barrier
 	names    chan *wire.Name
+	parts    chan *wire.Part
 	looks    chan struct{}
 	spawns   chan *wire.Spawn
 	relays   chan *wire.Relay
@@ -77,6 +78,7 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 		released: map[string]int64{},
 		releases: make(chan *wire.Barrier),
 		names:    make(chan *wire.Name),
+		parts:    make(chan *wire.Part),
 		looks:    make(chan struct{}),
 		spawns:   make(chan *wire.Spawn),
 		relays:   make(chan *wire.Relay),
@@ -154,9 +156,14 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			abort = nil
 			g.abort()
 		case b := <-g.releases:
-			if b.Number == 0 || b.Number > g.released[b.Group] {
+			if b.Number > g.released[b.Group] {
 				g.released[b.Group] = b.Number
 				g.wiring.release(b)
+			}
+		case p := <-g.parts:
+			g.wiring.sought, g.wiring.may = true, append(g.wiring.may, p.Ranks...)
+			if part == nil {
+				part = nextPart(0)
 			}
 		case n := <-g.names:
 			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: n.Service, Port: n.Port, Ask: n.Ask})

@@ -60,7 +60,7 @@ func (g *gang) part() <-chan time.Time {
 			some = true
 			open := g.links(r)
 			asked, spoken := slices.ContainsFunc(open, asks), slices.ContainsFunc(open, speaks)
-			if asked && (!spoken || slices.Contains(may, r.number)) {
+			if asked && (!spoken || slices.Contains(may, int32(r.number))) {
 				g.wiring.server.Part(r.number)
 				continue
 			}

@@ -34,8 +34,8 @@ type wiring struct {
 	speaks sync.WaitGroup
 	told   map[int]bool // ranks that unfinalized has told of
 
-	may    []int // ranks that may part, as the controller knows
-	sought bool  // it wants to know how the ranks stand
+	may    []int32 // ranks that may part, as the controller knows
+	sought bool    // it wants to know how the ranks stand
 }
 
 // exitWait bounds the wait for the last words of a rank that is dead already.
@@ -77,17 +77,8 @@ func (w *wiring) ring() {
 	}
 }
 
-// release passes on what the controller says of a barrier, or notes for part which
-// ranks may go alone.
+// release passes on what the controller says of a barrier.
 func (w *wiring) release(b *wire.Barrier) {
-	if b.Group == pmi1.Parting {
-		w.sought = true
-		for _, r := range b.Parting {
-			w.may = append(w.may, int(r))
-		}
-		w.ring()
-		return
-	}
 	puts := make([]pmi1.Pair, len(b.Puts))
 	for i, p := range b.Puts {
 		puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}

@@ -1171,6 +1171,7 @@ type GangRequest struct {
 	//	*GangRequest_Spawn
 	//	*GangRequest_Relay
 	//	*GangRequest_Name
+	//	*GangRequest_Part
 	Kind          isGangRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1276,6 +1277,15 @@ func (x *GangRequest) GetName() *Name {
 	return nil
 }
 
+func (x *GangRequest) GetPart() *Part {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Part); ok {
+			return x.Part
+		}
+	}
+	return nil
+}
+
 type isGangRequest_Kind interface {
 	isGangRequest_Kind()
 }
@@ -1308,6 +1318,10 @@ type GangRequest_Name struct {
 	Name *Name `protobuf:"bytes,7,opt,name=name,proto3,oneof"`
 }
 
+type GangRequest_Part struct {
+	Part *Part `protobuf:"bytes,8,opt,name=part,proto3,oneof"`
+}
+
 func (*GangRequest_Start) isGangRequest_Kind() {}
 
 func (*GangRequest_Stop) isGangRequest_Kind() {}
@@ -1321,6 +1335,8 @@ func (*GangRequest_Spawn) isGangRequest_Kind() {}
 func (*GangRequest_Relay) isGangRequest_Kind() {}
 
 func (*GangRequest_Name) isGangRequest_Kind() {}
+
+func (*GangRequest_Part) isGangRequest_Kind() {}
 
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -1578,10 +1594,7 @@ type Barrier struct {
 	Puts  []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
 	// number counts the releases of a group, from 1: one that comes again, from a
 	// controller that has taken over, is not obeyed again.
-	Number int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
-	// parting, of a group of its own, lets nobody go but some ranks that all others
-	// have left (those of the host among the ranks named), and asks for a Standing.
-	Parting       []int32 `protobuf:"varint,4,rep,packed,name=parting,proto3" json:"parting,omitempty"`
+	Number        int64 `protobuf:"varint,3,opt,name=number,proto3" json:"number,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1637,9 +1650,48 @@ func (x *Barrier) GetNumber() int64 {
 	return 0
 }
 
-func (x *Barrier) GetParting() []int32 {
+// Part asks a host for a Standing, and lets ranks go from a barrier that all others
+// have left.
+type Part struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ranks         []int32                `protobuf:"varint,1,rep,packed,name=ranks,proto3" json:"ranks,omitempty"` // of any host
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Part) Reset() {
+	*x = Part{}
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Part) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Part) ProtoMessage() {}
+
+func (x *Part) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
-		return x.Parting
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Part.ProtoReflect.Descriptor instead.
+func (*Part) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *Part) GetRanks() []int32 {
+	if x != nil {
+		return x.Ranks
 	}
 	return nil
 }
@@ -1658,7 +1710,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1670,7 +1722,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1683,7 +1735,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Name) GetId() int64 {
@@ -1724,7 +1776,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1736,7 +1788,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1749,7 +1801,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Pair) GetKey() string {
@@ -1775,7 +1827,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1787,7 +1839,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1800,7 +1852,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -1816,7 +1868,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1828,7 +1880,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1841,7 +1893,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1878,7 +1930,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1890,7 +1942,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1903,7 +1955,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Relay) GetId() int32 {
@@ -1952,7 +2004,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1964,7 +2016,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1977,7 +2029,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2046,7 +2098,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2058,7 +2110,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2071,7 +2123,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2098,7 +2150,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2162,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2175,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2199,7 +2251,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2211,7 +2263,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2224,7 +2276,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2249,7 +2301,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2261,7 +2313,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2274,7 +2326,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2317,7 +2369,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2329,7 +2381,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2342,7 +2394,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2381,7 +2433,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2393,7 +2445,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2406,7 +2458,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 type KeepReply struct {
@@ -2417,7 +2469,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2429,7 +2481,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2442,7 +2494,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 type FeedRequest struct {
@@ -2456,7 +2508,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2468,7 +2520,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2481,7 +2533,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -2513,7 +2565,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2525,7 +2577,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2538,7 +2590,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -2617,7 +2669,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"\xe2\x02\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"\x8f\x03\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
@@ -2625,7 +2677,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04look\x18\x04 \x01(\v2\x15.gangrun.wire.v1.LookH\x00R\x04look\x12.\n" +
 	"\x05spawn\x18\x05 \x01(\v2\x16.gangrun.wire.v1.SpawnH\x00R\x05spawn\x12.\n" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
-	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04nameB\x06\n" +
+	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
+	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04partB\x06\n" +
 	"\x04kind\"\xa5\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
@@ -2649,12 +2702,13 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
 	"\x04apps\x18\x03 \x03(\x05R\x04apps\x12\x1c\n" +
 	"\tinterface\x18\x04 \x01(\fR\tinterface\x12\x10\n" +
-	"\x03env\x18\x05 \x03(\fR\x03env\"|\n" +
+	"\x03env\x18\x05 \x03(\fR\x03env\"b\n" +
 	"\aBarrier\x12\x14\n" +
 	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
 	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\x12\x16\n" +
-	"\x06number\x18\x03 \x01(\x03R\x06number\x12\x18\n" +
-	"\aparting\x18\x04 \x03(\x05R\aparting\"V\n" +
+	"\x06number\x18\x03 \x01(\x03R\x06number\"\x1c\n" +
+	"\x04Part\x12\x14\n" +
+	"\x05ranks\x18\x01 \x03(\x05R\x05ranks\"V\n" +
 	"\x04Name\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
 	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
@@ -2744,7 +2798,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 40)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
@@ -2771,77 +2825,79 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*Start)(nil),           // 22: gangrun.wire.v1.Start
 	(*Mpirun)(nil),          // 23: gangrun.wire.v1.Mpirun
 	(*Barrier)(nil),         // 24: gangrun.wire.v1.Barrier
-	(*Name)(nil),            // 25: gangrun.wire.v1.Name
-	(*Pair)(nil),            // 26: gangrun.wire.v1.Pair
-	(*Look)(nil),            // 27: gangrun.wire.v1.Look
-	(*Spawn)(nil),           // 28: gangrun.wire.v1.Spawn
-	(*Relay)(nil),           // 29: gangrun.wire.v1.Relay
-	(*RankStart)(nil),       // 30: gangrun.wire.v1.RankStart
-	(*Stop)(nil),            // 31: gangrun.wire.v1.Stop
-	(*GangReply)(nil),       // 32: gangrun.wire.v1.GangReply
-	(*Done)(nil),            // 33: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),   // 34: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),     // 35: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),     // 36: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),       // 37: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),     // 38: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),       // 39: gangrun.wire.v1.FeedReply
+	(*Part)(nil),            // 25: gangrun.wire.v1.Part
+	(*Name)(nil),            // 26: gangrun.wire.v1.Name
+	(*Pair)(nil),            // 27: gangrun.wire.v1.Pair
+	(*Look)(nil),            // 28: gangrun.wire.v1.Look
+	(*Spawn)(nil),           // 29: gangrun.wire.v1.Spawn
+	(*Relay)(nil),           // 30: gangrun.wire.v1.Relay
+	(*RankStart)(nil),       // 31: gangrun.wire.v1.RankStart
+	(*Stop)(nil),            // 32: gangrun.wire.v1.Stop
+	(*GangReply)(nil),       // 33: gangrun.wire.v1.GangReply
+	(*Done)(nil),            // 34: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),   // 35: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),     // 36: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),     // 37: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),       // 38: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),     // 39: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),       // 40: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
 	10, // 1: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
 	22, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	31, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	32, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
 	24, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	27, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	28, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	29, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	25, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	30, // 9: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	23, // 10: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	26, // 11: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	33, // 12: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	24, // 13: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	28, // 14: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	29, // 15: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	25, // 16: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	0,  // 17: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	3,  // 18: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	5,  // 19: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	12, // 20: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	7,  // 21: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	14, // 22: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	16, // 23: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	18, // 24: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 25: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 26: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 27: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	9,  // 28: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	21, // 29: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	34, // 30: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	36, // 31: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	38, // 32: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 33: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 34: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	6,  // 35: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	13, // 36: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	8,  // 37: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	15, // 38: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	17, // 39: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	19, // 40: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	19, // 41: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	20, // 42: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	19, // 43: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	11, // 44: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	32, // 45: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	35, // 46: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	37, // 47: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	39, // 48: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	33, // [33:49] is the sub-list for method output_type
-	17, // [17:33] is the sub-list for method input_type
-	17, // [17:17] is the sub-list for extension type_name
-	17, // [17:17] is the sub-list for extension extendee
-	0,  // [0:17] is the sub-list for field type_name
+	28, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	29, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	30, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	26, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	25, // 9: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	31, // 10: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	23, // 11: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	27, // 12: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	34, // 13: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	24, // 14: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	29, // 15: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	30, // 16: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	26, // 17: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	0,  // 18: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	3,  // 19: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	5,  // 20: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	12, // 21: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	7,  // 22: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	14, // 23: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	16, // 24: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	18, // 25: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 26: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 27: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	18, // 28: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	9,  // 29: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	21, // 30: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	35, // 31: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	37, // 32: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	39, // 33: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 34: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 35: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	6,  // 36: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	13, // 37: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	8,  // 38: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	15, // 39: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	17, // 40: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	19, // 41: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	19, // 42: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	20, // 43: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	19, // 44: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	11, // 45: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	33, // 46: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	36, // 47: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	38, // 48: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	40, // 49: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	34, // [34:50] is the sub-list for method output_type
+	18, // [18:34] is the sub-list for method input_type
+	18, // [18:18] is the sub-list for extension type_name
+	18, // [18:18] is the sub-list for extension extendee
+	0,  // [0:18] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -2857,6 +2913,7 @@ func file_internal_wire_wire_proto_init() {
 		(*GangRequest_Spawn)(nil),
 		(*GangRequest_Relay)(nil),
 		(*GangRequest_Name)(nil),
+		(*GangRequest_Part)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -2864,7 +2921,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   40,
+			NumMessages:   41,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

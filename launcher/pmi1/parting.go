@@ -1,9 +1,5 @@
 package pmi1
 
-// Parting is the group in whose name hosts are asked for their Standing, and are
-// told of ranks that may go from a barrier of all: no rank can name it.
-const Parting = "PARTING"
-
 // Standing is what a host tells of its ranks once one of them waits in a barrier
 // while others wait for it.
 type Standing struct {

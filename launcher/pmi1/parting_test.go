@@ -56,10 +56,3 @@ func TestParted(t *testing.T) {
 		}
 	}
 }
-
-// TestPartingIsNoGroup: a rank that names the group of partings is refused.
-func TestPartingIsNoGroup(t *testing.T) {
-	if g, err := parseGroup(Parting, 8); err == nil {
-		t.Errorf("it is group %+v", g)
-	}
-}
