@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// refuseTime is how long a refusal may take to be written.
+// refuseTime is how long a refusal may take to be written, and what a peer has said
+// that takes nothing more, to be read.
 const refuseTime = 2 * time.Second
 
 // readBytes is what is read from a carrier at once.
@@ -89,7 +90,7 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 			cancel(err)
 		default:
 			// What the peer said before it left tells more than that it left.
-			limit := time.NewTimer(c.beat)
+			limit := time.NewTimer(refuseTime)
 			defer limit.Stop()
 			select {
 			case <-ctx.Done():

@@ -10,8 +10,15 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// inBubble runs a test by a clock that stands still while anything moves: what a peer
+// has refused is told within a time.
+func inBubble(test func(t *testing.T)) func(t *testing.T) {
+	return func(t *testing.T) { synctest.Test(t, test) }
+}
 
 // isCarried reports whether a carrier is on that has met the peer.
 func (c *Conn) isCarried() bool {
@@ -21,9 +28,12 @@ func (c *Conn) isCarried() bool {
 }
 
 // awaitCarried waits until one is.
-func awaitCarried(c *Conn) {
-	for !c.isCarried() {
-		time.Sleep(100 * time.Microsecond)
+func awaitCarried(t *testing.T, c *Conn) {
+	t.Helper()
+	for begun := time.Now(); !c.isCarried(); time.Sleep(100 * time.Microsecond) {
+		if time.Since(begun) > time.Minute {
+			t.Fatal("not carried after a minute")
+		}
 	}
 }
 
@@ -38,7 +48,7 @@ func carrying(t *testing.T, client, server *Conn) (*wire, func() (error, error))
 		defer close(over)
 		clientErr, serverErr = carryBoth(t, client, server, a, b, true)
 	}()
-	awaitCarried(client)
+	awaitCarried(t, client)
 	wait := func() (error, error) { <-over; return clientErr, serverErr }
 	t.Cleanup(func() { w.cut(); wait() })
 	return w, wait
@@ -165,7 +175,7 @@ func TestRefusals(t *testing.T) {
 			return c
 		}},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			for _, accepting := range []bool{true, false} {
 				client, server := pair(t, Options{})
 				w, wait := carrying(t, client, server)
@@ -211,7 +221,7 @@ func TestRefusals(t *testing.T) {
 				carrying(t, client, server) // unharmed
 				mustRead(t, server, " after")
 			}
-		})
+		}))
 	}
 }
 
@@ -219,21 +229,23 @@ func TestRefusals(t *testing.T) {
 func anew(t *testing.T, client *Conn) *Conn { return New(Options{ID: client.ID()}) }
 
 func TestRefusedByListener(t *testing.T) {
-	client, _ := pair(t, Options{})
-	_, a, b := newWire(-1, false)
-	done := make(chan error, 1)
-	go func() { done <- client.Carry(t.Context(), a) }()
-	p, err := Accept(t.Context(), b)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if err := p.Refuse(t.Context(), "the run is over"); err != nil {
-		t.Error(err)
-	}
-	err = <-done
-	if r, ok := errors.AsType[*Refused](err); !ok || !r.ByPeer || r.Text != "the run is over" || !errors.Is(err, ErrUnknownStream) {
-		t.Errorf("Carry = %v", err)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client, _ := pair(t, Options{})
+		_, a, b := newWire(-1, false)
+		done := make(chan error, 1)
+		go func() { done <- client.Carry(t.Context(), a) }()
+		p, err := Accept(t.Context(), b)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := p.Refuse(t.Context(), "the run is over"); err != nil {
+			t.Error(err)
+		}
+		err = <-done
+		if r, ok := errors.AsType[*Refused](err); !ok || !r.ByPeer || r.Text != "the run is over" || !errors.Is(err, ErrUnknownStream) {
+			t.Errorf("Carry = %v", err)
+		}
+	})
 }
 
 func TestOtherPeers(t *testing.T) {
@@ -255,7 +267,7 @@ func TestOtherPeers(t *testing.T) {
 		"no hello":                   {preamble + string(appendFrame(nil, kindBeat, 0)), ErrProtocol, "hello"},
 		"an empty hello":             {preamble + string(appendHello(nil, hello{})), ErrProtocol, "hello"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(name, inBubble(func(t *testing.T) {
 			client, _ := pair(t, Options{})
 			for who, carry := range map[string]func(c io.ReadWriteCloser) error{
 				"Carry": func(c io.ReadWriteCloser) error { return client.Carry(t.Context(), c) },
@@ -288,7 +300,7 @@ func TestOtherPeers(t *testing.T) {
 			if client.isCarried() || !client.Heard().IsZero() {
 				t.Error("a peer was heard")
 			}
-		})
+		}))
 	}
 }
 
@@ -311,15 +323,17 @@ func TestCarryEndsWithContext(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			client, server := pair(t, Options{})
 			_, a, b := newWire(-1, false)
+			var serving sync.WaitGroup
+			defer serving.Wait()
 			if met {
-				go server.Carry(t.Context(), b)
+				serving.Go(func() { server.Carry(t.Context(), b) })
 			}
 			ctx, cancel := context.WithCancelCause(t.Context())
 			enough := errors.New("enough")
 			done := make(chan error, 1)
 			go func() { done <- client.Carry(ctx, a) }()
 			if met {
-				awaitCarried(client)
+				awaitCarried(t, client)
 			}
 			cancel(enough)
 			if err := <-done; err != enough {

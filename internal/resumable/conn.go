@@ -46,8 +46,8 @@ type Conn struct {
 	writable sync.Cond // there is room, or something to say to writers
 	aborted  error
 	closed   bool
-	// ended is whether both directions have ended and the peer has been told
-	// that it knows all of it.
+	// ended is whether both directions have ended and one side has told the
+	// other that it knows all of it.
 	ended     bool
 	readBy    deadline
 	writeBy   deadline

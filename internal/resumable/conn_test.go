@@ -2,6 +2,7 @@ package resumable
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"io"
 	"net"
@@ -90,23 +91,25 @@ func TestCloseWakesWhoWaits(t *testing.T) {
 }
 
 func TestAbort(t *testing.T) {
-	client, server := pair(t, Options{})
-	_, wait := carrying(t, client, server)
-	mustWrite(t, server, "dropped")
-	why := errors.New("the host is lost")
-	client.Abort(why)
-	client.Abort(io.EOF) // the first counts
-	if a, b := wait(); a != why || !ordinary(b) {
-		t.Errorf("the carries ended by %v and %v", a, b)
-	}
-	if _, err := client.Read(make([]byte, 1)); err != why {
-		t.Errorf("Read = %v", err)
-	}
-	_, a, b := newWire(-1, false)
-	clientErr, serverErr := carryBoth(t, server, client, a, b, true)
-	if !errors.Is(clientErr, ErrUnknownStream) || serverErr != why {
-		t.Errorf("the carries after an abort ended by %v and %v", clientErr, serverErr)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		client, server := pair(t, Options{})
+		_, wait := carrying(t, client, server)
+		mustWrite(t, server, "dropped")
+		why := errors.New("the host is lost")
+		client.Abort(why)
+		client.Abort(io.EOF) // the first counts
+		if a, b := wait(); a != why || !ordinary(b) {
+			t.Errorf("the carries ended by %v and %v", a, b)
+		}
+		if _, err := client.Read(make([]byte, 1)); err != why {
+			t.Errorf("Read = %v", err)
+		}
+		_, a, b := newWire(-1, false)
+		clientErr, serverErr := carryBoth(t, server, client, a, b, true)
+		if !errors.Is(clientErr, ErrUnknownStream) || serverErr != why {
+			t.Errorf("the carries after an abort ended by %v and %v", clientErr, serverErr)
+		}
+	})
 }
 
 func TestDeadlines(t *testing.T) {
@@ -238,37 +241,43 @@ func TestBeats(t *testing.T) {
 	})
 }
 
-// TestLastWord ends a stream on a carrier whose other side has fallen silent
-// when all is said: the end is not waited for beyond a beat.
+// TestLastWord ends a stream on a carrier whose other side falls silent, or cannot be
+// told any more, when all is said: the end is not waited for beyond a beat, and is one
+// in order.
 func TestLastWord(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		client, server := pair(t, Options{})
-		a, b := net.Pipe()
-		mute := &muted{ReadWriteCloser: b}
-		var clientErr, serverErr error
-		var all sync.WaitGroup
-		all.Go(func() { clientErr = client.Carry(t.Context(), a) })
-		all.Go(func() { serverErr = server.Carry(t.Context(), mute) })
-		client.Close()
-		server.Close()
-		begun := time.Now()
-		all.Wait()
-		if clientErr != nil || serverErr != nil {
-			t.Errorf("ended by %v and %v", clientErr, serverErr)
-		}
-		if d := time.Since(begun); d != defaultBeat {
-			t.Errorf("ended after %v, want a beat", d)
-		}
-	})
+	for name, fails := range map[string]error{"silent": nil, "not to be told": io.ErrClosedPipe} {
+		t.Run(name, inBubble(func(t *testing.T) {
+			client, server := pair(t, Options{})
+			a, b := net.Pipe()
+			mute := &muted{ReadWriteCloser: b, err: fails}
+			var clientErr, serverErr error
+			var all sync.WaitGroup
+			all.Go(func() { clientErr = client.Carry(t.Context(), a) })
+			all.Go(func() { serverErr = server.Carry(t.Context(), mute) })
+			client.Close()
+			server.Close()
+			begun := time.Now()
+			all.Wait()
+			if clientErr != nil || serverErr != nil {
+				t.Errorf("ended by %v and %v", clientErr, serverErr)
+			}
+			if d := time.Since(begun); d != defaultBeat {
+				t.Errorf("ended after %v, want a beat", d)
+			}
+		}))
+	}
 }
 
-// muted swallows the last word.
-type muted struct{ io.ReadWriteCloser }
+// muted swallows the last word, or fails to say it.
+type muted struct {
+	io.ReadWriteCloser
+	err error
+}
 
 func (m *muted) Write(p []byte) (int, error) {
 	if bye := appendFrame(nil, kindBye, 0); bytes.HasSuffix(p, bye) {
 		n, err := m.ReadWriteCloser.Write(p[:len(p)-len(bye)])
-		return n + len(bye), err
+		return n + len(bye), cmp.Or(err, m.err)
 	}
 	return m.ReadWriteCloser.Write(p)
 }

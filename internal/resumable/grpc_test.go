@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"google.golang.org/grpc"
+	"google.golang.org/grpc/backoff"
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
@@ -71,11 +72,10 @@ func TestGRPC(t *testing.T) {
 	rng := rand.New(rand.NewPCG(seed, 0))
 	const cuts = 100
 	ctx, fail := context.WithCancel(t.Context())
-	defer fail()
 	client, server := pair(t, Options{})
 
 	var all sync.WaitGroup
-	defer all.Wait()
+	defer func() { fail(); all.Wait() }()
 	service := grpc.NewServer()
 	service.RegisterService(&echo, nil)
 	all.Go(func() { service.Serve(listenOnce(server)) })
@@ -83,6 +83,7 @@ func TestGRPC(t *testing.T) {
 	dials := make(chan net.Conn, 1)
 	dials <- client
 	channel, err := grpc.NewClient("passthrough:///stream", grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithConnectParams(grpc.ConnectParams{Backoff: backoff.DefaultConfig, MinConnectTimeout: patience}),
 		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
 			select {
 			case c := <-dials:

@@ -167,10 +167,15 @@ func (l *line) saidBye() bool {
 	l.conn.mu.Lock()
 	defer l.conn.mu.Unlock()
 	l.byeSaid = true
-	l.conn.ended = true
-	l.conn.out.free()
-	l.conn.in.free()
+	l.conn.finish()
 	return l.peerBye
+}
+
+// finish notes that the stream has ended in order. c.mu is held.
+func (c *Conn) finish() {
+	c.ended = true
+	c.out.free()
+	c.in.free()
 }
 
 // receive takes the frames that come from the carrier after the hello.
@@ -292,7 +297,8 @@ func (c *Conn) free(to uint64) {
 	c.line.nudge() // there may have been no room, or now a bye is due
 }
 
-// partner takes the peer's bye.
+// partner takes the peer's bye: all has been said both ways, and this side's own bye
+// only spares the peer the wait for it.
 func (l *line) partner() error {
 	return l.fold(func(c *Conn) error {
 		switch {
@@ -302,6 +308,7 @@ func (l *line) partner() error {
 			return errEnded
 		}
 		l.peerBye = true
+		c.finish()
 		l.nudge()
 		return nil
 	})

@@ -16,11 +16,20 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// pair returns the two ends of a stream.
+// patience is how long a stream of a test may live.
+const patience = 5 * time.Minute
+
+// pair returns the two ends of a stream, which lives no longer than patience.
 func pair(t testing.TB, opts Options) (client, server *Conn) {
 	opts.ID = NewID()
 	client, server = New(opts), New(opts)
+	limit := time.AfterFunc(patience, func() {
+		late := fmt.Errorf("the stream has not ended after %v", patience)
+		client.Abort(late)
+		server.Abort(late)
+	})
 	t.Cleanup(func() {
+		limit.Stop()
 		client.Abort(nil)
 		server.Abort(nil)
 	})
@@ -114,7 +123,13 @@ func survive(t *testing.T, seed uint64, faults int) {
 		}
 		limit.Stop()
 		if deaf && rng.IntN(2) == 0 {
-			continue // let the next carrier supersede it
+			// Let the next carrier supersede it, once both sides have taken it: else
+			// it may supersede the next. Who accepts sees which is newer.
+			<-w.way[0].spoken
+			if !accepting {
+				<-w.way[1].spoken
+			}
+			continue
 		}
 		w.cut()
 		<-over

@@ -22,7 +22,8 @@ type wire struct {
 
 type way struct {
 	queue  []byte
-	closed bool // the end that writes here was closed
+	closed bool          // the end that writes here was closed
+	spoken chan struct{} // closed when it first writes
 }
 
 // wireBytes is what a wire takes before a Write blocks.
@@ -32,6 +33,9 @@ const wireBytes = 32 << 10
 // together: cut, or, where deaf, swallowing all that is written from then on.
 func newWire(budget int, deaf bool) (*wire, io.ReadWriteCloser, io.ReadWriteCloser) {
 	w := &wire{budget: budget, deaf: deaf, struck: make(chan struct{})}
+	for i := range w.way {
+		w.way[i].spoken = make(chan struct{})
+	}
 	w.change.L = &w.mu
 	return w, &wireEnd{w, 0}, &wireEnd{w, 1}
 }
@@ -101,6 +105,11 @@ func (e *wireEnd) Write(p []byte) (int, error) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	q := &e.way[e.from]
+	select {
+	case <-q.spoken:
+	default:
+		close(q.spoken)
+	}
 	done := 0
 	for {
 		switch {
