@@ -50,14 +50,15 @@ func follow(ctx context.Context, path string, offset int64, emit func(job.Event)
 		changes, troubles = watcher.Events, watcher.Errors
 	}
 	for {
-		ended, err := catchUp(ctx, file, &offset, emit)
+		size, gone := look(file) // before it is read: what it held when it went is told
+		ended, err := catchUp(ctx, file, size, &offset, emit)
 		if err != nil {
 			return offset, fmt.Errorf("cannot follow the journal: %w", err)
 		}
 		if ended {
 			return offset, nil
 		}
-		if gone(file) {
+		if gone {
 			return offset, fmt.Errorf("cannot follow the journal: %w", &fs.PathError{Op: "follow", Path: path, Err: fs.ErrNotExist})
 		}
 		var open bool
@@ -77,21 +78,23 @@ func follow(ctx context.Context, path string, offset int64, emit func(job.Event)
 	}
 }
 
-// gone reports whether the file has been removed since it was opened.
-func gone(file *os.File) bool {
+// look returns the size of the file, and whether it has been removed since it was
+// opened.
+func look(file *os.File) (size int64, gone bool) {
 	info, err := file.Stat()
 	if err != nil {
-		return true
+		return 0, true
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
-	return ok && stat.Nlink == 0
+	return info.Size(), ok && stat.Nlink == 0
 }
 
 // catchUp emits the whole lines after *offset, which it moves on, and reports
-// whether the last of them ends the run.
-func catchUp(ctx context.Context, file *os.File, offset *int64, emit func(job.Event)) (ended bool, err error) {
+// whether the last of them ends the run. It reads up to size only: the end of a torn
+// line may be taken back, and must not be joined to what is written in its place.
+func catchUp(ctx context.Context, file *os.File, size int64, offset *int64, emit func(job.Event)) (ended bool, err error) {
 	from := *offset
-	lines := newLines(io.NewSectionReader(file, from, 1<<62-from))
+	lines := newLines(io.NewSectionReader(file, from, max(0, size-from)))
 	for ctx.Err() == nil {
 		line, whole, err := lines.next()
 		if err == io.EOF || err == nil && !whole {

@@ -6,8 +6,8 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -19,6 +19,64 @@ var followers = map[string]func(context.Context, string, int64, func(job.Event))
 	"polling":  journal.FollowPolling,
 }
 
+// following is a Follow that waits, at each event, until it is told to go on.
+type following struct {
+	seen   chan int // the event's rank
+	on     chan struct{}
+	end    chan struct{} // closed when it has returned
+	offset int64
+	err    error
+}
+
+func newFollowing(t *testing.T, follow func(context.Context, string, int64, func(job.Event)) (int64, error), path string) *following {
+	f := &following{seen: make(chan int), on: make(chan struct{}), end: make(chan struct{})}
+	ctx, cancel := context.WithCancel(t.Context())
+	go func() {
+		defer close(f.end)
+		f.offset, f.err = follow(ctx, path, 0, func(e job.Event) {
+			select {
+			case f.seen <- e.Rank:
+				<-f.on
+			case <-ctx.Done():
+			}
+		})
+	}()
+	t.Cleanup(func() { cancel(); <-f.end })
+	return f
+}
+
+// next waits for an event, which must be number want, and lets it go on after meanwhile.
+func (f *following) next(t *testing.T, want int, meanwhile func()) {
+	t.Helper()
+	select {
+	case got := <-f.seen:
+		meanwhile()
+		f.on <- struct{}{}
+		if got != want {
+			t.Fatalf("saw event %d, want %d", got, want)
+		}
+	case <-f.end:
+		t.Fatalf("Follow returned %v, want event %d first", f.err, want)
+	case <-time.After(time.Minute):
+		t.Fatalf("event %d is not seen", want)
+	}
+}
+
+// ended waits until it has returned.
+func (f *following) ended(t *testing.T) {
+	t.Helper()
+	select {
+	case <-f.end:
+	case got := <-f.seen:
+		f.on <- struct{}{}
+		t.Fatalf("saw event %d after the last", got)
+	case <-time.After(time.Minute):
+		t.Fatal("Follow does not return")
+	}
+}
+
+func nothing() {}
+
 func TestFollow(t *testing.T) {
 	for name, follow := range followers {
 		t.Run(name, func(t *testing.T) {
@@ -29,20 +87,9 @@ func TestFollow(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			seen := make(chan int)
-			type result struct {
-				offset int64
-				err    error
-			}
-			end := make(chan result, 1)
-			go func() {
-				offset, err := follow(t.Context(), path, 0, func(e job.Event) { seen <- e.Rank })
-				end <- result{offset, err}
-			}()
+			f := newFollowing(t, follow, path)
 			for i := range before {
-				if got := <-seen; got != i {
-					t.Fatalf("event %d is number %d", i, got)
-				}
+				f.next(t, i, nothing)
 			}
 			// One at a time: the follower has to see each one come.
 			for i := before; i < before+after; i++ {
@@ -53,9 +100,7 @@ func TestFollow(t *testing.T) {
 				if err := j.Append(e); err != nil {
 					t.Fatal(err)
 				}
-				if got := <-seen; got != i {
-					t.Fatalf("event %d is number %d", i, got)
-				}
+				f.next(t, i, nothing)
 			}
 			if err := j.Close(); err != nil {
 				t.Fatal(err)
@@ -64,8 +109,8 @@ func TestFollow(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := <-end; got.err != nil || got.offset != info.Size() {
-				t.Errorf("Follow returned %d (%v), want the file's end %d", got.offset, got.err, info.Size())
+			if f.ended(t); f.err != nil || f.offset != info.Size() {
+				t.Errorf("Follow returned %d (%v), want the file's end %d", f.offset, f.err, info.Size())
 			}
 		})
 	}
@@ -111,39 +156,54 @@ func TestFollowTornLine(t *testing.T) {
 				t.Fatal(err)
 			}
 			defer file.Close()
-			var last atomic.Int64
-			seen := make(chan int)
-			end := make(chan error, 1)
-			go func() {
-				_, err := follow(t.Context(), path, 0, func(e job.Event) { last.Store(int64(e.Rank)); seen <- e.Rank })
-				end <- err
-			}()
 			write := func(text string) {
+				t.Helper()
 				if _, err := file.WriteString(text); err != nil {
 					t.Fatal(err)
 				}
 			}
+			f := newFollowing(t, follow, path)
 			write(`{"kind":"note","rank":1}` + "\n" + `{"kind":"note",`)
-			if got := <-seen; got != 1 {
-				t.Fatalf("saw event %d, want 1", got)
-			}
 			whole := int64(len(`{"kind":"note","rank":1}`) + 1)
-			if _, err := file.Seek(whole, 0); err != nil {
-				t.Fatal(err)
-			}
-			if err := file.Truncate(whole); err != nil {
-				t.Fatal(err)
-			}
-			write("not an event\n" + `{"kind":"note","rank":2}` + "\n" + `{"kind":"ended","rank"`)
-			if got := <-seen; got != 2 {
-				t.Fatalf("saw event %d, want 2", got)
-			}
+			f.next(t, 1, func() { // it has read the half line
+				if _, err := file.Seek(whole, 0); err != nil {
+					t.Error(err)
+				}
+				if err := file.Truncate(whole); err != nil {
+					t.Error(err)
+				}
+				write("not an event\n" + `{"kind":"note","rank":2}` + "\n" + `{"kind":"ended","rank"`)
+			})
+			f.next(t, 2, nothing)
 			write(":3}\n")
-			if got := <-seen; got != 3 {
-				t.Fatalf("saw event %d, want 3", got)
+			f.next(t, 3, nothing)
+			if f.ended(t); f.err != nil {
+				t.Error(f.err)
 			}
-			if err := <-end; err != nil {
-				t.Error(err)
+		})
+	}
+}
+
+// TestFollowHearsOut holds that what a file held when it went is seen.
+func TestFollowHearsOut(t *testing.T) {
+	for name, follow := range followers {
+		t.Run(name, func(t *testing.T) {
+			j, path := create(t)
+			defer j.Close()
+			if err := j.Append(numbered(0)); err != nil {
+				t.Fatal(err)
+			}
+			f := newFollowing(t, follow, path)
+			f.next(t, 0, func() {
+				last := numbered(1)
+				last.Kind = job.KindEnded
+				if err := errors.Join(j.Append(last), os.Remove(path)); err != nil {
+					t.Error(err)
+				}
+			})
+			f.next(t, 1, nothing)
+			if f.ended(t); f.err != nil {
+				t.Error(f.err)
 			}
 		})
 	}
