@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -92,76 +93,78 @@ func TestCollectLimit(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := fourHosts()[:2]
-			k := &keepers{talkers: talkers{output: c.output}}
-			l := New(Options{Dialer: k, Hosts: hosts, HostTimeout: time.Minute})
-			l.collectLimit = limit
-			defer func() {
-				if err := l.Close(); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				hosts := fourHosts()[:2]
+				k := &keepers{talkers: talkers{output: c.output}}
+				l := New(Options{Dialer: k, Hosts: hosts, HostTimeout: time.Minute})
+				l.collectLimit = limit
+				defer func() {
+					if err := l.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
+					Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+				if c.full {
+					if err := os.Symlink("/dev/full", filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}()
-			a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
-				Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
-			if c.full {
-				if err := os.Symlink("/dev/full", filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil {
+				if c.hurry {
+					l.collectLimit = time.Hour
+				}
+				var mu sync.Mutex
+				var notes []string
+				exits, stuck := 0, false
+				var o job.Outcome
+				if err := soon(t, func() (err error) {
+					o, err = l.Run(t.Context(), a, func(e job.Event) {
+						mu.Lock()
+						defer mu.Unlock()
+						if e.Kind == job.KindNote {
+							notes = append(notes, e.Text)
+						}
+						switch {
+						case e.Kind == job.KindExit:
+							exits++
+						case strings.HasPrefix(e.Text, "a log cannot be written"):
+							stuck = true
+						}
+						if c.hurry && stuck && exits == 2 { // none of them was told to end
+							l.Hurry()
+						}
+					})
+					return err
+				}); err != nil {
 					t.Fatal(err)
 				}
-			}
-			if c.hurry {
-				l.collectLimit = time.Hour
-			}
-			var mu sync.Mutex
-			var notes []string
-			exits, stuck := 0, false
-			var o job.Outcome
-			if err := soon(t, func() (err error) {
-				o, err = l.Run(t.Context(), a, func(e job.Event) {
-					mu.Lock()
-					defer mu.Unlock()
-					if e.Kind == job.KindNote {
-						notes = append(notes, e.Text)
+				mu.Lock()
+				defer mu.Unlock()
+				said := strings.Join(notes, "\n")
+				for _, want := range c.note {
+					if !strings.Contains(said, want) {
+						t.Errorf("noted %q, want %q", notes, want)
 					}
-					switch {
-					case e.Kind == job.KindExit:
-						exits++
-					case strings.HasPrefix(e.Text, "a log cannot be written"):
-						stuck = true
+				}
+				wantKept := []string{"h2"}
+				if c.fault == "" {
+					wantKept = nil
+				}
+				if !slices.Equal(k.kept, wantKept) {
+					t.Errorf("told to keep: %q, want %q", k.kept, wantKept)
+				}
+				for _, e := range o.Exits {
+					if c.hurry && e.Rank == 0 && e.Fault == unwaited {
+						continue // nor need that have come by then
 					}
-					if c.hurry && stuck && exits == 2 { // none of them was told to end
-						l.Hurry()
+					if want := c.fault; e.Rank == 1 && (want == "" && e.Fault != "" || !strings.HasPrefix(e.Fault, want)) || e.Rank == 0 && e.Fault != "" {
+						t.Errorf("%s, want the fault %q of rank 1", e, want)
 					}
-				})
-				return err
-			}); err != nil {
-				t.Fatal(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			said := strings.Join(notes, "\n")
-			for _, want := range c.note {
-				if !strings.Contains(said, want) {
-					t.Errorf("noted %q, want %q", notes, want)
 				}
-			}
-			wantKept := []string{"h2"}
-			if c.fault == "" {
-				wantKept = nil
-			}
-			if !slices.Equal(k.kept, wantKept) {
-				t.Errorf("told to keep: %q, want %q", k.kept, wantKept)
-			}
-			for _, e := range o.Exits {
-				if c.hurry && e.Rank == 0 && e.Fault == unwaited {
-					continue // nor need that have come by then
+				if c.fault == "" && !o.Good(2) {
+					t.Errorf("it did not end well: %+v, %q", o, notes)
 				}
-				if want := c.fault; e.Rank == 1 && (want == "" && e.Fault != "" || !strings.HasPrefix(e.Fault, want)) || e.Rank == 0 && e.Fault != "" {
-					t.Errorf("%s, want the fault %q of rank 1", e, want)
-				}
-			}
-			if c.fault == "" && !o.Good(2) {
-				t.Errorf("it did not end well: %+v, %q", o, notes)
-			}
+			})
 		})
 	}
 }
@@ -195,25 +198,27 @@ func TestAdoptTellsOfOutput(t *testing.T) {
 		"ended":        {Link{}, "output breaks off, that of rank 0 on h1 after 9 bytes: its agent was killed, or has ended for want of a controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
 		"started anew": {Link{Anew: true}, "output breaks off, that of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
 	} {
-		l := New(Options{})
-		l.agents["h1"] = &remote{host: "h1", link: c.link}
-		a := job.Attempt{Run: "r", Number: 1, Adopt: true, LogDir: t.TempDir(), Placement: job.Placement{
-			Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
-		}}
-		if err := os.WriteFile(filepath.Join(a.LogDir, job.LogName(0, "out")), []byte("some text"), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		var notes []string
-		if _, err := l.Run(t.Context(), a, func(e job.Event) {
-			if e.Kind == job.KindNote {
-				notes = append(notes, e.Text)
+		synctest.Test(t, func(t *testing.T) {
+			l := New(Options{})
+			l.agents["h1"] = &remote{host: "h1", link: c.link}
+			a := job.Attempt{Run: "r", Number: 1, Adopt: true, LogDir: t.TempDir(), Placement: job.Placement{
+				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
+			}}
+			if err := os.WriteFile(filepath.Join(a.LogDir, job.LogName(0, "out")), []byte("some text"), 0o600); err != nil {
+				t.Fatal(err)
 			}
-		}); err != nil {
-			t.Fatal(err)
-		}
-		l.cancel()
-		if got := strings.Join(notes, "\n"); got != c.want {
-			t.Errorf("%s: noted %q, want %q", name, got, c.want)
-		}
+			var notes []string
+			if _, err := l.Run(t.Context(), a, func(e job.Event) {
+				if e.Kind == job.KindNote {
+					notes = append(notes, e.Text)
+				}
+			}); err != nil {
+				t.Fatal(err)
+			}
+			l.cancel()
+			if got := strings.Join(notes, "\n"); got != c.want {
+				t.Errorf("%s: noted %q, want %q", name, got, c.want)
+			}
+		})
 	}
 }

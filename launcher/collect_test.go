@@ -5,11 +5,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
-	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -91,7 +90,6 @@ func say(host string, to wire.Agent_OutputServer, text string, ends int) error {
 
 // What does not all arrive is told, and is no success.
 func TestCollect(t *testing.T) {
-	waiting := make(chan struct{})
 	for name, c := range map[string]struct {
 		code   int
 		output func(host string, to wire.Agent_OutputServer) error
@@ -149,7 +147,6 @@ func TestCollect(t *testing.T) {
 					return say(host, to, "hello\n", 2)
 				}
 				err := say(host, to, "hello\n", 0)
-				close(waiting)
 				<-to.Context().Done()
 				return err
 			},
@@ -158,67 +155,60 @@ func TestCollect(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := fourHosts()[:2]
-			l := New(Options{Dialer: &talkers{code: c.code, output: c.output, trouble: c.why}, Hosts: hosts, HostTimeout: time.Minute})
-			defer func() {
-				if err := l.Close(); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				hosts := fourHosts()[:2]
+				l := New(Options{Dialer: &talkers{code: c.code, output: c.output, trouble: c.why}, Hosts: hosts, HostTimeout: time.Minute})
+				defer func() {
+					if err := l.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
+					Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+				var mu sync.Mutex
+				var notes []string
+				exits, ended := 0, make(chan struct{})
+				if c.hurry {
+					go func() {
+						<-ended
+						synctest.Wait() // what was printed is here
+						l.Hurry()
+					}()
 				}
-			}()
-			a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
-				Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
-			var mu sync.Mutex
-			var notes []string
-			exits, ended := 0, make(chan struct{})
-			if c.hurry {
-				go func() {
-					<-waiting
-					<-ended
-					for size := int64(0); size == 0; time.Sleep(time.Millisecond) {
-						if info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(1, "out"))); err == nil {
-							size = info.Size()
+				o, err := l.Run(t.Context(), a, func(e job.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == job.KindExit {
+						if exits++; exits == 2 {
+							close(ended)
 						}
 					}
-					l.Hurry()
-				}()
-			}
-			o, err := l.Run(t.Context(), a, func(e job.Event) {
+					if e.Kind == job.KindNote && e.Host != "" {
+						notes = append(notes, e.Host+" "+e.Text)
+					}
+				})
+				if err != nil {
+					t.Fatal(err)
+				}
 				mu.Lock()
 				defer mu.Unlock()
-				late := c.hurry && e.Host == "h1" && strings.Contains(e.Text, "it was not waited for") // nor need that have come by then
-				if e.Kind == job.KindExit {
-					if exits++; exits == 2 {
-						close(ended)
+				told := strings.Join(notes, "\n")
+				if c.note == "" && told != "" || !strings.HasPrefix(told, "h2 "+c.note) && c.note != "" || len(notes) > 1 {
+					t.Errorf("told %q, want of h2 %q", told, c.note)
+				}
+				for _, e := range o.Exits {
+					want := ""
+					if e.Rank == 1 {
+						want = c.fault
+					}
+					if (e.Fault == "") != (want == "") || !strings.HasPrefix(e.Fault, want) || e.Stopped != (c.after && e.Rank == 1) {
+						t.Errorf("%s (stopped: %t), want the fault %q", e, e.Stopped, want)
 					}
 				}
-				if e.Kind == job.KindNote && e.Host != "" && !late {
-					notes = append(notes, e.Host+" "+e.Text)
+				if good := c.fault == "" && c.code == 0; o.Good(2) != good {
+					t.Errorf("the gang ended well: %t, want %t", o.Good(2), good)
 				}
 			})
-			if err != nil {
-				t.Fatal(err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			told := strings.Join(notes, "\n")
-			if c.note == "" && told != "" || !strings.HasPrefix(told, "h2 "+c.note) && c.note != "" || len(notes) > 1 {
-				t.Errorf("told %q, want of h2 %q", told, c.note)
-			}
-			for _, e := range o.Exits {
-				if c.hurry && e.Rank == 0 && e.Fault == unwaited {
-					continue
-				}
-				want := ""
-				if e.Rank == 1 {
-					want = c.fault
-				}
-				if (e.Fault == "") != (want == "") || !strings.HasPrefix(e.Fault, want) || e.Stopped != (c.after && e.Rank == 1) {
-					t.Errorf("%s (stopped: %t), want the fault %q", e, e.Stopped, want)
-				}
-			}
-			if good := c.fault == "" && c.code == 0; o.Good(2) != good {
-				t.Errorf("the gang ended well: %t, want %t", o.Good(2), good)
-			}
 		})
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -17,39 +18,45 @@ import (
 func TestLookLimit(t *testing.T) {
 	ask := job.Survey{Command: []string{"train", "-v"}, Workdir: "/w", Inputs: []string{"a", "b", "c", "d", "e", "f"}, CheckpointDir: "/c"}
 	for name, local := range map[string]bool{"far": false, "here": true} {
-		l := launch(t, &fakeHosts{local: local, stuck: map[string]string{"h2": "Survey"}})
+		synctest.Test(t, func(t *testing.T) {
+			l := launch(t, &fakeHosts{local: local, stuck: map[string]string{"h2": "Survey"}})
+			l.lookLimit = 3 * time.Second
+			_, err := l.Survey(t.Context(), fourHosts(), ask)
+			want := `survey host h2: h2 has not answered for 3s: it was to look at the directory "/w", the program "train", the input "a", the input "b", the input "c", the input "d", 2 more inputs and the checkpoint directory "/c"; a file system there may hang`
+			if err == nil || err.Error() != want {
+				t.Errorf("%s: got %v, want %s", name, err, want)
+			}
+			var late *LookError
+			if !errors.As(err, &late) || late.Host != "h2" {
+				t.Errorf("%s: %v is no LookError of h2", name, err)
+			}
+			if away := slices.Collect(maps.Keys(Unreachable(err))); slices.Equal(away, []string{"h2"}) == local {
+				t.Errorf("%s: not reached are %q", name, away)
+			}
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		l := launch(t, &fakeHosts{stuck: map[string]string{"h1": "Library"}})
 		l.lookLimit = 3 * time.Second
-		_, err := l.Survey(t.Context(), fourHosts(), ask)
-		want := `survey host h2: h2 has not answered for 3s: it was to look at the directory "/w", the program "train", the input "a", the input "b", the input "c", the input "d", 2 more inputs and the checkpoint directory "/c"; a file system there may hang`
-		if err == nil || err.Error() != want {
-			t.Errorf("%s: got %v, want %s", name, err, want)
+		o, err := l.Run(t.Context(), attempt(job.MPIAuto), func(job.Event) {})
+		want := `h1 has not answered for 3s: it was to look at the program "true" in "" and the libraries that it needs`
+		if err != nil || len(o.Exits) != 2 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, want) {
+			t.Errorf("got %+v, %v; want that h1 is lost: %s", o, err, want)
 		}
-		var late *LookError
-		if !errors.As(err, &late) || late.Host != "h2" {
-			t.Errorf("%s: %v is no LookError of h2", name, err)
-		}
-		if away := slices.Collect(maps.Keys(Unreachable(err))); slices.Equal(away, []string{"h2"}) == local {
-			t.Errorf("%s: not reached are %q", name, away)
-		}
-	}
-	l := launch(t, &fakeHosts{stuck: map[string]string{"h1": "Library"}})
-	l.lookLimit = 3 * time.Second
-	o, err := l.Run(t.Context(), attempt(job.MPIAuto), func(job.Event) {})
-	want := `h1 has not answered for 3s: it was to look at the program "true" in "" and the libraries that it needs`
-	if err != nil || len(o.Exits) != 2 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, want) {
-		t.Errorf("got %+v, %v; want that h1 is lost: %s", o, err, want)
-	}
+	})
 }
 
 // Who cancels while an agent looks at files is told so.
 func TestLookCancelled(t *testing.T) {
-	l := launch(t, &fakeHosts{stuck: map[string]string{"h2": "Survey"}})
-	enough := errors.New("enough")
-	ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, enough)
-	defer cancel()
-	if _, err := l.Survey(ctx, fourHosts(), job.Survey{}); !errors.Is(err, enough) || Unreachable(err) != nil {
-		t.Errorf("got %v, want %v", err, enough)
-	}
+	synctest.Test(t, func(t *testing.T) {
+		l := launch(t, &fakeHosts{stuck: map[string]string{"h2": "Survey"}})
+		enough := errors.New("enough")
+		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, enough)
+		defer cancel()
+		if _, err := l.Survey(ctx, fourHosts(), job.Survey{}); !errors.Is(err, enough) || Unreachable(err) != nil {
+			t.Errorf("got %v, want %v", err, enough)
+		}
+	})
 }
 
 func TestSurveyed(t *testing.T) {

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -120,29 +121,31 @@ func TestForsake(t *testing.T) {
 		"silent":                 {2 * hurryLimit, forsakeAfter + time.Second, true},
 		"not silent long enough": {2 * hurryLimit, forsakeAfter / 2, false},
 	} {
-		heard := time.Now().Add(-c.silence)
-		var told []job.Event
-		n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
-		g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, cancelled: time.Now(), wiring: newWiring(job.MPINone, false, nil),
-			emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
-			drop: func(*remote) error { return errors.New("h2 may still have ranks until noon") }}
-		if c.hurried > 0 {
-			g.hurried = time.Now().Add(-c.hurried)
-		}
-		g.forsake()
-		g.forsake()
-		if c.want {
-			g.take(<-g.reports)
-		}
-		g.emitter.close()
-		if got := len(g.outcome.Unreaped) == 1 && g.listening == 0; got != c.want {
-			t.Errorf("%s: given up %t, want %t", name, got, c.want)
-		}
-		if got := slices.ContainsFunc(told, func(e job.Event) bool {
-			return e.Kind == job.KindNote && e.Host == "h2" && e.Text == "h2 may still have ranks until noon"
-		}); got != c.want {
-			t.Errorf("%s: told %+v", name, told)
-		}
+		synctest.Test(t, func(t *testing.T) {
+			heard := time.Now().Add(-c.silence)
+			var told []job.Event
+			n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
+			g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, cancelled: time.Now(), wiring: newWiring(job.MPINone, false, nil),
+				emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
+				drop: func(*remote) error { return errors.New("h2 may still have ranks until noon") }}
+			if c.hurried > 0 {
+				g.hurried = time.Now().Add(-c.hurried)
+			}
+			g.forsake()
+			g.forsake()
+			if c.want {
+				g.take(<-g.reports)
+			}
+			g.emitter.close()
+			if got := len(g.outcome.Unreaped) == 1 && g.listening == 0; got != c.want {
+				t.Errorf("%s: given up %t, want %t", name, got, c.want)
+			}
+			if got := slices.ContainsFunc(told, func(e job.Event) bool {
+				return e.Kind == job.KindNote && e.Host == "h2" && e.Text == "h2 may still have ranks until noon"
+			}); got != c.want {
+				t.Errorf("%s: told %+v", name, told)
+			}
+		})
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"testing"
 	"testing/iotest"
+	"testing/synctest"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -94,88 +95,90 @@ func TestRest(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := fourHosts()[:2]
-			dir := t.TempDir()
-			log := filepath.Join(dir, "1", out)
-			var mu sync.Mutex
-			asked, gangs := 0, 0
-			fake := &talkers{trouble: c.trouble}
-			fake.rest = func(want Rest) error {
-				mu.Lock()
-				defer mu.Unlock()
-				if size := want.Have[out]; want.Gang != "r/1" || size < 6 || size != fileSize(t, log) || want.Last != c.last {
-					t.Errorf("asked for %+v", want)
-				}
-				if c.other != "" {
-					f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
-					if err == nil {
-						_, err = f.WriteString(c.other)
-						err = errors.Join(err, f.Close())
-					}
-					if err != nil {
-						t.Error(err)
-					}
-				}
-				rest := c.rests[min(asked, len(c.rests)-1)]
-				asked++
-				return rest(want)
-			}
-			fake.output = func(host string, to wire.Agent_OutputServer) error {
-				mu.Lock()
-				first := gangs == 1
-				mu.Unlock()
-				if host == "h2" && first {
-					if err := say(host, to, "hello\n", 0); err != nil {
-						return err
-					}
-					return status.Error(codes.Unavailable, "the line broke")
-				}
-				return say(host, to, "hello\n", 2)
-			}
-			l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
-			l.restEvery = time.Hour
-			defer func() {
-				if err := l.Close(); err != nil {
-					t.Error(err)
-				}
-			}()
-			var notes []string
-			for ; gangs < c.runs; fake.trouble = nil {
-				mu.Lock()
-				gangs++
-				number := gangs
-				mu.Unlock()
-				a := job.Attempt{Run: "r", Number: number, Command: []string{"true"}, LogDir: filepath.Join(dir, string(rune('0'+number))), MPI: job.MPINone,
-					Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
-				if err := os.Mkdir(a.LogDir, 0o755); err != nil {
-					t.Fatal(err)
-				}
-				o, err := l.Run(t.Context(), a, func(e job.Event) {
+			synctest.Test(t, func(t *testing.T) {
+				hosts := fourHosts()[:2]
+				dir := t.TempDir()
+				log := filepath.Join(dir, "1", out)
+				var mu sync.Mutex
+				asked, gangs := 0, 0
+				fake := &talkers{trouble: c.trouble}
+				fake.rest = func(want Rest) error {
 					mu.Lock()
 					defer mu.Unlock()
-					if e.Kind == job.KindNote {
-						notes = append(notes, strings.ReplaceAll(e.Text, log, "LOG"))
-						if e.Host != "h2" || e.Attempt != 1 {
-							t.Errorf("%q is of attempt %d on %s", e.Text, e.Attempt, e.Host)
+					if size := want.Have[out]; want.Gang != "r/1" || size < 6 || size != fileSize(t, log) || want.Last != c.last {
+						t.Errorf("asked for %+v", want)
+					}
+					if c.other != "" {
+						f, err := os.OpenFile(log, os.O_WRONLY|os.O_APPEND, 0)
+						if err == nil {
+							_, err = f.WriteString(c.other)
+							err = errors.Join(err, f.Close())
+						}
+						if err != nil {
+							t.Error(err)
 						}
 					}
-				})
-				if err != nil {
-					t.Fatal(err)
+					rest := c.rests[min(asked, len(c.rests)-1)]
+					asked++
+					return rest(want)
 				}
-				if good := number > 1 || !c.fault; o.Good(2) != good {
-					t.Errorf("gang %d ended well: %t, want %t: %+v", number, o.Good(2), good, o)
+				fake.output = func(host string, to wire.Agent_OutputServer) error {
+					mu.Lock()
+					first := gangs == 1
+					mu.Unlock()
+					if host == "h2" && first {
+						if err := say(host, to, "hello\n", 0); err != nil {
+							return err
+						}
+						return status.Error(codes.Unavailable, "the line broke")
+					}
+					return say(host, to, "hello\n", 2)
 				}
-			}
-			if !slices.Equal(notes, c.notes) {
-				t.Errorf("noted %q, want %q", notes, c.notes)
-			}
-			if text, err := os.ReadFile(log); err != nil || string(text) != c.log {
-				t.Errorf("the log holds %q, %v; want %q", text, err, c.log)
-			}
-			if want := max(len(c.rests), 1); asked != want {
-				t.Errorf("asked %d times, want %d", asked, want)
-			}
+				l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
+				l.restEvery = time.Hour
+				defer func() {
+					if err := l.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				var notes []string
+				for ; gangs < c.runs; fake.trouble = nil {
+					mu.Lock()
+					gangs++
+					number := gangs
+					mu.Unlock()
+					a := job.Attempt{Run: "r", Number: number, Command: []string{"true"}, LogDir: filepath.Join(dir, string(rune('0'+number))), MPI: job.MPINone,
+						Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
+					if err := os.Mkdir(a.LogDir, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					o, err := l.Run(t.Context(), a, func(e job.Event) {
+						mu.Lock()
+						defer mu.Unlock()
+						if e.Kind == job.KindNote {
+							notes = append(notes, strings.ReplaceAll(e.Text, log, "LOG"))
+							if e.Host != "h2" || e.Attempt != 1 {
+								t.Errorf("%q is of attempt %d on %s", e.Text, e.Attempt, e.Host)
+							}
+						}
+					})
+					if err != nil {
+						t.Fatal(err)
+					}
+					if good := number > 1 || !c.fault; o.Good(2) != good {
+						t.Errorf("gang %d ended well: %t, want %t: %+v", number, o.Good(2), good, o)
+					}
+				}
+				if !slices.Equal(notes, c.notes) {
+					t.Errorf("noted %q, want %q", notes, c.notes)
+				}
+				if text, err := os.ReadFile(log); err != nil || string(text) != c.log {
+					t.Errorf("the log holds %q, %v; want %q", text, err, c.log)
+				}
+				if want := max(len(c.rests), 1); asked != want {
+					t.Errorf("asked %d times, want %d", asked, want)
+				}
+			})
 		})
 	}
 }

@@ -61,6 +61,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case r := <-g.reports:
 			g.take(r)
 		case <-g.settling:
+			g.hear()
 			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
 		case <-cancelled:
 			cancelled, g.cancelled = nil, time.Now()
@@ -69,21 +70,35 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			}
 			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
 		case <-g.wiring.overdue:
-			g.overdue()
+			if g.hear(); !g.wiring.told {
+				g.overdue()
+			}
 		case <-g.wiring.judging:
 			g.wiring.judging = nil
+			g.hear()
 			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 		case <-hurry:
 			hurry, g.hurried = nil, time.Now()
 			g.restop(0, job.ToldToEnd+" at once")
 		case <-g.late:
 			g.late = nil
+			if g.hear(); g.late != nil { // it was told to end anew
+				break
+			}
 			for _, n := range g.nodes {
 				if !n.done && n.gone.IsZero() {
 					g.lose(n, fmt.Errorf("its agent has not ended the ranks %s after the grace period", lateLimit))
 				}
 			}
 		}
+	}
+}
+
+// hear takes what nodes have told already, before something is done since they have
+// not: where this process got no processor, both are there at once.
+func (g *running) hear() {
+	for range len(g.reports) {
+		g.take(<-g.reports)
 	}
 }
 

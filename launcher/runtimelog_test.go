@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -59,56 +60,58 @@ func TestRuntimeLog(t *testing.T) {
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
-			hosts := fourHosts()[:2]
-			talk := &talkers{output: c.output, asked: map[string]*wire.OutputRequest{}}
-			l := New(Options{Dialer: talk, Hosts: hosts, HostTimeout: time.Minute})
-			defer func() {
-				if err := l.Close(); err != nil {
-					t.Error(err)
+			synctest.Test(t, func(t *testing.T) {
+				hosts := fourHosts()[:2]
+				talk := &talkers{output: c.output, asked: map[string]*wire.OutputRequest{}}
+				l := New(Options{Dialer: talk, Hosts: hosts, HostTimeout: time.Minute})
+				defer func() {
+					if err := l.Close(); err != nil {
+						t.Error(err)
+					}
+				}()
+				a := attempt(job.MPIOpenMPI)
+				a.LogDir = t.TempDir()
+				for name, text := range c.before {
+					path := filepath.Join(a.LogDir, name)
+					if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
+						t.Fatal(err)
+					}
 				}
-			}()
-			a := attempt(job.MPIOpenMPI)
-			a.LogDir = t.TempDir()
-			for name, text := range c.before {
-				path := filepath.Join(a.LogDir, name)
-				if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), 0o644)); err != nil {
-					t.Fatal(err)
+				var mu sync.Mutex
+				var notes []string
+				o, err := l.Run(t.Context(), a, func(e job.Event) {
+					mu.Lock()
+					defer mu.Unlock()
+					if e.Kind == job.KindNote {
+						notes = append(notes, e.Host+" "+e.Text)
+					}
+				})
+				if err != nil || !o.Good(2) {
+					t.Fatalf("%+v, %v", o, err)
 				}
-			}
-			var mu sync.Mutex
-			var notes []string
-			o, err := l.Run(t.Context(), a, func(e job.Event) {
 				mu.Lock()
 				defer mu.Unlock()
-				if e.Kind == job.KindNote {
-					notes = append(notes, e.Host+" "+e.Text)
+				if told := strings.Join(notes, "\n"); len(notes) > 1 || (told == "") != (c.note == "") || !strings.HasPrefix(told, c.note) {
+					t.Errorf("told %q, want %q", told, c.note)
+				}
+				got := map[string]string{}
+				for _, name := range []string{"mpirun.log", "daemon-h1.log", "daemon-h2.log"} {
+					if data, err := os.ReadFile(filepath.Join(a.LogDir, name)); err == nil {
+						got[name] = string(data)
+					}
+				}
+				if !maps.Equal(got, c.want) {
+					t.Errorf("the logs are %q, want %q", got, c.want)
+				}
+				for host, ask := range talk.asked {
+					if i := slices.Index(ask.Ranks, runtimeRank); i < 0 && name != "it cannot be written" || i >= 0 && ask.Out[i] != c.offsets[host] {
+						t.Errorf("%s was asked for %v from %v", host, ask.Ranks, ask.Out)
+					}
+				}
+				if text, err := os.ReadFile(filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil || string(text) != "hello\n" {
+					t.Errorf("rank 1 printed %q, %v", text, err)
 				}
 			})
-			if err != nil || !o.Good(2) {
-				t.Fatalf("%+v, %v", o, err)
-			}
-			mu.Lock()
-			defer mu.Unlock()
-			if told := strings.Join(notes, "\n"); len(notes) > 1 || (told == "") != (c.note == "") || !strings.HasPrefix(told, c.note) {
-				t.Errorf("told %q, want %q", told, c.note)
-			}
-			got := map[string]string{}
-			for _, name := range []string{"mpirun.log", "daemon-h1.log", "daemon-h2.log"} {
-				if data, err := os.ReadFile(filepath.Join(a.LogDir, name)); err == nil {
-					got[name] = string(data)
-				}
-			}
-			if !maps.Equal(got, c.want) {
-				t.Errorf("the logs are %q, want %q", got, c.want)
-			}
-			for host, ask := range talk.asked {
-				if i := slices.Index(ask.Ranks, runtimeRank); i < 0 && name != "it cannot be written" || i >= 0 && ask.Out[i] != c.offsets[host] {
-					t.Errorf("%s was asked for %v from %v", host, ask.Ranks, ask.Out)
-				}
-			}
-			if text, err := os.ReadFile(filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil || string(text) != "hello\n" {
-				t.Errorf("rank 1 printed %q, %v", text, err)
-			}
 		})
 	}
 }

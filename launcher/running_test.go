@@ -1,0 +1,54 @@
+package launcher
+
+import (
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// What a host has told counts before what is done since it has not, though both are
+// there at once because gangrun itself got no processor.
+func TestToldInTime(t *testing.T) {
+	failed := job.Exit{Rank: 1, Host: "h1", Status: job.Exited, Code: 3}
+	for name, c := range map[string]struct {
+		set  func(*running, <-chan time.Time)
+		stop string // why the gang was ended
+	}{
+		"its ranks' end, and the grace period is over": {
+			set: func(g *running, now <-chan time.Time) { g.stopping, g.late = true, now },
+		},
+		"a failure, and that of another rank looks like an echo": {
+			set: func(g *running, now <-chan time.Time) {
+				g.settling, g.failed = now, job.Exit{Rank: 0, Host: "h1", Status: job.Exited, Code: 1}
+			},
+			stop: failed.String(),
+		},
+		"a failure, and Open MPI ends the gang": {
+			set:  func(g *running, now <-chan time.Time) { g.wiring.judging = now },
+			stop: failed.String(),
+		},
+	} {
+		for range 50 { // either is first by chance
+			stop := ""
+			n := &node{agent: &remote{host: "h1"}, ranks: []job.Rank{{Rank: 1, Host: "h1"}}}
+			g := &running{nodes: []*node{n}, seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), reports: make(chan report, 2), listening: 1,
+				drop: func(*remote) error { return nil },
+				emitter: newEmitter(func(e job.Event) {
+					if e.Kind == job.KindStop {
+						stop = e.Text
+					}
+				})}
+			now := make(chan time.Time, 1)
+			now <- time.Now()
+			c.set(g, now)
+			g.reports <- report{node: n, events: []job.Event{{Kind: job.KindExit, Exit: &failed}}, done: &wire.Done{}}
+			g.loop(nil, nil)
+			g.emitter.close()
+			if len(g.outcome.Exits) != 1 || g.outcome.Exits[0] != failed || stop != c.stop {
+				t.Fatalf("%s: %+v, ended because of %q, want %q", name, g.outcome.Exits, stop, c.stop)
+			}
+		}
+	}
+}
