@@ -42,16 +42,18 @@ func (w *watch) child(ctx context.Context) ending {
 	}
 	defer hold.Close()
 	defer in.Close()
-	out, outTo, err := os.Pipe()
+	from, outTo, err := os.Pipe()
 	if err != nil {
 		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
 	}
+	out := &outlet{file: from}
 	defer out.Close()
 	defer outTo.Close()
-	says, saysTo, err := os.Pipe()
+	from, saysTo, err := os.Pipe()
 	if err != nil {
 		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
 	}
+	says := &outlet{file: from}
 	defer says.Close()
 	defer saysTo.Close()
 	// PDEATHSIG ends the child with the thread that forked it.
@@ -68,39 +70,38 @@ func (w *watch) child(ctx context.Context) ending {
 	_ = p.Release() // from here on only this function waits for it
 	_, _ = outTo.Close(), saysTo.Close()
 
-	words, quit := make(chan told), make(chan struct{})
-	put := func(x told) bool {
-		select {
-		case words <- x:
-			return true
-		case <-quit:
-			return false
-		}
-	}
+	words := make(chan told)
 	var readers sync.WaitGroup
 	readers.Go(func() {
-		err := readEvents(out, func(e nvml.Event) bool { return put(told{event: e}) })
-		put(told{err: err})
+		err := readEvents(out, func(e nvml.Event) { words <- told{event: e} })
+		words <- told{err: err}
 	})
 	var last []byte
-	readers.Go(func() { last = readWarnings(says, func(text string) { put(told{warning: text}) }) })
+	readers.Go(func() { last = readWarnings(says, func(text string) { words <- told{warning: text} }) })
 
 	end, ended := w.listen(ctx, words), false
 	var how unix.WaitStatus
 	if end == (ending{}) && ctx.Err() == nil { // its output has ended: so will it
-		ended, _ = waitFor(ctx, pid, drainTime)
+		ended, _ = wait(ctx, pid, drainTime)
 	}
 	w.kill(pid) // and what it has started
 	if !ended {
-		ended, _ = waitFor(context.WithoutCancel(ctx), pid, killTime)
+		ended, _ = wait(context.WithoutCancel(ctx), pid, killTime)
 	}
 	if ended {
 		_, _ = unix.Wait4(pid, &how, 0, nil)
 	}
-	close(quit)
 	deadline := time.Now().Add(drainTime)
 	_, _ = out.SetReadDeadline(deadline), says.SetReadDeadline(deadline)
-	readers.Wait()
+	go func() {
+		readers.Wait()
+		close(words)
+	}()
+	for x := range words { // what it has told at last
+		if ctx.Err() == nil {
+			w.take(x)
+		}
+	}
 
 	o := Output{Stderr: last, Code: how.ExitStatus()}
 	if how.Signaled() {
@@ -130,12 +131,11 @@ func (w *watch) listen(ctx context.Context, words <-chan told) ending {
 	for {
 		select {
 		case x := <-words:
+			w.take(x)
 			switch {
 			case x.event.Kind != "":
 				silent, limit = 0, w.Silence
-				w.event(x.event)
 			case x.warning != "":
-				w.warning(x.warning)
 			case x.err != nil:
 				return ending{why: "it printed what is no event: " + x.err.Error()}
 			default:
@@ -151,9 +151,12 @@ func (w *watch) listen(ctx context.Context, words <-chan told) ending {
 	}
 }
 
-// waitFor is wait with a limit.
-func waitFor(ctx context.Context, pid int, limit time.Duration) (bool, error) {
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	return wait(ctx, pid, timer.C)
+// take passes on an event or a warning.
+func (w *watch) take(x told) {
+	if x.event.Kind != "" {
+		w.event(x.event)
+	}
+	if x.warning != "" {
+		w.warning(x.warning)
+	}
 }

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"unicode"
 
@@ -23,17 +22,17 @@ const (
 	maxText = 256     // bytes of an event's text
 )
 
-// readEvents reads events, a line each, until each is false or r ends, which is no
-// error; a line that was cut off by the end is not read. Kinds that are not known
-// are passed over: a newer gangrun-nvml may have more.
-func readEvents(r io.Reader, each func(nvml.Event) bool) error {
+// readEvents reads events, a line each, until r ends, which is no error; a line that
+// was cut off by the end is not read. Kinds that are not known are passed over: a
+// newer gangrun-nvml may have more.
+func readEvents(r io.Reader, each func(nvml.Event)) error {
 	lines := bufio.NewReaderSize(r, maxLine)
 	for {
 		line, err := lines.ReadSlice('\n')
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			return fmt.Errorf("a line of more than %d bytes: %s", maxLine, quoted(string(line)))
-		case errors.Is(err, io.EOF) || errors.Is(err, fs.ErrClosed) || errors.Is(err, os.ErrDeadlineExceeded):
+		case errors.Is(err, io.EOF) || errors.Is(err, fs.ErrClosed):
 			return nil
 		case err != nil:
 			return err
@@ -42,8 +41,8 @@ func readEvents(r io.Reader, each func(nvml.Event) bool) error {
 		if err != nil {
 			return fmt.Errorf("%w: %s", err, quoted(string(line)))
 		}
-		if known && !each(e) {
-			return nil
+		if known {
+			each(e)
 		}
 	}
 }

@@ -60,7 +60,9 @@ func TestFindBySMI(t *testing.T) {
 		devices  int
 		links    bool
 		noDriver bool
-		limit    time.Duration
+		limit    time.Duration // for the calls with arguments that begin with hangs; others have a minute
+		hangs    string
+		begins   bool     // a call that hangs begins with a file begun, and is not killed before
 		findings []string // "severity: what the text says | what the hint says"
 	}{
 		{name: "sound", script: smi(h100 + "topo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
@@ -98,15 +100,15 @@ func TestFindBySMI(t *testing.T) {
 				"-q\\ -x\\ -i\\ 0000:18:00.0) sed '/<gpu id=\"00000000:2A/,$d' $D/query-550-h100.xml; echo '</nvidia_smi_log>';;")},
 		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: tells of no GPU while one is lost | /sys"},
 			script: "echo 'Unable to determine the device handle for GPU0: 0000:2A:00.0: Unknown Error'; exit 255"},
-		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: time.Second,
+		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: time.Second, hangs: "-q -x -i",
 			script:   smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.'; exit 15;;\n*) exec sleep 60;;"),
 			devices:  1,
 			findings: []string{"warning: -i 0000:18:00.0 had not ended after 1s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not of 0000:18:00.0 |"}},
-		{name: "hangs", script: "echo begun; exec sleep 60", limit: time.Second, findings: []string{`warning: had not ended after 1s and was killed; it had said "begun" | dmesg`}},
+		{name: "hangs", script: "echo begun; : > begun; exec sleep 60", limit: time.Second, begins: true, findings: []string{`warning: had not ended after 1s and was killed; it had said "begun" | dmesg`}},
 		{name: "hangs with a child of its own", script: "sleep 60 & sleep 60", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "is stopped", script: "kill -STOP $$; cat $D/query-550-h100.xml", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "does not listen", script: "trap '' TERM INT HUP; while :; do :; done", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
-		{name: "topo hangs", script: smi(h100 + "topo\\ -m) exec sleep 60;;"), devices: 3, limit: time.Second, findings: []string{"warning: topo -m had not ended after 1s and was killed | dmesg"}},
+		{name: "topo hangs", script: smi(h100 + "topo\\ -m) exec sleep 60;;"), devices: 3, limit: time.Second, hangs: "topo", findings: []string{"warning: topo -m had not ended after 1s and was killed | dmesg"}},
 		{name: "never stops talking", script: "exec yes", limit: 200 * time.Millisecond, findings: []string{"warning: was killed |"}},
 		{name: "talks too much", script: "yes | head -c 20000000", findings: []string{"warning: printed more than 16 MiB | run it"}},
 		{name: "leaves a child behind that holds its output", script: smi("-q\\ -x) sleep 60 & cat $D/query-550-h100.xml;;\ntopo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true},
@@ -125,7 +127,20 @@ func TestFindBySMI(t *testing.T) {
 			if test.limit == 0 {
 				test.limit = time.Minute
 			}
-			r, findings, err := Find(t.Context(), Options{Path: host(t, scripts), Limit: test.limit, GPUs: test.gpus})
+			dir := host(t, scripts)
+			kill := func(pid int) {
+				if test.begins {
+					waitFile(t, filepath.Join(dir, "begun"))
+				}
+				kill(pid)
+			}
+			r, findings, err := Find(t.Context(), Options{Path: dir, Limit: test.limit, GPUs: test.gpus,
+				Run: func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
+					if !strings.HasPrefix(strings.Join(args, " "), test.hangs) {
+						limit = time.Minute
+					}
+					return run(ctx, kill, limit, path, args)
+				}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -137,6 +152,18 @@ func TestFindBySMI(t *testing.T) {
 			}
 			compare(t, findings, test.findings)
 		})
+	}
+}
+
+// waitFile waits for a child to make a file, which is then whole.
+func waitFile(t *testing.T, path string) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
+		if _, err := os.Stat(path); err == nil {
+			return
+		} else if time.Now().After(deadline) {
+			t.Errorf("the child has not made it after a minute: %v", err)
+			return
+		}
 	}
 }
 
@@ -241,8 +268,14 @@ func TestFindByNVML(t *testing.T) {
 			t.Parallel()
 			dir := host(t, map[string]string{"gangrun-nvml": test.script, "nvidia-smi": smi(h100 + "topo\\ -m) " + topoOf3 + ";;")})
 			o := Options{Path: dir, Limit: time.Minute, Owner: func(pid int) string { return "owner of " + strconv.Itoa(pid) }}
-			if test.name == "stopped" {
+			if test.name == "stopped" { // nvidia-smi is not, and has its time
 				o.Limit = time.Second
+				o.Run = func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
+					if filepath.Base(path) == "nvidia-smi" {
+						limit = time.Minute
+					}
+					return Run(ctx, limit, path, args...)
+				}
 			}
 			if test.script == "" {
 				o.NVML = filepath.Join(dir, "nothing")
@@ -420,27 +453,19 @@ func TestFindCancelled(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
 	dir := host(t, map[string]string{"nvidia-smi": "echo $$ > pid.new; mv pid.new pid; exec sleep 60"})
-	done := make(chan error)
+	done := make(chan error, 1)
 	go func() {
 		_, _, err := Find(ctx, Options{Path: dir})
 		done <- err
 	}()
-	pid := 0
-	for deadline := time.Now().Add(time.Minute); pid == 0; {
-		if time.Now().After(deadline) {
-			t.Fatal("the child never told its PID")
-		}
-		text, err := os.ReadFile(filepath.Join(dir, "pid"))
-		if errors.Is(err, os.ErrNotExist) {
-			time.Sleep(time.Millisecond)
-			continue
-		}
-		if err != nil {
-			t.Fatal(err)
-		}
-		if pid, err = strconv.Atoi(strings.TrimSpace(string(text))); err != nil {
-			t.Fatal(err)
-		}
+	waitFile(t, filepath.Join(dir, "pid"))
+	text, err := os.ReadFile(filepath.Join(dir, "pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		t.Fatal(err)
 	}
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
@@ -487,7 +512,7 @@ func TestRunLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		stat, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
 		if errors.Is(err, os.ErrNotExist) || errors.Is(err, unix.ESRCH) || err == nil && strings.Contains(string(stat), ") Z ") {
 			break
@@ -495,7 +520,9 @@ func TestRunLeavesNothing(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(time.Millisecond) // the test's own time limit ends a child that lives on
+		if time.Now().After(deadline) {
+			t.Fatalf("what the child has started lives on: %s", stat)
+		}
 	}
 }
 

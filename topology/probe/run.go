@@ -84,16 +84,13 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 	stdout.start()
 	stderr.start()
 
-	timer := time.NewTimer(limit)
-	defer timer.Stop()
-	ended, err := wait(ctx, out.PID, timer.C)
+	ended, err := wait(ctx, out.PID, limit)
 	out.Hung = err == nil && !ended
 	// What it has started must not outlive it, nor hold its output open. The PID is
 	// still its own: nobody has reaped it.
 	kill(out.PID)
 	if out.Hung {
-		timer.Reset(killTime)
-		ended, err = wait(context.WithoutCancel(ctx), out.PID, timer.C)
+		ended, err = wait(context.WithoutCancel(ctx), out.PID, killTime)
 		out.Stuck = err == nil && !ended
 	}
 	var status unix.WaitStatus
@@ -118,13 +115,14 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 }
 
 // wait looks again and again, as waiting itself could not be given up, until the
-// child has ended, which it reports, ctx is done or limit says so. It leaves the
-// child to be reaped.
-func wait(ctx context.Context, pid int, limit <-chan time.Time) (bool, error) {
+// child has ended, which it reports, limit has passed or ctx is done. It leaves the
+// child to be reaped. The limit is counted in the pauses between the looks: that
+// this process, or the whole machine, stood still for long is not the child's fault.
+func wait(ctx context.Context, pid int, limit time.Duration) (bool, error) {
 	pause := firstPause
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
-	for last := false; ; {
+	for waited := time.Duration(0); ; {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		switch {
@@ -134,24 +132,24 @@ func wait(ctx context.Context, pid int, limit <-chan time.Time) (bool, error) {
 			return false, fmt.Errorf("wait for pid %d: %w", pid, err)
 		case info.Signo != 0:
 			return true, nil
-		case last:
+		case waited >= limit:
 			return false, nil
 		}
 		select {
 		case <-tick.C:
+			waited += pause
 			pause = min(2*pause, lastPause)
 			tick.Reset(pause)
-		case <-limit:
-			last = true
 		case <-ctx.Done():
-			last = true
+			waited = limit // after one more look
 		}
 	}
 }
 
 // pipe collects what a child prints.
 type pipe struct {
-	r, w *os.File
+	r    *outlet
+	w    *os.File
 	data []byte
 	cut  bool
 	done chan struct{}
@@ -162,7 +160,7 @@ func newPipe() (*pipe, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &pipe{r: r, w: w, done: make(chan struct{})}, nil
+	return &pipe{r: &outlet{file: r}, w: w, done: make(chan struct{})}, nil
 }
 
 func (p *pipe) abandon() {
@@ -174,13 +172,13 @@ func (p *pipe) start() {
 	_ = p.w.Close()
 	go func() {
 		defer close(p.done)
-		p.data, _ = io.ReadAll(io.LimitReader(p.r, maxOutput)) // what there is until the end or the deadline
-		n, _ := io.Copy(io.Discard, p.r)                       // or the child would wait
+		p.data, _ = io.ReadAll(io.LimitReader(p.r, maxOutput))
+		n, _ := io.Copy(io.Discard, p.r) // or the child would wait
 		p.cut = n > 0
 	}()
 }
 
-// finish returns what was read until the end, or the deadline.
+// finish returns what was read until the end, or was in the pipe at the deadline.
 func (p *pipe) finish(deadline time.Time) ([]byte, bool) {
 	_ = p.r.SetReadDeadline(deadline)
 	<-p.done

@@ -1,0 +1,61 @@
+package probe
+
+import (
+	"errors"
+	"io"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// maxPipe bounds what is read of a pipe after its deadline, in bytes. Linux gives a
+// pipe 16 pages, which are of up to 64 KiB.
+const maxPipe = 1 << 20
+
+// outlet is the end of a pipe that a child's output is read from, by one reader.
+// After its deadline it gives what the pipe holds still, and then io.EOF: a reader
+// that comes late, as one that stood still does, loses nothing that a child has said.
+type outlet struct {
+	file *os.File
+	late bool
+	read int // since it is late
+}
+
+// SetReadDeadline is os.File's.
+func (o *outlet) SetReadDeadline(at time.Time) error { return o.file.SetReadDeadline(at) }
+
+// Close is os.File's.
+func (o *outlet) Close() error { return o.file.Close() }
+
+// Read implements io.Reader.
+func (o *outlet) Read(b []byte) (int, error) {
+	if !o.late {
+		n, err := o.file.Read(b)
+		if !errors.Is(err, os.ErrDeadlineExceeded) {
+			return n, err
+		}
+		o.late = true
+		if err := o.file.SetReadDeadline(time.Time{}); err != nil {
+			return 0, err
+		}
+	}
+	conn, err := o.file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	if failed := conn.Read(func(fd uintptr) bool {
+		for n, err = unix.Read(int(fd), b[:min(len(b), maxPipe-o.read)]); errors.Is(err, unix.EINTR); {
+			n, err = unix.Read(int(fd), b[:min(len(b), maxPipe-o.read)])
+		}
+		return true // also where it would have to wait
+	}); failed != nil {
+		return 0, failed
+	}
+	if n <= 0 {
+		return 0, io.EOF
+	}
+	o.read += n
+	return n, nil
+}
