@@ -23,12 +23,16 @@ while [ ! -s hidden.$RANK ]; do sleep 0.01; done
 // The programs of ranks. A rank is ready once what it hides is there.
 const (
 	sleeper  = hide + `: > ready.$RANK; exec sleep 1000`
-	stubborn = `trap ': > told.$RANK' TERM; ` + hide + `: > ready.$RANK; while :; do sleep 0.05; done`
+	stubborn = `trap ': > told.$RANK' TERM; ` + hide + `: > ready.$RANK; while [ ! -e end ]; do sleep 0.05; done`
 )
 
-// direct runs a rank's program as the rank itself, below as a shell's child.
+// direct runs a rank's program as the rank itself, below as a shell's child, and
+// guarded as that of one which SIGTERM does not end.
 func direct(program string) []string { return []string{"sh", "-c", program} }
 func below(program string) []string {
+	return []string{"sh", "-c", `sh -c "$0"; exit $?`, program}
+}
+func guarded(program string) []string {
 	return []string{"sh", "-c", `trap : TERM; sh -c "$0"; exit $?`, program}
 }
 
@@ -43,44 +47,47 @@ func TestFaults(t *testing.T) {
 		for _, victim := range []string{"controller", "agent", "watchdog", "rank", "parent"} {
 			t.Run(phase+"/"+victim, func(t *testing.T) {
 				t.Parallel()
-				f := fault{phase, victim}
-				for try := 1; !f.inject(t); try++ {
-					if try == 5 {
-						t.Fatal("the victim was gone before it could be killed, five times over")
-					}
-				}
+				fault{phase, victim}.inject(t)
 			})
 		}
 	}
 }
 
-// inject runs a gang, kills the victim and looks at what follows. It returns
-// false when the victim ended by itself before, which judges nothing.
-func (f fault) inject(t *testing.T) bool {
+// inject runs a gang, kills the victim and looks at what follows. Nobody of the gang
+// ends by itself before, nor has to for want of time.
+func (f fault) inject(t *testing.T) {
 	b := newBench(t)
-	args := []string{"--retries", "0", "--loopback", "2", "-n", "4"}
-	if f.phase != "preflight" {
-		args = append(args, "--preflight", "off")
-	}
+	args := []string{"--retries", "0", "--loopback", "2", "-n", "4", "--grace", "10m"}
 	program, command := sleeper, direct
-	if f.phase == "stopping" {
-		program, args = stubborn, append(args, "--grace", "1s")
-	}
 	if f.victim == "parent" {
 		command = below
+	}
+	switch f.phase {
+	case "preflight":
+		if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("trial: {time: 10m}\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		args = append(args, "job.yaml")
+	case "stopping":
+		if program = stubborn; f.victim == "parent" {
+			command = guarded
+		}
+		fallthrough
+	default:
+		args = append(args, "--preflight", "off")
 	}
 	r := b.start(nil, append(append(args, "--"), command(program)...)...)
 	victim := f.await(r)
 	killed := time.Now()
 	if !r.strike(victim, unix.SIGKILL) {
-		r.strike(r.cmd.Process.Pid, unix.SIGKILL)
-		r.vanish(killed)
-		return false
+		t.Fatalf("the victim, process %d, is gone", victim)
+	}
+	if f.phase == "stopping" && (f.victim == "rank" || f.victim == "parent") {
+		r.create("end").Close() // the others have their grace
 	}
 	gone := r.vanish(killed)
 	t.Logf("the job was gone after %s, gangrun after %s: %s", gone.Round(time.Millisecond), time.Since(killed).Round(time.Millisecond), r.cmd.ProcessState)
 	f.check(r)
-	return true
 }
 
 // await waits for the phase and returns the PID of the victim.
@@ -106,7 +113,8 @@ func (f fault) await(r *controlled) int {
 		}
 	default:
 		r.files("ready", 4)
-		leaders(4)()
+		r.await("all four ranks", leaders(4))
+		r.journalled("a running gang", func(e job.Event) bool { return e.Kind == job.KindState && e.State == job.StateRunning })
 		var told []int
 		for _, rank := range r.status().Now {
 			told = append(told, rank.PID)
@@ -120,7 +128,9 @@ func (f fault) await(r *controlled) int {
 		}
 	}
 	if f.phase == "stopping" {
-		r.strike(r.cmd.Process.Pid, unix.SIGTERM)
+		if !r.strike(r.cmd.Process.Pid, unix.SIGTERM) {
+			r.t.Fatal("gangrun is gone")
+		}
 		r.files("told", 4)
 	}
 	switch rank := found.leaders[0]; f.victim {
@@ -189,6 +199,20 @@ func (f fault) check(r *controlled) {
 	}
 }
 
+// hidden returns what tells whether the process that a rank has hidden is gone.
+func (r *controlled) hidden(rank int) (gone func() bool) {
+	r.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(r.file("hidden." + strconv.Itoa(rank))))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	since := begun(pid)
+	if since == "" {
+		r.t.Fatalf("what rank %d has hidden is gone already", rank)
+	}
+	return func() bool { return begun(pid) != since }
+}
+
 // TestStrays kills a rank beside one that uses its grace: what the dead one has
 // hidden does not get that much.
 func TestStrays(t *testing.T) {
@@ -196,10 +220,7 @@ func TestStrays(t *testing.T) {
 	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", "10m", "-n", "2", "--", "sh", "-c",
 		`trap ': > told.$RANK' TERM; `+hide+`: > ready.$RANK; while [ ! -e end ]; do sleep 0.02; done`)
 	r.files("ready", 2)
-	hidden, err := strconv.Atoi(strings.TrimSpace(r.file("hidden.0")))
-	if err != nil {
-		t.Fatal(err)
-	}
+	gone := r.hidden(0)
 	victim := 0
 	r.await("the PID of rank 0 in the journal", func() bool {
 		if ranks := r.status().Now; len(ranks) > 0 {
@@ -211,13 +232,14 @@ func TestStrays(t *testing.T) {
 	if !r.strike(victim, unix.SIGKILL) {
 		t.Fatal("rank 0 is gone")
 	}
-	r.await("the end of what rank 0 has hidden", func() bool { return stat(hidden) == nil })
-	if gone := time.Since(killed); gone > goneLimit {
-		t.Errorf("what rank 0 had hidden was gone after %s", gone)
+	r.await("the end of what rank 0 has hidden", gone)
+	if took := time.Since(killed); took > goneLimit {
+		t.Errorf("what rank 0 had hidden was gone after %s", took)
 	}
-	if _, err := os.Stat(filepath.Join(r.dir, "told.1")); err != nil || len(r.tree().leaders) != 1 {
-		t.Errorf("%d ranks are left, want rank 1 in its grace: %v", len(r.tree().leaders), err)
-	}
+	r.await("rank 1 in its grace", func() bool {
+		_, err := os.Stat(filepath.Join(r.dir, "told.1"))
+		return err == nil && len(r.tree().leaders) == 1
+	})
 	r.create("end").Close()
 	if code := r.finish(); code != 128+int(unix.SIGKILL) {
 		t.Errorf("exit code %d, want that of rank 0", code)
@@ -225,18 +247,40 @@ func TestStrays(t *testing.T) {
 	r.vanish(time.Now())
 }
 
-// TestLateRanks cancels ranks that need most of their grace to end: what they
-// have hidden does not get another one after that.
+// TestLateRanks cancels ranks that need most of their grace to end, or more of it than
+// what they have hidden gets: that is gone before they are, or with them.
 func TestLateRanks(t *testing.T) {
-	t.Parallel()
-	r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", "2s", "-n", "2", "--", "sh", "-c",
-		`trap 'sleep 1.8; exit 0' TERM; `+hide+`: > ready.$RANK; while :; do sleep 0.02; done`)
-	r.files("ready", 2)
-	told := time.Now()
-	r.strike(r.cmd.Process.Pid, unix.SIGTERM)
-	t.Logf("the job was gone after %s", r.vanish(told).Round(time.Millisecond))
-	if code := r.finish(); code != 128+int(unix.SIGTERM) {
-		t.Errorf("exit code %d of a run that was cancelled", code)
+	for name, c := range map[string]struct{ grace, late string }{
+		"soon":  {"2s", "sleep 1.8"},
+		"later": {"10m", "while [ ! -e end ]; do sleep 0.02; done"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			r := newBench(t).start(nil, "--retries", "0", "--preflight", "off", "--grace", c.grace, "-n", "2", "--", "sh", "-c",
+				`trap ': > told.$RANK; `+c.late+`; exit 0' TERM; `+hide+`: > ready.$RANK; while :; do sleep 0.02; done`)
+			r.files("ready", 2)
+			gone0, gone1 := r.hidden(0), r.hidden(1)
+			told := time.Now()
+			if !r.strike(r.cmd.Process.Pid, unix.SIGTERM) {
+				t.Fatal("gangrun is gone")
+			}
+			if name == "later" {
+				r.files("told", 2)
+				for _, gone := range []func() bool{gone0, gone1} {
+					r.await("the end of what a rank in its grace has hidden", gone)
+				}
+				if took := time.Since(told); took > goneLimit {
+					t.Errorf("what ranks in their grace had hidden was gone after %s", took)
+				}
+				r.await("both ranks in their grace", func() bool { return len(r.tree().leaders) == 2 })
+				r.create("end").Close()
+				told = time.Now()
+			}
+			t.Logf("the job was gone after %s", r.vanish(told).Round(time.Millisecond))
+			if code := r.finish(); code != 128+int(unix.SIGTERM) {
+				t.Errorf("exit code %d of a run that was cancelled", code)
+			}
+		})
 	}
 }
 
@@ -255,9 +299,7 @@ func TestControllerStopped(t *testing.T) {
 	r.create("go").Close()
 	r.files("went", ranks)
 	r.await("two seconds", func() bool { return time.Since(stopped) >= 2*time.Second })
-	if found := r.tree(); len(found.leaders) != ranks {
-		t.Errorf("%d ranks are left while the controller is stopped, want %d", len(found.leaders), ranks)
-	}
+	r.await("all ranks while the controller is stopped", func() bool { return len(r.tree().leaders) == ranks })
 	if !r.strike(r.cmd.Process.Pid, unix.SIGCONT) {
 		t.Fatal("the controller is gone")
 	}
