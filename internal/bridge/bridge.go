@@ -272,7 +272,7 @@ func held(dir string) bool {
 		return !errors.Is(err, os.ErrNotExist)
 	}
 	defer lock.Close()
-	return unix.Flock(int(lock.Fd()), unix.LOCK_EX|unix.LOCK_NB) != nil
+	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil // shared: others may look too
 }
 
 // keep is how long the directory of an agent that did not end in order is kept,

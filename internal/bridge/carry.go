@@ -10,7 +10,12 @@ import (
 
 // lastWords bounds how long what an agent has said last may be on its way. A line that
 // is cut takes it no more, and the host's sshd notices that in hours, if ever.
-const lastWords = 3 * time.Second
+// It is looked that often whether they have come: a process that was stopped has had
+// no time for them.
+const (
+	lastWords = 3 * time.Second
+	looks     = 10
+)
 
 // carry moves bytes both ways until either side ends; asked reports whether the
 // controller has said anything.
@@ -29,14 +34,16 @@ func carry(conn *net.UnixConn, in io.Reader, out io.Writer) (asked bool) {
 		return n > 0
 	case <-left:
 	}
-	late := time.NewTimer(lastWords)
-	defer late.Stop()
-	select {
-	case n := <-ended:
-		return n > 0
-	case <-late.C:
-		return true
+	tick := time.NewTicker(lastWords / looks)
+	defer tick.Stop()
+	for range looks {
+		select {
+		case n := <-ended:
+			return n > 0
+		case <-tick.C:
+		}
 	}
+	return true
 }
 
 // awaitHangUp waits until the other side of conn has closed it, or this side has shut

@@ -84,8 +84,10 @@ func (r Run) Summary() (Summary, error) {
 	if alive, known := Alive(*s.Controller); alive || !known {
 		return s, nil
 	}
-	// Its last words may have been written since the journal was read.
-	if s, err = r.fold(); err == nil && !s.State.Final() {
+	// Its last words may have been written since the journal was read, or somebody
+	// else has taken the run over.
+	gone := *s.Controller
+	if s, err = r.fold(); err == nil && !s.State.Final() && (s.Controller == nil || *s.Controller == gone) {
 		s.State = job.StateLost
 	}
 	return s, err

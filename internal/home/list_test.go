@@ -93,7 +93,10 @@ func TestAliveOfAZombie(t *testing.T) {
 		t.Fatalf("a live process: alive %v, known %v", alive, known)
 	}
 	kill()
-	for { // its pipe closes a moment before it is a zombie
+	for begun := time.Now(); ; { // its pipe closes a moment before it is a zombie
+		if time.Since(begun) > time.Minute {
+			t.Fatal("a process that was killed lives")
+		}
 		alive, known := home.Alive(c)
 		if !known {
 			t.Fatal("nothing is known of a zombie")
@@ -338,9 +341,9 @@ func TestLastWords(t *testing.T) {
 			reap()
 			done <- err
 		}()
-		for {
+		for begun := time.Now(); ; {
 			s, err := run.Summary()
-			if err != nil || s.State == job.StateLost {
+			if err != nil || s.State == job.StateLost || time.Since(begun) > time.Minute {
 				t.Fatalf("state is %q (%v)", s.State, err)
 			}
 			if s.State == job.StateSucceeded {
