@@ -102,13 +102,18 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	defer watchLease(lease.Held, cancel)()
+	defer watchLease(ctx, lease.Held, cancel)()
 	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
 }
 
-// watchLease ends a gang when its lease is lost, until stop.
-func watchLease(held context.Context, end context.CancelCauseFunc) (stop func() bool) {
-	return context.AfterFunc(held, func() { end(LeaseLost{context.Cause(held)}) })
+// watchLease ends a gang when its lease is lost, until stop. With ctx the gang ends
+// anyway, and perhaps the lease: that is no loss.
+func watchLease(ctx, held context.Context, end context.CancelCauseFunc) (stop func() bool) {
+	return context.AfterFunc(held, func() {
+		if ctx.Err() == nil {
+			end(LeaseLost{context.Cause(held)})
+		}
+	})
 }
 
 // order is what a launcher is told of an attempt.

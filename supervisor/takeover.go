@@ -215,7 +215,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // of an ordered end nothing is lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
-	defer watchLease(held, cancel)()
+	defer watchLease(ctx, held, cancel)()
 	a := l.order(t.number, t.placement, t.from, t.logs)
 	a.Adopt = true
 	emit := l.watch(gang, t.number)
