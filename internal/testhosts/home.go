@@ -63,7 +63,12 @@ func sweep() error {
 	return nil
 }
 
+// clean removes what a bed has left. Its keeper, or that of a bed's owner, may be at it
+// as well.
 func clean(dir string) error {
 	_, err := output(exec.Command("bash", "-c", keepScript, "keeper", "clean", dir))
+	if _, gone := os.Stat(dir); errors.Is(gone, os.ErrNotExist) {
+		return nil
+	}
 	return err
 }

@@ -170,7 +170,7 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	}
 	cmd := h.entering(ctx, h.init, []string{"-m", "-u", "-i", "-n", "-C", "-p", "--wdns=/root"},
 		append([]string{"setpriv", "--pdeathsig", "KILL", "--"}, argv...)...)
-	cmd.WaitDelay = time.Second // a child that it leaves may hold the pipes open
+	cmd.WaitDelay = limit // a child that it leaves may hold the pipes open
 	return cmd, nil
 }
 
@@ -252,16 +252,21 @@ func (h *Host) ended() error {
 	return h.awaitDown()
 }
 
-// StopSSH kills the host's sshd and all its sessions: others find the port
-// closed. What the sessions started goes on.
+// StopSSH kills the host's sshd and all its sessions, those too that are just being
+// opened, and returns when they are gone: others find the port closed. What the
+// sessions started goes on.
 func (h *Host) StopSSH() error {
-	processes, err := h.Processes("")
-	for _, p := range processes {
-		if strings.HasPrefix(p.Name, "sshd") { // newer ones have sshd-session
-			err = errors.Join(err, syscall.Kill(p.PID, syscall.SIGKILL))
+	return eventually(func() (bool, error) {
+		processes, err := h.Processes("")
+		gone := true
+		for _, p := range processes {
+			if strings.HasPrefix(p.Name, "sshd") { // newer ones have sshd-session
+				gone = false
+				err = errors.Join(err, signal(p.PID, syscall.SIGKILL))
+			}
 		}
-	}
-	return err
+		return gone, err
+	})
 }
 
 // StartSSH starts sshd again.

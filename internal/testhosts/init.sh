@@ -49,7 +49,7 @@ if [[ -n $docker0 ]]; then
 fi
 
 "$sshd" -E /var/log/sshd.log 3>&-
-for _ in {1..1000}; do
+for _ in {1..6000}; do
 	[[ ! -s /run/sshd.pid ]] || break
 	sleep 0.01
 done

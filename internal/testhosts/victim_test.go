@@ -86,10 +86,14 @@ func TestKilledTestLeavesNothing(t *testing.T) {
 // TestNextBedSweeps kills a bed's keeper as well: what it would have removed is
 // left to the next bed.
 func TestNextBedSweeps(t *testing.T) {
-	r := startVictim(t, "cgroup.freeze", func(r remains) { must(t, syscall.Kill(r.Keeper, syscall.SIGKILL)) })
-	if _, err := os.Stat(r.Dir); err != nil {
-		t.Fatalf("there is nothing to sweep: %v", err)
-	}
+	r := startVictim(t, "cgroup.freeze", func(r remains) {
+		must(t, syscall.Kill(r.Keeper, syscall.SIGKILL))
+		must(t, eventually(func() (bool, error) { return gone(r.Keeper), nil }))
+		// From here on any next bed sweeps it, also that of another process.
+		if _, err := os.Stat(r.Dir); err != nil {
+			t.Fatalf("there is nothing to sweep: %v", err)
+		}
+	})
 	must(t, eventually(func() (bool, error) { return gone(r.PIDs[0]), nil })) // and with it who holds the lock
 	Up(t, 1)
 	if left := r.left(); left != "" {

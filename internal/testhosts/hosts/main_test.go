@@ -28,8 +28,7 @@ func TestRunGivesACommandTheHosts(t *testing.T) {
 		ssh h2 hostname
 		open() { timeout "$1" bash -c '</dev/tcp/h1/22'; }
 		bed cut h1
-		code=0; open 1 || code=$?
-		echo "cut: $code"
+		if open 1 2>/dev/null; then echo "h1 is not cut off"; fi
 		bed mend h1
 		open 60
 		bed poweroff h1
@@ -45,7 +44,6 @@ func TestRunGivesACommandTheHosts(t *testing.T) {
 		t.Fatal(err)
 	}
 	want := `h2
-cut: 124
 h1
 bed: there is no host "h3": take h1 to h2
 bed: "many" is no number of percent: take 0 to 100
