@@ -15,6 +15,10 @@ import (
 // starts, so that only our own reading of it is to be waited for.
 const overlap = 5 * time.Second
 
+// overlapLooks are the parts in which overlap is waited for: while this process is
+// stopped, or gets no processor, it reads nothing either.
+const overlapLooks = 25
+
 // conn is a connection of one rank.
 type conn struct {
 	begun  bool // init has come
@@ -70,9 +74,9 @@ func (s *Server) serve(c *conn, rank int) {
 
 // attach makes c the connection of a rank, after its last one.
 func (s *Server) attach(c *conn, number int) bool {
-	limit := time.NewTimer(overlap)
-	defer limit.Stop()
-	for {
+	look := time.NewTicker(overlap / overlapLooks)
+	defer look.Stop()
+	for looks := 0; ; {
 		s.mu.Lock()
 		r := s.ranks[number]
 		if s.closed || r == nil {
@@ -87,13 +91,16 @@ func (s *Server) attach(c *conn, number int) bool {
 		}
 		finalized := r.state.Finalized
 		s.mu.Unlock()
+		if looks > overlapLooks {
+			return false
+		}
 		if finalized {
 			old.peer.Close()
 		}
 		select {
 		case <-old.left:
-		case <-limit.C:
-			return false
+		case <-look.C:
+			looks++
 		case <-s.closing:
 			return false
 		}

@@ -11,7 +11,7 @@ import (
 // they are may be so many, and may take so long.
 const (
 	maxStrangers = 256
-	patience     = 10 * time.Second
+	patience     = 30 * time.Second
 )
 
 // accept admits ranks until the listener is closed.

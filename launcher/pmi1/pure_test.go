@@ -162,7 +162,7 @@ func FuzzServe(f *testing.F) {
 		var s *Server
 		s = NewServer(Config{Name: "k", Size: 2, Ranks: []int{0}, Enter: func(group string, puts []Pair) { s.Release(group, puts) }})
 		theirs, ours := net.Pipe()
-		deadline := time.Now().Add(30 * time.Second)
+		deadline := time.Now().Add(limit)
 		theirs.SetDeadline(deadline)
 		read := make(chan struct{})
 		go func() {

@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
@@ -195,7 +194,7 @@ func TestMPICH(t *testing.T) {
 			{"port twice", 2, (*gang).viaPort, []string{"sh", "-c", `"$0" && "$0"`, binary}},
 		} {
 			t.Run(fmt.Sprint(way.name, " on ", hosts), func(t *testing.T) {
-				ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+				ctx, cancel := context.WithTimeout(t.Context(), limit)
 				defer cancel()
 				g := newGang(t, hosts)
 				way.start(g, t, ctx, way.argv...)
@@ -221,7 +220,7 @@ func TestMPICH(t *testing.T) {
 func TestMPICHAborts(t *testing.T) {
 	binary := compile(t)
 	for _, code := range []int{7, 256, -3} {
-		ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+		ctx, cancel := context.WithTimeout(t.Context(), limit)
 		defer cancel()
 		g := newGang(t, 2)
 		g.viaFD(t, ctx, binary, fmt.Sprint(code))

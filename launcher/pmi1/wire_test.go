@@ -14,6 +14,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+// limit bounds every wait. It is not a measure of speed: a test that needs it has
+// failed.
+const limit = 2 * time.Minute
+
+// barriers are those that a server has told of.
+type barriers chan string
+
+func (b barriers) enter(group string, _ []Pair) { b <- group }
+
+// next waits for one.
+func (b barriers) next(t *testing.T) {
+	t.Helper()
+	select {
+	case <-b:
+	case <-time.After(limit):
+		t.Fatalf("no barrier was told of within %s", limit)
+	}
+}
+
 // client is a rank's end of the wire.
 type client struct {
 	t    *testing.T
@@ -38,7 +57,7 @@ func dial(t *testing.T, s *Server, rank int) *client {
 }
 
 func newClient(t *testing.T, conn net.Conn) *client {
-	conn.SetDeadline(time.Now().Add(time.Minute)) // a hang is a failure
+	conn.SetDeadline(time.Now().Add(limit)) // a hang is a failure
 	return &client{t, conn, bufio.NewReader(conn)}
 }
 
@@ -161,6 +180,8 @@ func TestStates(t *testing.T) {
 	c.want("cmd=barrier_out rc=0")
 	d.want("cmd=barrier_out rc=0")
 	check(State{Joined: job.JoinedInit})
+	// By its answer all has been told of the barrier's end, which d brought about.
+	d.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	c.send("cmd=abort exitcode=-256 message=all is lost")
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=-1 msg=key_not_found value=unknown")
 	check(State{Joined: job.JoinedInit, Aborted: true, Code: -256, Message: "all is lost"})
@@ -222,18 +243,18 @@ func TestTwoHosts(t *testing.T) {
 // TestLateRelease has a rank finalize while it waits, and begin again: the
 // release that comes then is for nobody.
 func TestLateRelease(t *testing.T) {
-	entered := make(chan string, 2)
-	s := newServer(t, Config{Name: "k", Size: 2, Ranks: []int{0}, Enter: func(group string, _ []Pair) { entered <- group }})
+	entered := make(barriers, 2)
+	s := newServer(t, Config{Name: "k", Size: 2, Ranks: []int{0}, Enter: entered.enter})
 	c := dial(t, s, 0)
 	c.init()
 	c.send("cmd=barrier_in")
-	<-entered
+	entered.next(t)
 	c.ask("cmd=finalize", "cmd=finalize_ack rc=0")
 	c.init()
 	s.Release("", []Pair{{"a", "1"}})
 	c.ask("cmd=get kvsname=k key=a", "cmd=get_result rc=0 value=1")
 	c.send("cmd=barrier_in")
-	<-entered
+	entered.next(t)
 	s.Release("", nil)
 	c.want("cmd=barrier_out rc=0")
 	if state := s.State(0); state.Waiting {
@@ -246,14 +267,14 @@ func TestLateRelease(t *testing.T) {
 func TestPart(t *testing.T) {
 	for _, elsewhere := range []bool{false, true} {
 		t.Run(fmt.Sprint("elsewhere=", elsewhere), func(t *testing.T) {
-			size, entered := 2, make(chan string, 2)
+			size, entered := 2, make(barriers, 2)
 			if elsewhere {
 				size = 3
 			}
-			s := newServer(t, Config{Name: "k", Size: size, Ranks: []int{0, 1}, Enter: func(group string, _ []Pair) { entered <- group }})
+			s := newServer(t, Config{Name: "k", Size: size, Ranks: []int{0, 1}, Enter: entered.enter})
 			release := func() {
 				if elsewhere {
-					<-entered
+					entered.next(t)
 					s.Release("", nil)
 				}
 			}
@@ -264,8 +285,10 @@ func TestPart(t *testing.T) {
 				t.Error("let go who waits for nobody")
 			}
 			a.send("cmd=barrier_in")
-			for waits := false; !waits; waits = s.Part(0) {
-				runtime.Gosched() // until it has come
+			for deadline := time.Now().Add(limit); !s.Part(0); runtime.Gosched() { // until it has come
+				if time.Now().After(deadline) {
+					t.Fatalf("rank 0 has not come to the barrier within %s", limit)
+				}
 			}
 			a.want("cmd=barrier_out rc=0")
 			if s.Part(0) || s.State(0).Waiting {
@@ -288,14 +311,14 @@ func TestPart(t *testing.T) {
 // TestPartHeld: of a barrier that only other hosts' ranks have still to come to,
 // one rank is let go, and the release is for the others.
 func TestPartHeld(t *testing.T) {
-	entered := make(chan string, 2)
-	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}, Enter: func(group string, _ []Pair) { entered <- group }})
+	entered := make(barriers, 2)
+	s := newServer(t, Config{Name: "k", Size: 3, Ranks: []int{0, 1}, Enter: entered.enter})
 	a, b := dial(t, s, 0), dial(t, s, 1)
 	for _, c := range []*client{a, b} {
 		c.init()
 		c.send("cmd=barrier_in")
 	}
-	<-entered
+	entered.next(t)
 	if !s.Part(1) {
 		t.Error("not let go")
 	}
