@@ -21,6 +21,9 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
+// patience bounds every wait for the program: a test that needs it has failed.
+const patience = 2 * time.Minute
+
 // driver makes the library of testdata/driver.c and returns the environment in
 // which it is loaded instead of the host's.
 func driver(t *testing.T, flags ...string) []string {
@@ -39,7 +42,9 @@ func TestLoadedDriver(t *testing.T) {
 	path := build(t)
 	read := func(t *testing.T, environ []string) nvml.Report {
 		t.Helper()
-		cmd := exec.CommandContext(t.Context(), path)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path)
 		cmd.Env = environ
 		var says bytes.Buffer
 		cmd.Stderr = &says
@@ -110,7 +115,9 @@ func TestLoadedDriver(t *testing.T) {
 		if r.Devices[0].Errors["name"] == "" || r.Errors["driver"] == "" {
 			t.Errorf("%+v", r)
 		}
-		cmd := exec.CommandContext(t.Context(), path, "events")
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path, "events")
 		cmd.Env = environ
 		in, hold, err := os.Pipe() // input that does not end
 		if err != nil {
@@ -125,7 +132,9 @@ func TestLoadedDriver(t *testing.T) {
 	})
 
 	t.Run("events", func(t *testing.T) {
-		cmd := exec.CommandContext(t.Context(), path, "events")
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		cmd := exec.CommandContext(ctx, path, "events")
 		cmd.Env = driver(t)
 		var says bytes.Buffer
 		cmd.Stderr = &says
@@ -184,7 +193,8 @@ func TestLoadedDriver(t *testing.T) {
 	}
 	watch := func(t *testing.T, o probe.Watching, flags ...string) (events []nvml.Event, findings []job.Finding) {
 		o.NVML, o.GPUs = through(t, flags...), []string{"GPU-0", "GPU-1"}
-		ctx, cancel := context.WithCancel(t.Context())
+		o.Start = patience
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		defer cancel()
 		heard := func() {
 			if len(events)+len(findings) == 2 {
@@ -195,7 +205,7 @@ func TestLoadedDriver(t *testing.T) {
 		return events, findings
 	}
 	t.Run("watched", func(t *testing.T) {
-		events, findings := watch(t, probe.Watching{})
+		events, findings := watch(t, probe.Watching{Silence: patience})
 		if len(events) != 1 || events[0].XID != 63 || events[0].UUID != "GPU-0" {
 			t.Errorf("events %+v", events)
 		}
@@ -225,7 +235,7 @@ func TestLoadedDriver(t *testing.T) {
 		"crashes": {[]string{"-DCRASHES"}, 0, []string{"warning: gangrun-nvml crashed (SIGSEGV) and said "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			o := probe.Options{NVML: through(t, test.flags...), Path: t.TempDir(), GPUs: []string{"0000:3b:00.0", "0000:5d:00.0"}}
+			o := probe.Options{NVML: through(t, test.flags...), Path: t.TempDir(), Limit: patience, GPUs: []string{"0000:3b:00.0", "0000:5d:00.0"}}
 			r, findings, err := probe.Find(t.Context(), o)
 			if err != nil || len(r.Devices) != test.devices {
 				t.Errorf("%+v, %v", r, err)

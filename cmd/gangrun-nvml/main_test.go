@@ -5,6 +5,7 @@ package main
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -128,8 +129,10 @@ func TestBinary(t *testing.T) {
 	path := build(t)
 	_, statErr := os.Stat("/dev/nvidiactl")
 	driver := statErr == nil
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
 
-	out, err := exec.CommandContext(t.Context(), path).Output()
+	out, err := exec.CommandContext(ctx, path).Output()
 	if err != nil {
 		t.Fatalf("it ended with %v", err)
 	}
@@ -146,7 +149,7 @@ func TestBinary(t *testing.T) {
 		t.Errorf("with a driver %v it printed %s", driver, out)
 	}
 
-	found, findings, err := probe.Find(t.Context(), probe.Options{NVML: path, Path: t.TempDir()})
+	found, findings, err := probe.Find(t.Context(), probe.Options{NVML: path, Path: t.TempDir(), Limit: patience})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +161,7 @@ func TestBinary(t *testing.T) {
 	}
 
 	if !driver {
-		cmd := exec.CommandContext(t.Context(), path, "events")
+		cmd := exec.CommandContext(ctx, path, "events")
 		var says bytes.Buffer
 		cmd.Stderr = &says
 		out, err := cmd.Output()
@@ -184,7 +187,7 @@ func TestProbe(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r, findings, err := probe.Find(t.Context(), probe.Options{NVML: path, Path: dir})
+	r, findings, err := probe.Find(t.Context(), probe.Options{NVML: path, Path: dir, Limit: patience})
 	if err != nil || len(findings) != 1 || findings[0].Severity != job.SeverityNote || findings[0].Text != "NVML does not tell cuda: Unknown Error" {
 		t.Fatalf("%+v, %v", findings, err)
 	}
