@@ -14,7 +14,7 @@ const sharedDir = "/dev/shm"
 
 // sharedNames are the beginnings of the names that MPI libraries give to the
 // memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
-var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
+var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "open_mpi.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
 
 // sweepShared removes what ranks that were killed have left in shared memory:
 // files of these names, made since the gang began, of this user, that no living
