@@ -338,6 +338,56 @@ func TestTrialAttempts(t *testing.T) {
 	})
 }
 
+// runnerFunc is a Runner.
+type runnerFunc func(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
+
+func (f runnerFunc) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	return f(ctx, a, emit)
+}
+
+// What a trial's ranks did in time counts, though gangrun itself comes to it only when
+// the time is over.
+func TestTrialToldInTime(t *testing.T) {
+	exit := job.Exit{Status: job.Exited, Code: 1}
+	for name, c := range map[string]struct {
+		slow job.Kind // after which event gangrun stands still
+		ends []job.Event
+		want string
+	}{
+		"a failure":      {job.KindWireup, []job.Event{{Kind: job.KindExit, Exit: &exit}}, ""},
+		"its end":        {job.KindWireup, nil, ""},
+		"that it starts": {job.KindStarted, []job.Event{{Kind: job.KindAllStarted}}, "still running"},
+	} {
+		for range 20 { // either is first by chance
+			synctest.Test(t, func(t *testing.T) {
+				run := func(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+					emit(job.Event{Kind: job.KindStarted})
+					if c.slow == job.KindWireup {
+						emit(job.Event{Kind: job.KindAllStarted})
+						emit(job.Event{Kind: job.KindWireup, Wireup: &job.Wireup{}})
+					}
+					for _, e := range c.ends {
+						emit(e)
+					}
+					if c.want != "" {
+						<-ctx.Done()
+					}
+					return job.Outcome{}, nil
+				}
+				a := job.Attempt{Placement: job.Placement{Ranks: make([]job.Rank, 1)}}
+				got, err := try(t.Context(), runnerFunc(run), a, 2, time.Minute, func(e job.Event) {
+					if e.Kind == c.slow {
+						time.Sleep(time.Hour)
+					}
+				})
+				if err != nil || got.passed != c.want || got.late {
+					t.Fatalf("%s: %+v, %v, want that it passed for %q", name, got, err, c.want)
+				}
+			})
+		}
+	}
+}
+
 func TestTrialCommandReplaces(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, succeeds)

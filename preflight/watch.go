@@ -81,19 +81,30 @@ func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Dur
 	defer timer.Stop()
 	w := &watch{ranks: len(a.Placement.Ranks), steps: steps, limit: limit, seen: make(map[[2]int64]bool)}
 	res := result{}
+	take := func(e job.Event) {
+		before := w.started
+		w.see(e)
+		if w.started && !before {
+			timer.Reset(w.limit)
+		}
+		forward(e)
+	}
 	for {
 		select {
 		case e := <-events:
-			before := w.started
-			w.see(e)
-			if w.started && !before {
-				timer.Reset(w.limit)
-			}
-			forward(e)
+			take(e)
 		case <-timer.C:
-			w.expire()
-			res.late = !w.started && !w.failed && w.passed == ""
-			end()
+			select { // what was told in time counts, though this process comes to it late
+			case e := <-events:
+				timer.Reset(0)
+				take(e)
+			case d := <-done:
+				done <- d
+			default:
+				w.expire()
+				res.late = !w.started && !w.failed && w.passed == ""
+				end()
+			}
 		case d := <-done:
 			res.outcome = d.outcome
 			if res.elapsed == 0 {
