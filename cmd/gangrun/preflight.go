@@ -94,6 +94,12 @@ type fitting struct {
 }
 
 func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	if f.s.taken != nil { // a trial that was cut short with its controller is made anew
+		logs, err := f.s.run.AttemptDir(0)
+		if err = errors.Join(err, os.RemoveAll(logs), os.Mkdir(logs, 0o700)); err != nil {
+			return nil, err
+		}
+	}
 	least := spec
 	if spec.MinRanks > 0 { // fewer will do, where there is no room for more
 		least.Ranks = spec.MinRanks

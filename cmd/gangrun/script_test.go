@@ -45,7 +45,11 @@ var scriptCommands = map[string]func(*testscript.TestScript, bool, []string){
 
 // waitLimit bounds every wait of a script: it is only reached by a test that
 // fails.
-const waitLimit = time.Minute
+const waitLimit = 3 * time.Minute
+
+// goneLooks is how often what a script has started is looked for at its end before
+// it counts as left behind: some 20 s, and more where the machine is slow.
+const goneLooks = 2000
 
 // setUp gives a script its environment, and checks in the end that no process
 // has been left behind and none met a data race.
@@ -87,7 +91,7 @@ func setUp(e *testscript.Env) error {
 // do not end by themselves, and kills them.
 func processes(work string) (left []string) {
 	mark := []byte("\x00WORK=" + work + "\x00")
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(10 * time.Millisecond) {
+	for looks := 1; ; looks++ {
 		var pids []int
 		left = nil
 		environs, _ := filepath.Glob("/proc/[0-9]*/environ")
@@ -101,12 +105,13 @@ func processes(work string) (left []string) {
 			pids = append(pids, pid)
 			left = append(left, fmt.Sprintf("process %d has been left behind: %q", pid, command))
 		}
-		if len(left) == 0 || time.Now().After(deadline) {
+		if len(left) == 0 || looks == goneLooks {
 			for _, pid := range pids {
 				_ = syscall.Kill(pid, syscall.SIGKILL)
 			}
 			return left
 		}
+		time.Sleep(10 * time.Millisecond)
 	}
 }
 
@@ -289,14 +294,14 @@ func runDir(ts *testscript.TestScript, neg bool, args []string) {
 // checkJSON compares a value in a JSON file, or says that there is one:
 //
 //	json stdout .attempts.0.cause.category killed
-//	json stdout .attempts.#            2
+//	json stdout .attempts.@            2
 //	json stdout .attempts.-1.exits.*.code '[0,0]'
 //	json stdout .run                   ~ '^2.*-digits-'
 //	json stdout .run                   > RUN
 //	! json stdout .attempts.2
 //
 // A path goes by names and indices; -1 is the last element of a list, * are
-// all of them and # is their number. A value is compared as text, anything but
+// all of them and @ is their number. A value is compared as text, anything but
 // a string in its compact JSON form; after ~ it is a regular expression, and
 // after > the name of a variable that gets it.
 func checkJSON(ts *testscript.TestScript, neg bool, args []string) {
@@ -351,7 +356,7 @@ func walk(v any, path []string) (any, error) {
 	name, rest := path[0], path[1:]
 	switch v := v.(type) {
 	case map[string]any:
-		if name == "#" {
+		if name == "@" {
 			return len(v), nil
 		}
 		next, ok := v[name]
@@ -361,7 +366,7 @@ func walk(v any, path []string) (any, error) {
 		return walk(next, rest)
 	case []any:
 		switch name {
-		case "#":
+		case "@":
 			return len(v), nil
 		case "*":
 			all := []any{}
