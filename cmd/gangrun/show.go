@@ -186,7 +186,7 @@ func (t *teller) say(line string) {
 }
 
 // close waits until everything has been written, or until ctx ends: then a
-// stopped terminal is left alone.
+// stopped terminal is soon left alone.
 func (t *teller) close(ctx context.Context) {
 	t.mu.Lock()
 	t.closed = true
@@ -197,6 +197,10 @@ func (t *teller) close(ctx context.Context) {
 	select {
 	case <-done:
 	case <-ctx.Done():
+		select { // a terminal that takes it gets it
+		case <-done:
+		case <-time.After(hurriedSummary):
+		}
 	}
 }
 
