@@ -15,9 +15,10 @@ import (
 	"testing"
 )
 
-// writeForever copies what stands on stdin to one checkpoint after another,
-// a piece at a time, and says when it begins each.
-func writeForever(dir string) {
+// writeOn copies what stands on stdin to one checkpoint after another, a piece at a
+// time, and says when it begins each. It is to be killed in the midst of it; where
+// nobody does so in time it ends there by itself.
+func writeOn(dir string) {
 	content, err := io.ReadAll(os.Stdin)
 	for step := 1; err == nil; step++ {
 		var file *os.File
@@ -28,7 +29,9 @@ func writeForever(dir string) {
 		for rest := content; len(rest) > 0 && err == nil; {
 			n := min(len(rest), 97)
 			_, err = file.Write(rest[:n])
-			rest = rest[n:]
+			if rest = rest[n:]; step == 200 {
+				os.Exit(1)
+			}
 		}
 		err = errors.Join(err, file.Close())
 	}
@@ -87,9 +90,7 @@ if mode == "load":
     state = torch.load(path)
     print(state["step"], len(state["model"]))
     sys.exit(0)
-step = 0
-while True:
-    step += 1
+for step in range(1, 40): # it is to be killed before
     model = {f"layer{i}": torch.full((200, 500), float(step)) for i in range(8)}
     legacy = dict(_use_new_zipfile_serialization=step % 2 == 0)
     print(step, flush=True)

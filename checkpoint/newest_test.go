@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"pgregory.net/rapid"
@@ -180,32 +181,35 @@ func TestGrowing(t *testing.T) {
 	dir := t.TempDir()
 	lay(t, dir, []entry{{name: "state-1.bin", content: []byte("x")}, {name: "step_1/model.dat", content: []byte("x")}})
 	for _, c := range []struct{ path, grows string }{{"state-1.bin", "state-1.bin"}, {"step_1", "step_1/model.dat"}} {
-		file, err := os.OpenFile(filepath.Join(dir, c.grows), os.O_APPEND|os.O_WRONLY, 0)
-		if err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithCancel(t.Context())
-		done := make(chan struct{})
-		go func() {
-			defer close(done)
-			for ctx.Err() == nil {
-				if _, err := file.WriteString("more"); err != nil {
-					t.Error(err)
-				}
+		synctest.Test(t, func(t *testing.T) { // between two looks the writer has its turn
+			file, err := os.OpenFile(filepath.Join(dir, c.grows), os.O_APPEND|os.O_WRONLY, 0)
+			if err != nil {
+				t.Fatal(err)
 			}
-		}()
-		_, err = Verify(t.Context(), filepath.Join(dir, c.path))
-		cancel()
-		<-done
-		if !errors.As(err, new(*IncompleteError)) || !strings.Contains(err.Error(), "still being written") {
-			t.Errorf("%s: %v, want that it is being written", c.path, err)
-		}
-		if err := file.Close(); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := Verify(t.Context(), filepath.Join(dir, c.path)); err != nil {
-			t.Errorf("%s at rest: %v", c.path, err)
-		}
+			ctx, cancel := context.WithCancel(t.Context())
+			done := make(chan struct{})
+			go func() {
+				defer close(done)
+				for ctx.Err() == nil {
+					if _, err := file.WriteString("more"); err != nil {
+						t.Error(err)
+					}
+					time.Sleep(settle / 3)
+				}
+			}()
+			_, err = Verify(t.Context(), filepath.Join(dir, c.path))
+			cancel()
+			<-done
+			if !errors.As(err, new(*IncompleteError)) || !strings.Contains(err.Error(), "still being written") {
+				t.Errorf("%s: %v, want that it is being written", c.path, err)
+			}
+			if err := file.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := Verify(t.Context(), filepath.Join(dir, c.path)); err != nil {
+				t.Errorf("%s at rest: %v", c.path, err)
+			}
+		})
 	}
 }
 

@@ -18,7 +18,7 @@ import (
 // TestMain runs the test binary once more as a writer that can be killed.
 func TestMain(m *testing.M) {
 	if dir := os.Getenv("GANGRUN_TEST_DIR"); dir != "" {
-		writeForever(dir)
+		writeOn(dir)
 	}
 	code := m.Run()
 	if realDir != "" && os.RemoveAll(realDir) != nil {
