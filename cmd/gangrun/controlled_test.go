@@ -360,6 +360,19 @@ func (r *controlled) journalled(what string, ok func(job.Event) bool) {
 	r.await(what+" in the journal", func() bool { return slices.ContainsFunc(r.events(), ok) })
 }
 
+// started waits for the start of a rank in the journal of the only run and returns
+// its PID.
+func (r *controlled) started(attempt, rank int) (pid int) {
+	r.t.Helper()
+	r.journalled(fmt.Sprintf("the start of rank %d in attempt %d", rank, attempt), func(e job.Event) bool {
+		if e.Kind == job.KindStarted && e.Attempt == attempt && e.Rank == rank {
+			pid = e.PID
+		}
+		return pid > 0
+	})
+	return pid
+}
+
 // events returns what the journal of the only run says so far.
 func (b *bench) events() []job.Event {
 	b.t.Helper()

@@ -28,6 +28,33 @@ func needPython(t *testing.T, modules string) {
 	}
 }
 
+// pausing is the text of an example in which a rank waits after step 12, as long as
+// there is a file hold.N, of attempt N.
+func pausing(t *testing.T, text []byte) []byte {
+	t.Helper()
+	const at = "        if args.step_sleep:\n"
+	held := strings.Replace(string(text), at, `        while step == 13 and os.path.exists("hold." + os.environ.get("GANGRUN_ATTEMPT", "0")) and not stop.wait(0.02):
+            pass
+`+at, 1)
+	if held == string(text) {
+		t.Fatalf("the example has no line %q", at)
+	}
+	return []byte(held)
+}
+
+// hold has the ranks of an attempt wait after step 12, until goOn is called.
+func (b *bench) hold(attempt int) (goOn func()) {
+	b.t.Helper()
+	name := fmt.Sprintf("hold.%d", attempt)
+	b.create(name).Close()
+	return func() {
+		b.t.Helper()
+		if err := os.Remove(filepath.Join(b.dir, name)); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+}
+
 // digits returns a bench with the example in it, and how to run it there: a
 // shorter training than the example's own, of 24 steps, with further options.
 func digits(t *testing.T) (*bench, func(options ...string) []string) {
@@ -40,6 +67,9 @@ func digits(t *testing.T) (*bench, func(options ...string) []string) {
 	}
 	for _, name := range []string{"train.py", "job.yaml", "digits.csv.gz"} {
 		data, err := os.ReadFile(filepath.Join("../../examples/digits", name))
+		if err == nil && name == "train.py" {
+			data = pausing(t, data)
+		}
 		if err == nil {
 			err = os.WriteFile(filepath.Join(dir, name), data, 0o600)
 		}
@@ -79,7 +109,8 @@ func checkpoint(step int64) string {
 // one, and ends with the very weights of a run that nobody has disturbed.
 func TestResume(t *testing.T) {
 	b, args := digits(t)
-	r := b.start(nil, args("--out=broken", "--step-sleep=0.1")...)
+	goOn := []func(){b.hold(1), b.hold(2)}
+	r := b.start(nil, args("--out=broken")...)
 	r.await("step 12", func() bool {
 		logs, _ := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/1", job.LogName(0, "out")))
 		if len(logs) != 1 {
@@ -94,12 +125,15 @@ func TestResume(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.dir, checkpoint(torn)), []byte(whole[:len(whole)/2]), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if !r.strike(b.status().Now[2].PID, unix.SIGKILL) {
+	if !r.strike(r.started(1, 2), unix.SIGKILL) {
 		t.Fatal("rank 2 is gone")
 	}
 	r.journalled("a second attempt", func(e job.Event) bool { return e.Kind == job.KindAttempt && e.Attempt == 2 })
-	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn }) // the ranks have yet to start
+	good = slices.DeleteFunc(saved(b), func(step int64) bool { return step == torn }) // the ranks will not get beyond step 12
 	newest := good[len(good)-1]
+	for _, on := range goOn {
+		on()
+	}
 	if code := r.finish(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}

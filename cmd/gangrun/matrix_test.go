@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"os"
@@ -36,7 +37,9 @@ func (b hostsBed) preflight(args ...string) (c checked, shown string) {
 	if err != nil {
 		b.t.Fatal(err)
 	}
-	cmd := b.Controller().Command(b.t.Context(), append([]string{gangrun, "preflight", "-o", "json", "--hosts", "h1,h2,h3,h4", "-n", "4", "--preflight", "static"}, args...)...)
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	cmd := b.Controller().Command(ctx, append([]string{gangrun, "preflight", "-o", "json", "--hosts", "h1,h2,h3,h4", "-n", "4", "--preflight", "static"}, args...)...)
 	cmd.Dir = b.Shared()
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
@@ -53,7 +56,9 @@ func (b hostsBed) preflight(args ...string) (c checked, shown string) {
 // on runs a command on a host.
 func (b hostsBed) on(host int, script string) {
 	b.t.Helper()
-	if _, err := b.Host(host).Exec(b.t.Context(), "sh", "-c", script); err != nil {
+	ctx, cancel := context.WithTimeout(b.t.Context(), patience)
+	defer cancel()
+	if _, err := b.Host(host).Exec(ctx, "sh", "-c", script); err != nil {
 		b.t.Fatal(err)
 	}
 }

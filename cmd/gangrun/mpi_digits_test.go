@@ -22,6 +22,9 @@ func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 	for _, name := range []string{"digits-mpi/train.py", "digits-mpi/job.yaml", "digits/digits.csv.gz"} {
 		data, err := os.ReadFile(filepath.Join("../../examples", name))
 		path := filepath.Join(b.dir, "examples", name)
+		if err == nil && filepath.Base(name) == "train.py" {
+			data = pausing(t, data)
+		}
 		if err == nil {
 			err = os.MkdirAll(filepath.Dir(path), 0o700)
 		}
@@ -43,7 +46,8 @@ func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 func TestMPIDigits(t *testing.T) {
 	sharesNothing(t)
 	b, args := mpiDigits(t)
-	r := b.start(nil, args("--out=broken", "--step-sleep=0.1")...)
+	goOn := b.hold(1)
+	r := b.start(nil, args("--out=broken")...)
 	r.await("step 12", func() bool {
 		logs, _ := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/1", job.LogName(0, "out")))
 		if len(logs) != 1 {
@@ -52,12 +56,13 @@ func TestMPIDigits(t *testing.T) {
 		log, err := os.ReadFile(logs[0])
 		return err == nil && strings.Contains(string(log), "\nstep 12/")
 	})
-	if !r.strike(b.status().Now[2].PID, unix.SIGKILL) {
+	if !r.strike(r.started(1, 2), unix.SIGKILL) {
 		t.Fatal("rank 2 is gone")
 	}
 	if code := r.finish(); code != 0 {
 		t.Errorf("exit code %d, want 0", code)
 	}
+	goOn()
 	r.gone()
 	report := b.report()
 	if report.State != job.StateSucceeded || len(report.Attempts) != 2 {

@@ -139,10 +139,10 @@ func (l *longLived) rest(pids map[string]int) map[string]held {
 	return now
 }
 
-// restAs is a census of processes that hold no more descriptors and goroutines
-// than before, or do so for good. The descriptors are those from before it: the
-// collection that comes with it closes files that have been forgotten.
-func (l *longLived) restAs(before map[string]held, pids map[string]int) map[string]held {
+// restAs is a census of processes that hold no more than before those gangs, or do so
+// for good. The descriptors are those from before it: the collection that comes with
+// it closes files that have been forgotten.
+func (l *longLived) restAs(before map[string]held, pids map[string]int, gangs int) map[string]held {
 	l.t.Helper()
 	open := map[string]map[string]int{}
 	l.least(func() (more bool) {
@@ -156,7 +156,8 @@ func (l *longLived) restAs(before map[string]held, pids map[string]int) map[stri
 	l.least(func() (more bool) {
 		now = l.rest(pids)
 		for name, b := range before {
-			more = more || now[name].Goroutines > b.Goroutines
+			heap, resident := now[name].more(b, gangs)
+			more = more || now[name].Goroutines > b.Goroutines || heap || resident
 		}
 		return more
 	})
@@ -185,6 +186,11 @@ const (
 	residentEach, residentOnce = 4 << 10, 8 << 20
 )
 
+// more reports whether it is more memory than before those gangs.
+func (h held) more(before held, gangs int) (heap, resident bool) {
+	return h.Heap-before.Heap > int64(heapOnce+gangs*heapEach), h.Resident-before.Resident > int64(residentOnce+gangs*residentEach)
+}
+
 // grown fails the test where a process holds more than before those gangs.
 func (l *longLived) grown(gangs int, before, now map[string]held) {
 	for name, b := range before {
@@ -197,11 +203,12 @@ func (l *longLived) grown(gangs int, before, now map[string]held) {
 		if n.Goroutines > b.Goroutines {
 			l.t.Errorf("the %s has leaked goroutines: %d after %d more gangs, %d before:\n%s", name, n.Goroutines, gangs, b.Goroutines, n.Stacks)
 		}
-		if more := n.Heap - b.Heap; more > int64(heapOnce+gangs*heapEach) {
-			l.t.Errorf("the %s has leaked memory: %d bytes of heap more after %d more gangs", name, more, gangs)
+		heap, resident := n.more(b, gangs)
+		if heap {
+			l.t.Errorf("the %s has leaked memory: %d bytes of heap more after %d more gangs", name, n.Heap-b.Heap, gangs)
 		}
-		if more := n.Resident - b.Resident; more > int64(residentOnce+gangs*residentEach) {
-			l.t.Errorf("the %s has leaked memory: %d bytes more are resident after %d more gangs", name, more, gangs)
+		if resident {
+			l.t.Errorf("the %s has leaked memory: %d bytes more are resident after %d more gangs", name, n.Resident-b.Resident, gangs)
 		}
 	}
 }

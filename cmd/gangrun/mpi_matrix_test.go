@@ -179,6 +179,10 @@ const (
 	mpiGrace = time.Second
 )
 
+// mpiLimit is the time limit of gangs that hang: they do before it is over, also where
+// a process stands still for a while.
+const mpiLimit = 15 * time.Second
+
 // startMPI starts a gang of fail.c.
 func startMPI(t *testing.T, flavour job.MPI, ranks, hosts int, fail []string, options ...string) *controlled {
 	t.Helper()
@@ -234,7 +238,7 @@ func (b *bench) report() (report supervisor.Report) {
 func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
 	var options []string
 	if row.category == job.TimeLimit {
-		options = []string{"--timeout", "3s"}
+		options = []string{"--timeout", mpiLimit.String()}
 	}
 	r := startMPI(t, flavour, mpiRanks, hosts, []string{row.mode, strconv.Itoa(bad)}, options...)
 	code := r.finish()

@@ -63,12 +63,14 @@ func TestMPISingletons(t *testing.T) {
 func TestMPITrialTells(t *testing.T) {
 	sharesNothing(t)
 	b := newBench(t)
-	// The trial's rank stays until the trial's time is up.
-	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then fail sigstop 0; else fail hello; fi`)
-	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {time: 2s}\n"), 0o644); err != nil {
+	// The trial's rank stays until it has been seen.
+	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then fail sigstop 0 & while [ ! -e seen ]; do sleep 0.02; done; echo "step 1/1"; wait; else fail hello; fi`)
+	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {steps: 1, time: 10m}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
 	r := b.start(nil, "job.yaml")
+	r.journalled("the library of the trial's rank", func(e job.Event) bool { return e.Kind == job.KindWireup && e.Wireup.Library != "" })
+	r.create("seen").Close()
 	code := r.finish()
 	unsession(t, r)
 	r.gone()
