@@ -76,6 +76,10 @@ type Options struct {
 	Universe int
 	// Cascade reports whether a line is an echo of another rank's failure.
 	Cascade func(text string) bool
+	// Settle is how long the gang is left alone after such an echo was the last that a
+	// rank said that has failed: the culprit may still be writing its last words. 0 is
+	// half a second.
+	Settle time.Duration
 	// Network is the network over which the ranks meet where they are on several
 	// machines, as a CIDR or the name of an interface; empty leaves the choice.
 	Network string

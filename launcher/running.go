@@ -10,9 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// settle is how long the gang is left alone after a rank has failed with
-// nothing but an echo of another rank's failure: the culprit may still be
-// writing its last words.
+// settle is how long, unless Options say otherwise, the gang is left alone after a
+// rank has failed with nothing but an echo of another rank's failure: the culprit
+// may still be writing its last words.
 const settle = 500 * time.Millisecond
 
 // lateLimit is how long after the grace period an agent may take to end its
@@ -24,6 +24,7 @@ type running struct {
 	attempt job.Attempt
 	nodes   []*node
 	cascade func(string) bool
+	settle  time.Duration
 	drop    func(*remote) error
 	emitter *emitter
 	reports chan report
@@ -191,7 +192,7 @@ func (g *running) exit(e job.Exit) {
 	}
 	if e.Status == job.Exited && g.echo(e) {
 		if g.settling == nil {
-			g.settling, g.failed = time.After(settle), e
+			g.settling, g.failed = time.After(g.settle), e
 		}
 		return
 	}

@@ -116,17 +116,24 @@ func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
 // gives its ranks.
 const forceAfter = 5 * time.Second
 
+// forceLooks are the parts in which forceAfter is waited for: where this process gets
+// no processor, the agent may have got none either.
+const forceLooks = 25
+
 // end closes the connection, which ends the agent, and waits until agent and
 // watchdog are gone. An agent that hangs is killed by its watchdog.
 func (p *process) end(ctx context.Context) error {
 	_ = p.conn.Close()
-	force := time.NewTimer(forceAfter)
-	defer force.Stop()
-	for {
+	look := time.NewTicker(forceAfter / forceLooks)
+	defer look.Stop()
+	for looks := 0; ; {
 		select {
 		case <-p.done:
 			return nil
-		case <-force.C:
+		case <-look.C:
+			if looks++; looks != forceLooks {
+				continue
+			}
 			_ = p.cmd.Process.Signal(unix.SIGCONT)
 			_ = p.cmd.Process.Signal(agentKill)
 		case <-ctx.Done():

@@ -115,7 +115,7 @@ func strays(t *testing.T, b Bed) {
 
 // stoppedRanks: a rank that is stopped ends all the same.
 func stoppedRanks(t *testing.T, b Bed) {
-	g := b.gang(t, options{ranks: 2, grace: 10 * time.Second, command: sh(`trap 'exit 5' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	g := b.gang(t, options{ranks: 2, grace: time.Hour, command: sh(`trap 'exit 5' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
 	wait := g.start(ctx)
 	g.exists("ready0")

@@ -77,10 +77,15 @@ func firstFailure(t *testing.T, b Bed) {
 // echo: a rank that dies of another's failure does not cut that one's words.
 func echo(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`
-if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:12345' >&2; echo > gone; exit 1; fi
-while [ ! -e gone ]; do sleep 0.01; done
-sleep 0.1; echo 'ValueError: the culprit' >&2; exit 1`)})
-	o := g.run(t.Context())
+if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:12345' >&2; exit 1; fi
+while [ ! -e told ]; do sleep 0.01; done
+echo 'ValueError: the culprit' >&2; exit 1`)})
+	wait := g.start(t.Context())
+	g.await("the end of rank 0", func() bool { return len(g.find(job.KindExit)) > 0 })
+	if err := os.WriteFile(filepath.Join(g.attempt.Workdir, "told"), nil, 0o644); err != nil {
+		t.Fatal(err)
+	}
+	o := wait()
 	if e := exitOf(t, o, 1); e.Stopped || e.Code != 1 || g.log(1, "err") != "ValueError: the culprit\n" {
 		t.Errorf("the culprit was cut short: %+v, it wrote %q", e, g.log(1, "err"))
 	}

@@ -5,6 +5,7 @@ package suite
 import (
 	"bytes"
 	"context"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
@@ -22,7 +23,7 @@ import (
 
 // limit bounds every wait of the suite. It is not a measure of speed: a test
 // that needs it has failed.
-const limit = 30 * time.Second
+const limit = 2 * time.Minute
 
 // Bed is what the suite runs on.
 type Bed struct {
@@ -49,7 +50,7 @@ type Far struct {
 
 // What an agent's controller is told of silence. No host of the suite is ever
 // silent for so long.
-const hostTimeout, orphanGrace = 15 * time.Second, 20 * time.Second
+const hostTimeout, orphanGrace = limit, limit + 30*time.Second
 
 // Marker is the environment variable by which the suite finds the processes of
 // a gang, wherever they have gone.
@@ -101,7 +102,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 		o.hosts = 1
 	}
 	if o.grace == 0 {
-		o.grace = 5 * time.Second
+		o.grace = limit / 2 // nobody needs it
 	}
 	if o.feeds == "" {
 		o.feeds = job.StdinNone
@@ -123,7 +124,8 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	}
 	placement.Hosts = hosts
 	g.launcher = launcher.New(launcher.Options{
-		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
+		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, Settle: limit,
+		Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
 		Output: func(out job.Output) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
@@ -149,6 +151,15 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 // run runs the gang and returns its outcome; within limit, or the test fails.
 func (g *gang) run(ctx context.Context) job.Outcome {
 	g.t.Helper()
+	outcome, err := g.try(ctx)
+	if err != nil {
+		g.t.Fatalf("run: %v", err)
+	}
+	return outcome
+}
+
+// try is run for a goroutine that is not the test's own.
+func (g *gang) try(ctx context.Context) (job.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	outcome, err := g.launcher.Run(ctx, g.attempt, func(e job.Event) {
@@ -160,23 +171,44 @@ func (g *gang) run(ctx context.Context) job.Outcome {
 		default:
 		}
 	})
-	if err != nil {
-		g.t.Fatalf("run: %v", err)
+	if err == nil && ctx.Err() == context.DeadlineExceeded {
+		err = fmt.Errorf("the gang did not end within %s", limit)
 	}
-	if ctx.Err() == context.DeadlineExceeded {
-		g.t.Errorf("the gang did not end within %s", limit)
-	}
-	return outcome
+	return outcome, err
 }
 
 // start runs the gang in the background and waits until every rank has been
 // started; the returned function waits for the outcome.
 func (g *gang) start(ctx context.Context) func() job.Outcome {
 	g.t.Helper()
-	done := make(chan job.Outcome, 1)
-	go func() { done <- g.run(ctx) }()
-	g.await("all ranks started", func() bool { return len(g.find(job.KindAllStarted)) == 1 })
-	return func() job.Outcome { return <-done }
+	var outcome job.Outcome
+	var err error
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		outcome, err = g.try(ctx)
+	}()
+	wait := func() job.Outcome {
+		g.t.Helper()
+		select {
+		case <-done:
+		case <-time.After(2 * limit):
+			g.t.Fatalf("the gang is still there after %s", 2*limit)
+		}
+		if err != nil {
+			g.t.Fatalf("run: %v", err)
+		}
+		return outcome
+	}
+	g.await("all ranks started", func() bool {
+		select {
+		case <-done:
+			wait() // the test ends here, where that tells why
+		default:
+		}
+		return len(g.find(job.KindAllStarted)) == 1
+	})
+	return wait
 }
 
 func (g *gang) find(kind job.Kind) (found []job.Event) {
