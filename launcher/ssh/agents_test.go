@@ -165,7 +165,7 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 // some waits until there are some.
 func some(t *testing.T, list func() []int) []int {
 	t.Helper()
-	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(longest); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if pids := list(); len(pids) > 0 {
 			return pids
 		}
@@ -241,7 +241,7 @@ func TestProgramArrives(t *testing.T) {
 			if !strings.Contains(noted, test.note) || (noted == "") != (test.note == "") {
 				t.Errorf("noted is %q, want %q", noted, test.note)
 			}
-			for deadline := time.Now().Add(10 * time.Second); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(longest); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("left are %v", h.processes())
 				}
@@ -282,7 +282,8 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 			t.Error(err)
 		}
 	}()
-	if err := given(a, at, time.Now(), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
+	// It has its time from when it is found, however long that takes.
+	if err := given(a, at, time.Now().Add(longest), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
 		t.Errorf("of one that lives on: %v", err)
 	}
 	hurried, hurry := context.WithCancelCause(t.Context())
@@ -322,18 +323,24 @@ func given(a *Agents, at job.Agent, left time.Time, lives time.Duration) *agent 
 // TestEndOfAgentThatWasFoundAgain: an agent that was there for a moment, on a line that
 // is cut again, has ended as soon as it must have; that it was there once is no answer.
 func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t)
 	a := h.agents(t, nil)
+	a.OrphanGrace = longest
 	at, link := dialled(t, a)
 	asked := make(chan struct{}, 1000)
 	a.Target = func(host string) string { asked <- struct{}{}; return host }
-	const lives = 6 * time.Second
-	g := given(a, at, time.Now(), lives)
+	const lives = 10 * time.Second
+	g := given(a, at, time.Now().Add(longest), lives) // it has its time from when it is found
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- g.end(t.Context()) }()
 	for range 3 { // whoever asks again has been answered
-		<-asked
+		select {
+		case <-asked:
+		case err := <-ended:
+			t.Fatalf("after %s: %v", time.Since(begun), err)
+		}
 	}
 	h.proxy.set(true)
 	err := <-ended
@@ -342,6 +349,7 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	if err != nil || took < lives {
 		t.Errorf("after %s: %v; want %s at least", took, err, lives)
 	}
+	kill(t, h.processes()["agent"]) // unless it has ended, since it has heard nothing for so long
 	if err := link.End(t.Context()); err != nil {
 		t.Error(err)
 	}
@@ -350,11 +358,12 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 // TestEndOfAgentThatHearsLate: an agent that is found again may have heard until then
 // what was held back, and has its time from there.
 func TestEndOfAgentThatHearsLate(t *testing.T) {
+	t.Parallel()
 	h := newHosts(t)
 	a := h.agents(t, nil)
 	at, link := dialled(t, a)
-	const lives = 20 * time.Second
-	left := time.Now().Add(2*time.Second - lives)
+	const lives, rest = longest, 8 * time.Second // it is found within the rest of its time
+	left := time.Now().Add(rest - lives)
 	g := given(a, at, left, lives)
 	ended := make(chan error, 1)
 	go func() { ended <- g.end(t.Context()) }()
@@ -362,7 +371,7 @@ func TestEndOfAgentThatHearsLate(t *testing.T) {
 	case err := <-ended:
 		t.Errorf("it ended early: %v", err)
 		ended <- err
-	case <-time.After(4 * time.Second): // it was to have ended 2 s ago
+	case <-time.After(rest + 2*time.Second): // it was to have ended 2 s ago
 	}
 	kill(t, some(t, func() []int { return h.processes()["agent"] }))
 	if err := <-ended; err != nil {
@@ -387,11 +396,9 @@ func TestExpected(t *testing.T) {
 		"heard, short limit": {0, 2 * time.Second, true},
 		"no limit":           {0, 0, true},
 	} {
-		g := &agent{agents: &Agents{HostTimeout: c.timeout}, stream: resumable.New(resumable.Options{ID: resumable.NewID()}), begun: time.Now().Add(-c.silence)}
-		if got := g.expected(); got != c.want {
+		if got := mayHear(c.silence, c.timeout); got != c.want {
 			t.Errorf("%s: expected %t, want %t", name, got, c.want)
 		}
-		_ = g.stream.Close()
 	}
 }
 

@@ -106,33 +106,43 @@ func (d *Dialer) dial(ctx context.Context, e Endpoint, way []string) (*Client, e
 	if len(e.Jumps) == 0 {
 		return d.connect(ctx, e, peer, nil)
 	}
-	through, release, err := d.through(ctx, e, way)
-	if err != nil {
-		return nil, err
-	}
-	c, err := d.connect(ctx, e, peer, through)
-	if err != nil {
+	for {
+		through, shared, release, err := d.through(ctx, e, way)
+		if err != nil {
+			return nil, err
+		}
+		c, err := d.connect(ctx, e, peer, through)
+		if err == nil {
+			c.release = release
+			return c, nil
+		}
+		// One that was dying when this one joined it says nothing of a new one.
+		dying := shared && through.Err() != nil
+		if dying {
+			<-through.Done()
+		}
 		release()
-		return nil, err
+		if !dying || ctx.Err() != nil {
+			return nil, err
+		}
 	}
-	c.release = release
-	return c, nil
 }
 
 // through connects to the last of e's jump hosts, which is itself reached
-// through those before it; the first is reached as ssh_config says.
-func (d *Dialer) through(ctx context.Context, e Endpoint, way []string) (*Client, func(), error) {
+// through those before it; the first is reached as ssh_config says. shared says that
+// somebody else had set the connection up.
+func (d *Dialer) through(ctx context.Context, e Endpoint, way []string) (c *Client, shared bool, release func(), err error) {
 	last := len(e.Jumps) - 1
 	hop, _, err := d.Config.Resolve(e.Jumps[last])
 	if err != nil {
-		return nil, nil, err
+		return nil, false, nil, err
 	}
 	if last > 0 {
 		hop.Jumps = e.Jumps[:last]
 	}
 	id := strings.Join(append(slices.Clone(hop.Jumps), hop.User+"@"+hop.Name+":"+strconv.Itoa(hop.Port)), ",")
 	if slices.Contains(way, id) || len(way) == maxJumps {
-		return nil, nil, &ConfigError{Text: fmt.Sprintf("host %q: the way through its jump hosts comes back to %q", e.Name, hop.Name), Fix: "mend ProxyJump in ~/.ssh/config (ProxyJump none ends a way)"}
+		return nil, false, nil, &ConfigError{Text: fmt.Sprintf("host %q: the way through its jump hosts comes back to %q", e.Name, hop.Name), Fix: "mend ProxyJump in ~/.ssh/config (ProxyJump none ends a way)"}
 	}
 	way = append(slices.Clone(way), id)
 
@@ -141,7 +151,8 @@ func (d *Dialer) through(ctx context.Context, e Endpoint, way []string) (*Client
 	if j != nil && j.dead() {
 		j = nil // those who hold the dead one let go of it by themselves
 	}
-	if j == nil {
+	shared = j != nil
+	if !shared {
 		j = &jump{ready: make(chan struct{})}
 		var dialing context.Context
 		dialing, j.cancel = context.WithCancel(context.WithoutCancel(ctx))
@@ -157,20 +168,20 @@ func (d *Dialer) through(ctx context.Context, e Endpoint, way []string) (*Client
 	j.users++
 	d.mu.Unlock()
 
-	release := sync.OnceFunc(func() { d.letGo(id, j) })
+	release = sync.OnceFunc(func() { d.letGo(id, j) })
 	select {
 	case <-j.ready:
 	case <-ctx.Done():
 		release()
 		peer := e.peer()
 		peer.Via = e.Jumps
-		return nil, nil, dialError(ctx, peer, e.ConnectTimeout, ctx.Err())
+		return nil, false, nil, dialError(ctx, peer, e.ConnectTimeout, ctx.Err())
 	}
 	if j.err != nil {
 		release()
-		return nil, nil, j.err
+		return nil, false, nil, j.err
 	}
-	return j.client, release, nil
+	return j.client, shared, release, nil
 }
 
 // dead says whether a jump is of no use to newcomers.

@@ -24,7 +24,7 @@ func TestDial(t *testing.T) {
 	if err := c.Close(); err != nil || c.Err() != nil {
 		t.Errorf("close: %v, %v", err, c.Err())
 	}
-	<-c.Done()
+	done(t, c)
 	if _, err := c.Exec(t.Context(), "true"); err == nil {
 		t.Error("a closed client runs commands")
 	}
@@ -48,12 +48,7 @@ func hints(t *testing.T, err error, name string, port int, user string) string {
 
 func TestDialErrors(t *testing.T) {
 	s := newSite(t)
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	refused := free.Addr().(*net.TCPAddr).Port
-	free.Close()
+	refused := refusing(t)
 	silent := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	closes := serve(t, func(net.Conn) {})
 	web := serve(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })

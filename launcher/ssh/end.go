@@ -23,7 +23,7 @@ const (
 func (g *agent) end(ctx context.Context) error {
 	defer func() { g.cancel(); <-g.ended }()
 	_ = g.stream.Close()
-	if g.expected() {
+	if mayHear(time.Since(g.heard()), g.agents.HostTimeout) {
 		bye, cancel := context.WithTimeout(ctx, byeLimit)
 		defer cancel()
 		if g.gone(bye) && g.over() {
@@ -91,14 +91,14 @@ func (g *agent) find(ctx context.Context, until time.Time) try {
 	return found
 }
 
-// expected reports whether an agent that has just been told to end may have heard it:
-// not one that counts as lost for its silence.
-func (g *agent) expected() bool {
+// mayHear reports whether an agent that has just been told to end, after some silence,
+// may have heard it: not one that counts as lost for that.
+func mayHear(silence, hostTimeout time.Duration) bool {
 	limit := retrySilent
-	if g.agents.HostTimeout > 0 {
-		limit = min(limit, g.agents.HostTimeout)
+	if hostTimeout > 0 {
+		limit = min(limit, hostTimeout)
 	}
-	return time.Since(g.heard()) < limit
+	return silence < limit
 }
 
 // gone waits until nothing is carried any more, and reports whether it has come to

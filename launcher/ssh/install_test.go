@@ -424,7 +424,7 @@ func TestInstallCancelled(t *testing.T) {
 	if _, _, err := installProgram(ctx, c, p); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
-	<-c.Done() // nothing that was on its way holds it up
+	done(t, c) // nothing that was on its way holds it up
 	// What arrived of it is no program, and does not stay one under its name.
 	install(t, dial(t, s.dialer(), "n1"), small())
 	if got := s.tool("find", s.path("home/.cache/gangrun"), "-name", "gangrun", "-type", "f"); strings.Count(got, "\n") != 1 {

@@ -92,10 +92,13 @@ func agentProcess(s *site) string {
 		s.t.Fatal(err)
 	}
 	s.t.Cleanup(func() { cmd.Process.Kill(); cmd.Wait() })
-	for {
+	for limit := time.Now().Add(longest); ; {
 		if c, err := net.Dial("unix", socket); err == nil {
 			c.Close()
 			return socket
+		}
+		if time.Now().After(limit) {
+			s.t.Fatal("ssh-agent does not answer")
 		}
 		time.Sleep(time.Millisecond)
 	}

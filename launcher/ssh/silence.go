@@ -20,17 +20,15 @@ const answerLimit, answerEvery = 500 * time.Millisecond, 100 * time.Millisecond
 // meanwhile.
 func answers(ctx context.Context, at netip.AddrPort) bool {
 	for {
-		begun := time.Now()
-		if answersNow(ctx, at) {
-			return true
-		}
-		if time.Since(begun) < 2*answerLimit {
-			return false
+		if answered, stood := answersNow(ctx, at); answered || !stood {
+			return answered
 		}
 	}
 }
 
-func answersNow(ctx context.Context, at netip.AddrPort) bool {
+// answersNow is answers without that: stood says that this process has stood still for
+// so long that an answer may be there unread.
+func answersNow(ctx context.Context, at netip.AddrPort) (answered, stood bool) {
 	asking, cancel := context.WithTimeout(ctx, answerLimit)
 	defer cancel()
 	var questions sync.WaitGroup
@@ -39,7 +37,7 @@ func answersNow(ctx context.Context, at netip.AddrPort) bool {
 	heard := make(chan struct{}, 1)
 	again := time.NewTicker(answerEvery)
 	defer again.Stop()
-	for {
+	for looked := time.Now(); ; looked = time.Now() {
 		questions.Go(func() {
 			conn, err := (&net.Dialer{}).DialContext(asking, "tcp", at.String())
 			if err == nil {
@@ -54,10 +52,11 @@ func answersNow(ctx context.Context, at netip.AddrPort) bool {
 		})
 		select {
 		case <-heard:
-			return true
+			return true, false
 		case <-asking.Done():
-			return ctx.Err() != nil
+			return ctx.Err() != nil, stood || time.Since(looked) > answerLimit/2
 		case <-again.C:
+			stood = stood || time.Since(looked) > answerLimit/2
 		}
 	}
 }

@@ -14,6 +14,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // A site is a user's directory with keys and settings, and the sshds that
@@ -206,10 +208,14 @@ func (s *site) sshdIn(name, setup string, more ...string) *sshd {
 
 // serves waits for sshd to listen, or to have ended.
 func (d *sshd) serves(ended <-chan struct{}) bool {
-	for !strings.Contains(d.log.String(), fmt.Sprintf("Server listening on 127.0.0.1 port %d", d.port)) {
+	d.site.t.Helper()
+	for limit := time.After(longest); !strings.Contains(d.log.String(), fmt.Sprintf("Server listening on 127.0.0.1 port %d", d.port)); {
 		select {
 		case <-ended:
 			return false
+		case <-limit:
+			_ = d.cmd.Process.Kill()
+			d.site.t.Fatalf("sshd does not say that it listens, but: %s", d.log.String())
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -217,6 +223,25 @@ func (d *sshd) serves(ended <-chan struct{}) bool {
 }
 
 func (d *sshd) address() string { return "127.0.0.1:" + strconv.Itoa(d.port) }
+
+// refusing is a port of the loopback interface that nobody listens at and nobody else
+// gets while the test runs.
+func refusing(t testing.TB) int {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return at.(*unix.SockaddrInet4).Port
+}
 
 // public is a host key's public line, "TYPE BASE64".
 func (d *sshd) public() string {
@@ -257,6 +282,16 @@ func oneHost(t testing.TB, more ...string) (*site, *sshd) {
 	s := newSite(t)
 	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
 	return s, s.sshd("n1", more...).known().named()
+}
+
+// done waits until a connection has ended.
+func done(t testing.TB, c *Client) {
+	t.Helper()
+	select {
+	case <-c.Done():
+	case <-time.After(longest):
+		t.Fatalf("the connection does not end within %s", longest)
+	}
 }
 
 func dial(t testing.TB, d *Dialer, host string) *Client {
