@@ -59,7 +59,10 @@ done
 [ "$behind" = nothing ] || setsid sleep 1000 <&- &
 case $how in
 held) until [ -e "go/$gang" ]; do sleep 0.05; done ;;
-doomed) [ -e "go/$gang" ] || { [ "$behind" = nothing ] || trap '' TERM; exec sleep 1000; } ;;
+doomed)
+	[ -e "go/$gang" ] || { [ "$behind" = nothing ] || trap '' TERM; exec sleep 1000; }
+	until [ -e "hit/$gang" ]; do sleep 0.05; done
+	;;
 esac
 exec sleep "$keep"`
 
@@ -154,7 +157,7 @@ func gpuGangs(t *testing.T, random *rand.Rand, gangs, kills int, figures *gpuFig
 // layOut makes what gangs of two users need.
 func (r *gpuRound) layOut() {
 	t := r.t
-	for name, mode := range map[string]os.FileMode{"leases": 0o777 | os.ModeSticky, "marks": 0o777, "ready": 0o777, "killed": 0o755, "go": 0o755, "0": 0o755, strconv.Itoa(stranger): 0o755} {
+	for name, mode := range map[string]os.FileMode{"leases": 0o777 | os.ModeSticky, "marks": 0o777, "ready": 0o777, "killed": 0o755, "go": 0o755, "hit": 0o755, "0": 0o755, strconv.Itoa(stranger): 0o755} {
 		path := filepath.Join(r.dir, name)
 		if err := errors.Join(os.Mkdir(path, 0o700), os.Chmod(path, mode)); err != nil {
 			t.Fatal(err)

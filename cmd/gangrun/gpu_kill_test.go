@@ -87,8 +87,9 @@ func (r *gpuRound) carryOut(g *gpuGang) {
 		if k.find(g) == 0 {
 			continue
 		}
-		// Ranks that start from here on end by themselves. Those of before must be
-		// ended: on find's word the victim is one that they cannot go on without.
+		// Ranks that start from here on end by themselves, but not before the blow. Those
+		// of before must be ended: on find's word the victim is one that they cannot go on
+		// without.
 		r.create("go/" + g.name).Close()
 		pid := k.find(g)
 		if pid == 0 {
@@ -100,6 +101,7 @@ func (r *gpuRound) carryOut(g *gpuGang) {
 		at := time.Now()
 		if g.strike(pid, unix.SIGKILL) {
 			k.hit, k.at = true, at
+			r.create("hit/" + g.name).Close()
 			return
 		}
 	}

@@ -130,7 +130,7 @@ func (s gpuScene) greedy(needs map[int]gpuNeed) (pids []int) {
 // What a gang may be seen doing wrong before it counts: each look may fall into a
 // moment in which it is about to do right, and the machine may be busy.
 const (
-	gpuWrongFor   = 10 * time.Second
+	gpuWrongFor   = 30 * time.Second
 	gpuWrongLooks = 100
 	gpuLookEvery  = 20 * time.Millisecond
 )

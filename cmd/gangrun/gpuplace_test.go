@@ -133,7 +133,7 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	placed := make(chan string)
+	placed := make(chan string, 1)
 	go func() {
 		l, err := p.place(ctx)
 		if err != nil {
@@ -147,7 +147,17 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 		}
 		placed <- strings.Join(where, "; ")
 	}()
-	if text := <-waits; !strings.Contains(text, "waiting for 2 GPUs") {
+	next := func(what string, from <-chan string) string {
+		t.Helper()
+		select {
+		case text := <-from:
+			return text
+		case <-time.After(time.Minute):
+			t.Fatalf("waited in vain for %s", what)
+			return ""
+		}
+	}
+	if text := next("what is waited for", waits); !strings.Contains(text, "waiting for 2 GPUs") {
 		t.Errorf("it tells %q", text)
 	}
 	if small(t, dir, "h3", []string{"GPU0"}, "GPU0") == nil {
@@ -165,7 +175,7 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	if err := second.Release(); err != nil {
 		t.Fatal(err)
 	}
-	if where := <-placed; where != "h2 GPU0; h2 GPU1" {
+	if where := next("a place", placed); where != "h2 GPU0; h2 GPU1" {
 		t.Errorf("placed on %s", where)
 	}
 }

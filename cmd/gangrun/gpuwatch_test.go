@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -136,11 +137,13 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				for range 100 {
 					emit(job.Event{Kind: job.KindProgress})
 				}
-				for ctx.Err() == nil {
+				for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 					if _, err := os.Stat(here("watching")); err == nil {
 						break
 					}
-					time.Sleep(time.Millisecond)
+					if ctx.Err() != nil || time.Now().After(deadline) {
+						return job.Outcome{}, errors.New("gangrun-nvml has not been started")
+					}
 				}
 				if test.good {
 					return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited}}}, nil
@@ -148,7 +151,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
 			}
 			// It is over when gangrun-nvml has ended, and not when the time is.
-			w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path, Restarts: -1}, late: time.Minute}
+			w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
 			outcome, err := w.Run(t.Context(), onGPUs(hostname(), "GPU-a"), func(e job.Event) {
 				if emitting || over {
