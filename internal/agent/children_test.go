@@ -237,7 +237,10 @@ func TestChildren(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for gone := false; !gone; runtime.Gosched() {
+		for begun, gone := time.Now(), false; !gone; runtime.Gosched() {
+			if time.Since(begun) > time.Minute {
+				t.Fatal("the thread does not end")
+			}
 			_, err := os.Stat("/proc/self/task/" + strconv.Itoa(thread))
 			gone = err != nil
 		}

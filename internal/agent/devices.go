@@ -92,8 +92,9 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 	read := make(chan bool, len(pipes))
 	for i, r := range pipes {
 		go func() { // ends with the pipe, or by its deadline
-			texts[i], _ = io.ReadAll(io.LimitReader(r, maxProbe+1))
-			more, _ := io.Copy(io.Discard, r)
+			said := probe.Outlet(r)
+			texts[i], _ = io.ReadAll(io.LimitReader(said, maxProbe+1))
+			more, _ := io.Copy(io.Discard, said)
 			read <- more > 0 || len(texts[i]) > maxProbe
 		}()
 	}
@@ -114,7 +115,7 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 		}
 	}
 	for _, r := range pipes { // what it left behind may hold them
-		_ = r.SetReadDeadline(time.Now().Add(drainLimit))
+		_ = r.SetReadDeadline(time.Unix(1, 0)) // once what is in there has been read
 	}
 	for range pipes {
 		out.Cut = <-read || out.Cut

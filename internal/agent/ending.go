@@ -25,6 +25,25 @@ const (
 	drainLimit = 500 * time.Millisecond
 )
 
+// endSteps are the parts in which a limit is waited for: a process that was stopped
+// meanwhile, or got no processor, has had no time for what is to come by then.
+const endSteps = 25
+
+// comes waits for done to be closed, and no longer than limit in which this process
+// runs; false where that has not come.
+func comes(done <-chan struct{}, limit time.Duration) bool {
+	step := time.NewTicker(limit / endSteps)
+	defer step.Stop()
+	for range endSteps {
+		select {
+		case <-done:
+			return true
+		case <-step.C:
+		}
+	}
+	return closed(done)
+}
+
 // sooner returns the time until which wait lasts from now on, or the earlier one
 // that is set already.
 func sooner(set time.Time, wait time.Duration) time.Time {
@@ -114,9 +133,7 @@ func (g *gang) finish() {
 			r.pumps.Wait()
 		}
 	}()
-	select {
-	case <-pumped:
-	case <-time.After(strayGrace): // a full disk, or a process that cannot be killed holds the pipe
+	if !comes(pumped, strayGrace) { // a full disk, or a process that cannot be killed holds the pipe
 		close(g.release)
 		for _, r := range g.ranks {
 			_ = r.out.pipe.Close()

@@ -2,8 +2,24 @@ package agent
 
 import (
 	"testing"
+	"testing/synctest"
 	"time"
 )
+
+// TestComes: what comes in time is waited for, and nothing longer than the limit.
+func TestComes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		begun, done := time.Now(), make(chan struct{})
+		time.AfterFunc(time.Second, func() { close(done) })
+		if !comes(done, time.Minute) || time.Since(begun) != time.Second {
+			t.Errorf("after %s it has not come", time.Since(begun))
+		}
+		begun = time.Now()
+		if comes(nil, time.Minute) || time.Since(begun) != time.Minute {
+			t.Errorf("waited for %s, want the limit", time.Since(begun))
+		}
+	})
+}
 
 // TestSooner: who is told again to end gets no more time for it than before.
 func TestSooner(t *testing.T) {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // Limits of a helper process.
@@ -53,9 +55,10 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 	}
 	read := make(chan error, 1)
 	go func() {
+		said := probe.Outlet(r)
 		var err error
-		if out, err = io.ReadAll(io.LimitReader(r, helperBytes)); err == nil {
-			_, err = io.Copy(io.Discard, r) // or the helper would wait
+		if out, err = io.ReadAll(io.LimitReader(said, helperBytes)); err == nil {
+			_, err = io.Copy(io.Discard, said) // or the helper would wait
 		}
 		read <- err
 	}()
@@ -65,9 +68,10 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 		c.signal(ch, unix.SIGKILL)
 		<-ch.exited
 	}
-	// What it left behind may hold the pipe: reading ends with it all the same.
-	_ = r.SetReadDeadline(time.Now().Add(drainLimit))
-	if err := <-read; err != nil && !errors.Is(err, os.ErrDeadlineExceeded) {
+	// What it left behind may hold the pipe: reading ends with it all the same, once
+	// what is in there has been read.
+	_ = r.SetReadDeadline(time.Unix(1, 0))
+	if err := <-read; err != nil {
 		return nil, err
 	}
 	if ctx.Err() != nil {

@@ -36,14 +36,20 @@ type line struct {
 	known    map[resumable.ID]bool // streams that there have been
 	next     bool                  // stream is a controller's that takes over, and is not served yet
 	begun    time.Time             // of stream
+	doubted  time.Time             // since when its controller has been silent for too long; zero while it is not
 	orphaned bool
 }
 
 // firstGrace is how long an agent waits for the first word of its controller.
 const firstGrace = 20 * time.Second
 
-// orphanEvery is how often an agent looks whether its controller is silent.
-const orphanEvery = 250 * time.Millisecond
+// orphanEvery is how often an agent looks whether its controller is silent. It looks
+// again after orphanSure: what was said while this host stood still may not have been
+// heard yet.
+const (
+	orphanEvery = 250 * time.Millisecond
+	orphanSure  = 2 * orphanEvery
+)
 
 // newLine takes over the descriptor that an agent finds: a connection, or a socket
 // that listens.
@@ -156,7 +162,13 @@ func (l *line) look() {
 	if heard.IsZero() {
 		heard = l.begun
 	}
-	if !l.orphaned && time.Since(heard) > time.Duration(l.grace.Load()) {
+	switch {
+	case l.orphaned:
+	case time.Since(heard) <= time.Duration(l.grace.Load()):
+		l.doubted = time.Time{}
+	case l.doubted.IsZero():
+		l.doubted = time.Now()
+	case time.Since(l.doubted) >= orphanSure:
 		l.orphaned = true
 		l.stream.Abort(errOrphaned)
 	}
@@ -216,10 +228,7 @@ func (l *line) close(stop context.CancelFunc) (orphaned bool) {
 	_ = l.listener.Close()
 	taken := make(chan struct{})
 	go func() { l.carriers.Wait(); close(taken) }()
-	select {
-	case <-taken:
-	case <-time.After(farewell):
-	}
+	comes(taken, farewell)
 	stop()
 	<-taken
 	return orphaned

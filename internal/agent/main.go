@@ -22,10 +22,6 @@ const KillSignal = unix.SIGUSR1
 // its ranks may take, and short enough that nothing is left after 3 s.
 const endLimit = strayGrace + 500*time.Millisecond
 
-// endSteps are the parts in which endLimit is waited for: a process that was stopped
-// meanwhile, or got no processor, has had no time to end itself.
-const endSteps = 25
-
 // Main is the hidden command "gangrun agent HOST", a process of its own: the
 // watchdog first, and under it the agent, which serves on watchdog.ConnFD. The host's
 // name is there for people who look at ps. It returns the exit code.
@@ -80,9 +76,7 @@ func work() error {
 		<-s.life.Done()
 		// A file system that hangs may hold a survey for ever; the ranks must not
 		// live on for that, nor this process.
-		for range endSteps {
-			<-time.After(endLimit / endSteps)
-		}
+		comes(nil, endLimit)
 		killAll(children, group) // there may be no watchdog to do it
 		group.close()
 		cleaned := make(chan struct{})
@@ -90,10 +84,7 @@ func work() error {
 			defer close(cleaned)
 			_ = s.cleanTmpdir()
 		}()
-		select {
-		case <-cleaned:
-		case <-time.After(endLimit):
-		}
+		comes(cleaned, endLimit)
 		os.Exit(1)
 	}()
 	line.serve(ctx)

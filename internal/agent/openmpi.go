@@ -273,10 +273,7 @@ func (o *openMPI) close() {
 	o.pmix.close()
 	over := make(chan struct{})
 	go func() { defer close(over); o.wg.Wait() }()
-	select {
-	case <-over:
-	case <-time.After(strayGrace): // mpirun, or what holds its output, cannot be killed
-	}
+	comes(over, strayGrace) // mpirun, or what holds its output, may not be killed
 	o.words.seal()
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)

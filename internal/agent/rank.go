@@ -220,7 +220,9 @@ func describe(start *wire.RankStart, err error) string {
 // is in its log: until its streams have ended or, where a child of the rank
 // holds them open, until they have been quiet for a moment.
 func (r *rank) drain() {
-	deadline := time.After(drainLimit)
+	step := time.NewTicker(drainLimit / drainSteps)
+	defer step.Stop()
+	steps := 0
 	for _, s := range []*stream{r.out, r.err} {
 		for {
 			change := s.bell.wait()
@@ -233,8 +235,11 @@ func (r *rank) drain() {
 			case <-change:
 				continue
 			case <-time.After(quiet):
-			case <-deadline:
-				return
+			case <-step.C:
+				if steps++; steps == drainSteps {
+					return
+				}
+				continue
 			}
 			if after, _ := s.state(); !unread && after == before {
 				break
@@ -242,6 +247,9 @@ func (r *rank) drain() {
 		}
 	}
 }
+
+// drainSteps are the parts in which drainLimit is waited for, as endSteps are of others.
+const drainSteps = 5
 
 // quiet is how long an empty pipe must stay so to count as drained.
 const quiet = 20 * time.Millisecond

@@ -70,8 +70,9 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	var reach []job.ReachFact
 	var shared *job.SharedFact
 	wg.Go(func() {
-		ctx, cancel := context.WithTimeout(stream.Context(), reachLimit)
+		ctx, cancel := context.WithCancel(stream.Context())
 		defer cancel()
+		wg.Go(func() { comes(ctx.Done(), reachLimit); cancel() })
 		reach = reachAll(ctx, ask.Secret, next.Peers)
 	})
 	if reply.Wrote {
@@ -172,9 +173,15 @@ func (d *door) close() {
 	d.wg.Wait()
 }
 
-// closing closes conn when ctx ends, or what it returns is called.
+// closing closes conn when ctx ends, or what it returns is called. The other side
+// sees a reset for the first: that nothing more came has told it nothing.
 func closing(ctx context.Context, conn net.Conn) func() {
-	stop := context.AfterFunc(ctx, func() { _ = conn.Close() })
+	stop := context.AfterFunc(ctx, func() {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	})
 	return func() {
 		if stop() {
 			_ = conn.Close()
@@ -270,15 +277,15 @@ func ask(ctx context.Context, secret []byte, p *wire.Peer) try {
 	}
 	defer closing(ctx, conn)()
 	begun := time.Now()
-	heard := make([]byte, sha256.Size)
+	heard, want, n := make([]byte, sha256.Size), proof(secret, p.Host), 0
 	if _, err = conn.Write(proof(secret, "")); err == nil {
-		_, err = io.ReadFull(conn, heard)
+		n, err = io.ReadFull(conn, heard)
 	}
 	switch {
-	case err == nil && hmac.Equal(heard, proof(secret, p.Host)):
-		return try{time: time.Since(begun)}
-	case err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case !hmac.Equal(heard[:n], want[:n]) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
 		return try{err: errStranger}
+	case err == nil:
+		return try{time: time.Since(begun)}
 	}
 	return try{err: err}
 }
@@ -287,7 +294,8 @@ func ask(ctx context.Context, secret []byte, p *wire.Peer) try {
 // system may take that long to show what another host has written.
 const shareLimit = 3 * time.Second
 
-// shareEvery is how often it looks.
+// shareEvery is how often it looks: shareLimit is counted in looks, for a host that
+// stood still has seen nothing.
 const shareEvery = 100 * time.Millisecond
 
 // shareMark is the files by which hosts find out whether they share a directory.
@@ -324,8 +332,6 @@ func (m shareMark) remove(host string) {
 // shareLimit or the end of ctx.
 func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
 	begun := time.Now()
-	ctx, cancel := context.WithTimeout(ctx, shareLimit)
-	defer cancel()
 	left := []string{host}
 	for _, p := range peers {
 		if p.Wrote {
@@ -335,7 +341,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 	fact := &job.SharedFact{}
 	tick := time.NewTicker(shareEvery)
 	defer tick.Stop()
-	for {
+	for looks := 1; ; looks++ {
 		// Opening a directory has NFS ask the server whether it has changed.
 		if dir, err := os.Open(m.dir); err == nil {
 			_ = dir.Close()
@@ -349,7 +355,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 			}
 			return seen
 		})
-		if len(left) == 0 {
+		if len(left) == 0 || looks > int(shareLimit/shareEvery) {
 			break
 		}
 		select {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net"
 	"os"
@@ -11,8 +12,11 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
+	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -54,26 +58,40 @@ func listening(t *testing.T, talk func(net.Conn)) int32 {
 	return int32(l.Addr().(*net.TCPAddr).Port)
 }
 
-func TestReach(t *testing.T) {
-	closed, err := net.Listen("tcp", "127.0.0.1:0")
+// refusing is a port on which nobody listens, and which nobody else gets.
+func refusing(t *testing.T) int32 {
+	t.Helper()
+	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	refusing := int32(closed.Addr().(*net.TCPAddr).Port)
-	closed.Close()
+	t.Cleanup(func() { unix.Close(fd) })
+	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
+		t.Fatal(err)
+	}
+	at, err := unix.Getsockname(fd)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int32(at.(*unix.SockaddrInet4).Port)
+}
+
+func TestReach(t *testing.T) {
 	other := opened(t, "h9", secret)
 	other.Host = "h4"
 	foreign := opened(t, "h5", []byte("that of another meeting"))
 	peers := []*wire.Peer{
 		opened(t, "h2", secret),
-		{Host: "h3", Address: "127.0.0.1", Port: refusing},
+		{Host: "h3", Address: "127.0.0.1", Port: refusing(t)},
 		other,
 		foreign,
 		{Host: "h6", Address: "127.0.0.1", Error: "too many open files"},
 		{Host: "h7", Address: "127.0.0.1", Port: listening(t, func(c net.Conn) { _, _ = c.Write([]byte("SSH-2.0-x\r\n")) })},
 	}
 	want := []string{"", "connection refused", "another host answers", "another host answers", "it could not open a port: too many open files", "another host answers|connection reset"}
-	facts := reachAll(t.Context(), secret, peers)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	facts := reachAll(ctx, secret, peers)
 	if len(facts) != len(peers) {
 		t.Fatalf("got %d facts of %d peers", len(facts), len(peers))
 	}
@@ -109,7 +127,7 @@ func TestReachMany(t *testing.T) {
 func TestReachSilence(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	silent, err := net.Listen("tcp", "127.0.0.1:0")
+	silent, err := net.Listen("tcp4", ":0")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -117,20 +135,22 @@ func TestReachSilence(t *testing.T) {
 	defer wg.Wait()
 	defer silent.Close()
 	wg.Go(func() {
-		for tries := 1; ; tries++ {
+		tried := map[string]bool{} // the first may be asked again before the last is
+		for {
 			conn, err := silent.Accept()
 			if err != nil {
 				return
 			}
 			defer conn.Close()
-			if tries == reachAtOnce {
+			host, _, _ := net.SplitHostPort(conn.LocalAddr().String())
+			if tried[host] = true; len(tried) == reachAtOnce {
 				cancel()
 			}
 		}
 	})
 	var peers []*wire.Peer
-	for range reachAtOnce + 3 {
-		peers = append(peers, &wire.Peer{Host: "h2", Address: "127.0.0.1", Port: int32(silent.Addr().(*net.TCPAddr).Port)})
+	for i := range reachAtOnce + 3 {
+		peers = append(peers, &wire.Peer{Host: "h2", Address: fmt.Sprintf("127.0.0.%d", i+1), Port: int32(silent.Addr().(*net.TCPAddr).Port)})
 	}
 	facts := reachAll(ctx, secret, peers)
 	if len(facts) != reachAtOnce {
@@ -149,9 +169,9 @@ func TestReachAgain(t *testing.T) {
 	var calls sync.WaitGroup
 	defer calls.Wait()
 	defer close(first)
-	n := 0
+	var n atomic.Int32
 	port := listening(t, func(c net.Conn) {
-		if n++; n == 1 { // as if the packets were lost
+		if n.Add(1) == 1 { // as if the packets were lost
 			held, err := c.(*net.TCPConn).File()
 			if err != nil {
 				t.Error(err)
@@ -164,8 +184,8 @@ func TestReachAgain(t *testing.T) {
 		}
 	})
 	facts := reachAll(t.Context(), secret, []*wire.Peer{{Host: "h2", Address: "127.0.0.1", Port: port}})
-	if len(facts) != 1 || facts[0].Error != "" || facts[0].Time <= 0 || n != 2 {
-		t.Errorf("after %d tries: %+v", n, facts)
+	if len(facts) != 1 || facts[0].Error != "" || facts[0].Time <= 0 || n.Load() < 2 {
+		t.Errorf("after %d tries: %+v", n.Load(), facts)
 	}
 }
 
@@ -184,9 +204,7 @@ func TestDoor(t *testing.T) {
 		return conn
 	}
 	conn := dial()
-	if _, err := conn.Write(proof(secret, "h1")); err != nil {
-		t.Fatal(err)
-	}
+	_, _ = conn.Write(proof(secret, "h1")) // who is late is not heard
 	if data, err := io.ReadAll(conn); len(data) > 0 {
 		t.Errorf("a stranger was answered %q, %v", data, err)
 	}

@@ -120,10 +120,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 		told <- err
 		close(stopped)
 	}()
-	select {
-	case <-stopped:
-	case <-time.After(stuckLimit):
-	}
+	comes(stopped, stuckLimit)
 	return told
 }
 

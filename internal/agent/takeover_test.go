@@ -41,7 +41,7 @@ func fed(t *testing.T, blocking bool) (g *gang, in *os.File) {
 // full waits until a pipe takes no more.
 func full(t *testing.T, in *os.File) {
 	t.Helper()
-	for deadline := time.Now().Add(20 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		n, err := unix.IoctlGetInt(int(in.Fd()), unix.TIOCINQ)
 		if err != nil {
 			t.Fatal(err)
@@ -88,6 +88,34 @@ func join(t *testing.T, l *line) *controller {
 	return &controller{wire.NewAgentClient(g), func() { _ = g.Close(); _ = stream.Close(); cancel(); carrying.Wait() }}
 }
 
+// A controller is given up when it has been silent for too long, and still is a moment
+// later: where this host stood still, what it said then has not been heard at once.
+func TestOrphaned(t *testing.T) {
+	l := &line{known: map[resumable.ID]bool{}}
+	l.open(resumable.NewID())
+	l.grace.Store(int64(time.Minute))
+	long := time.Now().Add(-time.Hour)
+	for _, step := range []struct {
+		name           string
+		begun, doubted time.Time
+		doubt, orphan  bool
+	}{
+		{"in time", time.Now(), time.Time{}, false, false},
+		{"silent", long, time.Time{}, true, false},
+		{"heard after all", time.Now(), long, false, false},
+		{"silent, looked again too soon", long, time.Now().Add(time.Hour), true, false},
+		{"silent and still so", long, long, true, true},
+	} {
+		l.begun, l.doubted = step.begun, step.doubted
+		if l.look(); !l.doubted.IsZero() != step.doubt || l.orphaned != step.orphan {
+			t.Errorf("%s: doubted since %v, orphaned: %t", step.name, l.doubted, l.orphaned)
+		}
+	}
+	if _, err := l.stream.Read(make([]byte, 1)); err != errOrphaned {
+		t.Errorf("its stream ends with %v", err)
+	}
+}
+
 // A controller that takes over is served, whatever a handler of the one before is
 // stuck in: a rank that reads nothing of its standard input, or, which no context
 // ends, a file that hangs.
@@ -102,7 +130,7 @@ func TestTakeover(t *testing.T) {
 				t.Fatal(err)
 			}
 			l := &line{dir: t.TempDir(), listener: listener, served: make(chan struct{}), known: map[resumable.ID]bool{}}
-			l.grace.Store(int64(time.Minute))
+			l.grace.Store(int64(10 * time.Minute))
 			l.open(resumable.NewID())
 			s := newServer(nil, nil, l)
 			g, in := fed(t, test.blocking)
@@ -133,7 +161,7 @@ func TestTakeover(t *testing.T) {
 
 			second := join(t, l)
 			defer second.leave()
-			limited, stop := context.WithTimeout(t.Context(), 20*time.Second)
+			limited, stop := context.WithTimeout(t.Context(), time.Minute)
 			defer stop()
 			if _, err := second.Clock(limited, &wire.ClockRequest{}); err != nil {
 				t.Fatalf("the second controller is not answered: %v", err)
@@ -141,7 +169,16 @@ func TestTakeover(t *testing.T) {
 			if test.blocking {
 				return
 			}
-			// The first one's feed has ended, and with it the rank's input.
+			// The first one's feed ends, and with it the rank's input.
+			out := g.ranks[0].stdin
+			for begun := time.Now(); ; time.Sleep(time.Millisecond) {
+				if _, err := out.Stat(); errors.Is(err, os.ErrClosed) {
+					break
+				}
+				if time.Since(begun) > time.Minute {
+					t.Fatal("the feed goes on")
+				}
+			}
 			if n, err := io.Copy(io.Discard, in); err != nil || n != 64<<10 {
 				t.Errorf("the rank reads %d bytes, %v; want what the pipe holds and the end", n, err)
 			}

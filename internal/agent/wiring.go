@@ -151,7 +151,7 @@ func (w *wiring) mark(e *job.Exit) {
 // settle waits a moment for the last words of a rank that has ended well but
 // for MPI_Finalize: they may not have been read yet.
 func (w *wiring) settle(rank int, release <-chan struct{}) {
-	for until := time.Now().Add(exitWait); time.Now().Before(until); {
+	for range exitWait / time.Millisecond {
 		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {
 			return
 		}

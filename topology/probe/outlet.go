@@ -22,6 +22,10 @@ type outlet struct {
 	read int // since it is late
 }
 
+// Outlet returns a reader of a pipe, one that only it reads, which after the read
+// deadline of the pipe gives what that holds still, 1 MiB at most, and then io.EOF.
+func Outlet(pipe *os.File) io.Reader { return &outlet{file: pipe} }
+
 // SetReadDeadline is os.File's.
 func (o *outlet) SetReadDeadline(at time.Time) error { return o.file.SetReadDeadline(at) }
 
