@@ -188,28 +188,27 @@ func lock(path string, flag int) (*file, error) {
 }
 
 // patience bounds how long the order of a host is waited for: others have it for
-// a millisecond, but a stopped process may have it for ever.
-const patience = 10 * time.Second
+// a millisecond, but a stopped process may have it for ever. It is counted in the
+// pauses between the looks, so that nobody is given up for time in which this
+// process, or the whole machine, stood still.
+const patience = 30 * time.Second
+
+// decision bounds how long who has the order of a host may decide.
+const decision = 10 * time.Second
 
 // ordered calls decide while nobody else decides or looks on this host. decide
 // ends with its ctx: whoever else decides waits for it.
 func (s *Space) ordered(ctx context.Context, decide func(context.Context) error) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, patience,
-		fmt.Errorf("%q has been locked by another process for %s; look for a stopped one with lslocks or fuser", s.path(kindOrder, ""), patience))
-	defer cancel()
-	pause := time.NewTimer(0)
-	defer pause.Stop()
-	for wait := time.Millisecond; ; wait = min(2*wait, 16*time.Millisecond) {
-		select {
-		case <-ctx.Done():
-			return context.Cause(ctx)
-		case <-pause.C:
-		}
+	waited := time.Duration(0)
+	for most := time.Millisecond; ; most = min(2*most, 16*time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
 		}
 		f, err := lock(s.path(kindOrder, ""), os.O_RDONLY)
 		if err == nil {
+			ctx, cancel := context.WithTimeoutCause(ctx, decision,
+				fmt.Errorf("it takes more than %s to read gangrun's files in %q; remove those that nobody has locked", decision, s.dir))
+			defer cancel()
 			if err = decide(ctx); err != nil && ctx.Err() != nil {
 				err = context.Cause(ctx)
 			}
@@ -218,7 +217,14 @@ func (s *Space) ordered(ctx context.Context, decide func(context.Context) error)
 		if !errors.Is(err, errHeld) {
 			return err
 		}
-		pause.Reset(wait/2 + jitter(wait))
+		if waited >= patience {
+			return fmt.Errorf("%q has been locked by another process for %s; look for a stopped one with lslocks or fuser", s.path(kindOrder, ""), patience)
+		}
+		pause := most/2 + jitter(most)
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		waited += pause
 	}
 }
 

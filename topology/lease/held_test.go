@@ -82,7 +82,11 @@ func TestLossIsNoticed(t *testing.T) {
 			if err := spoil(path); err != nil {
 				t.Fatal(err)
 			}
-			<-held.Done()
+			select {
+			case <-held.Done():
+			case <-time.After(time.Minute):
+				t.Fatal("the loss is not noticed")
+			}
 			if err := held.Err(); err == nil || !strings.Contains(err.Error(), `"GPU1"`) {
 				t.Errorf("the loss is told as %v", err)
 			}

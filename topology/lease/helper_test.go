@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"go.uber.org/goleak"
 
@@ -98,8 +99,11 @@ func start(t testing.TB, uid int, o order) *helper {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// One that hangs fails its test, and not all of them.
+	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Minute)
+	t.Cleanup(cancel)
 	// Another user cannot reach the binary by its name, but every process its own.
-	cmd := exec.Command("/proc/self/exe")
+	cmd := exec.CommandContext(ctx, "/proc/self/exe")
 	cmd.Env = append(os.Environ(), helperEnv+"="+string(text))
 	cmd.Stderr = os.Stderr
 	cmd.Dir = "/"

@@ -111,7 +111,7 @@ func lookLease(path, device string) Lease {
 	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
 	var record leaseRecord
 	held, whole, _, err := inspect(path, &record)
-	for again := 0; held && !whole && err == nil && again < 3; again++ {
+	for again := 0; held && !whole && (err == nil || errors.Is(err, errTorn)) && again < 3; again++ {
 		held, whole, _, err = inspect(path, &record) // one that is just given back
 	}
 	if errors.Is(err, fs.ErrNotExist) {
@@ -148,6 +148,9 @@ func lookLease(path, device string) Lease {
 func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
 	held, whole, uid, err := inspect(path, &w)
+	for again := 0; held && errors.Is(err, errTorn) && again < 3; again++ {
+		held, whole, uid, err = inspect(path, &w) // one that is just taken back
+	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ""

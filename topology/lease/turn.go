@@ -64,9 +64,9 @@ type Waiting struct {
 
 // Try takes the GPUs that r takes, all of them or none, if nobody has one and the
 // ticket rule allows it; else it says what is in the way. It never waits for a GPU:
-// exactly one of the three results is not nil. Not before the deadline of ctx, and
-// 10 s, passed does it give up on others that decide on the same host. The
-// ticket is written anew where r changes it; Run and Since must stay.
+// exactly one of the three results is not nil. It waits for others that decide on
+// the same host, until ctx is done or 30 s have passed. The ticket is written anew
+// where r changes it; Run and Since must stay.
 func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	if err := r.validate(); err != nil {
 		return nil, nil, err

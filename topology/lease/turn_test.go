@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 )
 
@@ -84,21 +86,22 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 		}
 		cancel()
 		refused(t, turn, req("waits", 5, gpus(1), 1, "GPU0"))
-		woken, err := make(chan error), error(nil)
+		woken := make(chan error, 1)
 		go func() { woken <- turn.Wait(t.Context()) }()
-		end(h)
-		if err := <-woken; err != nil {
-			t.Fatal(err)
-		}
-		// The kernel tells a moment before the lock is gone.
-		for held := (*Held)(nil); held == nil; {
-			if held, _, err = turn.Try(t.Context(), req("waits", 5, gpus(1), 1, "GPU0")); err != nil {
+		end(h) // and its lock is gone
+		select {
+		case err := <-woken:
+			if err != nil {
 				t.Fatal(err)
 			}
-			if held != nil {
-				held.Release()
-			}
+		case <-time.After(time.Minute):
+			t.Fatalf("a waiter does not wake for the %s", name)
 		}
+		held, waiting, err := turn.Try(t.Context(), req("waits", 5, gpus(1), 1, "GPU0"))
+		if err != nil || held == nil {
+			t.Fatalf("after the %s: %+v, %v", name, waiting, err)
+		}
+		held.Release()
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -107,6 +110,7 @@ func TestWaitWakesForReleaseAndDeath(t *testing.T) {
 	}
 }
 
+// TestStuckDeciderIsNamed: it is waited for, but not for ever.
 func TestStuckDeciderIsNamed(t *testing.T) {
 	dir := directory(t)
 	s := open(t, dir, "")
@@ -115,9 +119,18 @@ func TestStuckDeciderIsNamed(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer f.drop()
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Millisecond)
-	defer cancel()
-	if _, _, err := turnOf(t, s).Try(ctx, req("r", 1, gpus(1), 1, "GPU0")); err == nil {
-		t.Error("no error while another process decides")
+	for limit, want := range map[time.Duration]string{patience / 2: context.DeadlineExceeded.Error(), time.Hour: "locked by another process for 30s; look for"} {
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithTimeout(t.Context(), limit)
+			defer cancel()
+			begin := time.Now()
+			_, _, err := turnOf(t, s).Try(ctx, req("r", 1, gpus(1), 1, "GPU0"))
+			if err == nil || !strings.Contains(err.Error(), want) {
+				t.Errorf("while another process decides: %v, want %q", err, want)
+			}
+			if took := time.Since(begin); took < min(limit, patience) || took > min(limit, patience+time.Second) {
+				t.Errorf("it was given up after %s", took)
+			}
+		})
 	}
 }
