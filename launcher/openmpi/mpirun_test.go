@@ -82,7 +82,7 @@ func TestMpirunPlacesRanks(t *testing.T) {
 			cmd := exec.CommandContext(ctx, installation.Mpirun, argv[1:]...)
 			cmd.Args = argv
 			cmd.Env = override(override(base, openmpi.DaemonEnv(used[0], plan.Tmpdir, plan.Shm)...), env...)
-			cmd.WaitDelay = 10 * time.Second
+			cmd.WaitDelay = time.Minute
 			var stderr bytes.Buffer
 			cmd.Stderr = &stderr
 			out, err := cmd.Output()
