@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"slices"
 	"syscall"
 	"time"
 
@@ -112,11 +113,15 @@ type leave struct{ signal syscall.Signal }
 func (l leave) Error() string { return job.SignalName(int(l.signal)) }
 
 // leaving returns a context that ends with the first signal of a user who has seen
-// enough.
-func leaving() (context.Context, func()) {
+// enough; other ones do not say that.
+func leaving(other ...os.Signal) (context.Context, func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	signals := make(chan os.Signal, 1)
-	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
+		if !slices.Contains(other, sig) {
+			signal.Notify(signals, sig)
+		}
+	}
 	done := make(chan struct{})
 	go func() {
 		defer close(done)

@@ -14,23 +14,26 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// startAttachable starts a gang of steady ranks on two hosts, waits until it runs and
-// kills its controller.
+// startAttachable starts a gang of steady ranks on two hosts, which are held, waits
+// until it runs and kills its controller.
 func startAttachable(t *testing.T, program farProgram, ranks, steps int, flags ...string) *farRun {
 	t.Helper()
 	bed := testhosts.Up(t, 2)
 	hosts := fmt.Sprintf("h1:%[1]d,h2:%[1]d", ranks/2)
-	r := startFarCommand(t, bed, hosts, ranks, program.mpi, program.command(t, bed, steps), flags...)
+	r := startFarCommand(t, bed, hosts, ranks, program.mpi, heldBack(bed, program.command(t, bed, steps)),
+		append(flags, "--retries", "0", "--host-timeout", patience.String(), "--orphan-grace", farPatience.String())...)
 	r.steps = steps
 	r.lines(ranks, 10)
+	r.journalled(job.KindAllStarted, 1)
 	r.killController(r.cmd)
+	<-r.exited
 	return r
 }
 
 // lines waits until every rank has printed that many.
 func (r *farRun) lines(ranks, lines int) {
 	r.t.Helper()
-	limit := time.After(patience)
+	limit := time.After(farPatience)
 	for rank := 0; rank < ranks; {
 		if bytes.Count(r.log(rank, "out"), []byte{'\n'}) >= lines {
 			rank++
@@ -38,7 +41,7 @@ func (r *farRun) lines(ranks, lines int) {
 		}
 		select {
 		case <-limit:
-			r.t.Fatalf("rank %d has not printed %d lines within %s", rank, lines, patience)
+			r.t.Fatalf("rank %d has not printed %d lines within %s", rank, lines, farPatience)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -66,7 +69,7 @@ func (r *farRun) attach(args ...string) *attached {
 	a := &attached{exited: make(chan struct{})}
 	a.cmd = r.bed.Controller().Command(ctx, append([]string{r.gangrun, "attach"}, args...)...)
 	a.cmd.Dir = r.bed.Shared()
-	a.cmd.Stdout, a.cmd.Stderr = &a.out, &a.errs
+	a.cmd.Stdout, a.cmd.Stderr, a.cmd.WaitDelay = &a.out, &a.errs, patience
 	if err := a.cmd.Start(); err != nil {
 		cancel()
 		r.t.Fatal(err)
@@ -90,7 +93,7 @@ func (a *attached) finish(t *testing.T) int {
 	t.Helper()
 	select {
 	case <-a.exited:
-	case <-time.After(2 * patience):
+	case <-time.After(farPatience):
 		t.Fatal("gangrun attach does not end")
 	}
 	return a.cmd.ProcessState.ExitCode()
@@ -106,14 +109,20 @@ func (r *farRun) count(kind job.Kind) (n int) {
 	return n
 }
 
+// comes waits until done says so, whoever the run's controller is by then.
+func (r *farRun) comes(what string, done func() bool) {
+	r.t.Helper()
+	for limit := time.Now().Add(farPatience); !done(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(limit) {
+			r.t.Fatalf("%s: not within %s", what, farPatience)
+		}
+	}
+}
+
 // journalled waits until the journal has that many events of a kind.
 func (r *farRun) journalled(kind job.Kind, n int) {
 	r.t.Helper()
-	for limit := time.Now().Add(patience); r.count(kind) < n; time.Sleep(20 * time.Millisecond) {
-		if time.Now().After(limit) {
-			r.t.Fatalf("the journal has %d events of kind %s, want %d within %s", r.count(kind), kind, n, patience)
-		}
-	}
+	r.comes(fmt.Sprintf("%d events of kind %s in the journal", n, kind), func() bool { return r.count(kind) >= n })
 }
 
 // untouched checks that the run was one attempt of whose ranks every end and every
@@ -155,7 +164,7 @@ func TestAttachAfterKill(t *testing.T) {
 			if program.mpi == job.MPIMPICH {
 				ranks = 2 // more of them hang in MPI_Finalize now and then, whoever has started them
 			}
-			r := startAttachable(t, program, ranks, 100, "--retries", "0")
+			r := startAttachable(t, program, ranks, 60)
 			first := r.attach()
 			r.journalled(job.KindAttached, 1)
 			if told, err := r.bed.Controller().Exec(context.Background(), r.gangrun, "ps"); err != nil || !strings.Contains(told, "running") {
@@ -165,6 +174,8 @@ func TestAttachAfterKill(t *testing.T) {
 			r.killController(first.cmd)
 			first.finish(t)
 			second := r.attach()
+			r.journalled(job.KindAttached, 2)
+			r.letGo()
 			if code := second.finish(t); code != 0 {
 				t.Fatalf("exit code %d", code)
 			}
@@ -181,8 +192,13 @@ func TestAttachAfterKill(t *testing.T) {
 // on.
 func TestAttachTwice(t *testing.T) {
 	t.Parallel()
-	r := startAttachable(t, farPrograms[0], 4, 60, "--retries", "0")
+	r := startAttachable(t, farPrograms[0], 4, 30)
 	one, other := r.attach(), r.attach()
+	r.comes("that one goes on and the other looks on", func() bool {
+		said := one.errs.String() + other.errs.String()
+		return strings.Contains(said, "goes on under this process") && strings.Contains(said, "attempt 1 is on its way; ")
+	})
+	r.letGo()
 	if a, b := one.finish(t), other.finish(t); a != 0 || b != 0 {
 		t.Fatalf("exit codes %d and %d", a, b)
 	}
@@ -201,7 +217,7 @@ func TestAttachAfterGrace(t *testing.T) {
 	t.Parallel()
 	bed := testhosts.Up(t, 2)
 	endless := `while [ $GANGRUN_ATTEMPT = 1 ]; do echo here; sleep 0.1; done`
-	r := startFarCommand(t, bed, "h1:2,h2:2", 4, job.MPINone, []string{"sh", "-c", endless}, "--retries", "1", "--orphan-grace", "8s", "--host-timeout", "4s")
+	r := startFarCommand(t, bed, "h1:2,h2:2", 4, job.MPINone, []string{"sh", "-c", endless}, "--retries", "1", "--orphan-grace", "8s")
 	r.lines(4, 1)
 	r.killController(r.cmd)
 	r.nothingLeft()
@@ -224,25 +240,27 @@ func TestAttachAfterGrace(t *testing.T) {
 	r.nothingLeft()
 }
 
+// noRanks waits until no rank is left on any host.
+func (r *farRun) noRanks() {
+	r.t.Helper()
+	for _, h := range r.bed.Hosts() {
+		r.comes("no rank on "+h.Name(), func() bool {
+			ranks, err := h.Processes("GANGRUN_RANK=")
+			if err != nil {
+				r.t.Fatal(err)
+			}
+			return len(ranks) == 0
+		})
+	}
+}
+
 // TestAttachEndedMeanwhile: a gang that has ended well while it had no controller
 // has ended well.
 func TestAttachEndedMeanwhile(t *testing.T) {
 	t.Parallel()
-	r := startAttachable(t, farPrograms[0], 4, 30, "--retries", "0")
-	for _, h := range r.bed.Hosts() {
-		for limit := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
-			ranks, err := h.Processes("GANGRUN_RANK=")
-			if err != nil {
-				t.Fatal(err)
-			}
-			if len(ranks) == 0 {
-				break
-			}
-			if time.Now().After(limit) {
-				t.Fatalf("ranks on %s: %v", h.Name(), ranks)
-			}
-		}
-	}
+	r := startAttachable(t, farPrograms[0], 4, 30)
+	r.letGo()
+	r.noRanks()
 	if code := r.attach("--detach").finish(t); code != 0 {
 		t.Fatalf("exit code %d", code)
 	}

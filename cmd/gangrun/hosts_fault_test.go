@@ -42,6 +42,17 @@ type hostFault struct {
 	known time.Duration
 }
 
+// farLimits are how long a host may be silent, and ranks without a controller, in a run
+// that fails of it and in one that goes on.
+type farLimits struct{ timeout, grace, onTimeout, onGrace time.Duration }
+
+var (
+	// measured are those of runs whose times are told.
+	measured = farLimits{farTimeout, farGrace, time.Duration(job.DefaultHostTimeout), time.Duration(job.DefaultOrphanGrace)}
+	// patiently are those of runs on a machine that may stand still for a while.
+	patiently = farLimits{patience, 10 * time.Second, patience, patience}
+)
+
 // Limits of the runs on hosts that fail. The least of silence after which a host is
 // suspect is not the user's to set: 3 s.
 const (
@@ -76,12 +87,16 @@ func killAgent(h *testhosts.Host) error {
 	return errors.Join(err, fmt.Errorf("no agent among %v", all))
 }
 
+// suspected is that the victim has gone silent.
+func suspected(e job.Event) bool { return e.Kind == job.KindSuspect && e.Host == "h2" }
+
 var hostFaults = []hostFault{{
 	name: "cut for 5 s", torch: true, goesOn: true, suspect: true,
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
 		err := victim(r.bed).Cut()
 		time.Sleep(5 * time.Second) // that is the fault
+		r.await("that h2 is suspect", func() bool { return r.since(at, suspected) >= 0 })
 		return at, errors.Join(err, victim(r.bed).Mend())
 	},
 }, {
@@ -165,7 +180,7 @@ type hostCell struct {
 }
 
 // try has a fault happen to a gang and checks what comes of it.
-func (f hostFault) try(t *testing.T, program farProgram) hostCell {
+func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostCell {
 	bed := testhosts.Up(t, farHosts)
 	c := hostCell{fault: f.name, program: program.name, suspect: -1, known: -1}
 	if f.before != nil {
@@ -177,9 +192,9 @@ func (f hostFault) try(t *testing.T, program farProgram) hostCell {
 	if hosts == "" {
 		hosts = "h1:2,h2:2,h3:2,h4:2"
 	}
-	steps, timeout, grace := 100_000, farTimeout, farGrace
+	steps, timeout, grace := 100_000, limits.timeout, limits.grace
 	if f.goesOn {
-		steps, timeout, grace = farSteps, time.Duration(job.DefaultHostTimeout), time.Duration(job.DefaultOrphanGrace)
+		steps, timeout, grace = farSteps, limits.onTimeout, limits.onGrace
 	}
 	r := startFar(t, bed, hosts, program, steps, "--retries", "0", "--host-timeout", timeout.String(), "--orphan-grace", grace.String())
 	at := r.begun
@@ -190,6 +205,7 @@ func (f hostFault) try(t *testing.T, program farProgram) hostCell {
 			t.Fatal(err)
 		}
 	}
+	r.letGo()
 	c.code = r.finish()
 	c.ended = r.ended.Sub(at)
 	if f.after != nil {
@@ -212,7 +228,7 @@ func (f hostFault) check(r *farRun, c *hostCell, at time.Time) {
 	if f.cause != "" || f.goesOn || c.code == 128+int(syscall.SIGKILL) {
 		r.whole(f.goesOn)
 	}
-	c.suspect = r.since(at, func(e job.Event) bool { return e.Kind == job.KindSuspect && e.Host == "h2" })
+	c.suspect = r.since(at, suspected)
 	c.known = r.since(at, func(e job.Event) bool {
 		return e.Kind == job.KindExit && e.Exit.Status == job.Lost || f.cause != job.HostLost && e.Kind == job.KindStop
 	})
@@ -267,11 +283,10 @@ func TestPartitionedHost(t *testing.T) {
 	written := filepath.Join(bed.Shared(), "written")
 	program := filepath.Join(bed.Shared(), "writer")
 	script := fmt.Sprintf("#!/bin/sh\nwhile [ ! -e %s.end ]; do line=\"$GANGRUN_ATTEMPT $(hostname)\"; echo $line; echo $line >> %s; sleep 0.05; done\n", written, written)
-	if err := os.WriteFile(program, []byte(script), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, program, []byte(script))
+	const timeout = 12 * time.Second
 	r := startFarCommand(t, bed, "h1:2,h2:2,h3:2,h4:2", 6, job.MPINone, []string{program},
-		"--retries", "1", "--host-timeout", farTimeout.String(), "--orphan-grace", (farTimeout + 2*time.Second).String())
+		"--retries", "1", "--host-timeout", timeout.String(), "--orphan-grace", (timeout + 2*time.Second).String())
 	lines := func() []string {
 		data, _ := os.ReadFile(written)
 		return strings.Split(strings.TrimSpace(string(data)), "\n")
@@ -361,7 +376,7 @@ func TestHostFaults(t *testing.T) {
 			t.Run(name, func(t *testing.T) {
 				t.Parallel()
 				program := farPrograms[slices.IndexFunc(farPrograms, func(p farProgram) bool { return p.mpi == mpi })]
-				if c := f.try(t, program); !strings.Contains(string(page), c.row()) {
+				if c := f.try(t, program, patiently); !strings.Contains(string(page), c.row()) {
 					t.Errorf("%s does not say %q", faultsPath, c.row())
 				}
 			})

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -41,6 +42,20 @@ func (r *farRun) ranksLeft(want bool) {
 		}
 		if len(ranks) > 0 != want {
 			r.t.Errorf("ranks on %s: %v, want some: %v", h.Name(), ranks, want)
+		}
+	}
+}
+
+// told waits until both ranks were told that often to end.
+func (r *farRun) told(times int) {
+	for rank := range 2 {
+		path, limit := filepath.Join(r.bed.Shared(), fmt.Sprintf("told.%d", rank)), time.Now().Add(patience)
+		for text := ""; strings.Count(text, "\n") < times; time.Sleep(10 * time.Millisecond) {
+			data, _ := os.ReadFile(path) // it may not be there yet
+			if text = string(data); time.Now().After(limit) {
+				r.t.Errorf("rank %d was told %q, want %d times", rank, text, times)
+				return
+			}
 		}
 	}
 }
@@ -107,23 +122,25 @@ func TestStopLost(t *testing.T) {
 	})
 	t.Run("while it waits", func(t *testing.T) {
 		t.Parallel()
-		r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "3s")
+		// Nobody ends these but themselves, once they were told again.
+		const ranks = `trap "echo >>told.$RANK" TERM; echo >ready.$RANK; until test -e end; do sleep 0.01; done`
+		r := startShared(t, ranks, "--orphan-grace", "1h", "--grace", "1h")
 		r.made("ready.0", "ready.1")
-		go func() {
-			for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-				if _, err := os.Stat(filepath.Join(r.bed.Shared(), "told.0")); err == nil {
-					break
-				}
-			}
-			r.killController(r.cmd)
-		}()
+		var killing sync.WaitGroup
+		killing.Go(func() {
+			r.told(1)
+			_ = r.cmd.Process.Kill()
+			<-r.exited
+			r.told(2)
+			_ = os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600) // without it they are left
+		})
 		code, out, errs := r.ask(r.gangrun, "stop", "last")
-		<-r.exited
+		killing.Wait()
 		r.stopped(code, out, errs, up)
 	})
 	t.Run("nothing left", func(t *testing.T) {
 		t.Parallel()
-		r := startShared(t, "echo >ready.$RANK; exec sleep 1000", "--orphan-grace", "3s", "--host-timeout", "2s")
+		r := startShared(t, "echo >ready.$RANK; exec sleep 1000", "--orphan-grace", "8s")
 		r.made("ready.0", "ready.1")
 		r.killController(r.cmd)
 		<-r.exited
@@ -140,16 +157,13 @@ func TestStopForce(t *testing.T) {
 	r := startShared(t, deafRanks, "--orphan-grace", "1h", "--grace", "1h")
 	r.made("ready.0", "ready.1")
 	run := r.shared()
-	go func() {
-		for end := time.Now().Add(patience); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-			if _, err := os.Stat(filepath.Join(r.bed.Shared(), "told.0")); err == nil {
-				break
-			}
-		}
-		// That its lock was held is seen by then.
-		time.AfterFunc(2*time.Second, func() { r.killController(r.cmd) })
-	}()
+	var killing sync.WaitGroup
+	killing.Go(func() {
+		r.told(1)
+		_ = r.cmd.Process.Kill()
+	})
 	code, _, errs := r.on(r.bed.Host(1), "stop", run.ID)
+	killing.Wait()
 	<-r.exited
 	if code != 75 || !strings.Contains(errs, "does not hold the lock on the run's directory any more") || !strings.Contains(errs, "hint: if it is gone, gangrun stop --force "+run.ID) {
 		t.Errorf("gangrun stop ended with %d: %s", code, errs)
@@ -216,9 +230,7 @@ func TestAttachNotLetIn(t *testing.T) {
 	if err := os.Rename(key+".away", key); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.letGo()
 	code, _, errs := r.ask(r.gangrun, "attach")
 	events, _, err := journal.Replay(run.JournalPath())
 	if report := supervisor.Fold(events); code != 0 || err != nil || report.State != job.StateSucceeded || len(report.Attempts) != 1 {
@@ -248,7 +260,7 @@ func TestAttachElsewhereDoubts(t *testing.T) {
 		t.Fatal(err)
 	}
 	var errs lockedBuffer
-	cmd.Stderr = &errs
+	cmd.Stderr, cmd.WaitDelay = &errs, patience
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
@@ -261,6 +273,7 @@ func TestAttachElsewhereDoubts(t *testing.T) {
 	}
 	code, out, said := r.ask(r.gangrun, "stop", "--now", run.ID)
 	r.stopped(code, out, said, "gangrun stop --now (root on ")
+	defer time.AfterFunc(farPatience, cancel).Stop()
 	_ = cmd.Wait() // with the run's code, or that the controller is gone
 }
 
@@ -293,9 +306,7 @@ func TestAttachTellsUnreached(t *testing.T) {
 			break
 		}
 	}
-	if err := os.WriteFile(filepath.Join(bed.Shared(), "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.letGo()
 	if code := a.finish(t); code != 0 {
 		t.Errorf("exit code %d", code)
 	}

@@ -2,7 +2,6 @@ package main_test
 
 import (
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -20,7 +19,7 @@ const tightRanks = 4
 func startTight(t *testing.T, bed *testhosts.Bed, hosts string) *farRun {
 	t.Helper()
 	return startFarCommand(t, bed, hosts, tightRanks, job.MPINone, []string{"sh", "-c", ": >up.$GANGRUN_ATTEMPT.$RANK; until test -e end; do sleep 0.02; done"},
-		"--retries", "3", "--host-timeout", "4s", "--orphan-grace", "4s")
+		"--retries", "3", "--host-timeout", "12s", "--orphan-grace", "8s")
 }
 
 // noted waits until a note is journalled that begins so.
@@ -47,9 +46,7 @@ func (r *farRun) up(attempt int) {
 // goWell has the ranks end, and checks on which hosts each attempt was.
 func (r *farRun) goWell(hosts ...string) {
 	r.t.Helper()
-	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
-		r.t.Fatal(err)
-	}
+	r.letGo()
 	if code := r.finish(); code != 0 {
 		r.t.Errorf("exit code %d", code)
 	}

@@ -3,7 +3,6 @@ package main_test
 import (
 	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,9 +23,7 @@ func TestControllerDiskFull(t *testing.T) {
 	r := &farRun{t: t, bed: bed, gangrun: filepath.Join(bed.Shared(), "gangrun.sh")}
 	small := filepath.Join(bed.Controller().Home(), "small")
 	text := fmt.Sprintf("#!/bin/sh\nmkdir %[1]s && mount -t tmpfs -o size=200k small %[1]s && GANGRUN_HOME=%[1]s/home exec %[2]s \"$@\"\n", small, gangrun)
-	if err := os.WriteFile(r.gangrun, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, r.gangrun, []byte(text))
 	t.Cleanup(func() { // or the bed cannot remove the home
 		if _, err := bed.Controller().Exec(context.Background(), "umount", small); err != nil {
 			t.Error(err)

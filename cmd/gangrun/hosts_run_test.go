@@ -44,6 +44,9 @@ const (
 	farRanks = 2 * farHosts
 )
 
+// farPatience bounds what takes its time on a busy machine, such as the start of torch.
+const farPatience = 3 * patience
+
 // lockedBuffer is what a process has written so far.
 type lockedBuffer struct {
 	mu   sync.Mutex
@@ -97,16 +100,39 @@ func (p farProgram) command(t testing.TB, bed *testhosts.Bed, steps int) []strin
 		t.Fatal(err)
 	}
 	path := filepath.Join(bed.Shared(), "steady")
-	if err := os.WriteFile(path, data, 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, path, data)
 	return append(slices.Clone(p.by), path, fmt.Sprint(steps), "0.1")
 }
 
-// startFar starts a gang of steady ranks on the hosts of a bed.
+// writeProgram writes a file that can be run. No process is started meanwhile, which
+// would have it open for writing until it runs: nobody could run it as long.
+func writeProgram(t testing.TB, path string, data []byte) {
+	t.Helper()
+	syscall.ForkLock.RLock()
+	defer syscall.ForkLock.RUnlock()
+	if err := os.WriteFile(path, data, 0o755); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// heldBack is the command of a farProgram whose ranks do not take their last step before
+// letGo.
+func heldBack(bed *testhosts.Bed, command []string) []string {
+	return append(command, filepath.Join(bed.Shared(), "end"))
+}
+
+// letGo lets ranks end that wait for the file end.
+func (r *farRun) letGo() {
+	r.t.Helper()
+	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
+		r.t.Fatal(err)
+	}
+}
+
+// startFar starts a gang of steady ranks on the hosts of a bed, which are held.
 func startFar(t testing.TB, bed *testhosts.Bed, hosts string, program farProgram, steps int, flags ...string) *farRun {
 	t.Helper()
-	r := startFarCommand(t, bed, hosts, farRanks, program.mpi, program.command(t, bed, steps), flags...)
+	r := startFarCommand(t, bed, hosts, farRanks, program.mpi, heldBack(bed, program.command(t, bed, steps)), flags...)
 	r.program, r.steps = program, steps
 	return r
 }
@@ -137,7 +163,7 @@ func (r *farRun) control(args ...string) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cmd := r.bed.Controller().Command(ctx, append([]string{r.gangrun}, args...)...)
 	cmd.Dir = r.bed.Shared()
-	cmd.Stderr = &r.errs
+	cmd.Stderr, cmd.WaitDelay = &r.errs, patience
 	if err := cmd.Start(); err != nil {
 		cancel()
 		r.t.Fatal(err)
@@ -158,13 +184,13 @@ func (r *farRun) control(args ...string) {
 // await waits until done says so, or gangrun has ended; false when it has.
 func (r *farRun) await(what string, done func() bool) bool {
 	r.t.Helper()
-	limit := time.After(3 * patience) // torch takes its time to start
+	limit := time.After(farPatience)
 	for !done() {
 		select {
 		case <-r.exited:
 			return done()
 		case <-limit:
-			r.t.Fatalf("%s: not within %s", what, 3*patience)
+			r.t.Fatalf("%s: not within %s", what, farPatience)
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -192,7 +218,7 @@ func (r *farRun) finish() int {
 	r.t.Helper()
 	select {
 	case <-r.exited:
-	case <-time.After(2 * patience):
+	case <-time.After(farPatience):
 		r.t.Fatal("gangrun does not end")
 	}
 	if status := r.cmd.ProcessState.Sys().(syscall.WaitStatus); status.Signaled() {
@@ -263,11 +289,11 @@ func (r *farRun) report() (report supervisor.Report) {
 	return report
 }
 
-// events are those of the journal.
+// events are those of the journal; none where there is none yet.
 func (r *farRun) events() []job.Event {
 	r.t.Helper()
 	events, _, err := journal.Replay(filepath.Join(r.home(), "journal.jsonl"))
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		r.t.Fatal(err)
 	}
 	return events
@@ -310,7 +336,7 @@ func (r *farRun) nothingLeft() time.Duration {
 	begun := time.Now()
 	for _, h := range r.bed.Hosts() {
 		for left := processes(r.t, h); len(left) > 0; left = processes(r.t, h) {
-			if time.Since(begun) > patience {
+			if time.Since(begun) > farPatience {
 				r.t.Fatalf("left on %s: %q", h.Name(), left)
 			}
 			time.Sleep(20 * time.Millisecond)

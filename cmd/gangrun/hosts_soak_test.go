@@ -38,7 +38,7 @@ func TestSoakHostFaults(t *testing.T) {
 					if program.name == farTorch.name {
 						needPython(t, "torch")
 					}
-					c := f.try(t, program)
+					c := f.try(t, program, measured)
 					t.Logf("%+v", c)
 					mu.Lock()
 					defer mu.Unlock()

@@ -34,9 +34,7 @@ func startShared(t *testing.T, script string, flags ...string) *farRun {
 		t.Fatalf("%v: %s", err, out)
 	}
 	text := fmt.Sprintf("#!/bin/sh\nGANGRUN_HOME=%s exec %s \"$@\"\n", filepath.Join(bed.Shared(), "home"), own)
-	if err := os.WriteFile(r.gangrun, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, r.gangrun, []byte(text))
 	args := append([]string{"run", "--hosts", "h1:1,h2:1", "-n", "2", "--mpi", "none", "--preflight", "off"}, flags...)
 	r.control(append(args, "--", "sh", "-c", script)...)
 	t.Cleanup(func() {
@@ -164,7 +162,7 @@ func TestStopElsewhere(t *testing.T) {
 // none that was meant for an earlier controller ends the run of a later one.
 func TestStopNobodyElsewhere(t *testing.T) {
 	t.Parallel()
-	r := startShared(t, "echo >ready.$RANK; until test -e end; do sleep 0.01; done")
+	r := startShared(t, "echo >ready.$RANK; until test -e end; do sleep 0.01; done", "--orphan-grace", "1h")
 	r.made("ready.0", "ready.1")
 	run := r.shared()
 	s, err := run.Summary()
@@ -191,9 +189,7 @@ func TestStopNobodyElsewhere(t *testing.T) {
 	}) {
 		t.Fatal("gangrun attach has ended")
 	}
-	if err := os.WriteFile(filepath.Join(r.bed.Shared(), "end"), nil, 0o600); err != nil {
-		t.Fatal(err)
-	}
+	r.letGo()
 	if code := r.finish(); code != 0 {
 		t.Errorf("the run that was taken over ended with %d", code)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
@@ -27,13 +26,14 @@ func TestHostsMPIRunLog(t *testing.T) {
 		name string
 		do   func(r *farRun) error
 	}{
-		{"undisturbed", func(*farRun) error { return nil }},
+		{"undisturbed", func(r *farRun) error { r.letGo(); return nil }},
 		{"without connections at the end", func(r *farRun) error {
 			var err error
 			for _, h := range r.bed.Hosts() {
 				err = errors.Join(err, h.StopSSH())
 			}
-			time.Sleep(3 * time.Second) // that is the fault: the ranks have ended then
+			r.letGo()
+			r.noRanks()
 			for _, h := range r.bed.Hosts() {
 				err = errors.Join(err, h.StartSSH())
 			}
@@ -43,13 +43,16 @@ func TestHostsMPIRunLog(t *testing.T) {
 			err := syscall.Kill(r.cmd.Process.Pid, syscall.SIGKILL)
 			<-r.exited
 			r.control("attach")
+			r.journalled(job.KindAttached, 1)
+			r.letGo()
 			return err
 		}},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			bed := testhosts.Up(t, 2)
-			command := program.command(t, bed, steps)
+			command := heldBack(bed, program.command(t, bed, steps))
 			r := startFarCommand(t, bed, "h1:2,h2:2", ranks, job.MPIOpenMPI, command, "--retries", "0",
+				"--host-timeout", patience.String(), "--orphan-grace", patience.String(),
 				"-e", "OMPI_MCA_orte_debug_daemons=1", "-e", "OMPI_MCA_orte_debug=1")
 			if !r.await("lines of every rank", func() bool {
 				for rank := range ranks {

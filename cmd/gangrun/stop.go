@@ -93,14 +93,16 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, er
 			}
 			return ended, false, err
 		}
+		held := false
 		if known {
 			err = signalController(*s.Controller, o.now)
 		} else {
+			held, _ = run.Controlled() // who takes the request up may be gone before anybody looks again
 			fmt.Fprintf(o.say, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", nameOf(*s.Controller))
 			err = askController(run, *s.Controller, o.now)
 		}
 		if err == nil {
-			err = o.wait(ctx, run, *s.Controller)
+			err = o.wait(ctx, run, *s.Controller, held)
 		}
 		if err != nil && !errors.Is(err, errControllerGone) {
 			return s, false, err
@@ -129,9 +131,9 @@ func (o stopping) instead(ctx context.Context, run home.Run, last job.Controller
 	return s, err
 }
 
-// wait waits for the end of a run whose controller was asked for it. The error is
-// errControllerGone where it is seen to be gone.
-func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller) error {
+// wait waits for the end of a run whose controller was asked for it. held says that its
+// lock was seen before that. The error is errControllerGone where it is seen to be gone.
+func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && specOf(events) != nil {
 		spec := specOf(events) // a host that is silent is waited for
@@ -141,7 +143,7 @@ func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller) 
 	defer stop()
 	ctx, cancel := context.WithCancelCause(ctx)
 	var watching sync.WaitGroup
-	watching.Go(func() { watchController(ctx, run, asked, cancel) })
+	watching.Go(func() { watchController(ctx, run, asked, held, cancel) })
 	_, err := journal.Follow(ctx, run.JournalPath(), 0, func(job.Event) {})
 	why := context.Cause(ctx)
 	cancel(nil)
@@ -164,11 +166,11 @@ var errStopLate = errors.New("it takes too long")
 
 // watchController ends a wait, which ctx is of, when the controller is gone that was
 // asked to end the run: at once where it is on this machine, and on another where its
-// lock was seen from here while it held it.
-func watchController(ctx context.Context, run home.Run, c job.Controller, gone context.CancelCauseFunc) {
+// lock was seen from here while it held it, which may have been before.
+func watchController(ctx context.Context, run home.Run, c job.Controller, seen bool, gone context.CancelCauseFunc) {
 	tick := time.NewTicker(guardEvery)
 	defer tick.Stop()
-	for seen := false; ; {
+	for {
 		select {
 		case <-tick.C:
 		case <-ctx.Done():

@@ -213,7 +213,11 @@ func (s *session) beyond() error {
 	if !s.taken.underWay() || len(s.taken.agents) == 0 {
 		return nil
 	}
-	ctx, stop := leaving()
+	var other []os.Signal
+	if s.order != nil {
+		other = append(other, syscall.SIGTERM) // who sends that wants what is ordered
+	}
+	ctx, stop := leaving(other...)
 	defer stop()
 	if err := s.probed.wait(ctx); err != nil {
 		return err

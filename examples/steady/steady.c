@@ -1,6 +1,7 @@
 // steady adds numbers up with all ranks, STEPS times, waits SECONDS after each
 // and checks every sum. It prints the same as steady.sh: what it prints depends on
-// its rank alone, so that a lost or doubled byte can be seen.
+// its rank alone, so that a lost or doubled byte can be seen. With a FILE, the last
+// step waits until that is there.
 #include <mpi.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -8,8 +9,8 @@
 
 int main(int argc, char **argv) {
 	int rank, size;
-	if (argc != 3) {
-		fprintf(stderr, "usage: steady STEPS SECONDS\n");
+	if (argc != 3 && argc != 4) {
+		fprintf(stderr, "usage: steady STEPS SECONDS [FILE]\n");
 		return 2;
 	}
 	int steps = atoi(argv[1]);
@@ -19,6 +20,8 @@ int main(int argc, char **argv) {
 	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	setvbuf(stdout, NULL, _IOLBF, 0);
 	for (int i = 1; i <= steps; i++) {
+		while (argc == 4 && i == steps && access(argv[3], F_OK) != 0)
+			usleep(20000);
 		long mine = (long)(rank + 1) * i, sum = 0;
 		MPI_Allreduce(&mine, &sum, 1, MPI_LONG, MPI_SUM, MPI_COMM_WORLD);
 		if (sum != (long)size * (size + 1) / 2 * i) {
