@@ -56,12 +56,10 @@ func (talker) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) 
 }
 
 func (t talker) Gang(stream wire.Agent_GangServer) error {
-	ask, err := stream.Recv()
-	if err != nil {
+	if _, err := stream.Recv(); err != nil {
 		return err
 	}
-	rank := ask.GetStart().Ranks[0].Rank
-	e := job.Exit{Rank: int(rank), Host: t.name, Status: job.Exited, Code: t.of.code, Time: time.Now()}
+	e := job.Exit{Rank: int(t.name[1] - '1'), Host: t.name, Status: job.Exited, Code: t.of.code, Time: time.Now()}
 	event, err := json.Marshal(job.Event{Kind: job.KindExit, Exit: &e})
 	if err != nil {
 		return err

@@ -22,9 +22,28 @@ func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
 	return shown
 }
 
+// showing returns what each node of an attempt is asked to show, nil for nothing: of a
+// gang that is adopted what is not in the logs yet, before more of it comes there.
+func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
+	asks := make([]*wire.OutputRequest, len(nodes))
+	for i, n := range nodes {
+		ranks := shows(a.Show, n.ranks)
+		if len(ranks) == 0 || l.opts.Output == nil || n.lost != nil {
+			continue
+		}
+		asks[i] = &wire.OutputRequest{Gang: gangName(a), Ranks: ranks}
+		if a.Adopt { // what was printed before has been shown
+			for _, r := range ranks {
+				asks[i].Out, asks[i].Err = append(asks[i].Out, printed(a, r, "out")), append(asks[i].Err, printed(a, r, "err"))
+			}
+		}
+	}
+	return asks
+}
+
 // show starts to hand an attempt's output on, behind that of the attempts
 // before it. The channel is closed when all of it has been handed on.
-func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
+func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct{} {
 	done := make(chan struct{})
 	l.mu.Lock()
 	before := l.shown
@@ -32,19 +51,12 @@ func (l *Launcher) show(a job.Attempt, nodes []*node) <-chan struct{} {
 	l.mu.Unlock()
 	var one sync.Mutex
 	var wg sync.WaitGroup
-	for _, n := range nodes {
-		ranks := shows(a.Show, n.ranks)
-		if len(ranks) == 0 || l.opts.Output == nil || n.lost != nil {
+	for i, n := range nodes {
+		if asks[i] == nil {
 			continue
 		}
-		ask := &wire.OutputRequest{Gang: gangName(a), Ranks: ranks}
-		if a.Adopt { // what was printed before has been shown
-			for _, r := range ranks {
-				ask.Out, ask.Err = append(ask.Out, printed(a, r, "out")), append(ask.Err, printed(a, r, "err"))
-			}
-		}
 		wg.Go(func() {
-			stream, err := n.agent.client.Output(l.life, ask)
+			stream, err := n.agent.client.Output(l.life, asks[i])
 			if err != nil {
 				return // the agent is lost, which the gang's own stream tells
 			}

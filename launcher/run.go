@@ -59,6 +59,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	if a.Adopt {
 		g.drop = l.dropAdopted(nodes)
 	}
+	asks := l.showing(a, nodes)
 	collected, err := l.collect(a, nodes, g.emitter.put)
 	if err != nil {
 		hangUp()
@@ -83,7 +84,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	feeding, unfeed := context.WithCancel(streams)
 	fed := make(chan struct{})
 	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
-	shown := l.show(a, nodes)
+	shown := l.show(asks, nodes)
 	remindNoMore := l.reminding(collected)
 	g.loop(ctx.Done(), l.hurry)
 	g.conclude()

@@ -1,0 +1,64 @@
+package launcher
+
+import (
+	"context"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// dozing is an agent, of a clock that is ahead, that stands still once it has looked at
+// it, for as long as that takes the first times.
+type dozing struct {
+	fakeHost
+	dozes []time.Duration
+	asked *atomic.Int32
+}
+
+func (d dozing) Dial(_ context.Context, host string) (Link, error) {
+	d.name = host
+	return dialFake(d, false)
+}
+
+const dozingAhead = time.Hour
+
+func (d dozing) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
+	now := time.Now().Add(dozingAhead)
+	if n := int(d.asked.Add(1)); n <= len(d.dozes) {
+		time.Sleep(d.dozes[n-1])
+	}
+	return &wire.ClockReply{Clock: now.UnixNano()}, nil
+}
+
+// A clock is asked again where somebody stood still meanwhile, and not for ever; what
+// counts is what is known best.
+func TestClockIsAskedAgain(t *testing.T) {
+	for name, c := range map[string]struct {
+		dozes        []time.Duration
+		skew, within time.Duration
+		asked        int32
+	}{
+		"at once":       {nil, dozingAhead, 0, 1},
+		"a little late": {[]time.Duration{2 * clockWithin}, dozingAhead - clockWithin, clockWithin, 1},
+		"stopped once":  {[]time.Duration{3 * time.Second}, dozingAhead, 0, 2},
+		"slow":          {[]time.Duration{4 * time.Second, 2 * time.Second, time.Second, 2 * time.Second, 4 * time.Second}, dozingAhead - time.Second/2, time.Second / 2, clockAsks},
+	} {
+		synctest.Test(t, func(t *testing.T) {
+			d := dozing{fakeHost{fakeHosts: &fakeHosts{}}, c.dozes, new(atomic.Int32)}
+			l := New(Options{Dialer: d, Hosts: fourHosts()[:1], HostTimeout: time.Hour})
+			a, err := l.agent(t.Context(), "h1")
+			if err != nil {
+				t.Fatal(err)
+			}
+			if asked := d.asked.Load(); a.skew != c.skew || a.skewWithin != c.within || asked != c.asked {
+				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.skew, a.skewWithin, asked, c.skew, c.within, c.asked)
+			}
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
