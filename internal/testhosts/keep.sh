@@ -10,7 +10,7 @@ clean() {
 	local cgroup pids
 	cgroup=$(cat "$1/cgroup" 2>/dev/null || true)
 	if [[ -n $cgroup && -d $cgroup ]]; then
-		for _ in {1..6000}; do
+		for _ in {1..1000}; do
 			pids=$(find "$cgroup" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx 0 || true)
 			[[ -n $pids ]] || break
 			kill -KILL $pids 2>/dev/null || true
@@ -60,7 +60,7 @@ keep)
 	fabric=$!
 	exec 5>&-
 	read -r <&3 || true
-	for _ in {1..6000}; do
+	for _ in {1..1000}; do
 		pids=$(neighbours)
 		[[ -n $pids ]] || break
 		kill -KILL $pids 2>/dev/null || true
