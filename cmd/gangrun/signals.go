@@ -38,8 +38,12 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 			for {
 				select {
 				case by := <-s.signals:
-					if sig = interruption(by).Signal; s.order == nil || sig != syscall.SIGTERM {
-						cancel(interruption(by))
+					end := interruption(by)
+					if sig = end.Signal; s.order == nil || sig != syscall.SIGTERM {
+						if sig == signalNow { // another thread has taken the SIGTERM before it
+							end.Signal = syscall.SIGTERM
+						}
+						cancel(end)
 						return sig, true
 					} // who sends that wants what is ordered
 				case <-done:

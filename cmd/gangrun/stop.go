@@ -198,9 +198,8 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 	}
 }
 
-// signalNow follows SIGTERM for an end at once. A second SIGTERM would be lost
-// while the first is pending, and of two that are pending the one with the lower
-// number is delivered first.
+// signalNow follows SIGTERM for an end at once, since a second SIGTERM would be lost
+// while the first is pending. Of two that are pending threads may take either first.
 const signalNow = unix.SIGPWR
 
 // signalController sends SIGTERM to exactly the process that is the
