@@ -53,7 +53,10 @@ type span struct {
 	width     int
 }
 
-func (s span) text(n int) string { return fmt.Sprintf("%0*d", s.width, s.low+uint64(n)) }
+func (s span) text(n int) string {
+	digits := strconv.FormatUint(s.low+uint64(n), 10)
+	return strings.Repeat("0", max(0, s.width-len(digits))) + digits
+}
 
 func parsePattern(item string) (pattern, *fault) {
 	const hint = "numbers stand in brackets, as in h[1-3,7]"
