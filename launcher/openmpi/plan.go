@@ -109,6 +109,9 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
+	// A daemon that is not there yet cannot be told of a signal: mpirun, which passes on
+	// SIGCONT, then ends.
+	unless("OMPI_MCA_ess_base_forward_signals=none", "PRTE_MCA_ess_base_forward_signals=none")
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
 	if p.crowded() {
 		unless("OMPI_MCA_mpi_yield_when_idle=1")

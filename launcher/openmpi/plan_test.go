@@ -47,7 +47,7 @@ func TestCommandEnvironment(t *testing.T) {
 		{"essential", one, "", "OMPI_MCA_plm=rsh OMPI_MCA_plm_rsh_no_tree_spawn=1 PRTE_MCA_plm_ssh_no_tree_spawn=1 OMPI_MCA_orte_leave_session_attached=1 " +
 			"OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1 PRTE_ALLOW_RUN_AS_ROOT=1 PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1 OMPI_MCA_rmaps_base_oversubscribe=1", ""},
 		{"essential, against the user", one, "OMPI_MCA_plm=slurm OMPI_MCA_rmaps=ppr", "OMPI_MCA_plm=rsh OMPI_MCA_rmaps=round_robin", ""},
-		{"defaults", one, "", "OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 " +
+		{"defaults", one, "", "OMPI_MCA_ess_base_forward_signals=none PRTE_MCA_ess_base_forward_signals=none OMPI_MCA_hwloc_base_binding_policy=none PRTE_MCA_hwloc_default_binding_policy=none OMPI_MCA_mpi_yield_when_idle=1 " +
 			"OMPI_MCA_oob_tcp_if_include=lo OMPI_MCA_btl_tcp_if_include=lo PRTE_MCA_prte_if_include=lo OMPI_MCA_orte_tmpdir_base=/t PRTE_MCA_prte_tmpdir_base=/t " +
 			"OMPI_MCA_btl_vader_backing_directory=/s OMPI_MCA_btl_sm_backing_directory=/s", ""},
 		{"the user's binding and yield", one, "OMPI_MCA_hwloc_base_binding_policy=core OMPI_MCA_mpi_yield_when_idle=0", "",
