@@ -52,16 +52,18 @@ func numbered(i int) job.Event {
 	}
 }
 
-// appendForever continues the journal at path and says how far it is.
+// appendForever continues the journal at path and says how far it is. It goes no
+// further than a thousand events: who is to kill it may stand still.
 func appendForever(path string) {
 	events, _, err := journal.Replay(path)
 	fatal(err)
 	j, err := journal.Open(path)
 	fatal(err)
-	for i := len(events); ; i++ {
-		fatal(j.Append(numbered(i)))
-		fmt.Println(i)
+	for i := range 1000 {
+		fatal(j.Append(numbered(len(events) + i)))
+		fmt.Println(len(events) + i)
 	}
+	time.Sleep(time.Hour)
 }
 
 // TestKilledWriter kills a writer again and again; whatever it had appended is
