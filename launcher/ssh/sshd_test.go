@@ -196,7 +196,13 @@ func (s *site) sshdIn(name, setup string, more ...string) *sshd {
 		ended := make(chan struct{})
 		go func() { d.cmd.Wait(); close(ended) }()
 		if d.serves(ended) {
-			s.t.Cleanup(func() { d.cmd.Process.Kill(); <-ended })
+			s.t.Cleanup(func() {
+				d.cmd.Process.Kill()
+				<-ended
+				if s.t.Failed() {
+					s.t.Logf("sshd said:\n%s", d.log.String())
+				}
+			})
 			return d
 		}
 		<-ended
