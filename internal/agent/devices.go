@@ -103,7 +103,7 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 	select {
 	case <-ch.exited:
 	case <-timer.C:
-		out.Hung = true
+		out.Hung = !closed(ch.exited) // both may be so after the machine stood still
 	case <-ctx.Done():
 	}
 	if !closed(ch.exited) {
