@@ -258,7 +258,12 @@ func (d *Dialer) connect(ctx context.Context, e Endpoint, peer Peer, through *Cl
 		User:              e.User,
 		HostKeyCallback:   known.callback(e, peer, &wrongKey),
 		HostKeyAlgorithms: known.algorithms(e.HostKeyAlgorithms),
-		AuthCallback:      login.method,
+		AuthCallback: func(ctx *xssh.ClientAuthContext) (xssh.AuthMethod, error) {
+			if line.ended.Load() { // it asks then as if the latest key had been refused
+				return nil, errEnded
+			}
+			return login.method(ctx)
+		},
 	}
 	sshConn, channels, requests, err := xssh.NewClientConn(line, address, settings)
 	if err == nil && !hangUp() { // given up just as it succeeded
@@ -270,7 +275,7 @@ func (d *Dialer) connect(ctx context.Context, e Endpoint, peer Peer, through *Cl
 		switch {
 		case wrongKey != nil:
 			return nil, wrongKey
-		case patience.ctx.Err() == nil && login.began():
+		case patience.ctx.Err() == nil && login.began() && !errors.Is(err, errEnded):
 			return nil, login.error(peer, lastWords(err))
 		}
 		return nil, failed(err)

@@ -108,7 +108,7 @@ const (
 	DialUnreachable DialReason = "unreachable"    // no route to it
 	DialTimeout     DialReason = "timeout"        // it did not answer in time
 	DialNameUnknown DialReason = "name-not-found" // its name has no address
-	DialClosed      DialReason = "closed"         // it hung up before the login
+	DialClosed      DialReason = "closed"         // it hung up before the end of the login
 	DialProtocol    DialReason = "protocol"       // what answers does not speak SSH as we do
 	DialCancelled   DialReason = "cancelled"      // the caller gave up
 )
@@ -136,7 +136,7 @@ func (e *DialError) Error() string {
 	case DialNameUnknown:
 		return fmt.Sprintf("%s: the name %q has no address", e.Peer, e.Host)
 	case DialClosed:
-		return fmt.Sprintf("%s: it closed the connection before the login: %v", e.Peer, e.Err)
+		return fmt.Sprintf("%s: it closed the connection before the end of the login: %v", e.Peer, e.Err)
 	case DialCancelled:
 		return fmt.Sprintf("%s: given up: %v", e.Peer, e.Err)
 	}

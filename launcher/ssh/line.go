@@ -55,7 +55,7 @@ func (l *line) Read(b []byte) (int, error) {
 	return n, err
 }
 
-// errEnded is why nothing is written to a line that has ended.
+// errEnded is why nothing is written to a line that has ended, and nothing else tried.
 var errEnded = errors.New("the connection has ended")
 
 // Write writes, unless nothing will be read any more: x/crypto/ssh would wait for ever
@@ -73,5 +73,5 @@ func (l *line) last() time.Time { return l.start.Add(time.Duration(l.heard.Load(
 // hungUp says whether err is the other side's closing of a connection.
 func hungUp(err error) bool {
 	return errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) || errors.Is(err, syscall.ECONNRESET) ||
-		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) || strings.Contains(err.Error(), "connection reset by peer")
+		errors.Is(err, syscall.EPIPE) || errors.Is(err, net.ErrClosed) || errors.Is(err, errEnded) || strings.Contains(err.Error(), "connection reset by peer")
 }

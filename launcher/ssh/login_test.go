@@ -7,8 +7,11 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"testing"
 	"time"
+
+	xssh "golang.org/x/crypto/ssh"
 )
 
 func TestAuthErrors(t *testing.T) {
@@ -61,6 +64,60 @@ func TestAuthErrors(t *testing.T) {
 			t.Errorf("%v", err)
 		}
 	})
+}
+
+// TestLoginThatBreaks: a host that hangs up while it is asked to let the user in has
+// refused nobody.
+func TestLoginThatBreaks(t *testing.T) {
+	for name, settings := range map[string]func(hangUp func() error) *xssh.ServerConfig{
+		"before a key": func(hangUp func() error) *xssh.ServerConfig {
+			return &xssh.ServerConfig{NoClientAuth: true, NoClientAuthCallback: func(xssh.ConnMetadata) (*xssh.Permissions, error) { return nil, hangUp() }}
+		},
+		"at a key": func(hangUp func() error) *xssh.ServerConfig {
+			return &xssh.ServerConfig{PublicKeyCallback: func(xssh.ConnMetadata, xssh.PublicKey) (*xssh.Permissions, error) { return nil, hangUp() }}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s := newSite(t)
+			s.newKey(".ssh/id_ed25519", "ed25519", "")
+			s.newKey(".ssh/id_rsa", "rsa", "")
+			hostKey := s.newKey("host", "ed25519", "")
+			text, err := os.ReadFile(hostKey)
+			if err != nil {
+				t.Fatal(err)
+			}
+			signer, err := xssh.ParsePrivateKey(text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			listener, err := net.Listen("tcp", "127.0.0.1:0")
+			if err != nil {
+				t.Fatal(err)
+			}
+			var serving sync.WaitGroup
+			defer serving.Wait()
+			defer listener.Close()
+			serving.Go(func() {
+				conn, err := listener.Accept()
+				if err != nil {
+					return
+				}
+				config := settings(func() error { return errors.Join(errors.New("it has hung up"), conn.Close()) })
+				config.AddHostKey(signer)
+				if c, _, _, err := xssh.NewServerConn(conn, config); err == nil {
+					t.Error("let in")
+					c.Close()
+				}
+			})
+			d := &sshd{site: s, name: "n1", port: listener.Addr().(*net.TCPAddr).Port, hostKey: hostKey}
+			d.known().named()
+			_, err = s.dialer().Dial(t.Context(), "n1")
+			var closed *DialError
+			if !errors.As(err, &closed) || closed.Reason != DialClosed {
+				t.Errorf("%T: %v", err, err)
+			}
+		})
+	}
 }
 
 func TestUserCertificate(t *testing.T) {
