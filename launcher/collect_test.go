@@ -138,6 +138,16 @@ func TestCollect(t *testing.T) {
 			},
 			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
+		"the host was started anew, and has been given up already": {
+			code: 3, why: fmt.Errorf("%w, and so on", ErrAnew),
+			output: func(host string, to wire.Agent_OutputServer) error {
+				if host == "h2" {
+					return status.Error(codes.Canceled, "grpc: the client connection is closing")
+				}
+				return say(host, to, "hello\n", 2)
+			},
+			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+		},
 		"nobody waits": {
 			hurry: true,
 			output: func(host string, to wire.Agent_OutputServer) error {

@@ -236,12 +236,19 @@ func (a *remote) trouble() error {
 	return a.link.Trouble()
 }
 
+// hungUp reports whether a call has failed because its connection has ended, or was
+// given up here; or by the end of its own ctx, which its caller knows.
+func hungUp(err error) bool {
+	code := status.Code(err)
+	return code == codes.Unavailable || code == codes.Canceled
+}
+
 // why returns the reason that lies behind the error of a call.
 func (a *remote) why(err error) error {
 	if judged := a.judged.Load(); judged > 0 {
 		return errSilent{a.host, time.Duration(judged), a.trouble()}
 	}
-	if trouble := a.trouble(); trouble != nil && status.Code(err) == codes.Unavailable {
+	if trouble := a.trouble(); trouble != nil && hungUp(err) {
 		return trouble
 	}
 	return err
@@ -254,12 +261,12 @@ var errAgentGone = errors.New("the agent on its host is gone")
 // is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
 // UnreachableError.
 func failed(ctx context.Context, a *remote, err error) error {
-	code := status.Code(err)
-	away := !a.link.Local && ctx.Err() == nil && (a.judged.Load() > 0 || code == codes.Unavailable || code == codes.Aborted)
+	gone := hungUp(err)
+	away := !a.link.Local && ctx.Err() == nil && (a.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
 	err = a.why(ended(ctx, err))
 	if s, ok := status.FromError(err); ok {
 		err = errors.New(s.Message())
-		if code == codes.Unavailable { // which is gRPC's own word
+		if gone { // which is gRPC's own word
 			err = errAgentGone
 		}
 	}

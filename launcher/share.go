@@ -10,7 +10,6 @@ import (
 	"sync"
 	"time"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -131,8 +130,7 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 	given := errors.As(context.Cause(ctx), &stalled)
 	s.left = ctx.Err() != nil && !given
 	s.here = given || s.stuck != nil
-	gone := status.Code(err) == codes.Unavailable || status.Code(err) == codes.Canceled
-	s.kept = s.node.agent.silence() > suspectAfter || gone && !s.left && !given
+	s.kept = s.node.agent.silence() > suspectAfter || hungUp(err) && !s.left && !given
 	switch why := s.node.agent.why(err); {
 	case given:
 		s.why = stalled.Error()
