@@ -33,12 +33,10 @@ func TestHostsExamples(t *testing.T) {
 	for _, flavour := range mpiFlavours {
 		ring[flavour] = filepath.Join(bed.Shared(), "ring."+string(flavour))
 		data, err := os.ReadFile(mpiProgram(t, "../../examples/ring/ring.c", flavour))
-		if err == nil {
-			err = os.WriteFile(ring[flavour], data, 0o755)
-		}
 		if err != nil {
 			t.Fatal(err)
 		}
+		writeProgram(t, ring[flavour], data)
 	}
 	gangrun, err := binary()
 	if err != nil {

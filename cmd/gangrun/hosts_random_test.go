@@ -94,17 +94,18 @@ func startTally(t testing.TB, random *rand.Rand, opts tallyOptions) *tally {
 	program, err := os.ReadFile("testdata/tally.py")
 	own, err2 := os.ReadFile(gangrun)
 	wrapper := filepath.Join(dir, "bin/gangrun")
-	err = errors.Join(err, err2, os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.WriteFile(wrapper+"-itself", own, 0o755), os.Mkdir(filepath.Join(dir, "own"), 0o755), os.Mkdir(filepath.Join(dir, "parts"), 0o755),
+	err = errors.Join(err, err2, os.Mkdir(filepath.Join(dir, "bin"), 0o755), os.Mkdir(filepath.Join(dir, "own"), 0o755), os.Mkdir(filepath.Join(dir, "parts"), 0o755),
 		os.WriteFile(filepath.Join(dir, "tally.py"), program, 0o644),
-		os.WriteFile(filepath.Join(dir, "bin/gpus.xml"), twoGPUs(t), 0o644),
-		os.WriteFile(filepath.Join(dir, "bin/nvidia-smi"), []byte(pretendedDriver), 0o755),
-		os.WriteFile(wrapper, []byte("#!/bin/sh\nPATH=${0%/*}:$PATH exec \"$0\"-itself \"$@\"\n"), 0o755))
+		os.WriteFile(filepath.Join(dir, "bin/gpus.xml"), twoGPUs(t), 0o644))
 	if opts.held {
 		err = errors.Join(err, os.WriteFile(filepath.Join(dir, "hold"), nil, 0o644))
 	}
 	if err != nil {
 		t.Fatal(err)
 	}
+	writeProgram(t, wrapper+"-itself", own)
+	writeProgram(t, wrapper, []byte("#!/bin/sh\nPATH=${0%/*}:$PATH exec \"$0\"-itself \"$@\"\n"))
+	writeProgram(t, filepath.Join(dir, "bin/nvidia-smi"), []byte(pretendedDriver))
 	r := &tally{farRun: &farRun{t: t, bed: bed, gangrun: wrapper, begun: time.Now()}, random: random, dir: dir, readOnly: sealed}
 	t.Cleanup(func() {
 		if t.Failed() {

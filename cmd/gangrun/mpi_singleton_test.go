@@ -15,9 +15,7 @@ func wrapped(t *testing.T, script string) string {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "wrapper")
 	text := "#!/bin/sh\nfail() { \"" + failProgram(t, job.MPIOpenMPI) + "\" \"$@\"; }\n" + script + "\n"
-	if err := os.WriteFile(path, []byte(text), 0o755); err != nil {
-		t.Fatal(err)
-	}
+	writeProgram(t, path, []byte(text))
 	return path
 }
 
