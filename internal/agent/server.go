@@ -215,12 +215,11 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 
 // Port implements wire.AgentServer.
 func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
-	l, err := net.Listen("tcp", ":0")
+	port, err := freePort()
 	if err != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
-	port := l.Addr().(*net.TCPAddr).Port
-	return &wire.PortReply{Port: int32(port)}, l.Close()
+	return &wire.PortReply{Port: int32(port)}, nil
 }
 
 // Library implements wire.AgentServer.
