@@ -181,7 +181,7 @@ const (
 
 // mpiLimit is the time limit of gangs that hang: they do before it is over, also where
 // a process stands still for a while.
-const mpiLimit = 15 * time.Second
+const mpiLimit = 8 * time.Second
 
 // startMPI starts a gang of fail.c.
 func startMPI(t *testing.T, flavour job.MPI, ranks, hosts int, fail []string, options ...string) *controlled {
