@@ -1,0 +1,93 @@
+package agent
+
+import (
+	"context"
+	"encoding/hex"
+	"errors"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// shareLimit is how long a host looks for the files of the others: a network file
+// system may take that long to show what another host has written.
+const shareLimit = 3 * time.Second
+
+// shareEvery is how often it looks: shareLimit is counted in looks, for a host that
+// stood still has seen nothing.
+const shareEvery = 100 * time.Millisecond
+
+// shareMark is the files by which hosts find out whether they share a directory.
+type shareMark struct {
+	dir    string
+	secret []byte
+}
+
+// path is that of a host's file; text is what is in it.
+func (m shareMark) path(host string) (path, text string) {
+	text = hex.EncodeToString(proof(m.secret, "file of "+host))
+	return m.dir + "/.gangrun-" + text[:32] + ".tmp", text
+}
+
+func (m shareMark) write(host string) error {
+	path, text := m.path(host)
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o644)
+	if err != nil {
+		return err
+	}
+	_, err = file.WriteString(text)
+	if err = errors.Join(err, file.Sync(), file.Close()); err != nil {
+		m.remove(host)
+	}
+	return err
+}
+
+func (m shareMark) remove(host string) {
+	path, _ := m.path(host)
+	_ = os.Remove(path) // what is in the way is the file system's, and is told by the survey
+}
+
+// look says which hosts' files are seen, and waits for those that are not until
+// shareLimit or the end of ctx.
+func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
+	begun := time.Now()
+	left := []string{host}
+	for _, p := range peers {
+		if p.Wrote {
+			left = append(left, p.Host)
+		}
+	}
+	fact := &job.SharedFact{}
+	tick := time.NewTicker(shareEvery)
+	defer tick.Stop()
+	for looks := 1; ; looks++ {
+		// Opening a directory has NFS ask the server whether it has changed.
+		if dir, err := os.Open(m.dir); err == nil {
+			_ = dir.Close()
+		}
+		left = slices.DeleteFunc(left, func(host string) bool {
+			path, want := m.path(host)
+			data, err := os.ReadFile(path)
+			seen := err == nil && string(data) == want
+			if seen {
+				fact.Sees = append(fact.Sees, host)
+			}
+			return seen
+		})
+		if len(left) == 0 || looks > int(shareLimit/shareEvery) {
+			break
+		}
+		select {
+		case <-tick.C:
+			continue
+		case <-ctx.Done():
+		}
+		break
+	}
+	slices.Sort(fact.Sees)
+	fact.Time = time.Since(begun)
+	return fact
+}
