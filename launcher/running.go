@@ -62,8 +62,9 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case r := <-g.reports:
 			g.take(r)
 		case <-g.settling:
-			g.hear()
-			g.stop(time.Duration(g.attempt.Grace), g.failed.String())
+			if g.hear(); g.listening > 0 {
+				g.stop(time.Duration(g.attempt.Grace), g.failed.String())
+			}
 		case <-cancelled:
 			cancelled, g.cancelled = nil, time.Now()
 			if g.wiring.mpi != job.MPINone {
@@ -76,8 +77,9 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			}
 		case <-g.wiring.judging:
 			g.wiring.judging = nil
-			g.hear()
-			g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
+			if g.hear(); g.listening > 0 {
+				g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
+			}
 		case <-hurry:
 			hurry, g.hurried = nil, time.Now()
 			g.restop(0, job.ToldToEnd+" at once")

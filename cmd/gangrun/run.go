@@ -102,8 +102,8 @@ type parts struct {
 	emit    func(job.Event) error
 }
 
-// hurriedSummary is how long gangrun's last words, and the closing summary behind
-// them, may take where the user is in a hurry: a stopped terminal takes neither.
+// hurriedSummary is how long gangrun's last words, and then the closing summary, may
+// take each where the user is in a hurry: a stopped terminal takes neither.
 const hurriedSummary = time.Second
 
 // supervise runs the body of a session: with its signals, its journal and its

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -16,8 +17,7 @@ import (
 // system may take that long to show what another host has written.
 const shareLimit = 3 * time.Second
 
-// shareEvery is how often it looks: shareLimit is counted in looks, for a host that
-// stood still has seen nothing.
+// shareEvery is how often it looks.
 const shareEvery = 100 * time.Millisecond
 
 // shareMark is the files by which hosts find out whether they share a directory.
@@ -54,6 +54,11 @@ func (m shareMark) remove(host string) {
 // shareLimit or the end of ctx.
 func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
 	begun := time.Now()
+	ctx, cancel := context.WithCancel(ctx)
+	var limit sync.WaitGroup
+	limit.Go(func() { comes(ctx.Done(), shareLimit); cancel() })
+	defer limit.Wait()
+	defer cancel()
 	left := []string{host}
 	for _, p := range peers {
 		if p.Wrote {
@@ -63,7 +68,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 	fact := &job.SharedFact{}
 	tick := time.NewTicker(shareEvery)
 	defer tick.Stop()
-	for looks := 1; ; looks++ {
+	for {
 		// Opening a directory has NFS ask the server whether it has changed.
 		if dir, err := os.Open(m.dir); err == nil {
 			_ = dir.Close()
@@ -77,15 +82,13 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 			}
 			return seen
 		})
-		if len(left) == 0 || looks > int(shareLimit/shareEvery) {
+		if len(left) == 0 || ctx.Err() != nil {
 			break
 		}
 		select {
 		case <-tick.C:
-			continue
-		case <-ctx.Done():
+		case <-ctx.Done(): // after one more look
 		}
-		break
 	}
 	slices.Sort(fact.Sees)
 	fact.Time = time.Since(begun)

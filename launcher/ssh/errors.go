@@ -159,7 +159,7 @@ func (e *DialError) Hint() string {
 	case DialTimeout, DialUnreachable:
 		return fmt.Sprintf("check that the host is up and that no firewall drops port %d; a slow way wants a longer ConnectTimeout in ~/.ssh/config; see: %s true", e.Port, e.command())
 	case DialClosed:
-		return fmt.Sprintf("its sshd may be limiting connections (MaxStartups, hosts.deny, fail2ban); see its log, or: %s true", e.command())
+		return fmt.Sprintf("its sshd may be limiting connections (MaxStartups, hosts.deny, fail2ban), or let nobody in at present (/etc/nologin, PAM); see its log, or: %s true", e.command())
 	case DialProtocol:
 		return fmt.Sprintf("see whether ssh can: %s -v true", e.command())
 	}
