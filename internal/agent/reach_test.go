@@ -16,10 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testport"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -58,31 +58,13 @@ func listening(t *testing.T, talk func(net.Conn)) int32 {
 	return int32(l.Addr().(*net.TCPAddr).Port)
 }
 
-// refusing is a port on which nobody listens, and which nobody else gets.
-func refusing(t *testing.T) int32 {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	at, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return int32(at.(*unix.SockaddrInet4).Port)
-}
-
 func TestReach(t *testing.T) {
 	other := opened(t, "h9", secret)
 	other.Host = "h4"
 	foreign := opened(t, "h5", []byte("that of another meeting"))
 	peers := []*wire.Peer{
 		opened(t, "h2", secret),
-		{Host: "h3", Address: "127.0.0.1", Port: refusing(t)},
+		{Host: "h3", Address: "127.0.0.1", Port: int32(testport.Refusing(t))},
 		other,
 		foreign,
 		{Host: "h6", Address: "127.0.0.1", Error: "too many open files"},

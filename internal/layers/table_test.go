@@ -84,7 +84,7 @@ var rooms = []room{
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/layers"}, ours: only()},
-	{paths: []string{"internal/noskip"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/noskip", "internal/testport"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/deps"}, noGo: true},
 	{paths: []string{"examples/..."}, ours: only()},
 }

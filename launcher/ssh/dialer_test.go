@@ -10,6 +10,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testport"
 )
 
 func TestDial(t *testing.T) {
@@ -48,7 +50,7 @@ func hints(t *testing.T, err error, name string, port int, user string) string {
 
 func TestDialErrors(t *testing.T) {
 	s := newSite(t)
-	refused := refusing(t)
+	refused := testport.Refusing(t)
 	silent := serve(t, func(c net.Conn) { io.Copy(io.Discard, c) })
 	closes := serve(t, func(net.Conn) {})
 	web := serve(t, func(c net.Conn) { io.WriteString(c, "HTTP/1.1 400 Bad Request\r\n\r\n") })

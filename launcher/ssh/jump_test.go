@@ -7,6 +7,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/testport"
 )
 
 func TestProxyJump(t *testing.T) {
@@ -63,7 +65,7 @@ func TestProxyJumpErrors(t *testing.T) {
 	s := newSite(t)
 	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
 	gate := s.sshd("gate").named()
-	port := refusing(t)
+	port := testport.Refusing(t)
 	s.add(".ssh/config", fmt.Sprintf("Host n1\n HostName 127.0.0.1\n Port %d\n ProxyJump gate\n", port))
 	s.add(".ssh/config", "Host a\n ProxyJump b\nHost b\n ProxyJump a\n")
 	d := s.dialer()

@@ -14,8 +14,6 @@ import (
 	"sync"
 	"testing"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // A site is a user's directory with keys and settings, and the sshds that
@@ -229,25 +227,6 @@ func (d *sshd) serves(ended <-chan struct{}) bool {
 }
 
 func (d *sshd) address() string { return "127.0.0.1:" + strconv.Itoa(d.port) }
-
-// refusing is a port of the loopback interface that nobody listens at and nobody else
-// gets while the test runs.
-func refusing(t testing.TB) int {
-	t.Helper()
-	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { unix.Close(fd) })
-	if err := unix.Bind(fd, &unix.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
-		t.Fatal(err)
-	}
-	at, err := unix.Getsockname(fd)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return at.(*unix.SockaddrInet4).Port
-}
 
 // public is a host key's public line, "TYPE BASE64".
 func (d *sshd) public() string {
