@@ -25,6 +25,10 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if start == nil {
 		return status.Error(codes.InvalidArgument, "the first request starts no gang")
 	}
+	if c := s.containing(start.Gang); c != nil {
+		return s.passGang(c, first, stream)
+	}
+	s.retire()
 	g, err := s.admit(start)
 	if err != nil {
 		return err
@@ -92,16 +96,11 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
 	}
 	spooled := len(start.LogDir) == 0
-	if spooled {
-		dir := filepath.Join(s.line.dir, bridge.SpoolName, filepath.FromSlash(start.Gang))
-		if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(start.Gang)) {
-			return nil, status.Error(codes.InvalidArgument, "no directory for the logs is named")
-		}
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, status.Error(codes.ResourceExhausted, err.Error())
-		}
-		start.LogDir = []byte(dir)
+	logs, err := s.logDir(start.Gang, string(start.LogDir))
+	if err != nil {
+		return nil, err
 	}
+	start.LogDir = []byte(logs)
 	s.busy = true
 	ctx, cancel := context.WithCancel(s.life)
 	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
@@ -122,6 +121,22 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 		g.reports.done(unreaped)
 	})
 	return g, nil
+}
+
+// logDir returns the directory for the logs of a gang: the one that is named, else one
+// of the agent's own, which it makes.
+func (s *server) logDir(gang, named string) (string, error) {
+	if named != "" {
+		return named, nil
+	}
+	dir := filepath.Join(s.line.dir, bridge.SpoolName, filepath.FromSlash(gang))
+	if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(gang)) {
+		return "", status.Error(codes.InvalidArgument, "no directory for the logs is named")
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", status.Error(codes.ResourceExhausted, err.Error())
+	}
+	return dir, nil
 }
 
 func (s *server) dismiss() {
@@ -165,6 +180,9 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 		}
 		if err != nil {
 			return err
+		}
+		if c := s.containing(r.Gang); c != nil && stdin == nil {
+			return passFeed(c, r, stream)
 		}
 		if stdin == nil {
 			g, err := s.gang(stream.Context(), r.Gang)

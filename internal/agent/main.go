@@ -90,6 +90,7 @@ func work() error {
 	line.serve(ctx)
 	err = s.serve(ctx)
 	killed := ctx.Err() != nil
+	s.retire()
 	killAll(children, group)
 	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
 	group.close()

@@ -45,6 +45,9 @@ type server struct {
 	gangs  map[string]*gang // by RUN/ATTEMPT
 	last   string           // the newest of gangs
 	grew   bell             // gangs has a new entry
+	// contained runs a gang whose name is not in gangs; nil for none.
+	contained *contained
+	listing   fileList // of the gang whose files were last looked at
 }
 
 func newServer(c *children, group *cgroup, line *line) *server {

@@ -37,6 +37,7 @@ func watch(args []string) error {
 	status := reapUntil(pid)
 	sweep(pid)
 	removeShortLived(pid)
+	removeLayers(pid)
 	if status.Exited() && status.ExitStatus() == 0 {
 		return nil
 	}

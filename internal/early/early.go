@@ -9,6 +9,7 @@ import (
 	"os"
 
 	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/internal/selfcheck"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -27,6 +28,8 @@ func init() {
 		os.Exit(selfcheck.Main(os.Args[2:]))
 	case "bridge":
 		os.Exit(bridge.Main(os.Args[2:]))
+	case "contain":
+		os.Exit(contain.Main(os.Args[0], os.Args[2:]))
 	case "agent":
 		watchdog.Start(os.Args[2:])
 	}

@@ -1160,6 +1160,254 @@ func (x *LeaseLostReply) GetWhy() string {
 	return ""
 }
 
+type ContainRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`                   // RUN/ATTEMPT
+	Needed        [][]byte               `protobuf:"bytes,2,rep,name=needed,proto3" json:"needed,omitempty"`               // paths that the gang works on
+	Empty         []byte                 `protobuf:"bytes,3,opt,name=empty,proto3" json:"empty,omitempty"`                 // a directory that is to be empty in the view; empty for none
+	LogDir        []byte                 `protobuf:"bytes,4,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"` // as Start.log_dir; what is written there stays
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContainRequest) Reset() {
+	*x = ContainRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContainRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContainRequest) ProtoMessage() {}
+
+func (x *ContainRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContainRequest.ProtoReflect.Descriptor instead.
+func (*ContainRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ContainRequest) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
+}
+
+func (x *ContainRequest) GetNeeded() [][]byte {
+	if x != nil {
+		return x.Needed
+	}
+	return nil
+}
+
+func (x *ContainRequest) GetEmpty() []byte {
+	if x != nil {
+		return x.Empty
+	}
+	return nil
+}
+
+func (x *ContainRequest) GetLogDir() []byte {
+	if x != nil {
+		return x.LogDir
+	}
+	return nil
+}
+
+type ContainReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
+	Room          int64                  `protobuf:"varint,2,opt,name=room,proto3" json:"room,omitempty"`    // bytes that the layer holds
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ContainReply) Reset() {
+	*x = ContainReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ContainReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ContainReply) ProtoMessage() {}
+
+func (x *ContainReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ContainReply.ProtoReflect.Descriptor instead.
+func (*ContainReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ContainReply) GetReason() string {
+	if x != nil {
+		return x.Reason
+	}
+	return ""
+}
+
+func (x *ContainReply) GetRoom() int64 {
+	if x != nil {
+		return x.Room
+	}
+	return 0
+}
+
+type FilesRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`
+	Dirs          [][]byte               `protobuf:"bytes,2,rep,name=dirs,proto3" json:"dirs,omitempty"`
+	But           [][]byte               `protobuf:"bytes,3,rep,name=but,proto3" json:"but,omitempty"`      // directories that are left out
+	Again         bool                   `protobuf:"varint,4,opt,name=again,proto3" json:"again,omitempty"` // the second call for the gang
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesRequest) Reset() {
+	*x = FilesRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesRequest) ProtoMessage() {}
+
+func (x *FilesRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
+func (*FilesRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *FilesRequest) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
+}
+
+func (x *FilesRequest) GetDirs() [][]byte {
+	if x != nil {
+		return x.Dirs
+	}
+	return nil
+}
+
+func (x *FilesRequest) GetBut() [][]byte {
+	if x != nil {
+		return x.But
+	}
+	return nil
+}
+
+func (x *FilesRequest) GetAgain() bool {
+	if x != nil {
+		return x.Again
+	}
+	return false
+}
+
+type FilesReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Partly        bool                   `protobuf:"varint,1,opt,name=partly,proto3" json:"partly,omitempty"`  // there is too much to look at
+	Changed       [][]byte               `protobuf:"bytes,2,rep,name=changed,proto3" json:"changed,omitempty"` // of the second call: paths, at most some
+	More          int64                  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`      // how many were left out
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *FilesReply) Reset() {
+	*x = FilesReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *FilesReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*FilesReply) ProtoMessage() {}
+
+func (x *FilesReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use FilesReply.ProtoReflect.Descriptor instead.
+func (*FilesReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *FilesReply) GetPartly() bool {
+	if x != nil {
+		return x.Partly
+	}
+	return false
+}
+
+func (x *FilesReply) GetChanged() [][]byte {
+	if x != nil {
+		return x.Changed
+	}
+	return nil
+}
+
+func (x *FilesReply) GetMore() int64 {
+	if x != nil {
+		return x.More
+	}
+	return 0
+}
+
 type GangRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	// Types that are valid to be assigned to Kind:
@@ -1179,7 +1427,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1191,7 +1439,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1204,7 +1452,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -1375,7 +1623,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1387,7 +1635,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1400,7 +1648,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *Start) GetGang() string {
@@ -1523,7 +1771,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1535,7 +1783,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1548,7 +1796,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -1601,7 +1849,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1613,7 +1861,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1626,7 +1874,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -1661,7 +1909,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1921,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1934,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -1710,7 +1958,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1722,7 +1970,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1735,7 +1983,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Name) GetId() int64 {
@@ -1776,7 +2024,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1788,7 +2036,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1801,7 +2049,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Pair) GetKey() string {
@@ -1827,7 +2075,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1839,7 +2087,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1852,7 +2100,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -1868,7 +2116,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1880,7 +2128,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1893,7 +2141,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -1930,7 +2178,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1942,7 +2190,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1955,7 +2203,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2004,7 +2252,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2264,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2277,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2098,7 +2346,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2110,7 +2358,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2123,7 +2371,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2150,7 +2398,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2162,7 +2410,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2175,7 +2423,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2251,7 +2499,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2263,7 +2511,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2276,7 +2524,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2301,7 +2549,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2313,7 +2561,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2326,7 +2574,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2369,7 +2617,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2381,7 +2629,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2394,7 +2642,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2433,7 +2681,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2445,7 +2693,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2458,7 +2706,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 type KeepReply struct {
@@ -2469,7 +2717,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2481,7 +2729,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2494,7 +2742,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 type FeedRequest struct {
@@ -2508,7 +2756,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2520,7 +2768,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2533,7 +2781,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -2565,7 +2813,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2577,7 +2825,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2590,7 +2838,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -2669,7 +2917,25 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"\x8f\x03\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"k\n" +
+	"\x0eContainRequest\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x16\n" +
+	"\x06needed\x18\x02 \x03(\fR\x06needed\x12\x14\n" +
+	"\x05empty\x18\x03 \x01(\fR\x05empty\x12\x17\n" +
+	"\alog_dir\x18\x04 \x01(\fR\x06logDir\":\n" +
+	"\fContainReply\x12\x16\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
+	"\x04room\x18\x02 \x01(\x03R\x04room\"^\n" +
+	"\fFilesRequest\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
+	"\x04dirs\x18\x02 \x03(\fR\x04dirs\x12\x10\n" +
+	"\x03but\x18\x03 \x03(\fR\x03but\x12\x14\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\"R\n" +
+	"\n" +
+	"FilesReply\x12\x16\n" +
+	"\x06partly\x18\x01 \x01(\bR\x06partly\x12\x18\n" +
+	"\achanged\x18\x02 \x03(\fR\achanged\x12\x12\n" +
+	"\x04more\x18\x03 \x01(\x03R\x04more\"\x8f\x03\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
@@ -2766,7 +3032,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\x87\t\n" +
+	"\tFeedReply2\x97\n" +
+	"\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
 	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
@@ -2780,7 +3047,9 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"LeaseLeave\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12K\n" +
 	"\tLeaseLost\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1f.gangrun.wire.v1.LeaseLostReply\x12J\n" +
 	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
-	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12D\n" +
+	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12I\n" +
+	"\aContain\x12\x1f.gangrun.wire.v1.ContainRequest\x1a\x1d.gangrun.wire.v1.ContainReply\x12C\n" +
+	"\x05Files\x12\x1d.gangrun.wire.v1.FilesRequest\x1a\x1b.gangrun.wire.v1.FilesReply\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
 	"\x06Output\x12\x1e.gangrun.wire.v1.OutputRequest\x1a\x1c.gangrun.wire.v1.OutputReply0\x01\x12@\n" +
 	"\x04Keep\x12\x1c.gangrun.wire.v1.KeepRequest\x1a\x1a.gangrun.wire.v1.KeepReply\x12B\n" +
@@ -2798,7 +3067,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 41)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
 	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
@@ -2821,46 +3090,50 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeaseRequest)(nil),    // 18: gangrun.wire.v1.LeaseRequest
 	(*LeaseReply)(nil),      // 19: gangrun.wire.v1.LeaseReply
 	(*LeaseLostReply)(nil),  // 20: gangrun.wire.v1.LeaseLostReply
-	(*GangRequest)(nil),     // 21: gangrun.wire.v1.GangRequest
-	(*Start)(nil),           // 22: gangrun.wire.v1.Start
-	(*Mpirun)(nil),          // 23: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),         // 24: gangrun.wire.v1.Barrier
-	(*Part)(nil),            // 25: gangrun.wire.v1.Part
-	(*Name)(nil),            // 26: gangrun.wire.v1.Name
-	(*Pair)(nil),            // 27: gangrun.wire.v1.Pair
-	(*Look)(nil),            // 28: gangrun.wire.v1.Look
-	(*Spawn)(nil),           // 29: gangrun.wire.v1.Spawn
-	(*Relay)(nil),           // 30: gangrun.wire.v1.Relay
-	(*RankStart)(nil),       // 31: gangrun.wire.v1.RankStart
-	(*Stop)(nil),            // 32: gangrun.wire.v1.Stop
-	(*GangReply)(nil),       // 33: gangrun.wire.v1.GangReply
-	(*Done)(nil),            // 34: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),   // 35: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),     // 36: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),     // 37: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),       // 38: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),     // 39: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),       // 40: gangrun.wire.v1.FeedReply
+	(*ContainRequest)(nil),  // 21: gangrun.wire.v1.ContainRequest
+	(*ContainReply)(nil),    // 22: gangrun.wire.v1.ContainReply
+	(*FilesRequest)(nil),    // 23: gangrun.wire.v1.FilesRequest
+	(*FilesReply)(nil),      // 24: gangrun.wire.v1.FilesReply
+	(*GangRequest)(nil),     // 25: gangrun.wire.v1.GangRequest
+	(*Start)(nil),           // 26: gangrun.wire.v1.Start
+	(*Mpirun)(nil),          // 27: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),         // 28: gangrun.wire.v1.Barrier
+	(*Part)(nil),            // 29: gangrun.wire.v1.Part
+	(*Name)(nil),            // 30: gangrun.wire.v1.Name
+	(*Pair)(nil),            // 31: gangrun.wire.v1.Pair
+	(*Look)(nil),            // 32: gangrun.wire.v1.Look
+	(*Spawn)(nil),           // 33: gangrun.wire.v1.Spawn
+	(*Relay)(nil),           // 34: gangrun.wire.v1.Relay
+	(*RankStart)(nil),       // 35: gangrun.wire.v1.RankStart
+	(*Stop)(nil),            // 36: gangrun.wire.v1.Stop
+	(*GangReply)(nil),       // 37: gangrun.wire.v1.GangReply
+	(*Done)(nil),            // 38: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),   // 39: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),     // 40: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),     // 41: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),       // 42: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),     // 43: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),       // 44: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
 	10, // 1: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	22, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	32, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	24, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	28, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	29, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	30, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	26, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	25, // 9: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	31, // 10: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	23, // 11: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	27, // 12: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	34, // 13: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	24, // 14: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	29, // 15: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	30, // 16: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	26, // 17: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	26, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	36, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	28, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	32, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	33, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	34, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	30, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	29, // 9: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	35, // 10: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	27, // 11: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	31, // 12: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	38, // 13: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	28, // 14: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	33, // 15: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	34, // 16: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	30, // 17: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
 	0,  // 18: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
 	3,  // 19: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
 	5,  // 20: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
@@ -2873,28 +3146,32 @@ var file_internal_wire_wire_proto_depIdxs = []int32{
 	18, // 27: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
 	18, // 28: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
 	9,  // 29: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	21, // 30: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	35, // 31: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	37, // 32: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	39, // 33: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 34: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 35: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	6,  // 36: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	13, // 37: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	8,  // 38: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	15, // 39: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	17, // 40: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	19, // 41: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	19, // 42: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	20, // 43: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	19, // 44: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	11, // 45: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	33, // 46: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	36, // 47: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	38, // 48: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	40, // 49: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	34, // [34:50] is the sub-list for method output_type
-	18, // [18:34] is the sub-list for method input_type
+	21, // 30: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	23, // 31: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	25, // 32: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	39, // 33: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	41, // 34: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	43, // 35: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	1,  // 36: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	4,  // 37: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	6,  // 38: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	13, // 39: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	8,  // 40: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	15, // 41: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	17, // 42: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	19, // 43: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	19, // 44: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	20, // 45: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	19, // 46: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	11, // 47: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	22, // 48: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	24, // 49: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	37, // 50: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	40, // 51: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	42, // 52: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	44, // 53: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	36, // [36:54] is the sub-list for method output_type
+	18, // [18:36] is the sub-list for method input_type
 	18, // [18:18] is the sub-list for extension type_name
 	18, // [18:18] is the sub-list for extension extendee
 	0,  // [0:18] is the sub-list for field type_name
@@ -2905,7 +3182,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[21].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[25].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -2921,7 +3198,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   41,
+			NumMessages:   45,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,8 @@ const (
 	Agent_LeaseLost_FullMethodName    = "/gangrun.wire.v1.Agent/LeaseLost"
 	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
 	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
+	Agent_Contain_FullMethodName      = "/gangrun.wire.v1.Agent/Contain"
+	Agent_Files_FullMethodName        = "/gangrun.wire.v1.Agent/Files"
 	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
 	Agent_Output_FullMethodName       = "/gangrun.wire.v1.Agent/Output"
 	Agent_Keep_FullMethodName         = "/gangrun.wire.v1.Agent/Keep"
@@ -73,6 +75,12 @@ type AgentClient interface {
 	// connects to the others and looks for their files. What it made is gone when the
 	// stream has ended.
 	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
+	// Contain makes a view of the host in which all that the ranks of a gang write goes
+	// into a layer that is thrown away. The share of that gang then runs in it.
+	Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error)
+	// Files notes what lies in directories, and in a second call which files have
+	// changed since.
+	Files(ctx context.Context, in *FilesRequest, opts ...grpc.CallOption) (*FilesReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -219,6 +227,26 @@ func (c *agentClient) Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.B
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_MeetClient = grpc.BidiStreamingClient[MeetRequest, MeetReply]
 
+func (c *agentClient) Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(ContainReply)
+	err := c.cc.Invoke(ctx, Agent_Contain_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+func (c *agentClient) Files(ctx context.Context, in *FilesRequest, opts ...grpc.CallOption) (*FilesReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(FilesReply)
+	err := c.cc.Invoke(ctx, Agent_Files_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *agentClient) Gang(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GangRequest, GangReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Gang_FullMethodName, cOpts...)
@@ -306,6 +334,12 @@ type AgentServer interface {
 	// connects to the others and looks for their files. What it made is gone when the
 	// stream has ended.
 	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
+	// Contain makes a view of the host in which all that the ranks of a gang write goes
+	// into a layer that is thrown away. The share of that gang then runs in it.
+	Contain(context.Context, *ContainRequest) (*ContainReply, error)
+	// Files notes what lies in directories, and in a second call which files have
+	// changed since.
+	Files(context.Context, *FilesRequest) (*FilesReply, error)
 	// Gang starts the host's share of a gang and reports on it until every
 	// process of it is gone. The first request is Start. On the controller's own
 	// machine the end of the stream from its side ends the share at once; elsewhere
@@ -364,6 +398,12 @@ func (UnimplementedAgentServer) LeaseRelease(context.Context, *LeaseRequest) (*L
 }
 func (UnimplementedAgentServer) Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error {
 	return status.Error(codes.Unimplemented, "method Meet not implemented")
+}
+func (UnimplementedAgentServer) Contain(context.Context, *ContainRequest) (*ContainReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Contain not implemented")
+}
+func (UnimplementedAgentServer) Files(context.Context, *FilesRequest) (*FilesReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Files not implemented")
 }
 func (UnimplementedAgentServer) Gang(grpc.BidiStreamingServer[GangRequest, GangReply]) error {
 	return status.Error(codes.Unimplemented, "method Gang not implemented")
@@ -603,6 +643,42 @@ func _Agent_Meet_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_MeetServer = grpc.BidiStreamingServer[MeetRequest, MeetReply]
 
+func _Agent_Contain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(ContainRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Contain(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Contain_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Contain(ctx, req.(*ContainRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
+func _Agent_Files_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(FilesRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Files(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Files_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Files(ctx, req.(*FilesRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Gang_Handler(srv interface{}, stream grpc.ServerStream) error {
 	return srv.(AgentServer).Gang(&grpc.GenericServerStream[GangRequest, GangReply]{ServerStream: stream})
 }
@@ -696,6 +772,14 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LeaseRelease",
 			Handler:    _Agent_LeaseRelease_Handler,
+		},
+		{
+			MethodName: "Contain",
+			Handler:    _Agent_Contain_Handler,
+		},
+		{
+			MethodName: "Files",
+			Handler:    _Agent_Files_Handler,
 		},
 		{
 			MethodName: "Keep",

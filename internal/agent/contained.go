@@ -1,0 +1,287 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/credentials/insecure"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/contain"
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/watchdog"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// contained is a second agent, below this one, that lives in a view of the host in
+// which nothing that is written lasts. It runs one gang, on which this agent
+// passes on every request and reply.
+type contained struct {
+	gang   string // RUN/ATTEMPT
+	layer  string // the directory over which the layer is mounted, in the view
+	child  *child
+	view   string // of the mount namespace, as /proc/PID/ns/mnt has it
+	grpc   *grpc.ClientConn
+	client wire.AgentClient
+	files  []*os.File // open as long as the agent is to live
+}
+
+// Limits of a contained agent.
+const (
+	// containLimit bounds the making of a view: mounting takes milliseconds.
+	containLimit = 10 * time.Second
+	// roomShare is the part of the free memory that the layer may take.
+	roomShare = 4
+)
+
+// Contain implements wire.AgentServer. The reason why a host cannot contain a gang
+// is no error.
+func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.ContainReply, error) {
+	s.mu.Lock()
+	busy, host, env := s.busy, s.host, s.env
+	s.mu.Unlock()
+	if busy {
+		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	}
+	s.retire()
+	logs, err := s.logDir(r.Gang, string(r.LogDir))
+	if err != nil {
+		return nil, err
+	}
+	request := contain.Request{Room: layerRoom(), Needed: append(texts(r.Needed), temporary(env)...), Through: []string{logs}}
+	if len(r.Empty) > 0 {
+		request.Empty = []string{string(r.Empty)}
+	}
+	ctx, cancel := context.WithTimeout(ctx, containLimit)
+	defer cancel()
+	c, err := s.newContained(ctx, r.Gang, host, env, request)
+	var cannot *contain.Error
+	if errors.As(err, &cannot) {
+		return &wire.ContainReply{Reason: cannot.Error()}, nil
+	}
+	if err != nil {
+		return nil, status.Error(codes.Aborted, err.Error())
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.contained = c
+	return &wire.ContainReply{Room: request.Room}, nil
+}
+
+// layerName begins the names of the directories over which an agent mounts layers.
+func layerName(agent int) string { return fmt.Sprintf("gangrun-layer-%d-", agent) }
+
+// removeLayers removes what a killed agent has left: nothing is mounted there any more,
+// and nothing is in them.
+func removeLayers(agent int) {
+	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), layerName(agent)+"*"))
+	for _, dir := range dirs {
+		_ = os.Remove(dir)
+	}
+}
+
+// temporary returns the directories for temporary files.
+func temporary(env []string) []string {
+	dirs := []string{"/tmp", "/var/tmp"}
+	if dir := environ.Lookup(env, "TMPDIR"); filepath.IsAbs(dir) {
+		dirs = append(dirs, filepath.Clean(dir))
+	}
+	return dirs
+}
+
+// layerRoom returns how much a layer may hold, in bytes of memory.
+func layerRoom() int64 {
+	var info unix.Sysinfo_t
+	if unix.Sysinfo(&info) != nil {
+		return 1 << 30
+	}
+	return int64(info.Freeram+info.Bufferram) * int64(info.Unit) / roomShare
+}
+
+// newContained starts the contained agent. Root needs no user namespace where he may
+// have the others without.
+func (s *server) newContained(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
+	layer, err := os.MkdirTemp(s.line.dir, layerName(os.Getpid())) // "" is the directory for temporary files
+	if err != nil {
+		return nil, err
+	}
+	request.Layer, request.User = layer, os.Geteuid() != 0
+	c, err := s.startContained(ctx, host, env, request)
+	if errors.Is(err, unix.EPERM) && !request.User {
+		request.User = true
+		c, err = s.startContained(ctx, host, env, request)
+	}
+	if err != nil {
+		_ = os.Remove(layer)
+		return nil, err
+	}
+	c.gang, c.layer = gang, layer
+	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host}); err != nil {
+		c.close(s.children)
+		return nil, fmt.Errorf("a contained agent does not answer: %w", err)
+	}
+	return c, nil
+}
+
+// startContained starts the process that makes the view and becomes the agent.
+func (s *server) startContained(ctx context.Context, host string, env []string, request contain.Request) (*contained, error) {
+	argv, err := request.Args("gangrun", "agent", host, watchdog.Worker)
+	if err != nil {
+		return nil, err
+	}
+	var shut []*os.File // once it has been started
+	defer func() {
+		for _, f := range shut {
+			_ = f.Close()
+		}
+	}()
+	ours, theirs, err := socketPair(unix.SOCK_STREAM)
+	if err != nil {
+		return nil, err
+	}
+	keep, kept, err := socketPair(unix.SOCK_SEQPACKET) // of leases, which it has none of
+	if err != nil {
+		return nil, errors.Join(err, ours.Close(), theirs.Close())
+	}
+	alive, live, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, ours.Close(), theirs.Close(), keep.Close(), kept.Close())
+	}
+	told, report, err := os.Pipe()
+	if err != nil {
+		return nil, errors.Join(err, ours.Close(), theirs.Close(), keep.Close(), kept.Close(), alive.Close(), live.Close())
+	}
+	shut = append(shut, ours, theirs, kept, alive, told, report)
+	c := &contained{files: []*os.File{keep, live}}
+	null, err := devNull()
+	if err != nil {
+		return nil, errors.Join(err, keep.Close(), live.Close())
+	}
+	shut = append(shut, null)
+	attr := &syscall.ProcAttr{Env: env, Sys: contain.Attr(request.User)}
+	attr.Sys.Setpgid, attr.Sys.Pdeathsig = true, syscall.SIGKILL
+	for _, f := range []*os.File{null, null, os.Stderr, theirs, live, alive, kept, report} {
+		attr.Files = append(attr.Files, f.Fd())
+	}
+	if c.child, err = s.children.start("/proc/self/exe", argv, attr); err != nil {
+		return nil, errors.Join(&contain.Error{Step: "make namespaces", Text: err.Error()}, err, keep.Close(), live.Close())
+	}
+	_ = report.Close()
+	if err := heardReport(ctx, told); err != nil {
+		c.end(s.children)
+		return nil, err
+	}
+	c.view, _ = os.Readlink(viewOf(c.child.pid))
+	if err := c.connect(ours); err != nil {
+		c.end(s.children)
+		return nil, err
+	}
+	return c, nil
+}
+
+// heardReport waits until the view has been entered, and returns why it was not.
+func heardReport(ctx context.Context, from *os.File) error {
+	stop := context.AfterFunc(ctx, func() { _ = from.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	data, err := io.ReadAll(from)
+	if err != nil {
+		return &contain.Error{Step: "make a view of the host", Text: "it takes longer than " + containLimit.String()}
+	}
+	if len(data) == 0 {
+		return nil
+	}
+	var why contain.Error
+	if err := json.Unmarshal(data, &why); err != nil {
+		return err
+	}
+	return &why
+}
+
+// connect opens the connection to the contained agent.
+func (c *contained) connect(file *os.File) error {
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return err
+	}
+	conns := make(chan net.Conn, 1)
+	conns <- conn
+	c.grpc, err = grpc.NewClient("passthrough:///contained",
+		grpc.WithTransportCredentials(insecure.NewCredentials()),
+		grpc.WithContextDialer(func(context.Context, string) (net.Conn, error) {
+			select {
+			case conn := <-conns:
+				return conn, nil
+			default:
+				return nil, errors.New("the contained agent has ended")
+			}
+		}),
+		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(MaxMessage), grpc.MaxCallSendMsgSize(MaxMessage)),
+		grpc.WithDisableServiceConfig(),
+	)
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	c.client = wire.NewAgentClient(c.grpc)
+	return nil
+}
+
+// close ends the contained agent and every process in its view, and returns when they
+// are gone. The layer goes with them.
+func (c *contained) close(children *children) {
+	if c.grpc != nil {
+		_ = c.grpc.Close() // it ends by itself, with its ranks
+		comes(c.child.exited, endLimit)
+	}
+	c.end(children)
+}
+
+func (c *contained) end(children *children) {
+	children.signal(c.child, unix.SIGKILL)
+	comes(c.child.exited, killLimit)
+	for deadline := time.Now().Add(killLimit); c.view != "" && time.Now().Before(deadline); time.Sleep(killEvery) {
+		if !c.killLeft() {
+			break
+		}
+	}
+	for _, f := range c.files {
+		_ = f.Close()
+	}
+	if c.layer != "" {
+		_ = os.Remove(c.layer)
+	}
+}
+
+// killLeft kills what has outlived a contained agent that was killed, and reports
+// whether there was any.
+func (c *contained) killLeft() (left bool) {
+	for _, p := range descendants(os.Getpid()) {
+		if view, err := os.Readlink(viewOf(p.pid)); err == nil && view == c.view {
+			left = true
+			p.send(unix.SIGKILL)
+		}
+	}
+	return left
+}
+
+func viewOf(pid int) string { return "/proc/" + strconv.Itoa(pid) + "/ns/mnt" }
+
+// socketPair returns the two ends of a socket; the second is for a child.
+func socketPair(kind int) (ours, theirs *os.File, err error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, kind|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, nil, os.NewSyscallError("socketpair", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "ours"), os.NewFile(uintptr(fds[1]), "theirs"), nil
+}

@@ -1,0 +1,138 @@
+package agent
+
+import (
+	"context"
+	"io"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// containing returns the contained agent that runs a gang, nil where none does.
+func (s *server) containing(gang string) *contained {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.contained == nil || s.contained.gang != gang {
+		return nil
+	}
+	return s.contained
+}
+
+// retire ends the contained agent, if there is one. What its gang has printed cannot be
+// followed any more; it is in the log files.
+func (s *server) retire() {
+	s.mu.Lock()
+	c := s.contained
+	s.contained = nil
+	s.mu.Unlock()
+	if c != nil {
+		c.close(s.children)
+	}
+}
+
+// passGang has a contained agent run a gang.
+func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Agent_GangServer) error {
+	s.mu.Lock()
+	if s.busy {
+		s.mu.Unlock()
+		return status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	}
+	s.busy = true
+	s.mu.Unlock()
+	s.running.Add(1)
+	defer s.running.Done()
+	dismissed := false
+	defer func() {
+		if !dismissed {
+			s.dismiss()
+		}
+	}()
+	logs, err := s.logDir(c.gang, string(first.GetStart().LogDir))
+	if err != nil {
+		return err
+	}
+	first.GetStart().LogDir = []byte(logs)
+	ctx, cancel := context.WithCancel(stream.Context())
+	defer cancel()
+	stop := context.AfterFunc(s.life, cancel)
+	defer stop()
+	to, err := c.client.Gang(ctx)
+	if err == nil {
+		err = to.Send(first)
+	}
+	if err != nil {
+		return err
+	}
+	// The receiver ends with the stream's context, which ends when the handler returns.
+	go func() {
+		for {
+			r, err := stream.Recv()
+			if err != nil {
+				cancel() // the controller has gone
+				return
+			}
+			if to.Send(r) != nil {
+				return
+			}
+		}
+	}()
+	for {
+		reply, err := to.Recv()
+		if err != nil {
+			return status.Error(codes.Aborted, "the agent of the trial has ended: "+status.Convert(err).Message())
+		}
+		if reply.Done != nil {
+			s.dismiss() // before the last word: the controller may start the next at once
+			dismissed = true
+		}
+		if err := stream.Send(reply); err != nil || reply.Done != nil {
+			return err
+		}
+	}
+}
+
+// passOutput has a contained agent tell what ranks print.
+func passOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer) error {
+	from, err := c.client.Output(to.Context(), r)
+	if err != nil {
+		return err
+	}
+	for {
+		reply, err := from.Recv()
+		if err == io.EOF {
+			return nil
+		}
+		if err == nil {
+			err = to.Send(reply)
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// passFeed hands standard input to a contained agent; first is what came already.
+func passFeed(c *contained, first *wire.FeedRequest, from wire.Agent_FeedServer) error {
+	to, err := c.client.Feed(from.Context())
+	if err != nil {
+		return err
+	}
+	for r := first; ; {
+		if to.Send(r) != nil {
+			break // the rank reads no more, which CloseAndRecv tells
+		}
+		if r, err = from.Recv(); err == io.EOF {
+			break
+		}
+		if err != nil {
+			return err
+		}
+	}
+	reply, err := to.CloseAndRecv()
+	if err != nil {
+		return err
+	}
+	return from.SendAndClose(reply)
+}

@@ -1,0 +1,254 @@
+package contain
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+)
+
+// view is one that is being built.
+type view struct {
+	Request
+	layer string // the directory over which the layer is mounted
+	root  string // of the view, in the layer
+	made  int    // directories of the layer that are in use
+}
+
+// Enter builds the view and makes it what this process, and all that it starts,
+// sees. The process is in the namespaces of Attr, and changes nothing outside of
+// them. An error is an *Error.
+func Enter(r Request) error {
+	cwd, err := os.Getwd()
+	if err != nil {
+		cwd = "/"
+	}
+	for _, path := range r.Needed { // has an automounter mount what is there
+		_, _ = os.Stat(path + "/.")
+	}
+	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+		return failed("make mounts private", "", err)
+	}
+	mounts, err := visible()
+	if err != nil {
+		return failed("list the mounts", "", err)
+	}
+	options := fmt.Sprintf("size=%d,mode=0755", r.Room)
+	if err := unix.Mount("gangrun", r.Layer, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return failed("mount a tmpfs on", r.Layer, err)
+	}
+	v := &view{Request: r, layer: r.Layer, root: filepath.Join(r.Layer, "root")}
+	if err := os.Mkdir(v.root, 0o755); err != nil {
+		return failed("make", v.root, err)
+	}
+	steps, err := plan(mounts, r.User, os.ReadDir)
+	if err != nil {
+		return err
+	}
+	if steps[0].action == skeleton { // which is no mount, as the root of a view has to be
+		if err := unix.Mount(v.root, v.root, "", unix.MS_BIND, ""); err != nil {
+			return failed("bind", v.root, err)
+		}
+	}
+	for _, s := range steps {
+		if err := v.do(s); err != nil {
+			return err
+		}
+	}
+	if err := v.furnish(); err != nil {
+		return err
+	}
+	return v.enter(cwd)
+}
+
+// at is where a path of the host is in the view while that is being built.
+func (v *view) at(path string) string { return filepath.Join(v.root, path) }
+
+// next makes another directory in a layer and returns its path.
+func (v *view) next(layer, kind string) (string, error) {
+	v.made++
+	dir := filepath.Join(layer, kind+strconv.Itoa(v.made))
+	return dir, os.Mkdir(dir, 0o755)
+}
+
+// do takes one step.
+func (v *view) do(s step) error {
+	to := v.at(s.path)
+	info, err := os.Lstat(s.path)
+	if err != nil {
+		if errors.Is(err, os.ErrNotExist) || !v.needs(s.path) {
+			return nil // it is gone, or nobody can get at it
+		}
+		return failed("look at", s.path, err)
+	}
+	switch s.action {
+	case skeleton:
+		if err := os.MkdirAll(to, 0o755); err != nil {
+			return failed("make", to, err)
+		}
+		return failed("give rights to", s.path, mirror(s.path, to))
+	case link:
+		target, err := os.Readlink(s.path)
+		if err == nil {
+			err = os.Symlink(target, to)
+		}
+		return failed("copy the symbolic link", s.path, err)
+	case file:
+		return v.file(s.path, to, info)
+	case bind, bindAll:
+		if err := v.place(to, info); err != nil {
+			return failed("make", to, err)
+		}
+		flags := uintptr(unix.MS_BIND)
+		if s.action == bindAll {
+			flags |= unix.MS_REC
+		}
+		return v.tolerate(s.path, failed("bind", s.path, unix.Mount(s.path, to, "", flags, "")))
+	}
+	if err := v.place(to, info); err != nil {
+		return failed("make", to, err)
+	}
+	err = v.overlay(v.layer, s.path, to)
+	if err == nil || v.needs(s.path) {
+		return err
+	}
+	return v.readonly(s.path, to)
+}
+
+// needs reports whether the program works on something in a file system.
+func (v *view) needs(point string) bool {
+	for _, path := range v.Needed {
+		if within(path, point) {
+			return true
+		}
+	}
+	return false
+}
+
+// tolerate drops an error about what the program does not work on.
+func (v *view) tolerate(path string, err error) error {
+	if err != nil && v.needs(path) {
+		return err
+	}
+	return nil
+}
+
+// place makes what something is mounted over, where it is not there.
+func (v *view) place(to string, info os.FileInfo) error {
+	if _, err := os.Lstat(to); err == nil {
+		return nil
+	}
+	if info.IsDir() {
+		return os.MkdirAll(to, 0o755)
+	}
+	f, err := os.OpenFile(to, os.O_CREATE|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return f.Close()
+}
+
+// overlay shows a directory of the host in the view, with a layer over it. The
+// directories go by their descriptors: nothing in their names has to be escaped.
+func (v *view) overlay(layer, from, to string) error {
+	upper, err := v.next(layer, "up")
+	if err != nil {
+		return failed("make", upper, err)
+	}
+	work, err := v.next(layer, "work")
+	if err != nil {
+		return failed("make", work, err)
+	}
+	if err := mirror(from, upper); err != nil {
+		return failed("give rights to", upper, err)
+	}
+	if v.User {
+		v.adopt(from, upper)
+	}
+	var fds [3]int
+	for i, dir := range []string{from, upper, work} {
+		fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			return failed("open", dir, err)
+		}
+		defer unix.Close(fd)
+		fds[i] = fd
+	}
+	options := fmt.Sprintf("lowerdir=/proc/self/fd/%d,upperdir=/proc/self/fd/%d,workdir=/proc/self/fd/%d", fds[0], fds[1], fds[2])
+	if v.User {
+		options += ",userxattr" // Linux 5.11
+	} else {
+		options += ",redirect_dir=on" // else directories could not be renamed
+	}
+	return failed("mount an overlay over", from, unix.Mount("gangrun", to, "overlay", 0, options))
+}
+
+// readonly shows a directory as it is, in which nothing can be written.
+func (v *view) readonly(from, to string) error {
+	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+		return nil // the view has an empty directory there
+	}
+	attr := unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+	return failed("make read-only", from, unix.MountSetattr(unix.AT_FDCWD, to, 0, &attr)) // Linux 5.12
+}
+
+// copied bounds the size of a single file that is copied, in bytes.
+const copied = 64 << 20
+
+// file shows one file of the host: as it is where the caller cannot write it, else a
+// copy, else read-only.
+func (v *view) file(from, to string, info os.FileInfo) error {
+	writable := unix.Access(from, unix.W_OK) == nil
+	if writable && info.Mode().IsRegular() && info.Size() <= copied {
+		copy, err := v.next(v.layer, "file")
+		if err == nil {
+			copy = filepath.Join(copy, "file")
+			err = copyFile(from, copy, info.Mode().Perm())
+		}
+		if err == nil {
+			from, writable = copy, false
+		}
+	}
+	if err := v.place(to, info); err != nil {
+		return failed("make", to, err)
+	}
+	if writable && info.Mode().IsRegular() {
+		return v.readonly(from, to)
+	}
+	return v.tolerate(from, failed("bind", from, unix.Mount(from, to, "", unix.MS_BIND, "")))
+}
+
+func copyFile(from, to string, mode os.FileMode) error {
+	in, err := os.Open(from)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	if err != nil {
+		return err
+	}
+	_, err = io.Copy(out, in)
+	return errors.Join(err, out.Close(), os.Chmod(to, mode))
+}
+
+// enter makes the view the root directory of this process.
+func (v *view) enter(cwd string) error {
+	if err := os.Chdir(v.root); err != nil {
+		return failed("enter", v.root, err)
+	}
+	if err := unix.PivotRoot(".", "."); err != nil { // the old root is then mounted over the new one
+		return failed("change the root directory", "", err)
+	}
+	if err := unix.Unmount(".", unix.MNT_DETACH); err != nil {
+		return failed("leave the old root directory", "", err)
+	}
+	if os.Chdir(cwd) != nil {
+		return failed("enter", "/", os.Chdir("/"))
+	}
+	return nil
+}

@@ -1,0 +1,105 @@
+package contain
+
+import (
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// furnish puts into the view what is not simply covered: memory to share,
+// directories that are empty or really written to, and ways to the host's services.
+func (v *view) furnish() error {
+	if err := v.sharedMemory(); err != nil {
+		return err
+	}
+	v.sockets("/run", 3)
+	v.sockets("/var/lib/sss/pipes", 1)
+	for _, dir := range mps(os.Getenv) {
+		_ = unix.Mount(dir, v.at(dir), "", unix.MS_BIND, "") // without it, CUDA does without the daemon
+	}
+	for _, dir := range v.Empty {
+		fresh, err := v.next(v.layer, "empty")
+		if err == nil {
+			err = mirrorOrOpen(dir, fresh)
+		}
+		if err != nil {
+			return failed("make", fresh, err)
+		}
+		if err := v.mountOn(dir, fresh); err != nil {
+			return err
+		}
+	}
+	for _, dir := range v.Through {
+		if err := v.mountOn(dir, dir); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// mountOn shows a directory of the host under the name of dir.
+func (v *view) mountOn(dir, from string) error {
+	to := v.at(dir)
+	if err := os.MkdirAll(to, 0o777); err != nil {
+		return failed("make", dir, err)
+	}
+	return failed("bind", dir, unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""))
+}
+
+// mirrorOrOpen gives a directory the rights of another one, and where there is none
+// those that everybody gives to a new one.
+func mirrorOrOpen(from, to string) error {
+	if _, err := os.Stat(from); err != nil {
+		return nil
+	}
+	return mirror(from, to)
+}
+
+// sharedMemory covers /dev/shm with a layer of its own, as large as the host's: what
+// lies there is seen, and what ranks share there is theirs alone.
+func (v *view) sharedMemory() error {
+	const dir = "/dev/shm"
+	var stat unix.Statfs_t
+	if unix.Statfs(dir, &stat) != nil {
+		return nil // there is none
+	}
+	layer, err := v.next(v.layer, "shm")
+	if err != nil {
+		return failed("make", layer, err)
+	}
+	options := fmt.Sprintf("size=%d,mode=0755", int64(stat.Blocks)*stat.Bsize)
+	if err := unix.Mount("gangrun", layer, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
+		return failed("mount a tmpfs on", layer, err)
+	}
+	return v.overlay(layer, dir, v.at(dir))
+}
+
+// entriesBound bounds the entries that are looked at for sockets.
+const entriesBound = 2000
+
+// sockets shows the sockets of services in a directory as they are: who connects to
+// a socket through an overlay reaches nobody. Without them users have no names where
+// these come from a service.
+func (v *view) sockets(dir string, depth int) {
+	left := entriesBound
+	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if left--; left < 0 {
+			return fs.SkipAll
+		}
+		if err != nil {
+			return fs.SkipDir
+		}
+		rel, _ := filepath.Rel(dir, path)
+		if e.IsDir() && rel != "." && strings.Count(rel, "/")+1 >= depth {
+			return fs.SkipDir
+		}
+		if e.Type() == fs.ModeSocket {
+			_ = unix.Mount(path, v.at(path), "", unix.MS_BIND, "") // a service that went away meanwhile
+		}
+		return nil
+	})
+}

@@ -1,0 +1,51 @@
+package contain
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+
+	"golang.org/x/sys/unix"
+)
+
+// Main is the hidden command "gangrun contain REQUEST WORD ...": it enters the view
+// and becomes "gangrun WORD ...". It returns, with an exit code, only where that has
+// failed; why is told on ReportFD.
+func Main(program string, args []string) int {
+	runtime.LockOSThread() // capabilities are those of a thread
+	report := os.NewFile(ReportFD, "report")
+	unix.CloseOnExec(ReportFD)
+	err := become(program, args)
+	var why *Error
+	if !errors.As(err, &why) {
+		why = &Error{Step: "start", Text: err.Error()}
+	}
+	data, _ := json.Marshal(why)
+	if _, err := report.Write(data); err != nil {
+		fmt.Fprintln(os.Stderr, "gangrun: error:", why)
+		fmt.Fprintln(os.Stderr, "gangrun: hint: this command is for gangrun's own use")
+	}
+	return 70
+}
+
+func become(program string, args []string) error {
+	if len(args) < 2 {
+		return fmt.Errorf("want a request and words, got %d arguments", len(args))
+	}
+	var r Request
+	if err := json.Unmarshal([]byte(args[0]), &r); err != nil {
+		return fmt.Errorf("a request that cannot be decoded: %w", err)
+	}
+	if err := Enter(r); err != nil {
+		return err
+	}
+	if r.User { // nothing of it is for the program
+		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
+			return failed("drop capabilities", "", err)
+		}
+	}
+	words := append([]string{program}, args[1:]...)
+	return unix.Exec("/proc/self/exe", words, os.Environ())
+}

@@ -1,0 +1,102 @@
+package contain
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// mirror gives the directory to, which is the caller's, the owner and the rights of
+// from. In a user namespace only the caller's own IDs can be given: where from
+// belongs to others, its mode lets the caller do what he may do in from.
+func mirror(from, to string) error {
+	info, err := os.Stat(from)
+	if err != nil {
+		return err
+	}
+	mode := info.Mode().Perm() | info.Mode()&(fs.ModeSticky|fs.ModeSetgid)
+	if stat, ok := info.Sys().(*syscall.Stat_t); ok && !own(stat) {
+		if os.Chown(to, int(stat.Uid), int(stat.Gid)) != nil {
+			mode = mode&^(0o700|fs.ModeSetgid) | allowed(from)
+		}
+	}
+	return os.Chmod(to, mode)
+}
+
+// own reports whether a file has the caller's own IDs.
+func own(stat *syscall.Stat_t) bool {
+	return int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid()
+}
+
+// allowed returns what the caller may do in a directory, as the rights of its owner.
+func allowed(dir string) (mode fs.FileMode) {
+	for _, right := range []uint32{unix.R_OK, unix.W_OK, unix.X_OK} {
+		if unix.Access(dir, right) == nil {
+			mode |= fs.FileMode(right) << 6
+		}
+	}
+	return mode
+}
+
+// Bounds of the search for directories of others in which the caller may write.
+const (
+	adoptDepth   = 5
+	adoptEntries = 5000
+)
+
+// adopt makes in the layer the directories that belong to others, as far as they lie
+// above what the program works on, or below it and can be written: overlayfs copies
+// a directory before it writes there, and nobody can give a copy away in a user
+// namespace (EOVERFLOW). What it finds in the layer it need not copy.
+func (v *view) adopt(lower, upper string) {
+	for _, path := range v.Needed {
+		if !within(path, lower) {
+			continue
+		}
+		for dir := lower; dir != path; {
+			rest, _, _ := strings.Cut(strings.TrimPrefix(path[len(dir):], "/"), "/")
+			dir = filepath.Join(dir, rest)
+			v.adoptOne(lower, upper, dir)
+		}
+		left := adoptEntries
+		_ = filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
+			if left--; left < 0 {
+				return fs.SkipAll
+			}
+			switch {
+			case err != nil:
+				return fs.SkipDir
+			case !e.IsDir():
+				return nil
+			case strings.Count(dir[len(path):], "/") > adoptDepth:
+				return fs.SkipDir
+			}
+			if unix.Access(dir, unix.W_OK) == nil {
+				v.adoptOne(lower, upper, dir)
+			}
+			return nil
+		})
+	}
+}
+
+// adoptOne makes a directory in the layer, and those above it, unless it is the
+// caller's.
+func (v *view) adoptOne(lower, upper, dir string) {
+	var stat syscall.Stat_t
+	if syscall.Lstat(dir, &stat) != nil || stat.Mode&syscall.S_IFMT != syscall.S_IFDIR || own(&stat) {
+		return
+	}
+	for i := len(lower); i <= len(dir); i++ {
+		if i < len(dir) && dir[i] != '/' || i == 0 {
+			continue
+		}
+		made := filepath.Join(upper, dir[min(len(lower), i):i])
+		if os.Mkdir(made, 0o755) == nil {
+			_ = mirror(dir[:i], made) // else the copy fails, as it would have
+		}
+	}
+}

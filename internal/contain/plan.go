@@ -1,0 +1,146 @@
+package contain
+
+import (
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// action is how a path comes into the view.
+type action string
+
+// The actions.
+const (
+	overlay  action = "overlay"   // writes go into the layer
+	bind     action = "bind"      // as it is, without what is mounted below it
+	bindAll  action = "bind all"  // as it is, with what is mounted below it
+	file     action = "file"      // one file: a copy where it can be written
+	skeleton action = "directory" // a new directory of the layer
+	link     action = "link"      // a symbolic link
+)
+
+// step brings one path into the view; what lies above it is there already.
+type step struct {
+	action
+	path string
+}
+
+// most bounds the entries of a directory that has to be taken apart.
+const most = 4096
+
+// plan returns the steps that bring everything into the view, in order. Mounts
+// are those that can be seen. In a user namespace the kernel lets nobody look
+// below what is mounted (MNT_LOCKED): locked says so, and a directory above a
+// mount is then made anew, entry by entry; list returns its entries.
+func plan(mounts []mount, locked bool, list func(dir string) ([]fs.DirEntry, error)) ([]step, error) {
+	p := planner{mounts: mounts, locked: locked, list: list}
+	err := p.cover("/")
+	return p.steps, err
+}
+
+type planner struct {
+	mounts []mount
+	locked bool
+	list   func(string) ([]fs.DirEntry, error)
+	steps  []step
+}
+
+// system are directories of the kernel's.
+var system = []string{"/dev", "/proc", "/sys"}
+
+func (p *planner) cover(path string) error {
+	add := func(a action) { p.steps = append(p.steps, step{a, path}) }
+	m, below := p.on(path), p.below(path)
+	switch {
+	case m.file && m.point == path:
+		add(file)
+		return nil
+	case slices.Contains(system, path), virtual[m.kind]:
+		add(bindAll)
+		return nil
+	case p.locked && len(below) > 0:
+		add(skeleton)
+		return p.entries(path)
+	case m.readonly:
+		add(bind)
+	default:
+		add(overlay)
+	}
+	for _, next := range below {
+		if err := p.cover(next); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// entries covers what is in a directory, one by one. Nobody can use what he cannot
+// list, but for the mounts there, which he may know by name.
+func (p *planner) entries(dir string) error {
+	entries, err := p.list(dir)
+	if err != nil && len(entries) == 0 {
+		for _, next := range p.below(dir) {
+			for i := len(dir) + 1; i < len(next); i++ {
+				if next[i] == '/' {
+					p.steps = append(p.steps, step{skeleton, next[:i]})
+				}
+			}
+			if err := p.cover(next); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	if len(entries) > most {
+		return &Error{Step: "take apart the directory", Path: dir, Text: "it has too many entries"}
+	}
+	for _, e := range entries {
+		path := filepath.Join(dir, e.Name())
+		switch {
+		case e.IsDir():
+			if err := p.cover(path); err != nil {
+				return err
+			}
+		case e.Type() == fs.ModeSymlink:
+			p.steps = append(p.steps, step{link, path})
+		case e.Type().IsRegular():
+			p.steps = append(p.steps, step{file, path})
+		default:
+			p.steps = append(p.steps, step{bind, path})
+		}
+	}
+	return nil
+}
+
+// on returns the mount that path is on.
+func (p *planner) on(path string) (found mount) {
+	for _, m := range p.mounts {
+		if within(path, m.point) && len(m.point) >= len(found.point) {
+			found = m
+		}
+	}
+	return found
+}
+
+// below returns the mount points below a directory that lie below no other of them.
+func (p *planner) below(dir string) (points []string) {
+	var all []string
+	for _, m := range p.mounts {
+		if m.point != dir && within(m.point, dir) {
+			all = append(all, m.point)
+		}
+	}
+	slices.Sort(all)
+	for _, point := range slices.Compact(all) {
+		if !slices.ContainsFunc(points, func(above string) bool { return within(point, above) }) {
+			points = append(points, point)
+		}
+	}
+	return points
+}
+
+// within reports whether path is dir or lies below it.
+func within(path, dir string) bool {
+	return path == dir || dir == "/" || strings.HasPrefix(path, dir+"/")
+}
