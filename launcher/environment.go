@@ -62,9 +62,10 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 // rankHints are variables that help the ranks of a gang on several hosts to send
 // through the right interfaces: over the network that the gang meets on, and for
 // GPUs through the NICs that are near to them. The user's own win.
-func rankHints(a job.Attempt, r job.Rank) (hints []string) {
+func rankHints(a job.Attempt, r job.Rank) []string {
+	hints := slices.Clone(a.Hints)
 	if len(a.Placement.Hosts) < 2 {
-		return nil
+		return hints
 	}
 	h := a.Placement.Hosts[r.Node]
 	if h.Interface != "" {

@@ -54,7 +54,7 @@ type report struct {
 func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe int) error {
 	if !n.agent.link.Local {
 		a.LogDir = "" // its own, which collect reads
-		if a.Trial() && a.CheckpointDir != "" {
+		if a.Trial() && a.Contain == nil && a.CheckpointDir != "" {
 			a.CheckpointDir = path.Join(n.agent.dir, "trial")
 		}
 	}

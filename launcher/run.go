@@ -38,7 +38,20 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if err != nil {
 		return job.Outcome{}, err
 	}
-	return l.stay(ctx, a, asked, nodes, at, emit)
+	if a.Contain != nil {
+		err = contain(ctx, a, nodes)
+	}
+	if a.Watch != nil && err == nil {
+		_, err = lookAtFiles(ctx, a, nodes, false)
+	}
+	if err != nil {
+		return job.Outcome{}, err
+	}
+	outcome, err := l.stay(ctx, a, asked, nodes, at, emit)
+	if a.Watch != nil && err == nil {
+		outcome.Changed, err = lookAtFiles(context.WithoutCancel(ctx), a, nodes, true)
+	}
+	return outcome, err
 }
 
 // stay stays with the gang of an attempt from its start to its end.

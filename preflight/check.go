@@ -56,7 +56,7 @@ func (h Hit) says(o Hit) bool {
 const (
 	CodeTrial      = "trial"
 	CodeTrialRanks = "trial-ranks"
-	CodeTrialDir   = "trial-checkpoint-dir"
+	CodeTrialFiles = "trial-files"
 )
 
 var checks = []Check{
@@ -78,7 +78,7 @@ var checks = []Check{
 	checkpointRoomCheck,
 	trialCheck,
 	trialRanksCheck,
-	trialDirCheck,
+	trialFilesCheck,
 }
 
 // Checks lists every Check, each after those it depends on.

@@ -47,6 +47,8 @@ type Preflight struct {
 	// LogDir exists; the first attempt's logs go there, those of further ones
 	// into trial2, trial3 ... in it.
 	LogDir string
+	// Private are directories of gangrun's own: what changes there is not the job's.
+	Private []string
 	// Scratch exists; what a trial takes for its checkpoint directory is made in
 	// it, and removed afterwards.
 	Scratch string
@@ -74,7 +76,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 		return nil, errors.New("cannot survey the hosts: none answered")
 	}
 	findings := Static(spec, facts)
-	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Off || spec.Ranks < 2 {
+	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 {
 		return findings, nil
 	}
 	t := &trial{p: p, spec: spec, emit: emit}

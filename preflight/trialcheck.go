@@ -1,20 +1,30 @@
 package preflight
 
-import "github.com/gangrun/gangrun/internal/job"
+import (
+	"fmt"
+	"strings"
 
-const trialHint = "say in the job file how it can be tried, as in `trial: {ranks: 2}` or `trial: {args: [...]}`, or leave the trial out with `trial: off`"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const (
+	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: 2}` or `trial: {args: [...]}`, or leave the trial out with --trial off"
+	// leaveOut ends the hint of a trial that failed; the cause's own stands before it.
+	leaveOut = "{hint}--trial off leaves the trial out"
+)
 
 var trialCheck = Check{
-	Code:     CodeTrial,
-	Asks:     "Does the job's own command work on one rank?",
-	Problems: trialProblems(CodeTrial),
+	Code: CodeTrial,
+	Asks: "Does the job's own command work on one rank?",
+	Problems: append(trialProblems(CodeTrial), Problem{"trial-uncontained", job.SeverityWarning, "",
+		"the trial was left out, since what it writes could not be thrown away: {reason}",
+		"--trial uncontained tries the job all the same, among its own files; --trial off says nothing of it"}),
 }
 
 var trialRanksCheck = Check{
-	Code:      CodeTrialRanks,
-	Asks:      "Does it work on as many ranks as `trial: {ranks: N}` asks for?",
-	DependsOn: []string{CodeTrial},
-	Problems:  trialProblems(CodeTrialRanks),
+	Code:     CodeTrialRanks,
+	Asks:     "Does it work on more ranks, where the trial begins with more or goes on to more?",
+	Problems: trialProblems(CodeTrialRanks),
 }
 
 // trialProblems returns what a step of the trial can have to say. A Cause that
@@ -22,13 +32,19 @@ var trialRanksCheck = Check{
 func trialProblems(code string) []Problem {
 	return []Problem{
 		{code + "-failed", job.SeverityError, "",
-			"the trial failed on {ranks} after {elapsed}: {cause}", "{hint}"},
+			"the trial failed on {ranks} after {elapsed}: {cause}", leaveOut},
+		{code + "-few-ranks", job.SeverityWarning, "",
+			"the trial failed on {ranks} after {elapsed}, which the gang of {gang} need not do: {cause}",
+			"{hint}say how the job can be tried, as in `trial: {ranks: 4}` or `trial: {args: [...]}`; " + "--trial off leaves the trial out"},
 		{code + "-world-size", job.SeverityWarning, "",
 			"the program does not run on {ranks}, so that it could not be tried: {line}", trialHint},
 		{code + "-memory", job.SeverityWarning, "",
 			"the job does not fit on {ranks}, so that it could not be tried: {cause}", trialHint},
+		{code + "-contained", job.SeverityWarning, "",
+			"the trial failed on {ranks} after {elapsed}, perhaps because it was contained: {cause}",
+			"{hint}--trial uncontained tries the job among its own files; --trial off leaves the trial out"},
 		{code + "-inconclusive", job.SeverityWarning, "",
-			"the trial was ended twice by what may pass: {cause}", "{hint}"},
+			"the trial was ended by what may pass: {cause}", leaveOut},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
 			"look at the hosts and at the network between them if the gang does not start either"},
@@ -38,12 +54,65 @@ func trialProblems(code string) []Problem {
 	}
 }
 
-var trialDirCheck = Check{
-	Code: CodeTrialDir,
-	Asks: "Did the trial leave the job's own checkpoint directory alone?",
+// uncontained says why there was no trial.
+func uncontained(e *job.UncontainedError) job.Finding {
+	return trialCheck.finding(Hit{Signature: "trial-uncontained", Hosts: []string{e.Host}, Values: map[string]string{"reason": e.Error()}}, 0)
+}
+
+var trialFilesCheck = Check{
+	Code: CodeTrialFiles,
+	Asks: "Did a trial that was not contained leave the job's files alone?",
 	Problems: []Problem{
-		{"checkpoint-dir-touched", job.SeverityWarning, "",
-			"the checkpoint directory {path} changed while the trial ran: {files}",
-			"let the job read where to write from GANGRUN_CHECKPOINT_DIR or from {{.CheckpointDir}} in its command: the trial is given a directory of its own"},
+		{"trial-files-made", job.SeverityError, job.OutputError,
+			"the trial made files that the gang could take for its own: {files}",
+			"remove them: {remove}; then start the job with --trial on or off"},
+		{"trial-files-changed", job.SeverityError, job.OutputError,
+			"the trial changed or removed files of the job: {files}",
+			"bring back what they were before the job is started, with --trial on or off"},
+		{"trial-files-many", job.SeverityWarning, "",
+			"there are too many files in {dirs} to see whether the trial changed any",
+			"use --trial on where the host can contain a trial, or look at them before you rely on the job's results"},
 	},
+}
+
+// files says which of the job's files a trial has changed.
+func (t *trial) files() []job.Finding {
+	var findings []job.Finding
+	add := func(c job.Changed, signature string, paths []string, more int64, values map[string]string) {
+		all := names(quoted(paths))
+		if more > 0 {
+			all += fmt.Sprintf(" and %d more", more)
+		}
+		values["files"] = all
+		findings = append(findings, trialFilesCheck.finding(Hit{Signature: signature, Hosts: []string{c.Host}, Values: values}, 0))
+	}
+	for _, c := range t.changed {
+		if len(c.Changed) > 0 {
+			add(c, "trial-files-changed", c.Changed, 0, map[string]string{})
+		}
+		if len(c.Made) > 0 {
+			add(c, "trial-files-made", c.Made, c.More, map[string]string{"remove": "rm -r -- " + strings.Join(shellQuoted(c.Made), " ")})
+		}
+		if c.Partly {
+			add(c, "trial-files-many", nil, 0, map[string]string{"dirs": quote(t.spec.Workdir)})
+		}
+	}
+	return findings
+}
+
+func quoted(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = quote(p)
+	}
+	return out
+}
+
+// shellQuoted quotes paths for a shell, for a person who pastes them.
+func shellQuoted(paths []string) []string {
+	out := make([]string, len(paths))
+	for i, p := range paths {
+		out[i] = "'" + strings.ReplaceAll(p, "'", `'\''`) + "'"
+	}
+	return out
 }

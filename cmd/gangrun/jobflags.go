@@ -30,15 +30,15 @@ func jobFlags() []cli.Flag {
 		}
 		switch f.Kind {
 		case jobfile.Switch:
-			flags = append(flags, &cli.BoolFlag{Name: f.Name, Aliases: aliases, Usage: f.Usage})
+			flags = append(flags, &cli.BoolFlag{Name: f.Flagged(), Aliases: aliases, Usage: f.Usage})
 		case jobfile.Env:
-			flags = append(flags, &cli.StringSliceFlag{Name: f.Name, Aliases: aliases, Usage: f.Usage + "; as `" + f.Value + "`"})
+			flags = append(flags, &cli.StringSliceFlag{Name: f.Flagged(), Aliases: aliases, Usage: f.Usage + "; as `" + f.Value + "`"})
 		default:
 			usage := f.Usage
 			if len(f.Choices) > 0 && f.Kind == jobfile.Choice {
 				usage += " (" + strings.Join(f.Choices, ", ") + ")"
 			}
-			flags = append(flags, &cli.StringFlag{Name: f.Name, Aliases: aliases, Usage: usage + "; `" + f.Value + "`", DefaultText: f.Default})
+			flags = append(flags, &cli.StringFlag{Name: f.Flagged(), Aliases: aliases, Usage: usage + "; `" + f.Value + "`", DefaultText: f.Default})
 		}
 	}
 	return flags
@@ -82,18 +82,18 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		errs = append(errs, err)
 	}
 	for _, f := range jobfile.Fields() {
-		if !f.Flag || !c.IsSet(f.Name) {
+		if !f.Flag || !c.IsSet(f.Flagged()) {
 			continue
 		}
-		values := []string{c.String(f.Name)}
+		values := []string{c.String(f.Flagged())}
 		switch f.Kind {
 		case jobfile.Switch:
-			values = []string{strconv.FormatBool(c.Bool(f.Name))}
+			values = []string{strconv.FormatBool(c.Bool(f.Flagged()))}
 		case jobfile.Env:
-			values = c.StringSlice(f.Name)
+			values = c.StringSlice(f.Flagged())
 		}
 		for _, v := range values {
-			errs = append(errs, options.Set(f.Name, v))
+			errs = append(errs, options.Set(f.Flagged(), v))
 		}
 	}
 	if len(command) > 0 {

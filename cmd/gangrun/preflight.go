@@ -76,6 +76,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		Run:       s.run.ID,
 		LogDir:    logs,
 		Scratch:   scratch,
+		Private:   []string{s.home},
 	}}, nil
 }
 

@@ -9,7 +9,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -20,7 +22,6 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/contain"
-	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/watchdog"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -60,7 +61,10 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	if err != nil {
 		return nil, err
 	}
-	request := contain.Request{Room: layerRoom(), Needed: append(texts(r.Needed), temporary(env)...), Through: []string{logs}}
+	request := contain.Request{
+		Room: layerRoom(), Through: []string{logs},
+		Work: texts(r.Work), Needed: append(texts(r.Needed), named(env)...),
+	}
 	if len(r.Empty) > 0 {
 		request.Empty = []string{string(r.Empty)}
 	}
@@ -92,13 +96,21 @@ func removeLayers(agent int) {
 	}
 }
 
-// temporary returns the directories for temporary files.
-func temporary(env []string) []string {
+// named returns the directories that programs write to without being told: those for
+// temporary files, and those that variables of the environment name, as HOME does.
+func named(env []string) []string {
 	dirs := []string{"/tmp", "/var/tmp"}
-	if dir := environ.Lookup(env, "TMPDIR"); filepath.IsAbs(dir) {
-		dirs = append(dirs, filepath.Clean(dir))
+	for _, v := range env {
+		_, value, _ := strings.Cut(v, "=")
+		if !filepath.IsAbs(value) || strings.Contains(value, ":") {
+			continue
+		}
+		if info, err := os.Stat(value); err == nil && info.IsDir() {
+			dirs = append(dirs, filepath.Clean(value))
+		}
 	}
-	return dirs
+	slices.Sort(dirs)
+	return slices.Compact(dirs)
 }
 
 // layerRoom returns how much a layer may hold, in bytes of memory.

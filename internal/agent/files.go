@@ -47,12 +47,16 @@ func (s *server) Files(_ context.Context, r *wire.FilesRequest) (*wire.FilesRepl
 		return nil, status.Errorf(codes.NotFound, "the files of gang %q were not looked at before", r.Gang)
 	}
 	reply := &wire.FilesReply{Partly: before.partly || found.partly}
-	for _, path := range before.changes(found) {
-		if len(reply.Changed) == mostChanged {
+	for i, path := range before.changes(found) {
+		_, known := before.marks[path]
+		switch {
+		case i >= mostChanged:
 			reply.More++
-			continue
+		case known:
+			reply.Changed = append(reply.Changed, []byte(path))
+		default:
+			reply.Made = append(reply.Made, []byte(path))
 		}
-		reply.Changed = append(reply.Changed, []byte(path))
 	}
 	return reply, nil
 }

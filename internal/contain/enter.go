@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -27,7 +28,7 @@ func Enter(r Request) error {
 	if err != nil {
 		cwd = "/"
 	}
-	for _, path := range r.Needed { // has an automounter mount what is there
+	for _, path := range slices.Concat(r.Work, r.Needed) { // has an automounter mount what is there
 		_, _ = os.Stat(path + "/.")
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
@@ -121,12 +122,7 @@ func (v *view) do(s step) error {
 
 // needs reports whether the program works on something in a file system.
 func (v *view) needs(point string) bool {
-	for _, path := range v.Needed {
-		if within(path, point) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(slices.Concat(v.Work, v.Needed), func(path string) bool { return within(path, point) })
 }
 
 // tolerate drops an error about what the program does not work on.

@@ -90,8 +90,11 @@ func (v *view) sockets(dir string, depth int) {
 		if left--; left < 0 {
 			return fs.SkipAll
 		}
-		if err != nil {
-			return fs.SkipDir
+		if err != nil { // nobody can look there, or it is gone
+			if e != nil && e.IsDir() {
+				return fs.SkipDir
+			}
+			return nil
 		}
 		rel, _ := filepath.Rel(dir, path)
 		if e.IsDir() && rel != "." && strings.Count(rel, "/")+1 >= depth {

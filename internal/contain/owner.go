@@ -4,6 +4,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -53,7 +54,7 @@ const (
 // a directory before it writes there, and nobody can give a copy away in a user
 // namespace (EOVERFLOW). What it finds in the layer it need not copy.
 func (v *view) adopt(lower, upper string) {
-	for _, path := range v.Needed {
+	for _, path := range slices.Concat(v.Work, v.Needed) {
 		if !within(path, lower) {
 			continue
 		}
@@ -62,20 +63,24 @@ func (v *view) adopt(lower, upper string) {
 			dir = filepath.Join(dir, rest)
 			v.adoptOne(lower, upper, dir)
 		}
+	}
+	for _, path := range v.Work {
+		if !within(path, lower) {
+			continue
+		}
 		left := adoptEntries
 		_ = filepath.WalkDir(path, func(dir string, e fs.DirEntry, err error) error {
-			if left--; left < 0 {
-				return fs.SkipAll
-			}
+			left--
 			switch {
-			case err != nil:
+			case left < 0:
+				return fs.SkipAll
+			case err != nil && e != nil && e.IsDir():
 				return fs.SkipDir
-			case !e.IsDir():
+			case err != nil || !e.IsDir():
 				return nil
 			case strings.Count(dir[len(path):], "/") > adoptDepth:
 				return fs.SkipDir
-			}
-			if unix.Access(dir, unix.W_OK) == nil {
+			case unix.Access(dir, unix.W_OK) == nil:
 				v.adoptOne(lower, upper, dir)
 			}
 			return nil

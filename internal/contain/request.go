@@ -24,8 +24,10 @@ type Request struct {
 	Layer string `json:"layer"`
 	// Room bounds what can be written, in bytes of memory.
 	Room int64 `json:"room"`
-	// Needed are paths that the program works on. A file system with one of them
-	// that cannot be covered is an error; others become read-only.
+	// Work are directories that the program works in, and Needed are other paths that
+	// it may use. A file system with one of them that cannot be covered is an error;
+	// others become read-only.
+	Work   []string `json:"work,omitempty"`
 	Needed []string `json:"needed,omitempty"`
 	// Empty are directories that the program is to find empty.
 	Empty []string `json:"empty,omitempty"`

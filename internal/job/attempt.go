@@ -37,6 +37,14 @@ type Attempt struct {
 	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
 	// 0 is never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`
+	// Contain asks the hosts to throw away everything that the ranks write, but for
+	// LogDir; nil lets it last.
+	Contain *Containment `json:"-"`
+	// Hints are variables that are set for the ranks where nothing else sets them, as
+	// NAME=VALUE.
+	Hints []string `json:"-"`
+	// Watch asks which files in some directories change while the ranks run.
+	Watch *FileWatch `json:"-"`
 	// Adopt says that an earlier controller has started the gang: nothing is
 	// started, and ranks whose agent is gone are lost.
 	Adopt bool `json:"-"`
@@ -55,6 +63,41 @@ func (a Attempt) App(rank int) (App, int) {
 
 // Trial reports whether the attempt is a preflight trial.
 func (a Attempt) Trial() bool { return a.Number == 0 }
+
+// Containment says what ranks are to find that are contained: everything as it is on
+// the host, and nothing that they write lasts. Paths are absolute.
+type Containment struct {
+	// Work are directories that the job works in; Needed are other paths that it names.
+	// A host on which one of them cannot be contained cannot contain the ranks.
+	Work, Needed []string
+	// Empty is a directory that the ranks find empty; "" is none.
+	Empty string
+}
+
+// FileWatch names the directories in which changed files are looked for, and those
+// that are left out.
+type FileWatch struct {
+	Dirs, But []string
+}
+
+// Changed are files of one host that were changed, made or removed while ranks ran.
+type Changed struct {
+	Host    string   `json:"host"`
+	Made    []string `json:"made,omitempty"`
+	Changed []string `json:"changed,omitempty"` // or removed
+	More    int64    `json:"more,omitempty"`    // how many others there are
+	// Partly says that there was too much to look at: some may not have been seen.
+	Partly bool `json:"partly,omitempty"`
+}
+
+// UncontainedError is that a host cannot contain ranks. None was started.
+type UncontainedError struct {
+	Host   string
+	Reason string
+}
+
+// Error names the host.
+func (e *UncontainedError) Error() string { return e.Host + " " + e.Reason }
 
 // LogName returns the name of a rank's log file; stream is "out" or "err".
 func LogName(rank int, stream string) string { return fmt.Sprintf("rank-%04d.%s", rank, stream) }
@@ -141,6 +184,8 @@ type Outcome struct {
 	// Lines are the last lines of the ranks that did not end well, and what the
 	// hosts had to say (kernel records), in no particular order.
 	Lines []Line `json:"-"`
+	// Changed are the files that Attempt.Watch asks for, at most some of each host.
+	Changed []Changed `json:"changed,omitempty"`
 	// Wireup is the last that was seen of how the ranks found each other; nil
 	// where nothing was.
 	Wireup *Wireup `json:"wireup,omitempty"`

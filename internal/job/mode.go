@@ -22,6 +22,22 @@ func PreflightModes() []PreflightMode {
 	return []PreflightMode{PreflightFull, PreflightStatic, PreflightOff}
 }
 
+// TrialMode says whether and how a job is tried before its gang is started.
+type TrialMode string
+
+// The trial modes.
+const (
+	// TrialOn runs the trial where nothing that it writes lasts, and leaves it out on
+	// hosts that cannot do so.
+	TrialOn  TrialMode = "on"
+	TrialOff TrialMode = "off"
+	// TrialUncontained runs the trial among the job's own files.
+	TrialUncontained TrialMode = "uncontained"
+)
+
+// TrialModes lists every TrialMode.
+func TrialModes() []TrialMode { return []TrialMode{TrialOn, TrialOff, TrialUncontained} }
+
 // OutputMode says which ranks' output the terminal shows. Log files always
 // hold every rank's.
 type OutputMode string

@@ -87,14 +87,14 @@ type Trial struct {
 	Args []string `json:"args,omitempty"`
 	// Env is set over the job's environment.
 	Env map[string]string `json:"env,omitempty"`
-	// Ranks asks for a second step with that many ranks; below 2 there is none.
+	// Ranks is with how many ranks the trial begins; 0 and 1 are one rank.
 	Ranks int `json:"ranks,omitempty"`
 	// Steps is the number of progress lines after which the trial has passed.
 	Steps int `json:"steps"`
 	// Time is how long the trial must stay alive to have passed.
 	Time Duration `json:"time"`
-	// Off leaves the trial out.
-	Off bool `json:"off,omitempty"`
+	// Mode says whether there is a trial, and whether what it writes is thrown away.
+	Mode TrialMode `json:"mode"`
 }
 
 // Default values of a Spec, as the documentation promises them.
@@ -115,7 +115,7 @@ func Default() Spec {
 		Ranks:     1,
 		Retries:   DefaultRetries,
 		Preflight: PreflightFull,
-		Trial:     Trial{Steps: DefaultTrialSteps, Time: DefaultTrialTime},
+		Trial:     Trial{Steps: DefaultTrialSteps, Time: DefaultTrialTime, Mode: TrialOn},
 		Grace:     DefaultGrace,
 		Output:    OutputFirst,
 		Stdin:     StdinRank(0),

@@ -51,7 +51,7 @@ func documentTable() string {
 			flag = "after `--`"
 		}
 		if f.Flag {
-			flag = "`--" + f.Name + "`"
+			flag = "`--" + f.Flagged() + "`"
 			if f.Short != "" {
 				flag = "`-" + f.Short + "` " + flag
 			}
@@ -85,7 +85,7 @@ It is YAML, UTF-8, one document, at most {{size}}.
 
 ## Keys and flags
 
-Keys and flags have the same names. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´.
+Keys and flags have the same names, but for the two flags that begin with ´--trial´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## What wins

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -38,9 +39,11 @@ const (
 type Field struct {
 	// Name is the name of the flag and of the key; a key inside of a Group has
 	// the group's name and a dot before its own, as in "trial.steps".
-	Name  string
-	Short string // one letter, the flag's other name; empty when it has none
-	Kind  Kind
+	Name string
+	// FlagName is the name of the flag where it is another; use Flagged.
+	FlagName string
+	Short    string // one letter, the flag's other name; empty when it has none
+	Kind     Kind
 	// Value stands for the value where the flag is explained, as in "N".
 	Value string
 	// Usage is what the field does: lower case, no full stop.
@@ -55,6 +58,9 @@ type Field struct {
 	shortest job.Duration        // that a Duration may be; 0 where job.Spec alone says
 	at       func(*job.Spec) any // where its value is kept; nil for a Group
 }
+
+// Flagged returns the name of the field's flag.
+func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 
 // twoBeats is how long hosts and gangrun can be silent and well: each is heard of once
 // a second.
@@ -142,8 +148,8 @@ var table = withDefaults([]Field{
 	{Name: "trial.env", Kind: Env, Key: true, Default: "none",
 		Usage: "set environment variables for the trial, over the job's",
 		at:    func(s *job.Spec) any { return &s.Trial.Env }},
-	{Name: "trial.ranks", Kind: Number, Key: true, Default: "0 (one rank only)",
-		Usage: "after one rank, try this many together; below 2 there is no such step",
+	{Name: "trial.ranks", FlagName: "trial-ranks", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (one rank)",
+		Usage: "begin the trial with this many ranks",
 		at:    func(s *job.Spec) any { return &s.Trial.Ranks }},
 	{Name: "trial.steps", Kind: Number, Key: true,
 		Usage: "the trial has passed after this many lines of progress",
@@ -151,9 +157,9 @@ var table = withDefaults([]Field{
 	{Name: "trial.time", Kind: Duration, Key: true,
 		Usage: "the trial has passed when it has stayed alive for this long",
 		at:    func(s *job.Spec) any { return &s.Trial.Time }},
-	{Name: "trial.off", Kind: Switch, Key: true,
-		Usage: "leave the trial out, as trial: off does",
-		at:    func(s *job.Spec) any { return &s.Trial.Off }},
+	{Name: "trial.mode", FlagName: "trial", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.TrialModes()),
+		Usage: "try the job on one rank before its gang starts: on throws away what the trial writes, and leaves the trial out where a host cannot do that; uncontained lets it write among the job's files; trial: off is short for it in a job file",
+		at:    func(s *job.Spec) any { return &s.Trial.Mode }},
 	{Name: "policy", Kind: Policy, Key: true, Default: "each category's own",
 		Usage: "after a failure of this category do this: never, once, again or elsewhere",
 		at:    func(s *job.Spec) any { return &s.Policy }},
@@ -194,6 +200,15 @@ func withDefaults(fields []Field) []Field {
 // find returns the field of that name.
 func find(name string) (*Field, bool) {
 	i := slices.IndexFunc(table, func(f Field) bool { return f.Name == name })
+	if i < 0 {
+		return nil, false
+	}
+	return &table[i], true
+}
+
+// findFlag returns the field that has a flag of that name.
+func findFlag(name string) (*Field, bool) {
+	i := slices.IndexFunc(table, func(f Field) bool { return f.Flag && f.Flagged() == name })
 	if i < 0 {
 		return nil, false
 	}

@@ -32,8 +32,8 @@ func (o *Options) Apply(f *File) {
 // Set sets the flag of that name to what was written for it; a Switch takes
 // true or false. What is wrong with the value by itself is returned as Errors.
 func (o *Options) Set(name, value string) error {
-	f, ok := find(name)
-	if !ok || !f.Flag {
+	f, ok := findFlag(name)
+	if !ok {
 		return Errors{{Flag: name, Text: "is no flag of this command"}}
 	}
 	where := origin{flag: name}

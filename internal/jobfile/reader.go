@@ -96,6 +96,11 @@ func (r *reader) group(group string, n *yaml.Node) {
 			r.field(f, v)
 			return
 		}
+		if on, ok := switched(follow(v).Value); ok && name == "trial.off" { // as the key once was
+			f, _ := find("trial.mode")
+			r.set(f, "", map[bool]string{true: string(job.TrialOff), false: string(job.TrialOn)}[on], v)
+			return
+		}
 		r.bad(k, unknown(group, key))
 	})
 }
@@ -237,12 +242,20 @@ func (r *reader) trial(f *Field, n *yaml.Node) {
 		r.group(f.Name, v)
 		return
 	}
-	if on, ok := switched(v.Value); ok && v.Kind == yaml.ScalarNode {
-		off, _ := find(f.Name + ".off")
-		r.set(off, "", !on, n)
+	if mode, ok := trialMode(v.Value); ok && v.Kind == yaml.ScalarNode {
+		f, _ := find(f.Name + ".mode")
+		r.set(f, "", string(mode), n)
 		return
 	}
 	r.wrong(n, f.Name, f.wants(), "", true)
+}
+
+// trialMode reads what may stand in the place of a trial's group.
+func trialMode(text string) (job.TrialMode, bool) {
+	if on, ok := switched(text); ok {
+		return map[bool]job.TrialMode{true: job.TrialOn, false: job.TrialOff}[on], true
+	}
+	return job.TrialMode(text), slices.Contains(job.TrialModes(), job.TrialMode(text))
 }
 
 func (r *reader) env(f *Field, n *yaml.Node) {

@@ -1163,9 +1163,10 @@ func (x *LeaseLostReply) GetWhy() string {
 type ContainRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"`                   // RUN/ATTEMPT
-	Needed        [][]byte               `protobuf:"bytes,2,rep,name=needed,proto3" json:"needed,omitempty"`               // paths that the gang works on
-	Empty         []byte                 `protobuf:"bytes,3,opt,name=empty,proto3" json:"empty,omitempty"`                 // a directory that is to be empty in the view; empty for none
-	LogDir        []byte                 `protobuf:"bytes,4,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"` // as Start.log_dir; what is written there stays
+	Work          [][]byte               `protobuf:"bytes,2,rep,name=work,proto3" json:"work,omitempty"`                   // directories that the gang works in
+	Needed        [][]byte               `protobuf:"bytes,3,rep,name=needed,proto3" json:"needed,omitempty"`               // other paths that it names
+	Empty         []byte                 `protobuf:"bytes,4,opt,name=empty,proto3" json:"empty,omitempty"`                 // a directory that is to be empty in the view; empty for none
+	LogDir        []byte                 `protobuf:"bytes,5,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"` // as Start.log_dir; what is written there stays
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1205,6 +1206,13 @@ func (x *ContainRequest) GetGang() string {
 		return x.Gang
 	}
 	return ""
+}
+
+func (x *ContainRequest) GetWork() [][]byte {
+	if x != nil {
+		return x.Work
+	}
+	return nil
 }
 
 func (x *ContainRequest) GetNeeded() [][]byte {
@@ -1349,10 +1357,12 @@ func (x *FilesRequest) GetAgain() bool {
 }
 
 type FilesReply struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Partly        bool                   `protobuf:"varint,1,opt,name=partly,proto3" json:"partly,omitempty"`  // there is too much to look at
-	Changed       [][]byte               `protobuf:"bytes,2,rep,name=changed,proto3" json:"changed,omitempty"` // of the second call: paths, at most some
-	More          int64                  `protobuf:"varint,3,opt,name=more,proto3" json:"more,omitempty"`      // how many were left out
+	state  protoimpl.MessageState `protogen:"open.v1"`
+	Partly bool                   `protobuf:"varint,1,opt,name=partly,proto3" json:"partly,omitempty"` // there is too much to look at
+	// Of the second call: paths, at most some, and how many others there are.
+	Made          [][]byte `protobuf:"bytes,2,rep,name=made,proto3" json:"made,omitempty"`
+	Changed       [][]byte `protobuf:"bytes,3,rep,name=changed,proto3" json:"changed,omitempty"` // or removed
+	More          int64    `protobuf:"varint,4,opt,name=more,proto3" json:"more,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1392,6 +1402,13 @@ func (x *FilesReply) GetPartly() bool {
 		return x.Partly
 	}
 	return false
+}
+
+func (x *FilesReply) GetMade() [][]byte {
+	if x != nil {
+		return x.Made
+	}
+	return nil
 }
 
 func (x *FilesReply) GetChanged() [][]byte {
@@ -2917,12 +2934,13 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"k\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"\x7f\n" +
 	"\x0eContainRequest\x12\x12\n" +
-	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x16\n" +
-	"\x06needed\x18\x02 \x03(\fR\x06needed\x12\x14\n" +
-	"\x05empty\x18\x03 \x01(\fR\x05empty\x12\x17\n" +
-	"\alog_dir\x18\x04 \x01(\fR\x06logDir\":\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
+	"\x04work\x18\x02 \x03(\fR\x04work\x12\x16\n" +
+	"\x06needed\x18\x03 \x03(\fR\x06needed\x12\x14\n" +
+	"\x05empty\x18\x04 \x01(\fR\x05empty\x12\x17\n" +
+	"\alog_dir\x18\x05 \x01(\fR\x06logDir\":\n" +
 	"\fContainReply\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
 	"\x04room\x18\x02 \x01(\x03R\x04room\"^\n" +
@@ -2930,12 +2948,13 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04dirs\x18\x02 \x03(\fR\x04dirs\x12\x10\n" +
 	"\x03but\x18\x03 \x03(\fR\x03but\x12\x14\n" +
-	"\x05again\x18\x04 \x01(\bR\x05again\"R\n" +
+	"\x05again\x18\x04 \x01(\bR\x05again\"f\n" +
 	"\n" +
 	"FilesReply\x12\x16\n" +
-	"\x06partly\x18\x01 \x01(\bR\x06partly\x12\x18\n" +
-	"\achanged\x18\x02 \x03(\fR\achanged\x12\x12\n" +
-	"\x04more\x18\x03 \x01(\x03R\x04more\"\x8f\x03\n" +
+	"\x06partly\x18\x01 \x01(\bR\x06partly\x12\x12\n" +
+	"\x04made\x18\x02 \x03(\fR\x04made\x12\x18\n" +
+	"\achanged\x18\x03 \x03(\fR\achanged\x12\x12\n" +
+	"\x04more\x18\x04 \x01(\x03R\x04more\"\x8f\x03\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +

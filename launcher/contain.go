@@ -1,0 +1,65 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// contain has every host make the view in which its ranks of an attempt are to run. The
+// error is a *job.UncontainedError where a host cannot.
+func contain(ctx context.Context, a job.Attempt, nodes []*node) error {
+	return first(each(len(nodes), func(i int) error {
+		agent := nodes[i].agent
+		ask := &wire.ContainRequest{Gang: gangName(a), Work: raw(a.Contain.Work), Needed: raw(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
+		if agent.link.Local {
+			ask.LogDir = []byte(a.LogDir)
+		}
+		reply, err := agent.client.Contain(ctx, ask)
+		if err != nil {
+			return failed(ctx, agent, err)
+		}
+		if reply.Reason != "" {
+			return &job.UncontainedError{Host: agent.host, Reason: reply.Reason}
+		}
+		return nil
+	}))
+}
+
+// first returns the first of joined errors that says that a host cannot contain ranks,
+// else all of them.
+func first(err error) error {
+	var cannot *job.UncontainedError
+	if errors.As(err, &cannot) {
+		return cannot
+	}
+	return err
+}
+
+// texts turns what has travelled into texts.
+func texts(raw [][]byte) []string {
+	var out []string
+	for _, t := range raw {
+		out = append(out, string(t))
+	}
+	return out
+}
+
+// lookAtFiles has every host note its files, and the second time tell which of them have
+// changed since.
+func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) ([]job.Changed, error) {
+	found := make([]job.Changed, len(nodes))
+	err := each(len(nodes), func(i int) error {
+		agent := nodes[i].agent
+		reply, err := agent.client.Files(ctx, &wire.FilesRequest{Gang: gangName(a), Dirs: raw(a.Watch.Dirs), But: raw(a.Watch.But), Again: again})
+		if err != nil {
+			return failed(ctx, agent, err)
+		}
+		found[i] = job.Changed{Host: agent.host, More: reply.More, Partly: reply.Partly}
+		found[i].Made, found[i].Changed = texts(reply.Made), texts(reply.Changed)
+		return nil
+	})
+	return found, err
+}

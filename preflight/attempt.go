@@ -1,0 +1,122 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// errNotCheap is that trying a gang at its own size would cost about as much as starting
+// it, or show less: it does not fit on one host, or its place has to be waited for.
+var errNotCheap = errors.New("the gang's own size is not cheap to try")
+
+// placeError is that no place was found for a step.
+type placeError struct{ error }
+
+// attempt makes the next attempt of the trial, with directories of its own, and
+// what gives back its place and removes those of its directories that nobody needs
+// any more.
+func (t *trial) attempt(ctx context.Context, ranks int) (job.Attempt, func(), error) {
+	placement, release, err := t.place(ctx, ranks)
+	if err != nil {
+		return job.Attempt{}, nil, err
+	}
+	a, err := t.fill(placement)
+	if err != nil {
+		release()
+		return job.Attempt{}, nil, err
+	}
+	return a, func() {
+		release()
+		if a.CheckpointDir != "" && a.Contain == nil {
+			if err := os.RemoveAll(a.CheckpointDir); err != nil {
+				t.say("cannot remove what it wrote: %v", err)
+			}
+		}
+	}, nil
+}
+
+// place finds a place for a step of that many ranks. The gang's own size is placed on
+// one host, at once, or not at all.
+func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), error) {
+	limit := StartLimit + time.Duration(t.spec.Trial.Time) + time.Duration(t.spec.Grace)
+	within, own := ctx, ranks == t.spec.Ranks && ranks > max(2, t.spec.Trial.Ranks)
+	if own {
+		var cancel context.CancelFunc
+		within, cancel = context.WithTimeout(ctx, placeLimit)
+		defer cancel()
+	}
+	placement, release, err := t.p.Place(within, ranks, limit, t.emit)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return placement, nil, ctx.Err()
+	case err != nil && own:
+		return placement, nil, errNotCheap
+	case err != nil:
+		return placement, nil, placeError{fmt.Errorf("cannot place a trial of %s: %w", count(ranks, "rank"), err)}
+	case own && len(placement.Hosts) > 1:
+		release()
+		return placement, nil, errNotCheap
+	}
+	return placement, release, nil
+}
+
+// fill makes the attempt for a place.
+func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
+	t.attempts++
+	a = job.Attempt{
+		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
+		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
+		Stdin: t.stdin(len(placement.Ranks)), Show: t.spec.Output, Steps: t.spec.Trial.Steps,
+		MPI: t.spec.MPI, InitTimeout: t.spec.InitTimeout, Hints: services,
+	}
+	if len(t.spec.Trial.Command) > 0 {
+		a.Command = t.spec.Trial.Command
+	}
+	a.Command = slices.Concat(a.Command, t.spec.Trial.Args)
+	maps.Copy(a.Env, t.spec.Env)
+	maps.Copy(a.Env, t.spec.Trial.Env)
+	if t.attempts > 1 {
+		again := "trial" + strconv.Itoa(t.attempts)
+		a.Run += "-" + again
+		a.LogDir = filepath.Join(a.LogDir, again)
+		if err := os.MkdirAll(a.LogDir, 0o700); err != nil {
+			return a, fmt.Errorf("cannot make the trial's log directory: %w", err)
+		}
+	}
+	if t.spec.Trial.Mode != job.TrialUncontained {
+		c, dir := contained(t.spec, a.Command, t.p.Run)
+		a.Contain, a.CheckpointDir = &c, dir
+		return a, nil
+	}
+	a.Watch = &job.FileWatch{Dirs: []string{t.spec.Workdir}, But: t.p.Private}
+	if t.spec.CheckpointDir != "" {
+		a.Watch.Dirs = append(a.Watch.Dirs, t.spec.CheckpointDir)
+		if a.CheckpointDir, err = os.MkdirTemp(t.p.Scratch, "trial-checkpoints-"); err != nil {
+			return a, fmt.Errorf("cannot make the trial's checkpoint directory: %w", err)
+		}
+	}
+	return a, nil
+}
+
+// stdin returns which rank of a trial is fed: the one that the gang feeds, where the
+// trial has it.
+func (t *trial) stdin(ranks int) job.Stdin {
+	if t.spec.Stdin == job.StdinAll {
+		return job.StdinAll
+	}
+	for rank := range ranks {
+		if t.spec.Stdin.Feeds(rank) {
+			return t.spec.Stdin
+		}
+	}
+	return job.StdinNone
+}

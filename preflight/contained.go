@@ -1,0 +1,77 @@
+package preflight
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// services are variables that keep a trial from writing to services for experiments.
+// They are set where nothing else sets them: see the documentation of each.
+var services = []string{
+	"WANDB_MODE=disabled",
+	"MLFLOW_TRACKING_URI=file:///tmp/gangrun-trial-mlruns",
+	"COMET_MODE=DISABLED",
+	"COMET_START_ONLINE=0",
+	"NEPTUNE_MODE=offline",
+	"CLEARML_OFFLINE_MODE=1",
+	"SWANLAB_MODE=disabled",
+}
+
+// contained says what the ranks of a contained trial are to find, and which directory
+// is their checkpoint directory. That is the job's own, found empty, unless what the
+// job needs lies in it: then it is one that exists for the trial alone.
+func contained(spec job.Spec, command []string, run string) (job.Containment, string) {
+	c := job.Containment{Work: []string{spec.Workdir}}
+	for _, word := range command {
+		if _, value, ok := strings.Cut(word, "="); ok {
+			word = value
+		}
+		if filepath.IsAbs(word) && !strings.Contains(word, "{{") {
+			c.Needed = append(c.Needed, filepath.Clean(word))
+		}
+	}
+	for _, input := range spec.Inputs {
+		if !filepath.IsAbs(input) {
+			input = filepath.Join(spec.Workdir, input)
+		}
+		c.Needed = append(c.Needed, filepath.Clean(input))
+	}
+	dir := spec.CheckpointDir
+	if dir == "" {
+		return c, ""
+	}
+	c.Work = append(c.Work, dir)
+	holds := func(path string) bool { return path != dir && (strings.HasPrefix(path, dir+"/") || dir == "/") }
+	if spec.Workdir == dir || holds(spec.Workdir) || slices.ContainsFunc(c.Needed, holds) {
+		return c, "/tmp/gangrun-checkpoints-" + run
+	}
+	c.Empty = dir
+	return c, dir
+}
+
+// mayBeContainment reports whether a contained trial may have failed because it was
+// contained: for want of room in the layer, or by what overlayfs and user namespaces
+// cannot do. Lines are what the ranks and their system said.
+func mayBeContainment(cause job.Cause, lines []job.Line) bool {
+	switch cause.Category {
+	case job.DiskFull, job.StorageError:
+		return true
+	}
+	return slices.ContainsFunc(lines, func(l job.Line) bool {
+		return slices.ContainsFunc(containmentErrors, func(text string) bool { return strings.Contains(l.Text, text) })
+	})
+}
+
+// containmentErrors are the C library's words for errors that a contained rank may get
+// where another gets none.
+var containmentErrors = []string{
+	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
+	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file from one layer to another
+	"Operation not permitted",               // EPERM: there is one user, and no root
+	"Read-only file system",                 // EROFS: a file system that could not be covered
+	"No space left on device",               // ENOSPC: the layer is full
+	"Stale file handle",                     // ESTALE: the file system below has changed
+}

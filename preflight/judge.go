@@ -1,0 +1,152 @@
+package preflight
+
+import (
+	"slices"
+	"strconv"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// judgement is what one step of the trial shows.
+type judgement string
+
+// The judgements; but for good they are the ends of the Problems' signatures.
+const (
+	good         judgement = "good"
+	bad          judgement = "failed"       // the gang would fail as well
+	few          judgement = "few-ranks"    // it failed, perhaps only because the gang has more ranks
+	worldSize    judgement = "world-size"   // the program itself says that it needs more ranks
+	memory       judgement = "memory"       // too few ranks for the job's memory
+	containing   judgement = "contained"    // it failed, perhaps only because it was contained
+	inconclusive judgement = "inconclusive" // it was ended by what may pass
+	late         judgement = "late"         // the ranks did not start in time
+)
+
+// step is a judgement with what it rests on.
+type step struct {
+	judgement
+	result
+	ranks int
+	cause job.Cause // unless good or late
+	line  job.Line  // of a worldSize
+}
+
+// judge says what an attempt shows.
+func (t *trial) judge(a job.Attempt, res result) step {
+	s := step{judgement: good, result: res, ranks: len(a.Placement.Ranks)}
+	if res.passed != "" {
+		return s
+	}
+	if res.late {
+		s.judgement = late
+		return s
+	}
+	evidence := job.Evidence{Ranks: s.ranks, Trial: true, Outcome: res.outcome, Lines: res.outcome.Lines, Command: a.Command}
+	s.cause = t.p.Diagnose(evidence)
+	if s.cause.Text == "" {
+		s.cause.Text = endedHow(res.outcome)
+	}
+	fewer := s.ranks < t.spec.Ranks
+	if line, ok := t.p.WorldSize(evidence); ok && fewer {
+		s.judgement, s.line = worldSize, line
+		return s
+	}
+	switch {
+	case a.Contain != nil && mayBeContainment(s.cause, res.outcome.Lines):
+		s.judgement = containing
+	case sure(s.cause):
+		s.judgement = bad
+	case fewer && (s.cause.Category == job.CPUOOM || s.cause.Category == job.GPUOOM):
+		s.judgement = memory
+	case passing(s.cause.Category):
+		s.judgement = inconclusive
+	case fewer:
+		s.judgement = few
+	case a.Contain != nil && len(a.Placement.Hosts) > 1: // no host sees what another one writes
+		s.judgement = containing
+	default:
+		s.judgement = bad
+	}
+	return s
+}
+
+// sure reports whether a cause ends a gang of any size: what is missing, may not be used
+// or cannot be parsed stays so.
+func sure(c job.Cause) bool {
+	switch c.Category {
+	case job.ImportError, job.SyntaxError, job.MissingLibrary, job.LaunchError, job.PermissionError, job.CUDAVersion:
+		return true
+	case job.IncorrectInputs:
+		return slices.Contains(missingInputs, c.Signature)
+	case job.SemanticError:
+		return slices.Contains(misnamed, c.Signature)
+	}
+	return false
+}
+
+// Signatures of causes that depend on no number of ranks though others of their
+// category may.
+var (
+	missingInputs = []string{"missing-file"}
+	misnamed      = []string{"python-name-error", "python-attribute-error"}
+)
+
+// passing reports whether a cause may be gone at the next start, so that it
+// says nothing of the program: a gang is never refused for it.
+func passing(c job.Category) bool {
+	if c.Fault() == job.FaultRun {
+		return c != job.Unknown && c != ""
+	}
+	return c == job.Killed || c.Action() == job.RetryAgain || c.Action() == job.RetryElsewhere
+}
+
+// endedHow says how a gang ended of which no cause was found.
+func endedHow(o job.Outcome) string {
+	if e, ok := o.First(); ok {
+		return e.String()
+	}
+	return "it ended before it could pass"
+}
+
+// finding puts a step that is not good into words.
+func (s step) finding(spec job.Spec) job.Finding {
+	code := s.code()
+	var hosts []string
+	if s.cause.Host != "" {
+		hosts = []string{s.cause.Host}
+	}
+	hint := s.cause.Hint
+	if hint != "" {
+		hint += "; "
+	}
+	f := lookup(code).finding(Hit{
+		Signature: code + "-" + string(s.judgement), Hosts: hosts,
+		Values: map[string]string{
+			"ranks": count(s.ranks, "rank"), "gang": count(spec.Ranks, "rank"), "elapsed": span(s.elapsed), "cause": s.cause.Text,
+			"hint": hint, "line": quote(s.line.Text), "limit": span(StartLimit),
+		},
+	}, 0)
+	if s.judgement != late {
+		f.Cause = &s.cause
+	}
+	return f
+}
+
+// unreaped says which ranks of the step may still be running.
+func (s step) unreaped() []job.Finding {
+	var findings []job.Finding
+	for _, u := range s.outcome.Unreaped {
+		findings = append(findings, lookup(s.code()).finding(Hit{
+			Signature: s.code() + "-unreaped", Hosts: []string{u.Host},
+			Values: map[string]string{"ranks": "rank " + strconv.Itoa(u.Rank)},
+		}, 0))
+	}
+	return findings
+}
+
+func (s step) code() string {
+	if s.ranks > 1 {
+		return CodeTrialRanks
+	}
+	return CodeTrial
+}
