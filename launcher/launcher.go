@@ -69,8 +69,10 @@ type Options struct {
 	// Output gets what the shown ranks print, one call at a time. It may block
 	// for as long as the terminal does: that holds up nothing else.
 	Output func(job.Output)
-	// Stdin is fed to the ranks that the attempt names; nil is none.
-	Stdin *os.File
+	// Stdin is fed to the ranks that the attempt names; nil is none. Of a pipe at most
+	// KeepStdin bytes are kept, for attempts after the first.
+	Stdin     *os.File
+	KeepStdin int64
 	// Universe is the number of slots that MPI programs are told of; 0 is the size
 	// of the gang.
 	Universe int
@@ -96,7 +98,8 @@ type Options struct {
 // Launcher holds one agent a host for as long as a run lasts. Run is called
 // by one goroutine at a time.
 type Launcher struct {
-	opts Options
+	opts  Options
+	input *input // nil for none
 
 	mu      sync.Mutex
 	agents  map[string]*remote
@@ -119,7 +122,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
+	return &Launcher{opts: opts, input: newInput(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -361,5 +364,6 @@ func (l *Launcher) Close() error {
 		return nil
 	})
 	shownSoon(context.Background(), shown)
+	l.input.close()
 	return err
 }

@@ -96,7 +96,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	}
 	feeding, unfeed := context.WithCancel(streams)
 	fed := make(chan struct{})
-	go func() { defer close(fed); l.feed(feeding, a, nodes) }()
+	go func() { defer close(fed); l.feed(feeding, a, nodes, g.emitter.put) }()
 	shown := l.show(asks, nodes)
 	remindNoMore := l.reminding(collected)
 	g.loop(ctx.Done(), l.hurry)

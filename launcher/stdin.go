@@ -2,8 +2,10 @@ package launcher
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -15,9 +17,12 @@ import (
 const feedBytes = 32 << 10
 
 // feed carries standard input to the ranks that the attempt names until it
-// ends or ctx does. What one attempt has consumed is gone for the next.
-func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node) {
-	if l.opts.Stdin == nil || a.Adopt { // what fed them is gone
+// ends or ctx does. Every attempt gets it from its beginning, where it can be read again
+// or was kept; tell is told where that is not so. A trial gets nothing that could not
+// be given to the gang as well: it waits for that in vain.
+func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, tell func(job.Event)) {
+	in := l.input
+	if in == nil || a.Adopt { // what fed them is gone
 		return
 	}
 	var to []wire.Agent_FeedClient
@@ -44,8 +49,18 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node) {
 			_ = stream.CloseSend()
 		}
 	}()
+	if in.lost && a.Number > 1 {
+		tell(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number,
+			Text: fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)})
+	}
+	offset := int64(0)
 	for buffer := make([]byte, feedBytes); ; {
-		n, err := readReady(ctx, l.opts.Stdin, buffer)
+		if a.Trial() && (in.kind == inputTerminal || offset == in.has() && in.full(len(buffer))) {
+			<-ctx.Done() // its standard input stays open meanwhile
+			return
+		}
+		n, err := in.read(ctx, offset, buffer)
+		offset += int64(n)
 		alive := 0
 		for i, stream := range to {
 			if stream.Send(&wire.FeedRequest{Gang: gangName(a), Rank: ranks[i], Data: buffer[:n]}) == nil {

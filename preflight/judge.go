@@ -19,6 +19,7 @@ const (
 	memory       judgement = "memory"       // too few ranks for the job's memory
 	containing   judgement = "contained"    // it failed, perhaps only because it was contained
 	inconclusive judgement = "inconclusive" // it was ended by what may pass
+	waiting      judgement = "stdin"        // a rank waits for standard input, which a trial does not have
 	late         judgement = "late"         // the ranks did not start in time
 )
 
@@ -27,7 +28,7 @@ type step struct {
 	judgement
 	result
 	ranks int
-	cause job.Cause // unless good or late
+	cause job.Cause // unless good, waiting or late
 	line  job.Line  // of a worldSize
 }
 
@@ -37,8 +38,11 @@ func (t *trial) judge(a job.Attempt, res result) step {
 	if res.passed != "" {
 		return s
 	}
-	if res.late {
+	if res.late || res.waits {
 		s.judgement = late
+		if res.waits {
+			s.judgement = waiting
+		}
 		return s
 	}
 	evidence := job.Evidence{Ranks: s.ranks, Trial: true, Outcome: res.outcome, Lines: res.outcome.Lines, Command: a.Command}
@@ -126,7 +130,7 @@ func (s step) finding(spec job.Spec) job.Finding {
 			"hint": hint, "line": quote(s.line.Text), "limit": span(StartLimit),
 		},
 	}, 0)
-	if s.judgement != late {
+	if s.judgement != late && s.judgement != waiting {
 		f.Cause = &s.cause
 	}
 	return f

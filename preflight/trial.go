@@ -132,6 +132,8 @@ func (t *trial) tell(s step) {
 		t.say("failed after %s: %s", span(s.elapsed), s.cause.Text)
 	case few:
 		t.say("failed after %s, perhaps for want of ranks: %s", span(s.elapsed), s.cause.Text)
+	case waiting:
+		t.say("ended after %s: it waits for standard input", span(s.elapsed))
 	case late:
 		t.say("not started within %s", span(StartLimit))
 	default:

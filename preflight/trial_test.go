@@ -244,7 +244,7 @@ func TestTrial(t *testing.T) {
 
 		{name: "a static error leaves no trial", setup: func(s *scene) { s.surveyor.facts[0].Program.Executable = false },
 			want: []string{`program error permission-error h1: the program "/bin/train" may not be executed: it is not executable`}},
-		{name: "off", setup: func(s *scene) { s.spec.Trial.Off = true }},
+		{name: "off", setup: func(s *scene) { s.spec.Trial.Mode = job.TrialOff }},
 		{name: "static only", setup: func(s *scene) { s.spec.Preflight = job.PreflightStatic }},
 		{name: "a gang of one is its own trial", setup: func(s *scene) { s.spec.Ranks = 1 }},
 	} {

@@ -21,6 +21,8 @@ type watch struct {
 	failed  bool
 	good    int
 	seen    map[[2]int64]bool // epoch, step
+	// waits says that a rank waits for standard input.
+	waits bool
 	// passed says why the attempt has passed; empty as long as it has not.
 	passed string
 }
@@ -29,7 +31,7 @@ type watch struct {
 // ranks report it.
 func (w *watch) see(e job.Event) {
 	switch {
-	case w.passed != "" || w.failed:
+	case w.passed != "" || w.failed || w.waits:
 	case e.Kind == job.KindAllStarted:
 		w.started = true
 	case e.Kind == job.KindProgress && e.Progress != nil:
@@ -37,6 +39,8 @@ func (w *watch) see(e job.Event) {
 		if len(w.seen) >= w.steps {
 			w.passed = count(len(w.seen), "progress line")
 		}
+	case e.Kind == job.KindStdin:
+		w.waits = true
 	case e.Kind == job.KindExit && e.Exit != nil && e.Exit.Good():
 		if w.good++; w.good == w.ranks {
 			w.passed = "exit 0"
@@ -48,7 +52,7 @@ func (w *watch) see(e job.Event) {
 
 // expire says that the limit has passed since the ranks were started.
 func (w *watch) expire() {
-	if w.started && w.passed == "" && !w.failed {
+	if w.started && w.passed == "" && !w.failed && !w.waits {
 		w.passed = "still running"
 	}
 }
@@ -57,6 +61,7 @@ func (w *watch) expire() {
 type result struct {
 	passed  string // why it passed; empty when it did not
 	late    bool   // its ranks did not start within StartLimit
+	waits   bool   // a rank waited for standard input, and the attempt was ended for it
 	outcome job.Outcome
 	elapsed time.Duration
 }
@@ -115,14 +120,15 @@ func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Dur
 				return res, ctx.Err()
 			case d.err != nil && !(running.Err() != nil && errors.Is(d.err, context.Canceled)):
 				return res, d.err
-			case w.passed == "" && !res.late && d.outcome.Good(w.ranks):
+			case w.passed == "" && !res.late && !w.waits && d.outcome.Good(w.ranks):
 				w.passed = "exit 0"
 			}
 			res.passed = w.passed
 			return res, nil
 		}
-		if w.passed != "" && res.elapsed == 0 {
+		if (w.passed != "" || w.waits) && res.elapsed == 0 {
 			res.elapsed = time.Since(begun)
+			res.waits = w.waits
 			if w.passed != "exit 0" {
 				end()
 			}

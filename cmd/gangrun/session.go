@@ -134,6 +134,9 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	if s.detached == nil && s.order == nil { // else the logs have it
 		o.Output = s.show.output
 	}
+	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be read again
+		o.KeepStdin = keptStdin
+	}
 	switch {
 	case s.spec.Stdin == job.StdinNone:
 	case s.taken != nil:
@@ -143,6 +146,9 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	}
 	return o
 }
+
+// keptStdin bounds what is kept of a pipe on standard input, in bytes.
+const keptStdin = 1 << 30
 
 // say tells the user something about a host; "" is about none.
 func (s *session) say(host, text string) {

@@ -122,6 +122,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		end(g.grace()) // a rank could not be started: there is no gang
 	}
 	swept := false
+	fed, stdin, unfed := g.stdinWaits()
+	defer unfed()
 	for {
 		empty, change := g.children.empty()
 		if g.alive == 0 {
@@ -150,6 +152,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			if part == nil && g.wiring != nil {
 				part = nextPart(0)
 			}
+		case <-stdin:
+			g.tellStdin(fed)
 		case <-part:
 			part = g.part()
 		case <-abort:

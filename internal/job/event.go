@@ -15,6 +15,7 @@ const (
 	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom
 	KindHost       Kind = "host"        // Host, Agent: one was started there
 	KindStarted    Kind = "started"     // Rank, Host, PID
+	KindStdin      Kind = "stdin"       // Rank, Host: it waits for standard input, of which there is no more; of a trial
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Text: why the gang is being ended

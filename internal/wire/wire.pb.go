@@ -1633,7 +1633,9 @@ type Start struct {
 	// mpirun, when set, makes this host start the job's own mpirun.
 	Mpirun *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
 	// spread says that the gang is on several machines, not on pretended hosts.
-	Spread        bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
+	Spread bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
+	// tell_stdin asks to be told of ranks that wait for standard input.
+	TellStdin     bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1769,6 +1771,13 @@ func (x *Start) GetMpirun() *Mpirun {
 func (x *Start) GetSpread() bool {
 	if x != nil {
 		return x.Spread
+	}
+	return false
+}
+
+func (x *Start) GetTellStdin() bool {
+	if x != nil {
+		return x.TellStdin
 	}
 	return false
 }
@@ -2964,7 +2973,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
 	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04partB\x06\n" +
-	"\x04kind\"\xa5\x03\n" +
+	"\x04kind\"\xc4\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -2981,7 +2990,9 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\amapping\x18\f \x01(\tR\amapping\x12\x14\n" +
 	"\x05alone\x18\r \x01(\bR\x05alone\x12/\n" +
 	"\x06mpirun\x18\x0e \x01(\v2\x17.gangrun.wire.v1.MpirunR\x06mpirun\x12\x16\n" +
-	"\x06spread\x18\x0f \x01(\bR\x06spread\"v\n" +
+	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x1d\n" +
+	"\n" +
+	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
