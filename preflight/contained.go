@@ -70,6 +70,7 @@ func mayBeContainment(cause job.Cause, lines []job.Line) bool {
 var containmentErrors = []string{
 	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
 	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file from one layer to another
+	"Device or resource busy",               // EBUSY: a directory that was covered by itself cannot be removed
 	"Operation not permitted",               // EPERM: there is one user, and no root
 	"Read-only file system",                 // EROFS: a file system that could not be covered
 	"No space left on device",               // ENOSPC: the layer is full

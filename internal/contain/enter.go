@@ -18,6 +18,8 @@ type view struct {
 	layer string // the directory over which the layer is mounted
 	root  string // of the view, in the layer
 	made  int    // directories of the layer that are in use
+	// copied are the bytes of files that were copied.
+	copied int64
 }
 
 // Enter builds the view and makes it what this process, and all that it starts,
@@ -122,7 +124,8 @@ func (v *view) do(s step) error {
 
 // needs reports whether the program works on something in a file system.
 func (v *view) needs(point string) bool {
-	return slices.ContainsFunc(slices.Concat(v.Work, v.Needed), func(path string) bool { return within(path, point) })
+	return slices.ContainsFunc(v.Needed, func(path string) bool { return within(path, point) }) ||
+		slices.ContainsFunc(v.Work, func(path string) bool { return within(path, point) || within(point, path) })
 }
 
 // tolerate drops an error about what the program does not work on.
@@ -192,44 +195,41 @@ func (v *view) readonly(from, to string) error {
 	return failed("make read-only", from, unix.MountSetattr(unix.AT_FDCWD, to, 0, &attr)) // Linux 5.12
 }
 
-// copied bounds the size of a single file that is copied, in bytes.
-const copied = 64 << 20
+// copyShare is the part of the layer's room that copies of single files may take.
+const copyShare = 4
 
-// file shows one file of the host: as it is where the caller cannot write it, else a
-// copy, else read-only.
+// file shows one file of the host: a copy in a directory that was made anew, since what
+// is mounted can be neither removed nor replaced; where there is too little room, or
+// something lies there already, the file itself, which cannot be written.
 func (v *view) file(from, to string, info os.FileInfo) error {
-	writable := unix.Access(from, unix.W_OK) == nil
-	if writable && info.Mode().IsRegular() && info.Size() <= copied {
-		copy, err := v.next(v.layer, "file")
-		if err == nil {
-			copy = filepath.Join(copy, "file")
-			err = copyFile(from, copy, info.Mode().Perm())
-		}
-		if err == nil {
-			from, writable = copy, false
-		}
+	if _, err := os.Lstat(to); err != nil && info.Mode().IsRegular() && v.copied+info.Size() <= v.Room/copyShare && copyFile(from, to, info) == nil {
+		v.copied += info.Size()
+		return nil
 	}
 	if err := v.place(to, info); err != nil {
 		return failed("make", to, err)
 	}
-	if writable && info.Mode().IsRegular() {
+	if info.Mode().IsRegular() && unix.Access(from, unix.W_OK) == nil {
 		return v.readonly(from, to)
 	}
 	return v.tolerate(from, failed("bind", from, unix.Mount(from, to, "", unix.MS_BIND, "")))
 }
 
-func copyFile(from, to string, mode os.FileMode) error {
+func copyFile(from, to string, info os.FileInfo) error {
 	in, err := os.Open(from)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, mode)
+	out, err := os.OpenFile(to, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600)
 	if err != nil {
 		return err
 	}
 	_, err = io.Copy(out, in)
-	return errors.Join(err, out.Close(), os.Chmod(to, mode))
+	if err = errors.Join(err, out.Close(), os.Chmod(to, info.Mode().Perm()), os.Chtimes(to, info.ModTime(), info.ModTime())); err != nil {
+		return errors.Join(err, os.Remove(to))
+	}
+	return nil
 }
 
 // enter makes the view the root directory of this process.

@@ -65,6 +65,9 @@ func (v *view) adopt(lower, upper string) {
 		}
 	}
 	for _, path := range v.Work {
+		if within(lower, path) {
+			path = lower
+		}
 		if !within(path, lower) {
 			continue
 		}

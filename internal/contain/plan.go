@@ -15,7 +15,7 @@ const (
 	overlay  action = "overlay"   // writes go into the layer
 	bind     action = "bind"      // as it is, without what is mounted below it
 	bindAll  action = "bind all"  // as it is, with what is mounted below it
-	file     action = "file"      // one file: a copy where it can be written
+	file     action = "file"      // one file
 	skeleton action = "directory" // a new directory of the layer
 	link     action = "link"      // a symbolic link
 )

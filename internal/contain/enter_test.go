@@ -1,0 +1,378 @@
+package contain
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestMain makes the test's binary serve as the process that builds a view, as what it
+// becomes, and as somebody who starts it.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 2 {
+		switch os.Args[1] {
+		case "contain":
+			os.Exit(Main(os.Args[0], os.Args[2:]))
+		case "become":
+			fail("execute", unix.Exec(os.Args[2], os.Args[2:], os.Environ()))
+		case "start":
+			startContained(os.Args[2], os.Args[3:])
+		}
+	}
+	os.Exit(m.Run())
+}
+
+func fail(what string, err error) {
+	fmt.Fprintln(os.Stderr, what, err)
+	os.Exit(9)
+}
+
+// startContained starts a program in a view, as an agent does, and exits as it does.
+func startContained(request string, words []string) {
+	var r Request
+	if err := json.Unmarshal([]byte(request), &r); err != nil {
+		fail("decode", err)
+	}
+	args, err := r.Args(os.Args[0], append([]string{"become"}, words...)...)
+	if err != nil {
+		fail("encode", err)
+	}
+	told, report, err := os.Pipe()
+	if err != nil {
+		fail("pipe", err)
+	}
+	cmd := &exec.Cmd{
+		Path: "/proc/self/exe", Args: args, Stdout: os.Stdout, Stderr: os.Stderr,
+		ExtraFiles: []*os.File{nil, nil, nil, nil, report}, SysProcAttr: Attr(r.User),
+	}
+	if err := cmd.Start(); err != nil {
+		fail("start", err)
+	}
+	_ = report.Close()
+	if why, _ := io.ReadAll(told); len(why) > 0 {
+		fail("cannot:", errors.New(string(why)))
+	}
+	var exit *exec.ExitError
+	if err := cmd.Wait(); errors.As(err, &exit) {
+		os.Exit(exit.ExitCode())
+	}
+	os.Exit(0)
+}
+
+// ordinary is a user who is not root.
+const ordinary = 23456
+
+// bed is a place with files that a program is to leave alone.
+type bed struct {
+	t          *testing.T
+	user       bool
+	dir        string // of everything
+	work, home string
+	elsewhere  string // a directory that the program was told nothing of
+	received   chan string
+}
+
+func newBed(t *testing.T, user bool) *bed {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("this test must be run by root, who can be anybody")
+	}
+	dir, err := os.MkdirTemp("/tmp", "contain-") // everybody may enter it, unlike t.TempDir
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := os.RemoveAll(dir); err != nil {
+			t.Error(err)
+		}
+	})
+	b := &bed{t: t, user: user, dir: dir, work: filepath.Join(dir, "work"), home: filepath.Join(dir, "home"), elsewhere: filepath.Join(dir, "elsewhere")}
+	for _, d := range []string{b.work, b.home, b.elsewhere, b.work + "/sub", b.work + "/checkpoints", b.dir + "/bound", b.elsewhere + "/through", b.dir + "/layer"} {
+		if err := os.Mkdir(d, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, f := range []string{b.work + "/data", b.work + "/sub/old", b.work + "/checkpoints/step-1", b.home + "/.profile", b.elsewhere + "/file", b.elsewhere + "/through/log"} {
+		b.write(f, "as it was\n")
+	}
+	must(t, os.Symlink(b.elsewhere+"/file", b.work+"/symlink"))
+	must(t, os.Link(b.elsewhere+"/file", b.work+"/hardlink"))
+	must(t, os.Chmod(dir, 0o755))
+	must(t, filepath.WalkDir(dir, func(path string, _ fs.DirEntry, err error) error {
+		if user && err == nil {
+			err = os.Lchown(path, ordinary, ordinary)
+		}
+		return err
+	}))
+	must(t, unix.Mount(b.elsewhere, b.dir+"/bound", "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(t, unix.Unmount(b.dir+"/bound", unix.MNT_DETACH)) })
+	b.listen()
+	return b
+}
+
+func must(t *testing.T, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (b *bed) write(path, text string) {
+	b.t.Helper()
+	must(b.t, os.WriteFile(path, []byte(text), 0o644))
+}
+
+// listen opens a socket in the working directory, of a service that writes down what it
+// is told.
+func (b *bed) listen() {
+	l, err := net.Listen("unix", b.work+"/service.sock")
+	must(b.t, err)
+	must(b.t, os.Chmod(b.work+"/service.sock", 0o777))
+	b.received = make(chan string, 10)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			conn, err := l.Accept()
+			if err != nil {
+				return
+			}
+			data, _ := io.ReadAll(conn)
+			_ = conn.Close()
+			b.received <- string(data)
+		}
+	}()
+	b.t.Cleanup(func() { _ = l.Close(); <-done })
+}
+
+// digest says everything about every file that a writer could change.
+func (b *bed) digest() string {
+	b.t.Helper()
+	var all strings.Builder
+	note := func(root, prefix string) {
+		_ = filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || path == b.dir+"/layer" || root == "/dev/shm" && !strings.HasPrefix(filepath.Base(path), prefix) && path != root {
+				return nil
+			}
+			var s unix.Stat_t
+			if unix.Lstat(path, &s) != nil || path == root && prefix != "" {
+				return nil
+			}
+			content := ""
+			if e.Type().IsRegular() {
+				data, err := os.ReadFile(path)
+				content = fmt.Sprintf("%x %v", sha256.Sum256(data), err)
+			} else if e.Type() == fs.ModeSymlink {
+				content, _ = os.Readlink(path)
+			}
+			fmt.Fprintf(&all, "%s %o %d:%d n%d %d m%d c%d %s\n", path, s.Mode, s.Uid, s.Gid, s.Nlink, s.Size, s.Mtim.Nano(), s.Ctim.Nano(), content)
+			return nil
+		})
+	}
+	note(b.dir, "")
+	note("/dev/shm", filepath.Base(b.dir))
+	return all.String()
+}
+
+// run runs a program in a view; its Needed are the working directory and home.
+func (b *bed) run(change func(*Request), words ...string) (string, error) {
+	b.t.Helper()
+	r := Request{Layer: b.dir + "/layer", Room: 32 << 20, Work: []string{b.work}, Needed: []string{b.home, "/tmp"}, User: b.user}
+	if change != nil {
+		change(&r)
+	}
+	data, err := json.Marshal(r)
+	must(b.t, err)
+	cmd := exec.CommandContext(b.t.Context(), "/proc/self/exe", append([]string{"start", string(data)}, words...)...)
+	cmd.Dir, cmd.Env = b.work, append(os.Environ(), "HOME="+b.home)
+	if b.user {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: ordinary, Gid: ordinary, Groups: []uint32{ordinary}}}
+	}
+	cmd.WaitDelay = 10 * time.Second
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// each runs a test as root and as an ordinary user.
+func each(t *testing.T, test func(t *testing.T, b *bed)) {
+	for name, user := range map[string]bool{"root": false, "user": true} {
+		t.Run(name, func(t *testing.T) { test(t, newBed(t, user)) })
+	}
+}
+
+// attack writes wherever a program may get: by absolute paths, through links, a mapping,
+// a bind mount, shared memory, a socket and files at home. It ends well only if it could
+// do what it could do outside.
+const attack = `
+import ctypes, mmap, os, shutil, socket, subprocess, sys, tempfile
+work, home, elsewhere, name = sys.argv[1:]
+assert open("data").read() == "as it was\n"
+open("data", "a").write("more\n")
+open(work + "/new", "w").write("x")
+open(elsewhere + "/file2", "w").write("x")
+open("symlink", "w").write("through a symbolic link\n")
+open("hardlink", "a").write("through a hard link\n")
+os.link("data", "link")
+with open("sub/old", "r+b") as f:
+    m = mmap.mmap(f.fileno(), 0); m[:2] = b"AS"; m.flush(); m.close()
+assert open("sub/old").read().startswith("AS")
+open("../bound/file", "a").write("through a bind mount\n")
+open(home + "/.profile", "a").write("x"); os.makedirs(home + "/.cache/x")
+shutil.rmtree("sub"); os.mkdir("sub"); open("sub/other", "w").write("x")
+os.rename("checkpoints/step-1", "checkpoints/step-2")
+os.chmod("data", 0o600); os.utime("data", (1, 1))
+os.unlink("checkpoints/step-2"); os.rmdir("checkpoints")
+open("/dev/shm/" + name, "w").write("x")
+tempfile.mkstemp(prefix=name, dir="/tmp")
+for path in ["service.sock", work + "/service.sock"]:
+    s = socket.socket(socket.AF_UNIX)
+    try: s.connect(path); s.sendall(b"written by a service")
+    except OSError: pass
+    s.close()
+subprocess.run(["mount", "--bind", "/", work + "/../bound"], stderr=subprocess.DEVNULL)
+try: open(work + "/../bound" + elsewhere + "/file3", "w").write("x")
+except OSError: pass
+subprocess.run(["umount", "-l", work + "/../bound"], stderr=subprocess.DEVNULL)
+for top in ["/tmp", work]:
+    subprocess.run(["umount", "-l", top], stderr=subprocess.DEVNULL)
+try: open(elsewhere + "/file", "a").write("after umount\n")
+except OSError: pass
+print("done")
+subprocess.run(["umount", "-l", "/"], stderr=subprocess.DEVNULL)
+try: open(elsewhere + "/file", "a").write("after umount\n")
+except OSError: pass
+`
+
+func TestNothingLasts(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		before := b.digest()
+		out, err := b.run(nil, "/usr/bin/python3", "-c", attack, b.work, b.home, b.elsewhere, filepath.Base(b.dir))
+		if err != nil || !strings.Contains(out, "done\n") {
+			t.Errorf("the program failed: %v\n%s", err, out)
+		}
+		if after := b.digest(); after != before {
+			t.Errorf("the files have changed; before:\n%s\nafter:\n%s", before, after)
+		}
+		select {
+		case told := <-b.received:
+			t.Errorf("a service was told %q", told)
+		default:
+		}
+		if left, _ := filepath.Glob("/tmp/" + filepath.Base(b.dir) + "?*"); len(left) > 0 {
+			t.Errorf("left in /tmp: %q", left)
+		}
+	})
+}
+
+// What is written where it is to last, lasts; a directory that is to be empty is, and
+// may be missing.
+func TestThroughAndEmpty(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		through := b.elsewhere + "/through"
+		out, err := b.run(func(r *Request) {
+			r.Through, r.Empty = []string{through}, []string{b.work + "/checkpoints", b.work + "/missing/deep"}
+		}, "/bin/sh", "-ec", `ls -A checkpoints missing/deep; echo kept >>"$0/log"; echo lost >checkpoints/x; echo lost >missing/deep/x; cat checkpoints/x missing/deep/x`, through)
+		if err != nil || out != "checkpoints:\n\nmissing/deep:\nlost\nlost\n" {
+			t.Errorf("%v, %q", err, out)
+		}
+		if text, err := os.ReadFile(through + "/log"); err != nil || string(text) != "as it was\nkept\n" {
+			t.Errorf("the log is %q, %v", text, err)
+		}
+		if _, err := os.Stat(b.work + "/missing"); !errors.Is(err, fs.ErrNotExist) {
+			t.Errorf("the missing directory: %v", err)
+		}
+		if text, err := os.ReadFile(b.work + "/checkpoints/step-1"); err != nil || string(text) != "as it was\n" {
+			t.Errorf("the checkpoint is %q, %v", text, err)
+		}
+	})
+}
+
+// The layer holds no more than its room, and nothing of it outlives the program.
+func TestRoom(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		out, err := b.run(func(r *Request) { r.Room = 1 << 20 }, "/bin/sh", "-c", "head -c 2000000 /dev/zero >big || echo full")
+		if err != nil || !strings.Contains(out, "No space left on device") || !strings.Contains(out, "full\n") {
+			t.Errorf("%v, %q", err, out)
+		}
+		if entries, err := os.ReadDir(b.dir + "/layer"); err != nil || len(entries) > 0 {
+			t.Errorf("the layer's directory holds %v, %v", entries, err)
+		}
+	})
+}
+
+// A user writes where he may, though directories belong to others, and nowhere else.
+func TestDirectoriesOfOthers(t *testing.T) {
+	b := newBed(t, true)
+	group, closed := b.work+"/group", b.work+"/closed"
+	must(t, os.MkdirAll(group+"/inner", 0o777))
+	must(t, os.Mkdir(closed, 0o755))
+	for _, dir := range []string{group, group + "/inner"} {
+		must(t, os.Chmod(dir, 0o2777))
+	}
+	out, err := b.run(nil, "/bin/sh", "-c", `echo x >group/a && echo x >group/inner/b && cat group/a group/inner/b; echo x >closed/c; echo x >/var/tmp/"$0" && echo temporary; true`, filepath.Base(b.dir))
+	if err != nil || !strings.HasPrefix(out, "x\nx\n") || !strings.Contains(out, "Permission denied") || strings.Contains(out, "temporary") {
+		t.Errorf("%v, %q", err, out)
+	}
+	out, err = b.run(func(r *Request) { r.Needed = append(r.Needed, "/var/tmp") }, "/bin/sh", "-c", `echo x >/var/tmp/"$0" && echo temporary`, filepath.Base(b.dir))
+	if err != nil || out != "temporary\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	if left, _ := filepath.Glob("/var/tmp/" + filepath.Base(b.dir) + "*"); len(left) > 0 {
+		t.Errorf("left in /var/tmp: %q", left)
+	}
+}
+
+// The program has none of the capabilities that the view was built with, and its own IDs.
+func TestNoCapabilities(t *testing.T) {
+	b := newBed(t, true)
+	out, err := b.run(nil, "/bin/sh", "-c", "grep -E 'Cap(Prm|Eff|Amb)' /proc/self/status; id -u; id -g")
+	if err != nil || strings.Count(out, "0000000000000000") != 3 || !strings.HasSuffix(out, fmt.Sprintf("\n%d\n%[1]d\n", ordinary)) {
+		t.Errorf("%v, %q", err, out)
+	}
+}
+
+// A file system that cannot be covered is an error where the program needs it, and
+// cannot be written elsewhere.
+func TestFileSystemThatCannotBeCovered(t *testing.T) {
+	b := newBed(t, false)
+	dir := b.work + "/sub"
+	lower, upper, work := b.dir+"/l", b.dir+"/u", b.dir+"/w"
+	// The kernel lets overlays lie over each other twice: not a third time.
+	for i := range 2 {
+		for _, d := range []string{lower, upper, work} {
+			must(t, os.Mkdir(fmt.Sprint(d, i), 0o755))
+		}
+		from := dir
+		if i == 0 {
+			from = lower + "0"
+		}
+		must(t, unix.Mount("tmpfs", upper+fmt.Sprint(i), "tmpfs", 0, ""))
+		t.Cleanup(func() { must(t, unix.Unmount(upper+fmt.Sprint(i), unix.MNT_DETACH)) })
+		must(t, os.Mkdir(fmt.Sprint(upper, i, "/u"), 0o755))
+		must(t, os.Mkdir(fmt.Sprint(upper, i, "/w"), 0o755))
+		must(t, unix.Mount("overlay", dir, "overlay", 0, fmt.Sprintf("lowerdir=%s,upperdir=%s%d/u,workdir=%s%[3]d/w", from, upper, i, upper)))
+		t.Cleanup(func() { must(t, unix.Unmount(dir, unix.MNT_DETACH)) })
+	}
+	b.write(dir+"/file", "as it was\n")
+	out, err := b.run(nil, "/bin/sh", "-c", "echo x >data && echo x >>sub/file")
+	if err == nil || !strings.Contains(out, "mount an overlay over") || !strings.Contains(out, dir) {
+		t.Errorf("%v, %q", err, out)
+	}
+	out, err = b.run(func(r *Request) { r.Work = []string{b.work + "/data"} }, "/bin/sh", "-c", "echo x >data && cat sub/file && echo x >>sub/file")
+	if err == nil || !strings.HasPrefix(out, "as it was\n") || !strings.Contains(out, "Read-only file system") {
+		t.Errorf("%v, %q", err, out)
+	}
+}
