@@ -10,6 +10,8 @@ import (
 	"testing"
 	"testing/synctest"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
@@ -158,14 +160,14 @@ func TestTrialNotRemembered(t *testing.T) {
 		play  play
 		setup func(*scene)
 	}{
-		"failed":          {play: dies("semantic-error: bug")},
+		"failed":          {play: dies("import-error: bug")},
 		"too little":      {play: dies("gpu-oom: full")},
 		"unknown program": {play: succeeds, setup: func(s *scene) { s.surveyor.facts[0].Program.SHA256, s.surveyor.facts[1].Program.SHA256 = "", "" }},
-		"touched": {play: succeeds, setup: func(s *scene) {
-			for i, first := range s.runner.plays {
-				s.runner.plays[i] = func(g *gang) { s.write(fmt.Sprint(i), ""); first(g) }
-			}
-		}},
+		"uncontained":     {play: func(g *gang) { g.err = &job.UncontainedError{Host: "h1", Reason: "cannot"} }},
+		"files changed": {play: func(g *gang) {
+			succeeds(g)
+			g.outcome.Changed = []job.Changed{{Host: "h1", Made: []string{"/w/x"}}}
+		}, setup: func(s *scene) { s.spec.Trial.Mode = job.TrialUncontained }},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
@@ -34,6 +35,7 @@ func newScene(t *testing.T, plays ...play) *scene {
 		surveyor: &fakeSurveyor{facts: soundFacts(2)},
 		runner:   &fakeRunner{t: t, plays: plays},
 	}
+	s.spec.Ranks = 8
 	s.spec.CheckpointDir = filepath.Join(home, "checkpoints")
 	s.Preflight = &Preflight{
 		Surveyor: s.surveyor, Runner: s.runner,
@@ -82,8 +84,20 @@ func (s *scene) said() []string {
 
 func TestTrial(t *testing.T) {
 	announced := "one rank on h1 (passes at exit 0, 2 progress lines or 1m0s)"
+	announced2 := "2 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)"
 	announced4 := "4 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)"
+	announced8 := "8 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)"
+	announced1x2 := "2 ranks on h1 (passes at exit 0, 2 progress lines or 1m0s)"
+	announced1x8 := "8 ranks on h1 (passes at exit 0, 2 progress lines or 1m0s)"
 	ranks := func(n int) func(*scene) { return func(s *scene) { s.spec.Trial.Ranks = n } }
+	uncontained := func(s *scene) { s.spec.Trial.Mode = job.TrialUncontained }
+	oneHost := func(s *scene) {
+		s.Place = func(_ context.Context, ranks int, _ time.Duration, _ func(job.Event)) (job.Placement, func(), error) {
+			p, _, err := topology.Place(job.Spec{Ranks: ranks}, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 8}}}, job.Excluded{})
+			return p, func() {}, err
+		}
+	}
+	exits := func(code int) play { return func(g *gang) { g.start(); g.exits(code) } }
 	for _, tt := range []struct {
 		name  string
 		setup func(*scene)
@@ -109,12 +123,12 @@ func TestTrial(t *testing.T) {
 			g.progress(0, 1)
 			g.progress(0, 1)
 			if g.wait(time.Second) {
-				g.outcome.Lines = []job.Line{{Host: "h1", Text: "semantic-error: shapes differ"}}
+				g.outcome.Lines = []job.Line{{Host: "h1", Text: "import-error: nothing"}}
 				g.exits(1)
 			}
 		}},
-			want: []string{"trial error semantic-error h1: the trial failed on 1 rank after 1.0 s: shapes differ"},
-			said: []string{announced, "failed after 1.0 s: shapes differ"}},
+			want: []string{"trial error import-error h1: the trial failed on 1 rank after 1.0 s: nothing"},
+			said: []string{announced, "failed after 1.0 s: nothing"}},
 		{name: "alive", plays: []play{hangs},
 			said: []string{announced, "passed after 60.0 s (still running)"}},
 		{name: "alive from the start of its ranks", plays: []play{func(g *gang) {
@@ -135,30 +149,66 @@ func TestTrial(t *testing.T) {
 		{name: "failure", plays: []play{dies("import-error: no module named torch")},
 			want: []string{"trial error import-error h1: the trial failed on 1 rank after 1.0 s: no module named torch"},
 			said: []string{announced, "failed after 1.0 s: no module named torch"}},
-		{name: "failure of no known cause", plays: []play{func(g *gang) { g.start(); g.exits(3) }},
-			want: []string{"trial error unknown : the trial failed on 1 rank after 0.0 s: rank 0 on h1 exited with code 3"},
-			said: []string{announced, "failed after 0.0 s: rank 0 on h1 exited with code 3"}},
-		{name: "exit 0 that is a failure", plays: []play{func(g *gang) {
+		{name: "failure that fewer ranks may cause, and not more", plays: []play{dies("semantic-error: list index out of range"), succeeds},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: list index out of range", announced2, "passed after 1.3 s (exit 0)"}},
+		{name: "failure that fewer ranks may cause", plays: []play{dies("semantic-error: boom"), dies("semantic-error: boom")},
+			want: []string{"trial-ranks warning semantic-error h1: the trial failed on 2 ranks after 1.0 s, which the gang of 8 ranks need not do: boom"},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: boom", announced2, "failed after 1.0 s, perhaps for want of ranks: boom"}},
+		{name: "failure of a gang that fits on one host", setup: oneHost,
+			plays: []play{dies("semantic-error: boom"), dies("semantic-error: boom"), dies("semantic-error: bang")},
+			want:  []string{"trial-ranks error semantic-error h1: the trial failed on 8 ranks after 1.0 s: bang"},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: boom", announced1x2, "failed after 1.0 s, perhaps for want of ranks: boom",
+				announced1x8, "failed after 1.0 s: bang"}},
+		{name: "a gang that fits on one host and does better there", setup: oneHost,
+			plays: []play{dies("semantic-error: boom"), dies("mpi-error: invalid rank"), succeeds},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: boom", announced1x2, "failed after 1.0 s, perhaps for want of ranks: invalid rank",
+				announced1x8, "passed after 1.3 s (exit 0)"}},
+		{name: "a gang of two", setup: func(s *scene) { oneHost(s); s.spec.Ranks = 2 }, plays: []play{dies("assertion: x"), dies("assertion: y")},
+			want: []string{"trial-ranks error assertion h1: the trial failed on 2 ranks after 1.0 s: y"},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: x", announced1x2, "failed after 1.0 s: y"}},
+		{name: "a gang of two on two hosts, which do not see each other's files", setup: func(s *scene) { s.spec.Ranks = 2 },
+			plays: []play{dies("assertion: x"), dies("assertion: y")},
+			want:  []string{"trial-ranks warning assertion h1: the trial failed on 2 ranks after 1.0 s, perhaps because it was contained: y"},
+			said:  []string{announced, "failed after 1.0 s, perhaps for want of ranks: x", announced2, "shows nothing (contained): y"}},
+		{name: "a place that has to be waited for", setup: func(s *scene) {
+			oneHost(s)
+			place := s.Place
+			s.Place = func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
+				if ranks == 8 {
+					<-ctx.Done()
+					return job.Placement{}, nil, ctx.Err()
+				}
+				return place(ctx, ranks, limit, emit)
+			}
+		}, plays: []play{dies("assertion: x"), dies("assertion: x")},
+			want: []string{"trial-ranks warning assertion h1: the trial failed on 2 ranks after 1.0 s, which the gang of 8 ranks need not do: x"},
+			said: []string{announced, "failed after 1.0 s, perhaps for want of ranks: x", announced1x2, "failed after 1.0 s, perhaps for want of ranks: x"}},
+		{name: "failure of no known cause", setup: oneHost, plays: []play{exits(3), exits(3), exits(3)},
+			want: []string{"trial-ranks error unknown : the trial failed on 8 ranks after 0.0 s: rank 0 on h1 exited with code 3"},
+			said: []string{announced, "failed after 0.0 s, perhaps for want of ranks: rank 0 on h1 exited with code 3",
+				announced1x2, "failed after 0.0 s, perhaps for want of ranks: rank 0 on h1 exited with code 3",
+				announced1x8, "failed after 0.0 s: rank 0 on h1 exited with code 3"}},
+		{name: "exit 0 that is a failure", setup: ranks(8), plays: []play{func(g *gang) {
 			g.start()
 			g.exit(job.Exit{Host: "h1", Status: job.Exited, Fault: "it never called MPI_Finalize"})
 		}},
-			want: []string{"trial error unknown : the trial failed on 1 rank after 0.0 s: rank 0 on h1 exited with code 0, but it never called MPI_Finalize"},
-			said: []string{announced, "failed after 0.0 s: rank 0 on h1 exited with code 0, but it never called MPI_Finalize"}},
-		{name: "ended by nobody", plays: []play{func(g *gang) { g.start() }},
-			want: []string{"trial error unknown : the trial failed on 1 rank after 0.0 s: it ended before it could pass"},
-			said: []string{announced, "failed after 0.0 s: it ended before it could pass"}},
+			want: []string{"trial-ranks warning unknown : the trial failed on 8 ranks after 0.0 s, perhaps because it was contained: rank 0 on h1 exited with code 0, but it never called MPI_Finalize"},
+			said: []string{announced8, "shows nothing (contained): rank 0 on h1 exited with code 0, but it never called MPI_Finalize"}},
+		{name: "ended by nobody", setup: func(s *scene) { oneHost(s); ranks(8)(s) }, plays: []play{func(g *gang) { g.start() }},
+			want: []string{"trial-ranks error unknown : the trial failed on 8 ranks after 0.0 s: it ended before it could pass"},
+			said: []string{announced1x8, "failed after 0.0 s: it ended before it could pass"}},
 		{name: "a failed rank whose gang does not end is ended", plays: []play{func(g *gang) {
 			g.start()
-			g.outcome.Lines = []job.Line{{Host: "h1", Text: "traceback: boom"}}
+			g.outcome.Lines = []job.Line{{Host: "h1", Text: "syntax-error: boom"}}
 			g.exit(job.Exit{Host: "h1", Status: job.Exited, Code: 1})
 			<-g.ctx.Done()
 		}},
-			want: []string{"trial error traceback h1: the trial failed on 1 rank after 60.0 s: boom"},
+			want: []string{"trial error syntax-error h1: the trial failed on 1 rank after 60.0 s: boom"},
 			said: []string{announced, "failed after 60.0 s: boom"}},
 
-		{name: "too few ranks", plays: []play{dies("assertion: this model needs more ranks")},
-			want: []string{`trial warning assertion h1: the program does not run on 1 rank, so that it could not be tried: "assertion: this model needs more ranks"`},
-			said: []string{announced, "shows nothing (world-size): this model needs more ranks"}},
+		{name: "too few ranks, by the program's own word", plays: []play{dies("assertion: this model needs more ranks"), dies("assertion: this model needs more ranks")},
+			want: []string{`trial-ranks warning assertion h1: the program does not run on 2 ranks, so that it could not be tried: "assertion: this model needs more ranks"`},
+			said: []string{announced, "shows nothing (world-size): this model needs more ranks", announced2, "shows nothing (world-size): this model needs more ranks"}},
 		{name: "too little memory", plays: []play{dies("gpu-oom: CUDA out of memory")},
 			want: []string{"trial warning gpu-oom h1: the job does not fit on 1 rank, so that it could not be tried: CUDA out of memory"},
 			said: []string{announced, "shows nothing (memory): CUDA out of memory"}},
@@ -169,13 +219,13 @@ func TestTrial(t *testing.T) {
 		{name: "killed, then good", plays: []play{dies("killed: from outside"), succeeds},
 			said: []string{announced, "shows nothing (inconclusive): from outside", announced, "passed after 1.3 s (exit 0)"}},
 		{name: "killed twice", plays: []play{dies("killed: from outside"), dies("network-error: reset")},
-			want: []string{"trial warning network-error h1: the trial was ended twice by what may pass: reset"},
+			want: []string{"trial warning network-error h1: the trial was ended by what may pass: reset"},
 			said: []string{announced, "shows nothing (inconclusive): from outside", announced, "shows nothing (inconclusive): reset"}},
 		{name: "killed, and no retries", setup: func(s *scene) { s.spec.Retries = 0 }, plays: []play{dies("killed: from outside")},
-			want: []string{"trial error killed h1: the trial failed on 1 rank after 1.0 s: from outside"},
-			said: []string{announced, "failed after 1.0 s: from outside"}},
-		{name: "killed, then a failure", plays: []play{dies("host-lost: h1 is silent"), dies("semantic-error: bug")},
-			want: []string{"trial error semantic-error h1: the trial failed on 1 rank after 1.0 s: bug"},
+			want: []string{"trial warning killed h1: the trial was ended by what may pass: from outside"},
+			said: []string{announced, "shows nothing (inconclusive): from outside"}},
+		{name: "killed, then a failure", plays: []play{dies("host-lost: h1 is silent"), dies("launch-error: bug")},
+			want: []string{"trial error launch-error h1: the trial failed on 1 rank after 1.0 s: bug"},
 			said: []string{announced, "shows nothing (inconclusive): h1 is silent", announced, "failed after 1.0 s: bug"}},
 		{name: "ranks that never start", plays: []play{func(g *gang) { <-g.ctx.Done(); g.err = g.ctx.Err() }},
 			want: []string{"trial warning  : the trial's 1 rank did not start within 2 min, so that the job was not tried"},
@@ -189,57 +239,65 @@ func TestTrial(t *testing.T) {
 		}},
 			want: []string{"trial warning  h1: the trial is over, but rank 0 may still be running"},
 			said: []string{announced, "passed after 0.0 s (2 progress lines)"}},
+		{name: "a rank that waits for standard input", plays: []play{func(g *gang) {
+			g.start()
+			g.wait(2 * time.Second)
+			g.emit(job.Event{Kind: job.KindStdin, Host: "h1"})
+			hangs(g)
+		}},
+			want: []string{"trial warning  : the trial on 1 rank was ended after 2.0 s: it waits for standard input, and what comes there now is for the gang"},
+			said: []string{announced, "ended after 2.0 s: it waits for standard input"}},
 
-		{name: "more ranks", setup: ranks(4), plays: []play{succeeds, succeeds},
-			said: []string{announced, "passed after 1.3 s (exit 0)", announced4, "passed after 1.3 s (exit 0)"}},
-		{name: "more ranks are not tried after a failure", setup: ranks(4), plays: []play{dies("syntax-error: bad")},
-			want: []string{"trial error syntax-error h1: the trial failed on 1 rank after 1.0 s: bad"},
-			said: []string{announced, "failed after 1.0 s: bad"}},
-		{name: "more ranks fail", setup: ranks(4), plays: []play{succeeds, dies("mpi-error: truncated")},
-			want: []string{"trial-ranks error mpi-error h1: the trial failed on 4 ranks after 1.0 s: truncated"},
-			said: []string{announced, "passed after 1.3 s (exit 0)", announced4, "failed after 1.0 s: truncated"}},
-		{name: "more ranks answer a complaint of too few", setup: ranks(4),
-			plays: []play{dies("assertion: needs more ranks"), succeeds},
-			said:  []string{announced, "shows nothing (world-size): needs more ranks", announced4, "passed after 1.3 s (exit 0)"}},
-		{name: "all ranks are too few", setup: ranks(4),
-			plays: []play{succeeds, dies("assertion: needs more ranks")},
-			want:  []string{"trial-ranks error assertion h1: the trial failed on 4 ranks after 1.0 s: needs more ranks"},
-			said:  []string{announced, "passed after 1.3 s (exit 0)", announced4, "failed after 1.0 s: needs more ranks"}},
-		{name: "more, but not all ranks are too few", setup: ranks(2),
-			plays: []play{dies("gpu-oom: full"), dies("gpu-oom: full")},
-			want:  []string{"trial-ranks warning gpu-oom h1: the job does not fit on 2 ranks, so that it could not be tried: full"},
-			said: []string{announced, "shows nothing (memory): full",
-				"2 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)", "shows nothing (memory): full"}},
-		{name: "one step, told by two ranks, is not two", setup: ranks(2), plays: []play{succeeds, func(g *gang) {
+		{name: "more ranks from the start", setup: ranks(4), plays: []play{succeeds},
+			said: []string{announced4, "passed after 1.3 s (exit 0)"}},
+		{name: "more ranks fail", setup: ranks(4), plays: []play{dies("mpi-error: truncated")},
+			want: []string{"trial-ranks warning mpi-error h1: the trial failed on 4 ranks after 1.0 s, which the gang of 8 ranks need not do: truncated"},
+			said: []string{announced4, "failed after 1.0 s, perhaps for want of ranks: truncated"}},
+		{name: "more ranks fail by what every gang meets", setup: ranks(4), plays: []play{dies("missing-library: libfoo")},
+			want: []string{"trial-ranks error missing-library h1: the trial failed on 4 ranks after 1.0 s: libfoo"},
+			said: []string{announced4, "failed after 1.0 s: libfoo"}},
+		{name: "one step, told by two ranks, is not two", setup: ranks(2), plays: []play{func(g *gang) {
 			g.start()
 			g.progress(0, 1)
 			g.progress(1, 1)
 			g.wait(time.Second)
 			g.progress(1, 2)
 			hangs(g)
-		}}, said: []string{announced, "passed after 1.3 s (exit 0)",
-			"2 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)", "passed after 1.0 s (2 progress lines)"}},
-		{name: "one of two ranks ends well, the other lives on", setup: ranks(2), plays: []play{succeeds, func(g *gang) {
+		}}, said: []string{announced2, "passed after 1.0 s (2 progress lines)"}},
+		{name: "one of two ranks ends well, the other lives on", setup: ranks(2), plays: []play{func(g *gang) {
 			g.start()
 			g.exit(job.Exit{Rank: 0, Host: "h1", Status: job.Exited})
 			<-g.ctx.Done()
-		}}, said: []string{announced, "passed after 1.3 s (exit 0)",
-			"2 ranks on h1 and h2 (passes at exit 0, 2 progress lines or 1m0s)", "passed after 60.0 s (still running)"}},
+		}}, said: []string{announced2, "passed after 60.0 s (still running)"}},
 
-		{name: "a job that writes into its own checkpoint directory", plays: []play{func(g *gang) {
+		{name: "the layer is full", plays: []play{dies("disk-full: no room")},
+			want: []string{"trial warning disk-full h1: the trial failed on 1 rank after 1.0 s, perhaps because it was contained: no room"},
+			said: []string{announced, "shows nothing (contained): no room"}},
+		{name: "what only a contained rank meets", plays: []play{dies("permission-error: chown: Operation not permitted")},
+			want: []string{"trial warning permission-error h1: the trial failed on 1 rank after 1.0 s, perhaps because it was contained: chown: Operation not permitted"},
+			said: []string{announced, "shows nothing (contained): chown: Operation not permitted"}},
+		{name: "the same where it is not contained", setup: uncontained, plays: []play{dies("permission-error: chown: Operation not permitted")},
+			want: []string{"trial error permission-error h1: the trial failed on 1 rank after 1.0 s: chown: Operation not permitted"},
+			said: []string{announced, "failed after 1.0 s: chown: Operation not permitted"}},
+		{name: "a host that cannot contain the trial", plays: []play{func(g *gang) {
+			g.err = fmt.Errorf("wrapped: %w", &job.UncontainedError{Host: "h1", Reason: "cannot make namespaces: operation not permitted"})
+		}},
+			want: []string{"trial warning  h1: the trial was left out, since what it writes could not be thrown away: h1 cannot make namespaces: operation not permitted"},
+			said: []string{announced}},
+		{name: "a trial that changes the job's files", setup: uncontained, plays: []play{func(g *gang) {
 			g.start()
 			g.exits(0)
-		}}, setup: func(s *scene) {
-			s.write("old.pt", "1")
-			first := s.runner.plays[0]
-			s.runner.plays[0] = func(g *gang) { s.write("new.pt", "1"); s.write("old.pt", "22"); first(g) }
-		},
-			want: []string{"trial-checkpoint-dir warning  : the checkpoint directory CHECKPOINTS changed while the trial ran: new.pt and old.pt"},
+			g.outcome.Changed = []job.Changed{{Host: "h1", Made: []string{"/w/new.pt", "/w/it's"}, Changed: []string{"/w/old.pt"}, More: 3, Partly: true}}
+		}},
+			want: []string{
+				`trial-files error output-error h1: the trial changed or removed files of the job: "/w/old.pt"`,
+				`trial-files error output-error h1: the trial made files that the gang could take for its own: "/w/new.pt" and "/w/it's" and 3 more`,
+				`trial-files warning  h1: there are too many files in "/w" to see whether the trial changed any`},
 			said: []string{announced, "passed after 0.0 s (exit 0)"}},
 		{name: "static findings come first", setup: func(s *scene) { s.surveyor.facts[1].Inputs[0].Empty = true },
-			plays: []play{dies("traceback: boom")},
+			plays: []play{dies("import-error: boom")},
 			want: []string{`inputs warning  h2: input "/d/a.csv" is empty`,
-				"trial error traceback h1: the trial failed on 1 rank after 1.0 s: boom"},
+				"trial error import-error h1: the trial failed on 1 rank after 1.0 s: boom"},
 			said: []string{announced, "failed after 1.0 s: boom"}},
 
 		{name: "a static error leaves no trial", setup: func(s *scene) { s.surveyor.facts[0].Program.Executable = false },
@@ -258,9 +316,6 @@ func TestTrial(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				for i := range tt.want {
-					tt.want[i] = strings.ReplaceAll(tt.want[i], "CHECKPOINTS", quote(s.spec.CheckpointDir))
-				}
 				if !slices.Equal(have, tt.want) {
 					t.Errorf("findings:\n%s\nwant:\n%s", strings.Join(have, "\n"), strings.Join(tt.want, "\n"))
 				}
@@ -272,13 +327,6 @@ func TestTrial(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-func (s *scene) write(name, content string) {
-	s.t.Helper()
-	if err := os.WriteFile(filepath.Join(s.spec.CheckpointDir, name), []byte(content), 0o600); err != nil {
-		s.t.Fatal(err)
 	}
 }
 
@@ -296,46 +344,107 @@ func TestPassing(t *testing.T) {
 
 func TestTrialAttempts(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, dies("killed: x"), succeeds, succeeds)
-		s.spec.Command = []string{"train", "train.py", "--out={{.CheckpointDir}}"}
+		s := newScene(t, dies("killed: x"), dies("assertion: y"), succeeds)
+		s.spec.Command = []string{"train", "/d/train.py", "--out={{.CheckpointDir}}", "--data=/d/b.csv"}
 		s.spec.Env = map[string]string{"A": "1", "B": "2"}
 		s.spec.Trial.Args = []string{"--tiny"}
 		s.spec.Trial.Env = map[string]string{"B": "3"}
-		s.spec.Trial.Ranks = 3
 		s.spec.Stdin = job.StdinAll
 		s.spec.Output = job.OutputFailed
 		if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
 			t.Fatal(have, err)
 		}
-		dirs := make(map[string]bool)
 		for i, a := range s.runner.attempts {
-			if !a.Trial() || a.Stdin != job.StdinNone || a.Show != job.OutputFailed || a.ResumeFrom != "" ||
-				a.Steps != 2 || a.Grace != s.spec.Grace || a.Workdir != "/w" {
+			if !a.Trial() || a.Stdin != job.StdinAll || a.Show != job.OutputFailed || a.ResumeFrom != "" ||
+				a.Steps != 2 || a.Grace != s.spec.Grace || a.Workdir != "/w" || !slices.Contains(a.Hints, "WANDB_MODE=disabled") {
 				t.Errorf("attempt %d: %+v", i, a)
 			}
-			if want := []string{"train", "train.py", "--out={{.CheckpointDir}}", "--tiny"}; !slices.Equal(a.Command, want) {
+			if want := append(slices.Clone(s.spec.Command), "--tiny"); !slices.Equal(a.Command, want) {
 				t.Errorf("command %q", a.Command)
 			}
 			if len(a.Env) != 2 || a.Env["A"] != "1" || a.Env["B"] != "3" {
 				t.Errorf("environment %v", a.Env)
 			}
-			if filepath.Dir(a.CheckpointDir) != s.Scratch || dirs[a.CheckpointDir] {
-				t.Errorf("checkpoint directory %q", a.CheckpointDir)
+			want := &job.Containment{Work: []string{"/w", s.spec.CheckpointDir}, Needed: []string{"/d/train.py", "/d/b.csv", "/d/a.csv"}, Empty: s.spec.CheckpointDir}
+			if !reflect.DeepEqual(a.Contain, want) || a.CheckpointDir != s.spec.CheckpointDir || a.Watch != nil {
+				t.Errorf("contained as %+v, want %+v; checkpoint directory %q", a.Contain, want, a.CheckpointDir)
 			}
-			dirs[a.CheckpointDir] = true
 		}
 		var where []string
 		for _, a := range s.runner.attempts {
 			rel, _ := filepath.Rel(s.LogDir, a.LogDir)
 			where = append(where, fmt.Sprint(a.Run, " ", rel, " ", len(a.Placement.Ranks)))
 		}
-		if want := []string{"r1 . 1", "r1-trial2 trial2 1", "r1-trial3 trial3 3"}; !slices.Equal(where, want) {
+		if want := []string{"r1 . 1", "r1-trial2 trial2 1", "r1-trial3 trial3 2"}; !slices.Equal(where, want) {
 			t.Errorf("attempts %q, want %q", where, want)
 		}
 		if s.spec.Env["B"] != "2" {
 			t.Error("the spec's own environment was changed")
 		}
 	})
+}
+
+// A checkpoint directory that holds what the job needs is not found empty.
+func TestContained(t *testing.T) {
+	for _, c := range []struct {
+		dir, empty, given string
+	}{
+		{"/ck", "/ck", "/ck"}, {"/w/ck", "/w/ck", "/w/ck"}, {"", "", ""},
+		{"/w", "", "/tmp/gangrun-checkpoints-r1"}, {"/", "", "/tmp/gangrun-checkpoints-r1"}, {"/d", "", "/tmp/gangrun-checkpoints-r1"},
+	} {
+		spec := testSpec()
+		spec.CheckpointDir = c.dir
+		have, dir := contained(spec, []string{"train"}, "r1")
+		if have.Empty != c.empty || dir != c.given {
+			t.Errorf("%q: empty %q, given %q; want %q, %q", c.dir, have.Empty, dir, c.empty, c.given)
+		}
+	}
+}
+
+// The ranks of a trial that is not contained get a checkpoint directory of their own, which
+// is removed, and the job's files are watched.
+func TestUncontainedAttempt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, succeeds)
+		s.spec.Trial.Mode, s.Private = job.TrialUncontained, []string{"/home/x/gangrun"}
+		if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
+			t.Fatal(have, err)
+		}
+		a := s.runner.attempts[0]
+		want := &job.FileWatch{Dirs: []string{"/w", s.spec.CheckpointDir}, But: s.Private}
+		if a.Contain != nil || filepath.Dir(a.CheckpointDir) != s.Scratch || !reflect.DeepEqual(a.Watch, want) {
+			t.Errorf("attempt %+v", a)
+		}
+	})
+}
+
+func TestTrialStdin(t *testing.T) {
+	for _, c := range []struct {
+		spec  job.Stdin
+		ranks int
+		want  job.Stdin
+	}{
+		{job.StdinAll, 1, job.StdinAll}, {job.StdinNone, 2, job.StdinNone}, {job.StdinRank(0), 1, job.StdinRank(0)},
+		{job.StdinRank(1), 1, job.StdinNone}, {job.StdinRank(1), 2, job.StdinRank(1)},
+	} {
+		tr := trial{spec: job.Spec{Stdin: c.spec}}
+		if have := tr.stdin(c.ranks); have != c.want {
+			t.Errorf("%s of %d ranks: %s, want %s", c.spec, c.ranks, have, c.want)
+		}
+	}
+}
+
+func TestSizes(t *testing.T) {
+	for _, c := range []struct {
+		gang, first int
+		want        []int
+	}{
+		{2, 0, []int{1, 2}}, {3, 0, []int{1, 2, 3}}, {8, 1, []int{1, 2, 8}}, {8, 2, []int{2, 8}}, {8, 8, []int{8}}, {65, 0, []int{1, 2}}, {65, 3, []int{3}},
+	} {
+		if have := sizes(job.Spec{Ranks: c.gang, Trial: job.Trial{Ranks: c.first}}); !slices.Equal(have, c.want) {
+			t.Errorf("a gang of %d from %d: %v, want %v", c.gang, c.first, have, c.want)
+		}
+	}
 }
 
 // runnerFunc is a Runner.

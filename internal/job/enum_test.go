@@ -83,6 +83,7 @@ func TestEnumerations(t *testing.T) {
 		"Source":        enum[job.Source],
 		"State":         enum[job.State],
 		"Stdin":         enum[job.Stdin],
+		"TrialMode":     enum[job.TrialMode],
 		"VersionKind":   enum[job.VersionKind],
 	}
 	all := constants(t)
@@ -131,6 +132,7 @@ func TestListsAreComplete(t *testing.T) {
 		"ExitMode":      texts(job.ExitModes()),
 		"OutputMode":    texts(job.OutputModes()),
 		"PreflightMode": texts(job.PreflightModes()),
+		"TrialMode":     texts(job.TrialModes()),
 	} {
 		if !slices.Equal(list, all[kind]) {
 			t.Errorf("%s: listed are %q, declared are %q", kind, list, all[kind])

@@ -91,6 +91,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindAttempt, Attempt: 2, ResumeFrom: "/ckpt/step-20.pt", LogDir: "/runs/calm-otter/attempts/2"},
 		{Time: at, Kind: job.KindHost, Host: "h2", Agent: &job.Agent{Token: "0123", Program: "/p", Boot: "b"}},
 		{Time: at, Kind: job.KindStarted, Attempt: 1, Rank: 3, Host: "h2", PID: 4322},
+		{Time: at, Kind: job.KindStdin, Rank: 1, Host: "h2"},
 		{Time: at, Kind: job.KindProgress, Attempt: 1, Rank: 3, Host: "h2", Progress: &job.Progress{Step: 21, Total: 300, ByEpoch: true, Epoch: -1, Loss: &loss}},
 		{Time: at, Kind: job.KindExit, Attempt: 1, Exit: &exit},
 		{Time: at, Kind: job.KindStop, Attempt: 1, Text: "rank 2 on h1 exited with code 1"},

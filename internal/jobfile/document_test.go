@@ -71,7 +71,7 @@ func TestDocumentShowsEveryFieldAndError(t *testing.T) {
 		if f.Key && !strings.Contains(doc.String(), "| `"+f.Name+"` |") {
 			t.Errorf("no key %q in the table", f.Name)
 		}
-		if f.Flag && !strings.Contains(doc.String(), "`--"+f.Name+"` |") {
+		if f.Flag && !strings.Contains(doc.String(), "`--"+f.Flagged()+"` |") {
 			t.Errorf("no flag %q in the table", f.Name)
 		}
 	}

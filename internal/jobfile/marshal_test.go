@@ -74,7 +74,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 				Ranks: rapid.IntRange(0, ranks).Draw(t, "trial.ranks"),
 				Steps: rapid.IntRange(1, 1000).Draw(t, "trial.steps"),
 				Time:  anyDuration(1).Draw(t, "trial.time"),
-				Off:   rapid.Bool().Draw(t, "trial.off"),
+				Mode:  rapid.SampledFrom(job.TrialModes()).Draw(t, "trial.mode"),
 			},
 			Policy:   rapid.MapOfN(rapid.SampledFrom(job.Categories()), rapid.SampledFrom(job.Actions()), 0, 4).Draw(t, "policy"),
 			Grace:    anyDuration(0).Draw(t, "grace"),

@@ -138,7 +138,9 @@ func TestFlagErrors(t *testing.T) {
 		{"env", "", `--env: env has "", which is no name of a variable`, ""},
 		{"env", "A=\x00abc", `--env: environment variable "A" has a name or value that no process can be given`, ""},
 		{"workdir", "~/x", `--workdir: workdir "~/x" begins with ~, which only a shell expands`, "whole path"},
-		{"trial.off", "true", `--trial.off: is no flag of this command`, ""},
+		{"trial.mode", "off", `--trial.mode: is no flag of this command`, ""},
+		{"trial", "of", `--trial: trial.mode wants one of on, off, uncontained, not "of", did you mean "off"?`, ""},
+		{"trial-ranks", "x", `--trial-ranks: trial.ranks wants a whole number, not "x"`, ""},
 		{"rank", "1", `--rank: is no flag of this command`, ""},
 	} {
 		err := NewOptions(environment(nil)).Set(c.name, c.value)
