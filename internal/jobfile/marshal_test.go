@@ -198,6 +198,7 @@ preflight: full
 trial:
   steps: 2
   time: 1m
+  mode: on
 grace: 5s
 output: first
 stdin: "0"

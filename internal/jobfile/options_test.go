@@ -69,9 +69,9 @@ func TestEveryFlagIsSet(t *testing.T) {
 		if f.Name == "patience" {
 			value = "island=1m,rack=strict"
 		}
-		err := NewOptions(environment(nil)).Set(f.Name, value)
+		err := NewOptions(environment(nil)).Set(f.Flagged(), value)
 		if f.Flag && err != nil {
-			t.Errorf("--%s %s: %v", f.Name, value, err)
+			t.Errorf("--%s %s: %v", f.Flagged(), value, err)
 		}
 		if !f.Flag && err == nil {
 			t.Errorf("--%s is taken, but is no flag", f.Name)
