@@ -37,7 +37,7 @@ func gangEnv(a job.Attempt, at rendezvous) []string {
 
 const loopback = "127.0.0.1"
 
-// rankEnv is what one rank is told. What the user set comes last and wins.
+// rankEnv is what one rank is told, beside its GPUs. What the user set comes last and wins.
 func rankEnv(a job.Attempt, r job.Rank) []string {
 	env := []string{
 		"RANK=" + strconv.Itoa(r.Rank),
@@ -46,9 +46,6 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 		"NODE_RANK=" + strconv.Itoa(r.Node),
 		"GROUP_RANK=" + strconv.Itoa(r.Node),
 		"GANGRUN_RANK=" + strconv.Itoa(r.Rank),
-	}
-	if len(r.Devices) > 0 {
-		env = append(env, "CUDA_VISIBLE_DEVICES="+strings.Join(r.Devices, ","))
 	}
 	app, _ := a.App(r.Rank)
 	for _, set := range []map[string]string{a.Env, app.Env} {

@@ -76,7 +76,7 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
 		Stdin: t.stdin(len(placement.Ranks)), Show: t.spec.Output, Steps: t.spec.Trial.Steps,
-		MPI: t.spec.MPI, InitTimeout: t.spec.InitTimeout, Hints: services,
+		MPI: t.spec.MPI, InitTimeout: t.spec.InitTimeout, GPUVisibility: t.spec.GPUVisibility, Hints: services,
 	}
 	if len(t.spec.Trial.Command) > 0 {
 		a.Command = t.spec.Trial.Command

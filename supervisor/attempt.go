@@ -134,6 +134,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		MPI:           l.spec.MPI,
 		Apps:          l.spec.Apps,
 		InitTimeout:   l.spec.InitTimeout,
+		GPUVisibility: l.spec.GPUVisibility,
 	}
 }
 

@@ -34,7 +34,7 @@ var gpuHosts = map[string]int{"h1": 8, "h2": 8}
 // Arguments: the gang's name, the host, for how long, how, and what it leaves behind.
 const gpuRank = `gang=$0 host=$1 keep=$2 how=$3 behind=$4
 fd=3
-for gpu in $(echo "$CUDA_VISIBLE_DEVICES" | tr , ' '); do
+for gpu in $(echo "$GANGRUN_GPUS" | tr , ' '); do
 	mine=marks/$host-$gpu.$gang.$GANGRUN_ATTEMPT.$RANK
 	eval "exec $fd<>\"\$mine\"" && flock $fd || exit 8
 	for other in marks/$host-$gpu.*; do

@@ -23,6 +23,8 @@ type Attempt struct {
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`
 	Stdin  Stdin    `json:"stdin"`
+	// GPUVisibility is that of the Spec.
+	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// Show says whose output travels to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
 	// Steps is the number of progress events per rank that are reported as they

@@ -73,6 +73,7 @@ func TestEnumerations(t *testing.T) {
 		"Fault":         enum[job.Fault],
 		"Kind":          enum[job.Kind],
 		"GPUSign":       enum[job.GPUSign],
+		"GPUVisibility": enum[job.GPUVisibility],
 		"Joined":        enum[job.Joined],
 		"Link":          enum[job.Link],
 		"Locality":      enum[job.Locality],

@@ -67,6 +67,20 @@ const (
 // ExitModes lists every ExitMode.
 func ExitModes() []ExitMode { return []ExitMode{ExitRank, ExitVerdict} }
 
+// GPUVisibility says which of the gang's GPUs each rank sees.
+type GPUVisibility string
+
+// The GPU visibilities.
+const (
+	GPUVisibilityGang GPUVisibility = "gang" // all that the gang has on the rank's host, in the order of LOCAL_RANK
+	GPUVisibilityRank GPUVisibility = "rank" // its own only
+)
+
+// GPUVisibilities lists every GPUVisibility.
+func GPUVisibilities() []GPUVisibility {
+	return []GPUVisibility{GPUVisibilityGang, GPUVisibilityRank}
+}
+
 // Stdin says which ranks get gangrun's standard input: "none", "all", or the
 // decimal number of one rank.
 type Stdin string

@@ -22,6 +22,9 @@ type Spec struct {
 	// GPUs is how many GPUs each rank gets; -1 is one where the hosts have any, and
 	// none elsewhere.
 	GPUs int `json:"gpus_per_rank"`
+	// GPUVisibility is which of the gang's GPUs each rank sees; empty, as in what was
+	// written before there was a choice, is GPUVisibilityGang.
+	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// Hosts lists the hosts to use, as in h1,h2:4; Hostfile and Inventory are the
 	// paths of files that do. At most one of them is set; none is the allocation of
 	// the batch system, and outside of every allocation this machine. With Loopback
@@ -121,9 +124,10 @@ func Default() Spec {
 		Stdin:     StdinRank(0),
 		ExitCode:  ExitRank,
 
-		GPUs:     -1,
-		Locality: LocalityAny,
-		Patience: DefaultPatience,
+		GPUs:          -1,
+		GPUVisibility: GPUVisibilityGang,
+		Locality:      LocalityAny,
+		Patience:      DefaultPatience,
 
 		MPI:         MPIAuto,
 		InitTimeout: DefaultInitTimeout,

@@ -1,6 +1,7 @@
 package job
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"maps"
@@ -107,6 +108,7 @@ func (s Spec) Validate() error {
 		check("output", s.Output, OutputModes()),
 		check("exit-code", s.ExitCode, ExitModes()),
 		check("mpi", s.MPI, MPIs()),
+		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
 	} {
 		if err != nil {
 			errs = append(errs, err)

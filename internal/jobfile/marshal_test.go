@@ -85,6 +85,9 @@ func anySpec() *rapid.Generator[job.Spec] {
 			MPI:      rapid.SampledFrom(job.MPIs()).Draw(t, "mpi"),
 			GPUs:     rapid.IntRange(-1, 16).Draw(t, "gpus-per-rank"),
 			Locality: rapid.SampledFrom(job.Localities()).Draw(t, "locality"),
+
+			GPUVisibility: rapid.SampledFrom(job.GPUVisibilities()).Draw(t, "gpu-visibility"),
+
 			Patience: rapid.SampledFrom([]job.Patience{"strict", "0s", "1h30m", "island=1s,rack=strict", "host=10m"}).Draw(t, "patience"),
 		}
 		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
@@ -183,6 +186,7 @@ func TestMarshalIsReadable(t *testing.T) {
   - "0.1"
 ranks: 1
 gpus-per-rank: -1
+gpu-visibility: gang
 host-timeout: 10s
 orphan-grace: 20s
 locality: any
