@@ -147,7 +147,8 @@ func (t *trial) say(format string, args ...any) {
 
 // forward lets through what the journal keeps of a trial's ranks.
 func (t *trial) forward(e job.Event) {
-	if e.Kind == job.KindStarted || e.Kind == job.KindExit || e.Kind == job.KindWireup {
+	switch e.Kind {
+	case job.KindStarted, job.KindExit, job.KindWireup, job.KindGPU:
 		e.Attempt = 0
 		t.emit(e)
 	}

@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -217,6 +218,37 @@ func TestLoadedDriver(t *testing.T) {
 		events, findings := watch(t, probe.Watching{Silence: 200 * time.Millisecond}, "-DHANGS")
 		if len(events) > 0 || len(findings) != 2 || findings[1].Check != probe.CheckHung {
 			t.Errorf("events %+v, findings %+v", events, findings)
+		}
+	})
+
+	// The processes on each GPU, as gangrun hears of them, in two looks.
+	t.Run("processes", func(t *testing.T) {
+		list := filepath.Join(t.TempDir(), "processes")
+		if err := os.WriteFile(list, []byte("0 101\n1 103\n0 102\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		t.Setenv("PROCESSES", list)
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		var got []nvml.Event
+		looks := 0
+		probe.Watch(ctx, probe.Watching{NVML: through(t, "-DBOTH"), GPUs: []string{"GPU-0", "GPU-1"}, Start: patience, Silence: patience}, func(e nvml.Event) {
+			switch e.Kind {
+			case nvml.EventProcess:
+				got = append(got, nvml.Event{UUID: e.UUID, PID: e.PID})
+			case nvml.EventLooked:
+				if looks++; looks == 1 { // the last look is of one process alone
+					if err := os.WriteFile(list, []byte("1 101\n"), 0o600); err != nil {
+						t.Error(err)
+					}
+				} else {
+					cancel()
+				}
+			}
+		}, func(f job.Finding) { t.Errorf("%+v", f) })
+		want := []nvml.Event{{UUID: "GPU-0", PID: 101}, {UUID: "GPU-0", PID: 102}, {UUID: "GPU-1", PID: 103}, {UUID: "GPU-1", PID: 101}}
+		if looks != 2 || !slices.Equal(got, want) {
+			t.Errorf("%d looks, %+v; want %+v", looks, got, want)
 		}
 	})
 

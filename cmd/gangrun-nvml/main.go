@@ -3,8 +3,8 @@
 // Command gangrun-nvml prints what the NVIDIA driver says of this host's GPUs, as
 // the JSON of an nvml.Report, and ends with 0 whatever it says. With the argument
 // events it prints XID and ECC errors as they happen, each a line of the JSON of
-// an nvml.Event, and each second that the driver still answers, until its
-// standard input ends. It is a program of its own since a driver may hang whoever
+// an nvml.Event, each second that the driver still answers, and every 5 seconds
+// which processes compute on the GPUs, until its standard input ends. It is a program of its own since a driver may hang whoever
 // asks it: gangrun runs it with a time limit.
 package main
 
@@ -20,7 +20,8 @@ import (
 )
 
 const usage = `usage: gangrun-nvml                   print what the NVIDIA driver says of the GPUs, as JSON
-       gangrun-nvml events [UUID...]  print XID and ECC errors of these GPUs, or of all,
+       gangrun-nvml events [UUID...]  print XID and ECC errors of these GPUs, or of all, and
+                                      now and then the processes that compute on them,
                                       as JSON lines, until standard input ends
 `
 

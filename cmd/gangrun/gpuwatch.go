@@ -11,13 +11,15 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
 // gpuWatcher is a Launcher that listens, while a gang runs, to what the driver of
-// this machine tells of the gang's GPUs, and puts it among the gang's events.
+// this machine tells of the gang's GPUs, and puts it among the gang's events. Of trials
+// it does so where ranks see each other's GPUs.
 type gpuWatcher struct {
 	supervisor.Launcher
 	with probe.Watching // but its GPUs
@@ -47,7 +49,8 @@ func (s *session) withGPUWatch(l supervisor.Launcher) supervisor.Launcher {
 // Run implements supervisor.Launcher.
 func (w gpuWatcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	gpus := gpusHere(a.Placement, hostname())
-	if len(gpus.uuids) == 0 {
+	shared := launcher.SharedView(a, gpus.host)
+	if len(gpus.uuids) == 0 || a.Trial() && !shared {
 		return w.Launcher.Run(ctx, a, emit)
 	}
 	var mu sync.Mutex
@@ -57,6 +60,9 @@ func (w gpuWatcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)
 		emit(e)
 	}
 	ears := &gpuEars{gpus: gpus, attempt: a.Number, emit: oneByOne}
+	if shared {
+		ears.use = newGPUUse(gpus)
+	}
 	listen, deafen := context.WithCancel(context.WithoutCancel(ctx))
 	defer deafen()
 	with := w.with
@@ -66,8 +72,13 @@ func (w gpuWatcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)
 		defer close(done)
 		probe.Watch(listen, with, ears.event, ears.finding)
 	}()
-	outcome, err := w.Launcher.Run(ctx, a, oneByOne)
-	if err == nil && !outcome.Good(len(a.Placement.Ranks)) {
+	outcome, err := w.Launcher.Run(ctx, a, func(e job.Event) {
+		if ears.use != nil {
+			ears.use.started(e)
+		}
+		oneByOne(e)
+	})
+	if err == nil && !a.Trial() && !outcome.Good(len(a.Placement.Ranks)) {
 		late := time.NewTimer(w.late)
 		select {
 		case <-late.C:
@@ -145,6 +156,7 @@ type gpuEars struct {
 	gpus    heldGPUs
 	attempt int
 	emit    func(job.Event)
+	use     *gpuUse   // nil where ranks see only their own
 	seen    []gpuSeen // what has happened, in order
 }
 
@@ -154,8 +166,23 @@ type gpuSeen struct {
 	times int
 }
 
-// event tells of what has happened to a GPU, or counts it.
+// event takes what the driver tells.
 func (e *gpuEars) event(what nvml.Event) {
+	switch {
+	case what.Kind != nvml.EventProcess && what.Kind != nvml.EventLooked:
+		e.happened(what)
+	case e.use == nil:
+	case what.Kind == nvml.EventProcess:
+		e.use.process(what)
+	default:
+		if m, is := e.use.looked(); is {
+			e.put(job.Event{Time: what.Time, Text: e.gpus.mixedUpWords(m), GPU: &job.GPU{Sign: job.GPUShared, UUID: m.uuid, Ranks: m.users}})
+		}
+	}
+}
+
+// happened tells of what has happened to a GPU, or counts it.
+func (e *gpuEars) happened(what nvml.Event) {
 	at := what.Time
 	what.Time = time.Time{}
 	what.UUID = cmp.Or(what.UUID, e.gpus.pci[what.PCI])

@@ -63,7 +63,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	}
 	return fitting{s: s, Checker: &preflight.Preflight{
 		Surveyor: s,
-		Runner:   quiet{s.launcher},
+		Runner:   s.withGPUWatch(quiet{s.launcher}),
 		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
 			spec := s.spec
 			spec.Ranks = ranks

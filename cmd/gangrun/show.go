@@ -78,7 +78,7 @@ func (s *show) lines(e job.Event) []string {
 			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)
 		}
 	case job.KindGPU:
-		if g := e.GPU; g != nil && (g.Sign == job.GPUECCSingle || g.Sign == job.GPUUnwatched) {
+		if g := e.GPU; g != nil && (g.Sign == job.GPUECCSingle || g.Sign == job.GPUUnwatched || g.Sign == job.GPUShared) {
 			return []string{"note: " + on(e.Host) + e.Text}
 		}
 		return withHint("warning: "+on(e.Host)+e.Text, e.Hint)

@@ -137,13 +137,16 @@ type RemappedRows struct {
 // EventKind says what happened to a GPU.
 type EventKind string
 
-// The kinds of events that NVML tells of, and EventAlive, which is no GPU's: the
-// driver still answers who watches.
+// The kinds of events that NVML tells of, and three that Watch makes: EventAlive says
+// that the driver still answers, EventProcess that a process computes on a GPU, and
+// EventLooked that there has been an EventProcess for each process on a watched GPU.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"
 	EventECCDouble EventKind = "ecc-double"
 	EventAlive     EventKind = "alive"
+	EventProcess   EventKind = "process"
+	EventLooked    EventKind = "looked"
 )
 
 // Event is something that happened to a GPU.
@@ -153,6 +156,7 @@ type Event struct {
 	UUID string    `json:"uuid,omitempty"`
 	PCI  string    `json:"pci,omitempty"`
 	XID  int       `json:"xid,omitempty"`
+	PID  int       `json:"pid,omitempty"` // of EventProcess
 	Text string    `json:"text,omitempty"`
 }
 

@@ -14,10 +14,14 @@ const Pause = 250 * time.Millisecond
 // Beat is how often Watch tells EventAlive, beside Pause.
 const Beat = time.Second
 
+// Look is how often Watch looks which processes compute on the GPUs, beside Pause.
+const Look = 5 * time.Second
+
 // Watch tells of the XID and ECC events of the GPUs of lib until ctx is done,
 // which is no error, or until none of them can be watched any more: of those
 // with the UUIDs in only, of all where it is empty. Of EventAlive it tells once
-// it watches, and each Beat that the driver lets it. Warn is given what keeps it
+// it watches, and each Beat that the driver lets it; each Look it tells of the processes
+// on the GPUs, if the driver tells of those of all of them. Warn is given what keeps it
 // from watching one of them. An error of tell ends it.
 func Watch(ctx context.Context, lib Library, only []string, tell func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
@@ -27,7 +31,7 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 	if err != nil {
 		return fmt.Errorf("count the GPUs: %w", err)
 	}
-	w := watcher{lib: lib, tell: tell, warn: warn, names: map[GPU]Event{}}
+	w := watcher{lib: lib, tell: tell, warn: warn, names: map[GPU]Event{}, looked: time.Now()}
 	missing := slices.Clone(only)
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
@@ -45,6 +49,7 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 		w.gpus = append(w.gpus, g)
 		w.names[g] = name
 	}
+	w.all, w.blind = slices.Clone(w.gpus), len(missing) > 0
 	for _, uuid := range missing {
 		warn(fmt.Sprintf("GPU %s is not watched: the driver does not tell of it", uuid))
 	}
@@ -58,11 +63,15 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 
 type watcher struct {
 	lib   Library
-	gpus  []GPU         // those that are watched
+	gpus  []GPU         // those whose events are watched
+	all   []GPU         // those that were to be watched, whatever became of it
+	blind bool          // some of them cannot be asked
 	names map[GPU]Event // UUID and PCI only: a GPU that is lost may not tell them any more
 	tell  func(Event) error
 	warn  func(text string)
 	beat  time.Time // when EventAlive was last told of
+
+	looked time.Time // when the processes were last looked at, or Watch began
 }
 
 // identity is an event of g that has not happened.
@@ -104,6 +113,9 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		if err := w.alive(); err != nil {
 			return err
 		}
+		if err := w.processes(); err != nil {
+			return err
+		}
 		o, err := set.Wait(Pause)
 		switch {
 		case errors.Is(err, ErrTimeout):
@@ -128,6 +140,43 @@ func (w *watcher) alive() error {
 	}
 	w.beat = now
 	return w.tell(Event{Time: now, Kind: EventAlive})
+}
+
+// processes tells of the processes on the GPUs, when it is time to. It tells nothing of
+// a look in which the driver does not name those of every GPU: a GPU would seem idle
+// that is not.
+func (w *watcher) processes() error {
+	now := time.Now()
+	if w.blind || now.Sub(w.looked) < Look {
+		return nil
+	}
+	w.looked = now
+	var found []Event
+	for _, g := range w.all {
+		for _, q := range []Query{QueryCompute, QueryMPS} {
+			processes, err := g.Processes(q)
+			if q == QueryMPS && errors.Is(err, ErrNotSupported) {
+				continue
+			}
+			if err != nil {
+				return nil
+			}
+			for _, p := range processes {
+				if p.PID <= 0 { // one of another container
+					return nil
+				}
+				e := w.names[g]
+				e.Time, e.Kind, e.PID = now, EventProcess, p.PID
+				found = append(found, e)
+			}
+		}
+	}
+	for _, e := range append(found, Event{Time: now, Kind: EventLooked}) {
+		if err := w.tell(e); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // dropLost reports whether a GPU is lost, and watches it no more.

@@ -173,7 +173,9 @@ func TestWatchBeats(t *testing.T) {
 		begin := time.Now()
 		var beats []time.Duration
 		if err := Watch(ctx, l, nil, func(e Event) error {
-			beats = append(beats, e.Time.Sub(begin))
+			if e.Kind == EventAlive {
+				beats = append(beats, e.Time.Sub(begin))
+			}
 			return nil
 		}, func(text string) { t.Error(text) }); err != nil {
 			t.Error(err)
@@ -182,4 +184,72 @@ func TestWatchBeats(t *testing.T) {
 			t.Errorf("beats at %v, want %v", beats, want)
 		}
 	})
+}
+
+// TestWatchLooks holds that the processes on all GPUs are told of each Look, and none of
+// a look in which the driver does not name those of every GPU.
+func TestWatchLooks(t *testing.T) {
+	process := func(gpu, pid int) Event {
+		return Event{Kind: EventProcess, UUID: []string{"GPU-0", "GPU-1"}[gpu], PCI: []string{"0000:10:00.0", "0000:20:00.0"}[gpu], PID: pid}
+	}
+	looked := Event{Kind: EventLooked}
+	for name, test := range map[string]struct {
+		change func(g []*fakeGPU, l *fakeLibrary)
+		only   []string
+		want   []Event // in two looks
+	}{
+		"none": {func([]*fakeGPU, *fakeLibrary) {}, nil, []Event{looked, looked}},
+		"some": {func(g []*fakeGPU, _ *fakeLibrary) {
+			g[0].processes = map[Query]any{QueryCompute: []Process{{PID: 7}, {PID: 8}}, QueryGraphics: []Process{{PID: 6}}, QueryMPS: notSupported}
+			g[1].processes = map[Query]any{QueryMPS: []Process{{PID: 9}}}
+		}, nil, []Event{process(0, 7), process(0, 8), process(1, 9), looked, process(0, 7), process(0, 8), process(1, 9), looked}},
+		"of these alone": {func(g []*fakeGPU, _ *fakeLibrary) {
+			g[0].processes = map[Query]any{QueryCompute: []Process{{PID: 7}}}
+		}, []string{"GPU-1"}, []Event{looked, looked}},
+		"one whose events cannot be watched": {func(g []*fakeGPU, l *fakeLibrary) {
+			g[1].processes = map[Query]any{QueryCompute: []Process{{PID: 9}}, QueryMPS: notSupported}
+			l.sets[0].refuse = map[GPU]error{g[1]: notSupported}
+		}, nil, []Event{process(1, 9), looked, process(1, 9), looked}},
+		"not told": {func(g []*fakeGPU, _ *fakeLibrary) {
+			g[0].processes = map[Query]any{QueryCompute: []Process{{PID: 7}}}
+			g[1].processes = map[Query]any{QueryCompute: notSupported}
+		}, nil, nil},
+		"of another container": {func(g []*fakeGPU, _ *fakeLibrary) {
+			g[0].processes = map[Query]any{QueryCompute: []Process{{PID: 7}, {PID: 0}}}
+		}, nil, nil},
+		"one is not there": {func(g []*fakeGPU, _ *fakeLibrary) {
+			g[0].processes = map[Query]any{QueryCompute: []Process{{PID: 7}}}
+		}, []string{"GPU-0", "GPU-7"}, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				ctx, cancel := context.WithCancel(t.Context())
+				l := fakeHost(2, nil)
+				set := &fakeSet{}
+				for range 2 * Look / Pause {
+					set.tells = append(set.tells, func() { time.Sleep(Pause) }, said{"Timeout", ErrTimeout})
+				}
+				set.tells = append(set.tells, func() { time.Sleep(Pause) }, said{"Timeout", ErrTimeout}, cancel)
+				l.sets = []*fakeSet{set}
+				test.change([]*fakeGPU{l.gpus[0].(*fakeGPU), l.gpus[1].(*fakeGPU)}, l)
+				begin := time.Now()
+				var got []Event
+				if err := Watch(ctx, l, test.only, func(e Event) error {
+					if e.Kind != EventAlive {
+						if age := e.Time.Sub(begin); age != Look && age != 2*Look {
+							t.Errorf("%+v after %v", e, age)
+						}
+						e.Time = time.Time{}
+						got = append(got, e)
+					}
+					return nil
+				}, func(string) {}); err != nil {
+					t.Error(err)
+				}
+				if !slices.Equal(got, test.want) {
+					t.Errorf("got  %+v\nwant %+v", got, test.want)
+				}
+			})
+		})
+	}
 }

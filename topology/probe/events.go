@@ -18,6 +18,7 @@ import (
 const (
 	maxLine = 4 << 10 // bytes of a line
 	maxXID  = 1 << 16 // NVIDIA's catalogue ends below 200
+	maxPID  = 1 << 22 // the kernel's own bound
 	maxName = 96      // bytes of a UUID; that of a MIG instance takes 40
 	maxText = 256     // bytes of an event's text
 )
@@ -53,7 +54,7 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 		return nvml.Event{}, false, err
 	}
 	switch e.Kind {
-	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive:
+	case nvml.EventXID, nvml.EventECCSingle, nvml.EventECCDouble, nvml.EventAlive, nvml.EventProcess, nvml.EventLooked:
 	case "":
 		return nvml.Event{}, false, errors.New("an event without a kind")
 	default:
@@ -61,6 +62,9 @@ func decodeEvent(line []byte) (e nvml.Event, known bool, err error) {
 	}
 	if e.XID < 0 || e.XID >= maxXID || e.XID > 0 && e.Kind != nvml.EventXID {
 		return nvml.Event{}, false, fmt.Errorf("xid is %d", e.XID)
+	}
+	if (e.PID > 0) != (e.Kind == nvml.EventProcess) || e.PID < 0 || e.PID > maxPID {
+		return nvml.Event{}, false, fmt.Errorf("pid is %d", e.PID)
 	}
 	if len(e.UUID) > maxName || shown(e.UUID) != e.UUID {
 		return nvml.Event{}, false, errors.New("uuid is no UUID")

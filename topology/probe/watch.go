@@ -46,8 +46,8 @@ type Watching struct {
 	Pause    time.Duration
 }
 
-// Watch tells of the XID and ECC events of GPUs of this host until ctx is done,
-// and says what keeps it from that; it calls one of both at a time. It runs
+// Watch tells of the XID and ECC events of GPUs of this host, and of the processes that
+// compute on them, until ctx is done, and says what keeps it from that; it calls one of both at a time. It runs
 // gangrun-nvml, which is gone when Watch returns unless it cannot be killed.
 // Watch returns early when gangrun-nvml has ended or hung too often, which it has
 // said then, and without a word where there is no gangrun-nvml or no GPU.

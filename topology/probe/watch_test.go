@@ -131,6 +131,8 @@ func TestWatch(t *testing.T) {
 		starts   int // less than 0: it may be killed before it can write down that it was started
 	}{
 		"tells": {alive + xid79 + alive + `echo '{"kind":"ecc-double","uuid":"GPU-b"}'; ` + stay, quick, []nvml.Event{xid, ecc}, nil, 1},
+		"tells of processes": {alive + `echo '{"kind":"process","uuid":"GPU-b","pid":4242}'; echo '{"kind":"process","uuid":"GPU-c","pid":7}'; echo '{"kind":"looked"}'; ` + stay,
+			quick, []nvml.Event{{Kind: nvml.EventProcess, UUID: "GPU-b", PID: 4242}, {Kind: nvml.EventLooked}}, nil, 1},
 		"tells of others too": {`echo '{"kind":"xid","uuid":"GPU-c","xid":31}'; echo '{"kind":"row-remapped","uuid":"GPU-a"}'; ` + xid79 + stay,
 			quick, []nvml.Event{xid}, nil, 1},
 		"tells of one without a UUID": {`echo '{"kind":"xid","pci":"0000:3B:00.0","xid":79}'; ` + stay,
@@ -297,6 +299,7 @@ func FuzzEvents(f *testing.F) {
 		`{"kind":"xid","uuid":"\u001b[31m"}` + "\n", `{"kind":"xid","pci":"00000000:3B:00.0","text":"\u001b]0;x\u0007` + strings.Repeat("é", 300) + `"}` + "\n",
 		"null\n", "[]\n", "\n", "hello\n", `{"time":"yesterday","kind":"xid"}` + "\n", strings.Repeat("x", maxLine+1),
 		`{"kind":"thermal","celsius":104}` + "\n" + `{"kind":"alive"}` + "\n",
+		`{"kind":"process","uuid":"GPU-a","pid":4242}` + "\n" + `{"kind":"looked"}` + "\n", `{"kind":"process"}` + "\n", `{"kind":"xid","pid":1}` + "\n", `{"kind":"process","pid":1e9}` + "\n",
 	} {
 		f.Add(seed, 7)
 	}
@@ -312,7 +315,8 @@ func FuzzEvents(f *testing.F) {
 				pci, _ = nvml.BusID(e.PCI)
 			}
 			switch {
-			case e.Kind != nvml.EventXID && e.Kind != nvml.EventECCSingle && e.Kind != nvml.EventECCDouble && e.Kind != nvml.EventAlive,
+			case e.Kind != nvml.EventXID && e.Kind != nvml.EventECCSingle && e.Kind != nvml.EventECCDouble && e.Kind != nvml.EventAlive && e.Kind != nvml.EventProcess && e.Kind != nvml.EventLooked,
+				(e.Kind == nvml.EventProcess) != (e.PID > 0), e.PID < 0, e.PID > maxPID,
 				e.XID < 0, e.XID >= maxXID, e.Kind != nvml.EventXID && e.XID != 0, len(e.UUID) > maxName, len(e.Text) > maxText,
 				shown(e.Text) != e.Text, shown(e.UUID) != e.UUID, pci != e.PCI:
 				t.Errorf("%+v", e)
