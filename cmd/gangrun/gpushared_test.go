@@ -1,0 +1,164 @@
+package main
+
+import (
+	"os"
+	"os/exec"
+	"reflect"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// sharing is what ranks of this machine, each with its GPUs, have in common.
+func sharing(devices ...string) heldGPUs {
+	h := job.Host{Name: hostname()}
+	a := job.Attempt{}
+	for i, own := range devices {
+		for _, uuid := range strings.Fields(own) {
+			h.Devices = append(h.Devices, job.Device{UUID: uuid, Index: len(h.Devices)})
+		}
+		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
+	}
+	a.Placement.Hosts = []job.Host{h}
+	return gpusHere(a.Placement, hostname())
+}
+
+func TestMixedUp(t *testing.T) {
+	four := sharing("GPU-a", "GPU-b", "GPU-c", "GPU-d")
+	pairs := sharing("GPU-a GPU-b", "GPU-c GPU-d")
+	const own = `call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) before the program first uses CUDA, or run with --gpu-visibility rank`
+	for name, c := range map[string]struct {
+		gpus heldGPUs
+		use  map[string][]int
+		want mixedUp
+		says string // "" where nothing is to be said
+	}{
+		"nothing is used":        {gpus: four},
+		"each its own":           {gpus: four, use: map[string][]int{"GPU-a": {0}, "GPU-b": {1}, "GPU-c": {2}, "GPU-d": {3}}},
+		"some have not begun":    {gpus: four, use: map[string][]int{"GPU-a": {0}}},
+		"turned":                 {gpus: four, use: map[string][]int{"GPU-a": {3}, "GPU-b": {2}, "GPU-c": {1}, "GPU-d": {0}}},
+		"contexts on the first":  {gpus: four, use: map[string][]int{"GPU-a": {0, 1, 2, 3}, "GPU-b": {1}, "GPU-c": {2}, "GPU-d": {3}}},
+		"one alone on another's": {gpus: four, use: map[string][]int{"GPU-a": {1}}},
+		"all on the first": {four, map[string][]int{"GPU-a": {2, 0, 1, 3}}, mixedUp{"GPU-a", []int{0, 1, 2, 3}, []int{1, 2, 3}},
+			"GPU0 (rank 0) is used by ranks 0, 1, 2, 3; ranks 1, 2, 3 do not use their own (GPU1, GPU2, GPU3): " + own},
+		"one of them": {four, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}, "GPU-d": {3}}, mixedUp{"GPU-b", []int{1, 2}, []int{2}},
+			"GPU1 (rank 1) is used by ranks 1, 2; rank 2 does not use its own (GPU2): " + own},
+		"halves": {four, map[string][]int{"GPU-a": {0, 1}, "GPU-b": {2, 3}}, mixedUp{"GPU-a", []int{0, 1}, []int{1}},
+			"GPU0 (rank 0) is used by ranks 0, 1; rank 1 does not use its own (GPU1): " + own},
+		"both strangers": {four, map[string][]int{"GPU-d": {1, 2}}, mixedUp{"GPU-d", []int{1, 2}, []int{1, 2}},
+			"GPU3 (rank 3) is used by ranks 1, 2; ranks 1, 2 do not use their own (GPU1, GPU2): " + own},
+		"pairs, each one of its own": {gpus: pairs, use: map[string][]int{"GPU-b": {0}, "GPU-c": {1}}},
+		"pairs, overlapping":         {gpus: pairs, use: map[string][]int{"GPU-a": {0}, "GPU-b": {0, 1}, "GPU-c": {1}}},
+		"pairs, LOCAL_RANK alone": {pairs, map[string][]int{"GPU-a": {0}, "GPU-b": {0, 1}}, mixedUp{"GPU-b", []int{0, 1}, []int{1}},
+			`GPU1 (rank 0) is used by ranks 0, 1; rank 1 does not use its own (GPU2, GPU3): call torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) * 2) before the program first uses CUDA, or run with --gpu-visibility rank`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			got := c.gpus.mixedUp(c.use)
+			if !reflect.DeepEqual(got, c.want) {
+				t.Fatalf("got %+v, want %+v", got, c.want)
+			}
+			if got.uuid != "" {
+				if says := c.gpus.mixedUpWords(got); says != c.says {
+					t.Errorf("says  %q\nwants %q", says, c.says)
+				}
+			}
+		})
+	}
+}
+
+// TestGPUUse plays looks of the driver: process 10 is rank 0 and 20 rank 1, 21 and 22
+// are below 20, and 99 is nobody's.
+func TestGPUUse(t *testing.T) {
+	parents := map[int]int{10: 2, 20: 2, 21: 20, 22: 21, 99: 1, 2: 1, 50: 51, 51: 50}
+	const all = "GPU-a=10 GPU-a=22" // both on the first
+	for name, c := range map[string]struct {
+		looks []string // "GPU=PID" for each process
+		at    int      // in which look it is told; -1 is never
+	}{
+		"twice":                    {[]string{all, all, all, all}, 1},
+		"once":                     {[]string{all, "GPU-a=10 GPU-b=22", all, "", all}, -1},
+		"later":                    {[]string{"", "GPU-a=10", all, all}, 3},
+		"of another program":       {[]string{"GPU-a=10 GPU-a=99", "GPU-a=10 GPU-a=99"}, -1},
+		"two of one rank":          {[]string{"GPU-b=20 GPU-b=21 GPU-b=22", "GPU-b=20 GPU-b=21 GPU-b=22"}, -1},
+		"with its own":             {[]string{all + " GPU-b=21", all + " GPU-b=20"}, -1},
+		"a parent that turns":      {[]string{"GPU-a=10 GPU-a=50", "GPU-a=10 GPU-a=50"}, -1},
+		"another GPU the 2nd time": {[]string{all, "GPU-b=10 GPU-b=20", "GPU-b=10 GPU-b=20"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			use := newGPUUse(sharing("GPU-a", "GPU-b"))
+			use.parent = func(pid int) int { return parents[pid] }
+			use.started(job.Event{Kind: job.KindStarted, Host: hostname(), Rank: 0, PID: 10})
+			use.started(job.Event{Kind: job.KindStarted, Host: hostname(), Rank: 1, PID: 20})
+			use.started(job.Event{Kind: job.KindStarted, Host: "elsewhere", Rank: 2, PID: 99})
+			use.started(job.Event{Kind: job.KindHost, Host: hostname(), PID: 99})
+			told := []int{}
+			var events []job.Event
+			ears := &gpuEars{gpus: use.gpus, attempt: 3, use: use, emit: func(e job.Event) { events = append(events, e) }}
+			for i, look := range c.looks {
+				for _, word := range strings.Fields(look) {
+					uuid, text, _ := strings.Cut(word, "=")
+					pid, err := strconv.Atoi(text)
+					if err != nil {
+						t.Fatal(err)
+					}
+					ears.event(nvml.Event{Kind: nvml.EventProcess, UUID: uuid, PID: pid})
+				}
+				ears.event(nvml.Event{Time: time.Unix(int64(i), 0), Kind: nvml.EventLooked})
+				if len(events) > len(told) {
+					told = append(told, i)
+				}
+			}
+			ears.close()
+			switch {
+			case c.at < 0 && len(events) > 0:
+				t.Errorf("told in look %v: %+v", told, events)
+			case c.at >= 0 && (len(told) != 1 || told[0] != c.at || len(events) != 1):
+				t.Errorf("told in looks %v, want in %d: %+v", told, c.at, events)
+			case c.at >= 0:
+				if e := events[0]; e.Kind != job.KindGPU || e.Attempt != 3 || e.Host != hostname() || e.GPU.Sign != job.GPUShared || !reflect.DeepEqual(e.GPU.Ranks, []int{0, 1}) || e.Time.IsZero() {
+					t.Errorf("%+v, %+v", e, e.GPU)
+				}
+			}
+		})
+	}
+}
+
+// TestGPUUseNotShared holds that processes mean nothing where ranks see only their own.
+func TestGPUUseNotShared(t *testing.T) {
+	ears := &gpuEars{gpus: sharing("GPU-a", "GPU-b"), emit: func(e job.Event) { t.Errorf("%+v", e) }}
+	for range 3 {
+		ears.event(nvml.Event{Kind: nvml.EventProcess, UUID: "GPU-a", PID: os.Getpid()})
+		ears.event(nvml.Event{Kind: nvml.EventLooked})
+	}
+	ears.close()
+}
+
+func TestParentOf(t *testing.T) {
+	cmd := exec.CommandContext(t.Context(), "sh", "-c", `printf ') x (' > /proc/$$/comm; exec 2>/dev/null; echo up; read line`)
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := out.Read(make([]byte, 2)); err != nil { // it has its name
+		t.Error(err)
+	}
+	if got := parentOf(cmd.Process.Pid); got != os.Getpid() {
+		t.Errorf("the parent of a child is %d, not this process, %d", got, os.Getpid())
+	}
+	_ = in.Close()
+	_ = cmd.Wait() // read fails at the end
+	if got := parentOf(cmd.Process.Pid); got != 0 {
+		t.Errorf("the parent of a process that is gone is %d", got)
+	}
+}
