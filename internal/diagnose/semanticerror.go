@@ -54,7 +54,7 @@ var semanticError = []Rule{
 	{
 		Category: job.SemanticError, Signature: "cuda-ordinal", Confidence: 0.95,
 		Meaning: "a GPU number that the rank does not have",
-		Hint:    "each rank sees only its own GPUs, numbered from 0: use LOCAL_RANK modulo torch.cuda.device_count(), or \"cuda\" alone",
+		Hint:    "a rank sees the gang's GPUs on its host, numbered in the order of LOCAL_RANK, and with --gpu-visibility rank or MIG only its own, from 0: use LOCAL_RANK modulo torch.cuda.device_count()",
 		Needles: []string{"invalid device ordinal", "attempting to deserialize object on cuda device", "invalid device id", "cuda_error_invalid_device"},
 	}, {
 		Category: job.SemanticError, Signature: "cuda-device-assert", Confidence: 0.95,
@@ -69,7 +69,7 @@ var semanticError = []Rule{
 	}, {
 		Category: job.SemanticError, Signature: "nccl-duplicate-gpu", Confidence: 0.95,
 		Meaning: "two ranks use one GPU, which NCCL refuses",
-		Hint:    "call torch.cuda.set_device(LOCAL_RANK modulo the GPUs seen) before init_process_group, and do not overwrite CUDA_VISIBLE_DEVICES",
+		Hint:    "call torch.cuda.set_device(LOCAL_RANK modulo the GPUs seen) before init_process_group, or run with --gpu-visibility rank, and do not overwrite CUDA_VISIBLE_DEVICES",
 		Needles: []string{"duplicate gpu detected"},
 	}, {
 		Category: job.SemanticError, Signature: "collective-mismatch", Confidence: 0.9,
