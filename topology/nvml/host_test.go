@@ -158,7 +158,7 @@ func TestReportJSON(t *testing.T) {
 			Throttle: []string{"gpu_idle"}, Recovery: "reset", Lost: "lost", Errors: map[string]string{"name": "e"},
 		}},
 		Links: [][]job.Link{{""}}, NICs: []job.NIC{{Name: "mlx5_0", Links: []job.Link{"PIX"}}},
-		Events: []Event{{Time: time.Unix(1, 2).UTC(), Kind: EventXID, UUID: "GPU-a", PCI: "p", XID: 79, Text: "t"}},
+		Events: []Event{{Time: time.Unix(1, 2).UTC(), Kind: EventXID, UUID: "GPU-a", PCI: "p", XID: 79, PID: 7, Text: "t"}},
 		Errors: map[string]string{"driver": "e"},
 	}
 	filled(t, reflect.ValueOf(r), "report")
