@@ -1635,7 +1635,9 @@ type Start struct {
 	// spread says that the gang is on several machines, not on pretended hosts.
 	Spread bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
 	// tell_stdin asks to be told of ranks that wait for standard input.
-	TellStdin     bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`
+	TellStdin bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`
+	// tty is a job.TTY: whether the ranks' standard output is a terminal.
+	Tty           string `protobuf:"bytes,17,opt,name=tty,proto3" json:"tty,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1780,6 +1782,13 @@ func (x *Start) GetTellStdin() bool {
 		return x.TellStdin
 	}
 	return false
+}
+
+func (x *Start) GetTty() string {
+	if x != nil {
+		return x.Tty
+	}
+	return ""
 }
 
 // Mpirun says for whom mpirun is to find its hosts. nodes are what it knows them
@@ -2973,7 +2982,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
 	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04partB\x06\n" +
-	"\x04kind\"\xc4\x03\n" +
+	"\x04kind\"\xd6\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -2992,7 +3001,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06mpirun\x18\x0e \x01(\v2\x17.gangrun.wire.v1.MpirunR\x06mpirun\x12\x16\n" +
 	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x1d\n" +
 	"\n" +
-	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\"v\n" +
+	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\x12\x10\n" +
+	"\x03tty\x18\x11 \x01(\tR\x03tty\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
