@@ -130,6 +130,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 		LogDir:        logs,
 		Grace:         l.spec.Grace,
 		Stdin:         l.spec.Stdin,
+		TTY:           l.spec.TTY,
 		Show:          l.spec.Output,
 		MPI:           l.spec.MPI,
 		Apps:          l.spec.Apps,

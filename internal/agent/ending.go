@@ -136,8 +136,8 @@ func (g *gang) finish() {
 	if !comes(pumped, strayGrace) { // a full disk, or a process that cannot be killed holds the pipe
 		close(g.release)
 		for _, r := range g.ranks {
-			_ = r.out.pipe.Close()
-			_ = r.err.pipe.Close()
+			_ = r.out.from.Close()
+			_ = r.err.from.Close()
 		}
 		<-pumped
 	}

@@ -42,6 +42,7 @@ type gang struct {
 	ready   chan struct{}
 	release chan struct{} // closed: stuck pumps give up
 	stuck   sync.Once
+	piped   sync.Once     // the controller is told that there is no terminal
 	broken  chan job.Line // at most one: the logs cannot be written
 
 	begun    time.Time

@@ -33,7 +33,7 @@ type prepared struct {
 
 // prepare makes a rank's log files and pipes and finds its program.
 func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared {
-	r, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin)
+	r, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin, g.stdout(openPTY))
 	if err != nil {
 		return prepared{err: err}
 	}
@@ -130,8 +130,8 @@ func (g *gang) launch() {
 		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: now(), Stopped: true, Text: "another rank could not be started"}
 		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
-			if errors.As(err, new(workdirError)) {
-				exit.Code = 0 // of a program that was not come to
+			if errors.As(err, new(workdirError)) || errors.As(err, new(ptyError)) {
+				exit.Code = 0 // the program was not looked for
 			}
 		}
 		g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})

@@ -27,10 +27,10 @@ type rank struct {
 	pumps    sync.WaitGroup
 }
 
-// newRank makes the log files and pipes of a rank; its process comes with
-// start. On an error nothing is left open, and no file is left behind that was
-// not there before.
-func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, err error) {
+// newRank makes the log files of a rank and what connects its streams with them;
+// its process comes with start. stdout opens its standard output. On an error
+// nothing is left open, and no file is left behind that was not there before.
+func newRank(number int, logDir string, feeds bool, stdout opener) (r *rank, child []*os.File, err error) {
 	r = &rank{number: number}
 	defer func() {
 		if err != nil {
@@ -42,7 +42,7 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 			}
 			for _, s := range []*stream{r.out, r.err} {
 				if s != nil {
-					err = errors.Join(err, s.pipe.Close(), s.log.Close(), os.Remove(s.path))
+					err = errors.Join(err, s.from.Close(), s.log.Close(), os.Remove(s.path))
 				}
 			}
 		}
@@ -52,11 +52,11 @@ func newRank(number int, logDir string, feeds bool) (r *rank, child []*os.File, 
 		return r, nil, err
 	}
 	child = append(child, stdin)
-	if r.out, out, err = newStream(number, false, filepath.Join(logDir, job.LogName(number, "out"))); err != nil {
+	if r.out, out, err = newStream(number, false, filepath.Join(logDir, job.LogName(number, "out")), stdout); err != nil {
 		return r, child, err
 	}
 	child = append(child, out)
-	if r.err, errs, err = newStream(number, true, filepath.Join(logDir, job.LogName(number, "err"))); err != nil {
+	if r.err, errs, err = newStream(number, true, filepath.Join(logDir, job.LogName(number, "err")), openPipe); err != nil {
 		return r, child, err
 	}
 	return r, append(child, errs), nil
@@ -251,5 +251,5 @@ func (r *rank) drain() {
 // drainSteps are the parts in which drainLimit is waited for, as endSteps are of others.
 const drainSteps = 5
 
-// quiet is how long an empty pipe must stay so to count as drained.
+// quiet is how long a stream with nothing unread must stay so to count as drained.
 const quiet = 20 * time.Millisecond

@@ -157,18 +157,28 @@ func descriptors(t *testing.T) int {
 	return len(entries)
 }
 
+// newRankCases are the ways in which the streams of a rank can be opened.
+var newRankCases = []struct {
+	name   string
+	feeds  bool
+	stdout opener
+}{
+	{"no stdin, a pipe", false, openPipe}, {"no stdin, a terminal", false, openPTY},
+	{"stdin, a pipe", true, openPipe}, {"stdin, a terminal", true, openPTY},
+}
+
 // A rank whose logs cannot be made leaves nothing open and no file behind, and
 // touches none that was there.
 func TestNewRankCleansUp(t *testing.T) {
 	if !alone(t) { // nobody else opens descriptors meanwhile
 		return
 	}
-	for _, feeds := range []bool{false, true} {
+	for _, c := range newRankCases {
 		for _, there := range []string{"rank-0003.out", "rank-0003.err"} {
 			dir := t.TempDir()
 			write(t, filepath.Join(dir, there), "mine", 0o644)
 			before := descriptors(t)
-			if _, _, err := newRank(3, dir, feeds); !errors.Is(err, fs.ErrExist) {
+			if _, _, err := newRank(3, dir, c.feeds, c.stdout); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("with %s there: got %v, want that it exists", there, err)
 			}
 			if after := descriptors(t); after != before {
@@ -179,7 +189,7 @@ func TestNewRankCleansUp(t *testing.T) {
 				t.Errorf("with %s there: the directory holds %v, %v", there, entries, err)
 			}
 		}
-		if _, _, err := newRank(3, filepath.Join(t.TempDir(), "absent"), feeds); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := newRank(3, filepath.Join(t.TempDir(), "absent"), c.feeds, c.stdout); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("in no directory: got %v, want that it does not exist", err)
 		}
 	}
@@ -195,7 +205,7 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &limit); err != nil {
 		t.Fatal(err)
 	}
-	for _, feeds := range []bool{false, true} {
+	for _, c := range newRankCases {
 		for free := range uint64(7) {
 			before := descriptors(t)
 			lowest, err := unix.Open("/", unix.O_RDONLY|unix.O_CLOEXEC, 0)
@@ -206,18 +216,18 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest) + free, Max: limit.Max}); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = newRank(1, dir, feeds)
+			_, _, err = newRank(1, dir, c.feeds, c.stdout)
 			if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); restored != nil {
 				t.Fatal(restored)
 			}
 			if !errors.Is(err, unix.EMFILE) {
-				t.Fatalf("with %d descriptors left, stdin %t: got %v, want that they are too few", free, feeds, err)
+				t.Fatalf("with %d descriptors left, %s: got %v, want that they are too few", free, c.name, err)
 			}
 			if after := descriptors(t); after != before {
-				t.Errorf("with %d descriptors left, stdin %t: %d were open before, %d are after", free, feeds, before, after)
+				t.Errorf("with %d descriptors left, %s: %d were open before, %d are after", free, c.name, before, after)
 			}
 			if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
-				t.Errorf("with %d descriptors left, stdin %t: left behind are %v, %v", free, feeds, entries, err)
+				t.Errorf("with %d descriptors left, %s: left behind are %v, %v", free, c.name, entries, err)
 			}
 		}
 	}

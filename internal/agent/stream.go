@@ -27,13 +27,13 @@ const (
 // keptMarks bounds the arrival times that are remembered of a stream.
 const keptMarks = 256
 
-// stream is one output stream of one rank: a pipe on one side, a log file on
-// the other.
+// stream is one output stream of one rank: a pipe or a pseudoterminal on one
+// side, a log file on the other.
 type stream struct {
 	rank   int
 	stderr bool
 	path   string
-	pipe   *os.File // read end
+	from   *os.File // the agent's end
 	log    *os.File
 	// seen is called with each piece after it has been written.
 	seen func(piece []byte)
@@ -62,41 +62,35 @@ type mark struct {
 	when time.Time
 }
 
-// newStream makes the log file, which must not exist, and the pipe. It returns
-// the pipe's write end for the rank.
-func newStream(rank int, stderr bool, path string) (*stream, *os.File, error) {
+// newStream makes the log file, which must not exist, and what the rank writes
+// to. It returns the rank's end of that.
+func newStream(rank int, stderr bool, path string, open opener) (*stream, *os.File, error) {
 	log, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, nil, err
 	}
-	var fds [2]int
-	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
-		return nil, nil, errors.Join(os.NewSyscallError("pipe2", err), log.Close(), os.Remove(path))
+	ours, theirs, err := open()
+	if err != nil {
+		return nil, nil, errors.Join(err, log.Close(), os.Remove(path))
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil { // only our end
-		return nil, nil, errors.Join(err, log.Close(), os.Remove(path), unix.Close(fds[0]), unix.Close(fds[1]))
-	}
-	s := &stream{
-		rank: rank, stderr: stderr, path: path, log: log,
-		pipe: os.NewFile(uintptr(fds[0]), "pipe"),
-	}
-	return s, os.NewFile(uintptr(fds[1]), "pipe"), nil
+	return &stream{rank: rank, stderr: stderr, path: path, log: log, from: ours}, theirs, nil
 }
 
-// pump moves bytes from the pipe to the log file until the last writer has
-// closed the pipe. When the log cannot be written it waits, and the rank with
+// pump moves bytes from the rank to the log file until the last writer has
+// closed its end. When the log cannot be written it waits, and the rank with
 // it, rather than lose a byte; release ends such a wait.
 func (s *stream) pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
 	for {
-		n, err := s.pipe.Read(buffer)
+		n, err := s.from.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
 			s.torn = true
 			return
 		}
 		if err != nil {
-			s.torn = err != io.EOF // closed by force
+			// EIO is the end of a pseudoterminal, and comes after its last byte.
+			s.torn = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
 			return
 		}
 		if n < len(buffer) {
@@ -110,9 +104,10 @@ func (s *stream) pump(release <-chan struct{}) {
 	}
 }
 
-// widen asks for a larger pipe; where the kernel refuses, the small one works.
+// widen asks for a larger pipe; where there is none, or the kernel refuses, what
+// there is works.
 func (s *stream) widen() {
-	if raw, err := s.pipe.SyscallConn(); err == nil {
+	if raw, err := s.from.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, largePipe) })
 	}
 }
@@ -150,7 +145,7 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 }
 
 func (s *stream) finish() {
-	_ = s.pipe.Close()
+	_ = s.from.Close()
 	s.end()
 	s.seal()
 }
@@ -162,15 +157,19 @@ func (s *stream) state() (written int64, closed bool) {
 	return s.written, s.closed
 }
 
-// unread reports whether the pipe holds bytes that have not been read.
+// unread reports whether there are bytes that have not been read. To poll is
+// exact: FIONREAD does not count all that a pseudoterminal holds.
 func (s *stream) unread() bool {
-	raw, err := s.pipe.SyscallConn()
+	raw, err := s.from.SyscallConn()
 	if err != nil {
 		return false // closed
 	}
-	n := 0
-	err = raw.Control(func(fd uintptr) { n, _ = unix.IoctlGetInt(int(fd), unix.TIOCINQ) })
-	return err == nil && n > 0
+	ask := []unix.PollFd{{Events: unix.POLLIN}}
+	err = raw.Control(func(fd uintptr) {
+		ask[0].Fd = int32(fd)
+		_, _ = unix.Poll(ask, 0)
+	})
+	return err == nil && ask[0].Revents&unix.POLLIN != 0
 }
 
 // tail returns at most limit bytes from the end of the log, from the beginning

@@ -29,9 +29,11 @@ type pumped struct {
 	ended  int    // calls of end
 }
 
-func newPumped(t *testing.T) *pumped {
+func newPumped(t *testing.T) *pumped { return newPumpedFrom(t, openPipe) }
+
+func newPumpedFrom(t *testing.T, open opener) *pumped {
 	t.Helper()
-	s, to, err := newStream(3, false, filepath.Join(t.TempDir(), "rank-0003.out"))
+	s, to, err := newStream(3, false, filepath.Join(t.TempDir(), "rank-0003.out"), open)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -44,7 +46,7 @@ func newPumped(t *testing.T) *pumped {
 	}
 	s.stuck = func(err error) { p.tell <- err }
 	s.end = func() { p.mu.Lock(); defer p.mu.Unlock(); p.ended++ }
-	t.Cleanup(func() { _ = s.log.Close(); _ = s.pipe.Close(); _ = to.Close() })
+	t.Cleanup(func() { _ = s.log.Close(); _ = s.from.Close(); _ = to.Close() })
 	return p
 }
 
@@ -349,7 +351,7 @@ func TestClean(t *testing.T) {
 // A log that is there already is somebody's: it is not written.
 func TestNewStreamOverwritesNothing(t *testing.T) {
 	path := write(t, filepath.Join(t.TempDir(), "rank-0000.out"), "mine", 0o644)
-	if _, _, err := newStream(0, false, path); !errors.Is(err, os.ErrExist) {
+	if _, _, err := newStream(0, false, path, openPipe); !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v, want that it exists", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {

@@ -25,6 +25,8 @@ type Attempt struct {
 	Stdin  Stdin    `json:"stdin"`
 	// GPUVisibility is that of the Spec.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
+	// TTY says whether the ranks' standard output is a terminal.
+	TTY TTY `json:"tty,omitempty"`
 	// Show says whose output travels to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
 	// Steps is the number of progress events per rank that are reported as they

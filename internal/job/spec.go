@@ -69,6 +69,8 @@ type Spec struct {
 	Timeout Duration   `json:"timeout,omitempty"`
 	Output  OutputMode `json:"output"`
 	Stdin   Stdin      `json:"stdin"`
+	// TTY says whether the ranks' standard output is a terminal.
+	TTY TTY `json:"tty"`
 	// ExitCode chooses what the exit code of "gangrun run" tells.
 	ExitCode ExitMode `json:"exit_code"`
 	// MPI is how the ranks find each other.
@@ -122,6 +124,7 @@ func Default() Spec {
 		Grace:     DefaultGrace,
 		Output:    OutputFirst,
 		Stdin:     StdinRank(0),
+		TTY:       TTYAuto,
 		ExitCode:  ExitRank,
 
 		GPUs:          -1,

@@ -106,6 +106,7 @@ func (s Spec) Validate() error {
 	for _, err := range []error{
 		check("preflight", s.Preflight, PreflightModes()),
 		check("output", s.Output, OutputModes()),
+		check("tty", s.TTY, TTYs()),
 		check("exit-code", s.ExitCode, ExitModes()),
 		check("mpi", s.MPI, MPIs()),
 		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),

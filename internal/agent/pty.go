@@ -1,0 +1,117 @@
+package agent
+
+import (
+	"errors"
+	"os"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// opener opens what connects a stream of a rank with the agent: the agent's
+// end, to read from, and the rank's.
+type opener func() (ours, theirs *os.File, err error)
+
+// openPipe opens a pipe.
+func openPipe() (ours, theirs *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil { // only our end
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+// ptySize is what programs are told that ask for the size of the terminal. Most
+// take it for granted where they get no answer.
+var ptySize = unix.Winsize{Row: 24, Col: 80}
+
+// openPTY opens a pseudoterminal that hands on every byte as it is: ours is the
+// master, theirs the slave. It becomes the controlling terminal of nobody, so
+// that no signal comes from it.
+func openPTY() (ours, theirs *os.File, err error) {
+	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return nil, nil, noPTY(err)
+	}
+	raw, err := ours.SyscallConn()
+	if err == nil {
+		if controlErr := raw.Control(func(fd uintptr) { theirs, err = slaveOf(int(fd)) }); err == nil {
+			err = controlErr
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(noPTY(err), ours.Close())
+	}
+	return ours, theirs, nil
+}
+
+// slaveOf opens the slave of a pseudoterminal's master. It asks the kernel and
+// not /dev/pts for it, which in a container can be that of another master.
+func slaveOf(master int) (*os.File, error) {
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, os.NewSyscallError("unlock the slave of /dev/ptmx", err)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return nil, os.NewSyscallError("open the slave of /dev/ptmx", errno)
+	}
+	slave := int(fd)
+	settings, err := unix.IoctlGetTermios(slave, unix.TCGETS)
+	if err == nil {
+		settings.Iflag, settings.Oflag, settings.Lflag = 0, 0, 0 // no carriage returns, no echo, no signals
+		err = errors.Join(unix.IoctlSetTermios(slave, unix.TCSETS, settings), unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &ptySize))
+	}
+	if err != nil {
+		return nil, errors.Join(os.NewSyscallError("set up the slave of /dev/ptmx", err), unix.Close(slave))
+	}
+	return os.NewFile(fd, "pty"), nil
+}
+
+// ptyError says why a host has no pseudoterminal to give.
+type ptyError struct{ why string }
+
+// Error returns the reason.
+func (e ptyError) Error() string { return e.why }
+
+// noPTY turns an error of openPTY into a ptyError, unless a pipe would meet the
+// same one.
+func noPTY(err error) error {
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return err
+	case errors.Is(err, unix.ENOSPC):
+		return ptyError{"every pseudoterminal is in use: raise the limit, kernel.pty.max"}
+	case errors.Is(err, os.ErrNotExist):
+		return ptyError{"there is no /dev/ptmx: mount devpts on /dev/pts"}
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EIO):
+		return ptyError{"/dev/ptmx has no devpts: mount it on /dev/pts"}
+	}
+	return ptyError{err.Error()}
+}
+
+// stdout returns how standard output of the gang's ranks is opened, where pty
+// opens a pseudoterminal.
+func (g *gang) stdout(pty opener) opener {
+	tty := job.TTY(g.start.Tty)
+	if !tty.For(job.MPI(g.start.Mpi)) {
+		return openPipe
+	}
+	return func() (ours, theirs *os.File, err error) {
+		ours, theirs, err = pty()
+		var none ptyError
+		switch {
+		case !errors.As(err, &none):
+			return ours, theirs, err
+		case tty == job.TTYOn:
+			return nil, nil, ptyError{"there is no terminal for its standard output, which --tty on asks for: " + none.why}
+		}
+		g.piped.Do(func() {
+			g.reports.event(job.Event{Time: now(), Kind: job.KindNote, Host: g.host, Text: "ranks write to a pipe, where mpirun gives them a terminal, " +
+				"so that lines are lost which a rank holds back when it is killed: " + none.why})
+		})
+		return openPipe()
+	}
+}
