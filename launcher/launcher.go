@@ -110,6 +110,7 @@ type Launcher struct {
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
+	noted   map[string]bool // of Run: what agents have noted
 
 	lookLimit, collectLimit, restEvery time.Duration
 
@@ -122,7 +123,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, input: newInput(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
+	return &Launcher{opts: opts, input: newInput(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), noted: map[string]bool{}, lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no

@@ -64,6 +64,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace,
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
+		noted:   l.noted,
 		wiring:  newWiring(a.MPI, asked, nodes),
 	}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {

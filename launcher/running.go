@@ -33,6 +33,7 @@ type running struct {
 	looked                   time.Time // by stood
 
 	wiring *wiring
+	noted  map[string]bool // what agents have noted, of every attempt
 
 	outcome   job.Outcome
 	seen      map[int]bool // ranks whose exit is in outcome
@@ -160,6 +161,12 @@ func (g *running) event(event job.Event) {
 	case job.KindStop:
 		g.stop(time.Duration(g.attempt.Grace), event.Text)
 		return
+	case job.KindNote: // of many hosts and attempts, the first is heard
+		if g.noted[event.Text] {
+			return
+		}
+		g.noted[event.Text] = true
+		event.Text = "on " + event.Host + ": " + event.Text
 	}
 	g.emitter.put(event)
 	if event.Kind == job.KindStarted {

@@ -36,6 +36,40 @@ head -c ` + strconv.Itoa(size) + ` /dev/urandom | tee copy$RANK; head -c 100000 
 	}
 }
 
+// terminals: standard output is a terminal where that is asked for, and neither
+// standard input nor standard error ever is; the log has the bytes that were
+// written, whatever a terminal takes them for.
+func terminals(t *testing.T, b Bed) {
+	const script = `for fd in 0 1 2; do if [ -t $fd ]; then echo $fd >> ttys$RANK; fi; done
+printf 'a\n\r\nb\004\003\032\034\021\023\177\000\377\t\r' | tee copy$RANK; head -c 1000000 /dev/urandom | tee -a copy$RANK
+echo error >&2; [ $RANK = 3 ] || exit 0; kill -9 $$`
+	for _, test := range []struct {
+		tty  job.TTY
+		mpi  job.MPI
+		ttys string // the descriptors that are terminals
+	}{
+		{job.TTYOn, job.MPINone, "1\n"}, {job.TTYOn, job.MPIMPICH, "1\n"}, {job.TTYOff, job.MPINone, ""}, {job.TTYAuto, job.MPINone, ""},
+		{job.TTYAuto, job.MPIMPICH, ""}, {"", job.MPIAuto, ""},
+	} {
+		g := b.gang(t, options{ranks: 4, hosts: 2, tty: test.tty, command: sh(script), grace: limit})
+		g.attempt.MPI = test.mpi
+		if e := exitOf(t, g.run(t.Context()), 3); e.Signal != 9 {
+			t.Errorf("--tty %q --mpi %s: rank 3 is %+v, want it killed", test.tty, test.mpi, e)
+		}
+		ttys, err := os.ReadFile(filepath.Join(g.attempt.Workdir, "ttys3"))
+		if err != nil && !os.IsNotExist(err) || string(ttys) != test.ttys {
+			t.Errorf("--tty %q --mpi %s: terminals are %q, %v; want %q", test.tty, test.mpi, ttys, err, test.ttys)
+		}
+		want, err := os.ReadFile(filepath.Join(g.attempt.Workdir, "copy3"))
+		if err != nil || len(want) < 1000000 {
+			t.Fatalf("the copy of rank 3 has %d bytes, %v", len(want), err)
+		}
+		if g.log(3, "out") != string(want) || g.log(3, "err") != "error\n" {
+			t.Errorf("--tty %q --mpi %s: the logs of rank 3 are not what it wrote", test.tty, test.mpi)
+		}
+	}
+}
+
 // output: what is shown is what the ranks that are shown wrote.
 func output(t *testing.T, b Bed) {
 	for _, test := range []struct {

@@ -94,6 +94,7 @@ type options struct {
 	stdin        *os.File
 	feeds        job.Stdin
 	show         job.OutputMode
+	tty          job.TTY
 }
 
 func (b Bed) gang(t *testing.T, o options) *gang {
@@ -143,7 +144,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	})
 	g.attempt = job.Attempt{
 		Run: "test", Number: 1, Command: o.command, Workdir: dir, Placement: placement, LogDir: dir,
-		Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, Show: o.show, Steps: 3,
+		Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, TTY: o.tty, Show: o.show, Steps: 3,
 	}
 	return g
 }
