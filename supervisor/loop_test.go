@@ -290,10 +290,10 @@ func TestLastLookIsBounded(t *testing.T) {
 func TestAttemptAndEvidence(t *testing.T) {
 	w := newWorld(t, dies(exited(0, 7), job.NetworkError, 3), works())
 	w.spec.Env, w.spec.Secret = map[string]string{"TOKEN": "s3cret"}, []string{"TOKEN"}
-	w.spec.CheckpointDir, w.spec.Output, w.spec.Stdin = "/ckpt", job.OutputAll, job.StdinAll
+	w.spec.CheckpointDir, w.spec.Output, w.spec.Stdin, w.spec.TTY = "/ckpt", job.OutputAll, job.StdinAll, job.TTYOn
 	w.run(t)
 	want := job.Attempt{Run: "r1", Number: 2, Command: w.spec.Command, Workdir: "/work", Placement: place(2), Env: w.spec.Env,
-		CheckpointDir: "/ckpt", LogDir: "/logs/2", Grace: job.DefaultGrace, Stdin: job.StdinAll, Show: job.OutputAll,
+		CheckpointDir: "/ckpt", LogDir: "/logs/2", Grace: job.DefaultGrace, Stdin: job.StdinAll, TTY: job.TTYOn, Show: job.OutputAll,
 		MPI: job.MPIAuto, InitTimeout: job.DefaultInitTimeout, GPUVisibility: job.GPUVisibilityGang}
 	if got := w.launcher.runs[1]; !reflect.DeepEqual(got, want) {
 		t.Errorf("attempt\n got %+v\nwant %+v", got, want)

@@ -85,6 +85,7 @@ func TestEnumerations(t *testing.T) {
 		"State":         enum[job.State],
 		"Stdin":         enum[job.Stdin],
 		"TrialMode":     enum[job.TrialMode],
+		"TTY":           enum[job.TTY],
 		"VersionKind":   enum[job.VersionKind],
 	}
 	all := constants(t)
@@ -134,6 +135,7 @@ func TestListsAreComplete(t *testing.T) {
 		"OutputMode":    texts(job.OutputModes()),
 		"PreflightMode": texts(job.PreflightModes()),
 		"TrialMode":     texts(job.TrialModes()),
+		"TTY":           texts(job.TTYs()),
 	} {
 		if !slices.Equal(list, all[kind]) {
 			t.Errorf("%s: listed are %q, declared are %q", kind, list, all[kind])

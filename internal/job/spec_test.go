@@ -67,6 +67,7 @@ func TestValidate(t *testing.T) {
 		{"no stdin word", func(s *job.Spec) { s.Stdin = "" }, `stdin "" is neither a rank nor all nor none`},
 		{"preflight", func(s *job.Spec) { s.Preflight = "some" }, `preflight "some" is none of full, static, off`},
 		{"output", func(s *job.Spec) { s.Output = "" }, `output "" is none of first, all, failed, none`},
+		{"tty", func(s *job.Spec) { s.TTY = "yes" }, `tty "yes" is none of auto, on, off`},
 		{"exit code", func(s *job.Spec) { s.ExitCode = "0" }, `exit-code "0" is none of rank, verdict`},
 		{"policy for no category", func(s *job.Spec) { s.Policy["hangs"] = job.RetryOnce }, `policy names "hangs", which is no category`},
 		{"policy without action", func(s *job.Spec) { s.Policy[job.Hang] = "twice" },
@@ -108,7 +109,7 @@ func TestValidateJoins(t *testing.T) {
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
 		"there is no command", "ranks is -1", "host-timeout 0s", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
-		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "exit-code", "mpi",
+		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "tty", "exit-code", "mpi",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}
 	err := s.Validate()

@@ -44,6 +44,8 @@ func TestParse(t *testing.T) {
 		"trial mode as a key":   {"trial: {mode: off}\n", func(s *job.Spec) { s.Trial.Mode = job.TrialOff }},
 		"trial off as a key":    {"trial: {off: yes, time: 90s}\n", func(s *job.Spec) { s.Trial.Mode, s.Trial.Time = job.TrialOff, job.Duration(90*time.Second) }},
 		"preflight off":         {"preflight: off\n", func(s *job.Spec) { s.Preflight = job.PreflightOff }},
+		"tty on":                {"tty: on\n", func(s *job.Spec) { s.TTY = job.TTYOn }},
+		"tty off":               {"tty: off\n", func(s *job.Spec) { s.TTY = job.TTYOff }},
 		"stdin number":          {"stdin: 0\n", func(s *job.Spec) { s.Stdin = "0" }},
 		"stdin of a later rank": {"stdin: 7\n", func(s *job.Spec) { s.Stdin = "7" }},
 		"zero durations":        {"grace: 0\ntimeout: 0s\n", func(s *job.Spec) { s.Grace = 0 }},

@@ -81,6 +81,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 			Timeout:  anyDuration(0).Draw(t, "timeout"),
 			Output:   rapid.SampledFrom(job.OutputModes()).Draw(t, "output"),
 			Stdin:    rapid.SampledFrom([]job.Stdin{job.StdinAll, job.StdinNone, job.StdinRank(0), job.StdinRank(ranks - 1)}).Draw(t, "stdin"),
+			TTY:      rapid.SampledFrom(job.TTYs()).Draw(t, "tty"),
 			ExitCode: rapid.SampledFrom(job.ExitModes()).Draw(t, "exit-code"),
 			MPI:      rapid.SampledFrom(job.MPIs()).Draw(t, "mpi"),
 			GPUs:     rapid.IntRange(-1, 16).Draw(t, "gpus-per-rank"),
@@ -206,6 +207,7 @@ trial:
 grace: 5s
 output: first
 stdin: "0"
+tty: auto
 exit-code: rank
 mpi: auto
 init-timeout: 1m
