@@ -161,11 +161,11 @@ func (g *running) event(event job.Event) {
 	case job.KindStop:
 		g.stop(time.Duration(g.attempt.Grace), event.Text)
 		return
-	case job.KindNote: // of many hosts and attempts, the first is heard
+	case job.KindNote: // what many hosts and attempts have to note is passed on once
 		if g.noted[event.Text] {
 			return
 		}
-		g.noted[event.Text] = true
+		g.noted[event.Text] = !g.attempt.Trial() // whose notes the user is not shown
 		event.Text = "on " + event.Host + ": " + event.Text
 	}
 	g.emitter.put(event)

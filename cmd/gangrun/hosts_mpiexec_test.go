@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
@@ -67,6 +68,16 @@ func TestMpiexecHosts(t *testing.T) {
 			want := []string{"rank 0 of 4: step 1/1", "rank 1 of 4: step 1/1", "rank 2 of 4: step 1/1", "rank 3 of 4: step 1/1"}
 			if code != 0 || !slices.Equal(out, want) || strings.Contains(errs, "gangrun: ") {
 				t.Errorf("%d, %q\n%s", code, out, errs)
+			}
+		})
+	}
+
+	for mpi, terminals := range map[job.MPI]string{job.MPIOpenMPI: "010", job.MPIMPICH: "000"} {
+		t.Run("terminals of "+string(mpi), func(t *testing.T) {
+			lines := farProgram{mpi: mpi, source: linesSource}.command(t, bed, 1)[0]
+			code, out, errs := does(t, nil, "-hosts", "h1,h2", "-n", "4", "-s", "none", lines, "end")
+			if code != 0 || len(out) != 400 || errs != strings.Repeat("terminals: "+terminals+"\n", 4) {
+				t.Errorf("%d, %d lines, want 0 and 400, and terminals %s\n%s", code, len(out), terminals, errs)
 			}
 		})
 	}

@@ -106,11 +106,11 @@ func (g *gang) stdout(pty opener) opener {
 		case !errors.As(err, &none):
 			return ours, theirs, err
 		case tty == job.TTYOn:
-			return nil, nil, ptyError{"there is no terminal for its standard output, which --tty on asks for: " + none.why}
+			return nil, nil, ptyError{"there is no terminal for its standard output, which --tty on asks for: " + none.why + ", or leave out --tty on"}
 		}
 		g.piped.Do(func() {
-			g.reports.event(job.Event{Time: now(), Kind: job.KindNote, Host: g.host, Text: "ranks write to a pipe, where mpirun gives them a terminal, " +
-				"so that lines are lost which a rank holds back when it is killed: " + none.why})
+			g.reports.event(job.Event{Time: now(), Kind: job.KindNote, Host: g.host, Text: "the ranks' standard output is a pipe, not a terminal as under mpirun, " +
+				"so a rank that is killed may lose its last lines: " + none.why})
 		})
 		return openPipe()
 	}

@@ -211,7 +211,7 @@ func TestStdout(t *testing.T) {
 		{"auto", job.MPIOpenMPI, none, false, 1, ""},
 		{"auto", job.MPIMPICH, none, false, 0, ""},
 		{"off", job.MPIOpenMPI, none, false, 0, ""},
-		{"on", job.MPIOpenMPI, none, false, 0, "there is no terminal for its standard output, which --tty on asks for: there is none"},
+		{"on", job.MPIOpenMPI, none, false, 0, "there is no terminal for its standard output, which --tty on asks for: there is none, or leave out --tty on"},
 		{"auto", job.MPIOpenMPI, few, false, 0, unix.EMFILE.Error()},
 	} {
 		t.Run(string(c.tty)+" "+string(c.mpi), func(t *testing.T) {
