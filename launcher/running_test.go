@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -50,5 +51,27 @@ func TestToldInTime(t *testing.T) {
 				t.Fatalf("%s: %+v, ended because of %q, want %q", name, g.outcome.Exits, stop, c.stop)
 			}
 		}
+	}
+}
+
+// What the agents of several hosts and attempts note alike is passed on once, with
+// the host that noted it first; what a trial's note is does not count.
+func TestNotesOfAgents(t *testing.T) {
+	noted := map[string]bool{}
+	var got []string
+	for number := range 3 {
+		g := &running{attempt: job.Attempt{Number: number}, noted: noted, emitter: newEmitter(func(e job.Event) {
+			if e.Attempt > 0 {
+				got = append(got, e.Text)
+			}
+		})}
+		for _, e := range []job.Event{{Host: "h2", Text: "one"}, {Host: "h1", Text: "one"}, {Host: "h1", Text: "two"}} {
+			e.Kind = job.KindNote
+			g.event(e)
+		}
+		g.emitter.close()
+	}
+	if want := []string{"on h2: one", "on h1: two"}; !slices.Equal(got, want) {
+		t.Errorf("passed on were %q, want %q", got, want)
 	}
 }
