@@ -25,10 +25,6 @@ func openPipe() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
-// ptySize is what programs are told that ask for the size of the terminal. Most
-// take it for granted where they get no answer.
-var ptySize = unix.Winsize{Row: 24, Col: 80}
-
 // openPTY opens a pseudoterminal that hands on every byte as it is: ours is the
 // master, theirs the slave. It becomes the controlling terminal of nobody, so
 // that no signal comes from it.
@@ -62,7 +58,8 @@ func slaveOf(master int) (*os.File, error) {
 	settings, err := unix.IoctlGetTermios(slave, unix.TCGETS)
 	if err == nil {
 		settings.Iflag, settings.Oflag, settings.Lflag = 0, 0, 0 // no carriage returns, no echo, no signals
-		err = errors.Join(unix.IoctlSetTermios(slave, unix.TCSETS, settings), unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &ptySize))
+		size := unix.Winsize{Row: 24, Col: 80}                   // which most programs assume where they are told nothing
+		err = errors.Join(unix.IoctlSetTermios(slave, unix.TCSETS, settings), unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &size))
 	}
 	if err != nil {
 		return nil, errors.Join(os.NewSyscallError("set up the slave of /dev/ptmx", err), unix.Close(slave))
@@ -83,10 +80,10 @@ func noPTY(err error) error {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
 		return err
 	case errors.Is(err, unix.ENOSPC):
-		return ptyError{"every pseudoterminal is in use: raise the limit, kernel.pty.max"}
+		return ptyError{"every pseudoterminal is in use: raise the limit, kernel.pty.max or max= of devpts"}
 	case errors.Is(err, os.ErrNotExist):
 		return ptyError{"there is no /dev/ptmx: mount devpts on /dev/pts"}
-	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO), errors.Is(err, unix.EIO):
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
 		return ptyError{"/dev/ptmx has no devpts: mount it on /dev/pts"}
 	}
 	return ptyError{err.Error()}

@@ -261,7 +261,7 @@ func TestNoPTY(t *testing.T) {
 	}{
 		{&os.PathError{Op: "open", Path: "/dev/ptmx", Err: unix.ENOENT}, "there is no /dev/ptmx: mount devpts on /dev/pts"},
 		{&os.PathError{Op: "open", Path: "/dev/ptmx", Err: unix.ENODEV}, "/dev/ptmx has no devpts: mount it on /dev/pts"},
-		{&os.PathError{Op: "open", Path: "/dev/ptmx", Err: unix.ENOSPC}, "every pseudoterminal is in use: raise the limit, kernel.pty.max"},
+		{&os.PathError{Op: "open", Path: "/dev/ptmx", Err: unix.ENOSPC}, "every pseudoterminal is in use: raise the limit, kernel.pty.max or max= of devpts"},
 		{&os.PathError{Op: "open", Path: "/dev/ptmx", Err: unix.EACCES}, "open /dev/ptmx: permission denied"},
 	} {
 		if got := noPTY(c.err); !errors.As(got, new(ptyError)) || got.Error() != c.want {
