@@ -1,5 +1,5 @@
-// Package curve reads how far a training job is, and how its loss goes, from
-// the lines that it prints. It is pure: it looks at nothing but the line.
+// Package curve reads how far a job is, and how its loss goes, from the lines
+// that it prints. It is pure: it looks at nothing but the lines.
 package curve
 
 import (
@@ -16,7 +16,7 @@ const longest = 4 << 10
 // Parse reports how far a line of output says that the job is, and whether it
 // says so at all. It knows "step 21/300 loss 0.12" and its many relatives,
 // tqdm, Keras and rich progress bars, dictionaries as the Hugging Face Trainer
-// prints them, and JSON.
+// prints them, JSON, and MLPerf's log lines. A Reader knows tables as well.
 //
 // Step is the first of these that the line names: a step or iteration, the
 // count of a bar or of "[12/500]", a batch, an epoch. So a trainer that counts
@@ -31,6 +31,22 @@ const longest = 4 << 10
 // of a very long line the last 4 KiB. Most lines are dismissed after one look
 // at each byte.
 func Parse(line []byte) (job.Progress, bool) {
+	line = visible(line)
+	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {
+		return parseMLLog(text)
+	}
+	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
+		return job.Progress{}, false
+	}
+	var buf [longest]byte
+	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none}
+	s.scan()
+	return s.progress()
+}
+
+// visible returns the part of a line that counts: what a terminal shows of it,
+// and of that the end.
+func visible(line []byte) []byte {
 	line = bytes.TrimRight(line, "\r\n \t")
 	if len(line) > longest {
 		line = line[len(line)-longest:]
@@ -41,13 +57,7 @@ func Parse(line []byte) (job.Progress, bool) {
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
 		line = line[i+1:]
 	}
-	if !promising(line) || bytes.HasPrefix(line, []byte(`  File "`)) {
-		return job.Progress{}, false
-	}
-	var buf [longest]byte
-	s := scanner{text: plain(buf[:0], line), epoch: none, bar: none, step: none, batch: none, bracket: none}
-	s.scan()
-	return s.progress()
+	return line
 }
 
 // promising reports whether a line holds a digit and the mark of any count:
@@ -167,9 +177,8 @@ func (s *scanner) progress() (job.Progress, bool) {
 		return job.Progress{}, false
 	}
 	p.Step, p.Total = use.at, use.total
-	if s.loss.found && !math.IsNaN(s.loss.value) && !math.IsInf(s.loss.value, 0) {
-		loss := s.loss.value
-		p.Loss = &loss
+	if s.loss.found {
+		p.SetLoss(s.loss.value)
 	}
 	return p, true
 }
@@ -237,6 +246,22 @@ func number(t []byte, i int) (float64, int, bool) {
 	}
 	value, err := strconv.ParseFloat(string(t[start:i]), 64)
 	return value, i, err == nil
+}
+
+// notFinite reads "nan", "inf" or "infinity" at i, each a whole word. The index
+// is the one after it.
+func notFinite(t []byte, i int) (float64, int, bool) {
+	end := i
+	for end < len(t) && (isLetter(t[end]) || isDigit(t[end])) {
+		end++
+	}
+	switch string(t[i:end]) {
+	case "nan":
+		return math.NaN(), end, true
+	case "inf", "infinity":
+		return math.Inf(1), end, true
+	}
+	return 0, i, false
 }
 
 // grouped reports whether a group of exactly three digits follows at i, as in

@@ -20,8 +20,11 @@ func want(p job.Progress) string {
 	if p.Epoch >= 0 {
 		epoch = fmt.Sprint(p.Epoch)
 	}
+	if p.HasLoss() {
+		loss = p.LossIs
+	}
 	if p.Loss != nil {
-		loss = fmt.Sprint(*p.Loss)
+		loss += fmt.Sprint(*p.Loss)
 	}
 	return fmt.Sprintf("%d/%s %s %s", p.Step, total, epoch, loss)
 }
@@ -39,8 +42,27 @@ func TestParse(t *testing.T) {
 		{"thousands", "step 1,234/10,000 loss 0.5", "1234/10000 - 0.5"},
 		{"nanogpt iter", "iter 250: loss 2.4310, time 131.11ms, mfu 12.01%", "250/- - 2.431"},
 		{"nanogpt step", "step 250: train loss 2.4310, val loss 2.5011", "250/- - 2.431"},
-		{"loss that is no number", "step 12 loss nan", "12/- - -"},
-		{"infinite loss", "step 12 loss -inf lr 0.1", "12/- - -"},
+		{"loss that is no number", "step 12 loss nan", "12/- - nan"},
+		{"Python's nan in a tensor", "Iteration 5: loss = tensor(nan, device='cuda:0', grad_fn=<NllLossBackward0>)", "5/- - nan"},
+		{"C's nan", "step 12 loss -nan lr 0.1", "12/- - nan"},
+		{"Fortran's nan", "step 12 loss:  NaN", "12/- - nan"},
+		{"megatron's nan", " iteration       12/     100 | lm loss: NAN | loss scale: 1.0 | number of nan iterations:   1 |", "12/100 - nan"},
+		{"a nan in a dictionary", "{'loss': nan, 'grad_norm': nan, 'learning_rate': 4.9e-05, 'epoch': 2.13}", "2/- 2 nan"},
+		{"a nan in JSON", `{"step": 3, "loss": NaN}`, "3/- - nan"},
+		{"an infinity in JSON", `{"step": 3, "loss": -Infinity, "lr": 0.1}`, "3/- - -inf"},
+		{"a nan behind a bar", " 45%|####5     | 45/100 [00:12<00:15,  3.61it/s, loss=nan]", "45/100 - nan"},
+		{"infinite loss", "step 12 loss -inf lr 0.1", "12/- - -inf"},
+		{"infinite loss with its sign", "step 12 loss +Inf", "12/- - inf"},
+		{"the whole is nan, a part is not", "step 12 cls_loss 0.5 total_loss nan box_loss 0.3", "12/- - nan"},
+		{"a part is nan, the whole is not", "step 12 cls_loss nan loss 0.5", "12/- - 0.5"},
+		{"the validation's is nan", "step 12 loss 0.5 val_loss nan", "12/- - 0.5"},
+		{"a word that begins like nan", "step 12 loss info lr 0.1", "12/- - -"},
+		{"gromacs", "step 100, remaining wall clock time:     2 s", "100/- - -"},
+		{"gromacs, balancing", "imb F 12% pme/F 0.75 step 4100, will finish Thu Jan  1 12:00:00 2026", "4100/- - -"},
+		{"mlperf", `:::MLLOG {"namespace": "", "time_ms": 1730000000000, "event_type": "POINT_IN_TIME", "key": "train_loss", "value": 1.25, "metadata": {"file": "train.py", "lineno": 12, "samples_count": 96, "lr": 0.0004}}`, "96/- - 1.25"},
+		{"mlperf, nan", `:::MLLOG {"key": "train_loss", "value": NaN, "metadata": {"step": 7, "epoch_num": 1}}`, "7/- 1 nan"},
+		{"mlperf, epoch", `:::MLLOG {"key": "epoch_start", "value": null, "metadata": {"file": "main.py", "lineno": 201, "epoch_num": 3}}`, "3/- 3 -"},
+		{"mlperf, evaluation", `:::MLLOG {"key": "eval_accuracy", "value": 0.7, "metadata": {"epoch_num": 3, "lineno": 4}}`, "3/- 3 -"},
 		{"negative loss", "step 12 loss: -0.25", "12/- - -0.25"},
 		{"tensor", "Iteration 5: loss = tensor(0.5312, device='cuda:0', grad_fn=<NllLossBackward0>)", "5/- - 0.5312"},
 		{"loss before step", "INFO:tensorflow:loss = 0.3125, step = 1200 (0.512 sec)", "1200/- - 0.3125"},
@@ -123,6 +145,7 @@ func TestParseRefuses(t *testing.T) {
 		"    raise ValueError(f\"bad step {step}\")", "    assert step == 10", "    if step % 100 == 0:", "ValueError: bad label 11 at step 3", "RuntimeError: step 12 failed",
 		"W0101 warning: step 12 was skipped", "train.py:30: UserWarning: iter 3 is late",
 		"Test set: Average loss: 0.0501, Accuracy: 9837/10000 (98%)", "rank 1/8 is ready", "GPU 3/8: 40536MiB / 81559MiB",
+		`:::MLLOG {"key": "submission_platform", "value": "1x step 3", "metadata": {"lineno": 12}}`, `:::MLLOG {"key": "epoch_start", "metadata": {"epoch_num": -3}}`, ":::MLLOG {step 3", ":::MLLOG step 3",
 		"accuracy 98%|", "45it [00:12, 3.61files/s]", "usage: train.py [--step 10] [--epoch 3]",
 	} {
 		if p, ok := Parse([]byte(line)); ok {

@@ -295,7 +295,8 @@ func (s *scanner) open(i int) int {
 	return c.end
 }
 
-// measure reads the value of a metric after its name.
+// measure reads the value of a metric after its name: a number, or one that is
+// not finite.
 func (s *scanner) measure(i int) (float64, int, bool) {
 	t := s.text
 	for n := 0; i < len(t) && n < 12 && bytes.IndexByte([]byte(" \t:='\"|(["), t[i]) >= 0; n++ {
@@ -305,14 +306,16 @@ func (s *scanner) measure(i int) (float64, int, bool) {
 		i += len("tensor(")
 	}
 	sign := 1.0
-	if i < len(t) && t[i] == '-' {
-		sign = -1
+	if i+1 < len(t) && (t[i] == '-' || t[i] == '+' && isLetter(t[i+1])) {
+		if t[i] == '-' {
+			sign = -1
+		}
 		i++
 	}
-	if bytes.HasPrefix(t[i:], []byte("nan")) || bytes.HasPrefix(t[i:], []byte("inf")) {
-		return 0, i, true
+	value, end, ok := notFinite(t, i)
+	if !ok {
+		value, end, ok = number(t, i)
 	}
-	value, end, ok := number(t, i)
 	return sign * value, end, ok
 }
 
@@ -324,10 +327,6 @@ func (s *scanner) noteLoss(word string, end int) {
 	if s.loss.plain || s.loss.found && !whole {
 		return
 	}
-	value, stop, _ := s.measure(end)
-	if bytes.HasPrefix(s.text[stop:], []byte("nan")) || bytes.HasPrefix(s.text[stop:], []byte("inf")) {
-		s.loss.found, s.loss.plain = false, whole
-		return
-	}
+	value, _, _ := s.measure(end)
 	s.loss.found, s.loss.plain, s.loss.value = true, whole, value
 }

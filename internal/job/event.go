@@ -1,6 +1,9 @@
 package job
 
-import "time"
+import (
+	"math"
+	"time"
+)
 
 // Kind is the kind of an Event.
 type Kind string
@@ -103,9 +106,36 @@ type Progress struct {
 	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Epoch is -1 when the line names none.
 	Epoch int64 `json:"epoch"`
-	// Loss is nil when the line names none, or one that is no finite number.
-	Loss *float64 `json:"loss,omitempty"`
+	// Loss is nil when the line names none, or one that is not finite: then
+	// LossIs says which, since JSON has no number for it.
+	Loss   *float64 `json:"loss,omitempty"`
+	LossIs string   `json:"loss_is,omitempty"`
 }
+
+// What LossIs can be, beside empty.
+const (
+	LossNaN         = "nan"
+	LossInfinite    = "inf"
+	LossNegInfinite = "-inf"
+)
+
+// SetLoss sets Loss, or LossIs for a value that is not finite.
+func (p *Progress) SetLoss(value float64) {
+	p.Loss, p.LossIs = nil, ""
+	switch {
+	case math.IsNaN(value):
+		p.LossIs = LossNaN
+	case math.IsInf(value, 1):
+		p.LossIs = LossInfinite
+	case math.IsInf(value, -1):
+		p.LossIs = LossNegInfinite
+	default:
+		p.Loss = &value
+	}
+}
+
+// HasLoss reports whether the line names a loss, finite or not.
+func (p Progress) HasLoss() bool { return p.Loss != nil || p.LossIs != "" }
 
 // Output is a piece of a rank's stream, cut anywhere, on its way to the
 // terminal. It is no Event: it is never journalled.
