@@ -37,11 +37,12 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	if err != nil {
 		return prepared{err: err}
 	}
+	r.progress = &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
+		g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
+	}}
 	for _, s := range []*stream{r.out, r.err} {
-		p := &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
-			g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
-		}}
-		s.bell, s.seen, s.stuck, s.end = &g.bell, p.scan, g.logStuck, p.flush
+		l := &lines{progress: r.progress}
+		s.bell, s.seen, s.stuck, s.end = &g.bell, l.scan, g.logStuck, r.progress.flush
 		if s.spooled = g.spooled; s.spooled {
 			_ = s.log.Chmod(0o600) // whatever the umask is: else it may look complete
 		}

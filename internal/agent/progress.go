@@ -17,24 +17,32 @@ const scanBytes = 4 << 10
 // progressEvery is how often progress is reported once the first steps were.
 const progressEvery = time.Second
 
-// progress finds progress lines in one stream.
+// progress is how far one rank is, by what it prints.
 type progress struct {
 	emit  func(job.Progress)
 	steps int // reports that are made at once
 
 	mu       sync.Mutex
-	partial  []byte // the line that has not ended
 	latest   job.Progress
-	pending  bool // latest has not been reported
-	finer    bool // steps have been seen: lines that count epochs say less
+	pending  bool        // latest has not been reported
+	timer    *time.Timer // reports latest when its time has come; nil while nothing is pending
+	finer    bool        // steps have been seen: lines that count epochs say less
 	reported int
-	last     time.Time
+	last     time.Time // of a report
+	lossIs   string    // LossIs of the last loss that was reported
+	moved    time.Time // when latest was first seen at its step
+}
+
+// lines cuts one stream of a rank into lines and looks for progress in them.
+// It is for the goroutine that reads the stream.
+type lines struct {
+	progress *progress
+	reader   curve.Reader
+	partial  []byte // the line that has not ended
 }
 
 // scan looks at the next piece of the stream.
-func (p *progress) scan(piece []byte) {
-	p.mu.Lock()
-	defer p.mu.Unlock()
+func (l *lines) scan(piece []byte) {
 	if cut := len(piece) - scanBytes; cut > 0 {
 		// From the beginning of a line, or so far before its end that Parse does
 		// not look at what is left out.
@@ -43,7 +51,7 @@ func (p *progress) scan(piece []byte) {
 			from += i + 1
 		}
 		if from > 0 {
-			p.partial = p.partial[:0]
+			l.skip(piece[:from])
 		}
 		piece = piece[from:]
 	}
@@ -53,42 +61,89 @@ func (p *progress) scan(piece []byte) {
 			break
 		}
 		line := piece[:i]
-		if len(p.partial) > 0 {
-			p.partial = append(p.partial, line...)
-			line = p.partial
+		if len(l.partial) > 0 {
+			l.partial = append(l.partial, line...)
+			line = l.partial
 		}
-		p.line(line)
-		p.partial, piece = p.partial[:0], piece[i+1:]
+		if found, ok := l.reader.Line(line); ok {
+			l.progress.add(found)
+		}
+		l.partial, piece = l.partial[:0], piece[i+1:]
 	}
-	p.partial = append(p.partial, piece...)
-	if len(p.partial) > 2*scanBytes {
-		p.partial = append(p.partial[:0], p.partial[len(p.partial)-scanBytes-1:]...)
+	l.partial = append(l.partial, piece...)
+	if len(l.partial) > 2*scanBytes {
+		l.partial = append(l.partial[:0], l.partial[len(l.partial)-scanBytes-1:]...)
 	}
 }
 
-func (p *progress) line(line []byte) {
-	found, ok := curve.Parse(line)
-	if !ok || found.ByEpoch && p.finer {
-		return
+// skip passes over the beginning of a piece. No line goes on behind it.
+func (l *lines) skip(piece []byte) {
+	if i := bytes.IndexAny(piece, "\n\r"); i >= 0 {
+		l.reader.Skip(append(l.partial, piece[:i]...))
+		l.reader.Skip(piece[i:])
 	}
-	p.finer = p.finer || !found.ByEpoch
-	p.latest, p.pending = found, true
-	if now := time.Now(); p.reported < p.steps || now.Sub(p.last) >= progressEvery {
+	l.partial = l.partial[:0]
+}
+
+// add takes in what a line tells. It is reported at once, or when
+// progressEvery has passed since the last report: then only if no later line
+// has told more. A loss that has just become infinite, or no number, does not
+// wait.
+func (p *progress) add(found job.Progress) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if found.ByEpoch && p.finer {
+		if !found.HasLoss() {
+			return
+		}
+		loss, is := found.Loss, found.LossIs
+		found = p.latest // tells the step
+		found.Loss, found.LossIs = loss, is
+	}
+	if p.pending && !found.HasLoss() {
+		found.Loss, found.LossIs = p.latest.Loss, p.latest.LossIs
+	}
+	now := time.Now()
+	if p.moved.IsZero() || found.Step != p.latest.Step || found.Epoch != p.latest.Epoch {
+		p.moved = now
+	}
+	p.latest, p.pending, p.finer = found, true, p.finer || !found.ByEpoch
+	wait := p.last.Add(progressEvery).Sub(now)
+	switch {
+	case p.reported < p.steps, wait <= 0, found.LossIs != "" && found.LossIs != p.lossIs:
 		p.report(now)
+	case p.timer == nil:
+		p.timer = time.AfterFunc(wait, p.flush)
 	}
 }
 
 func (p *progress) report(now time.Time) {
+	if p.timer != nil {
+		p.timer.Stop()
+		p.timer = nil
+	}
 	p.pending, p.last = false, now
 	p.reported++
+	if p.latest.HasLoss() {
+		p.lossIs = p.latest.LossIs
+	}
 	p.emit(p.latest)
 }
 
-// flush reports the last progress, if it has not been.
+// flush reports the last progress, if it has not been. Once every stream of the
+// rank has ended and been flushed, no timer is left.
 func (p *progress) flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.pending {
 		p.report(time.Now())
 	}
+}
+
+// idle returns for how long the rank had made no progress at the time now, and
+// whether it had made any before.
+func (p *progress) idle(now time.Time) (time.Duration, bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return now.Sub(p.moved), !p.moved.IsZero()
 }

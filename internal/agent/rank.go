@@ -22,6 +22,7 @@ import (
 type rank struct {
 	number   int
 	out, err *stream
+	progress *progress
 	stdin    *os.File // write end; nil when the rank has /dev/null
 	child    *child   // nil when it could not be started
 	pumps    sync.WaitGroup
