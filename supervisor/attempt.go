@@ -252,7 +252,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	if unknown(l.spec) {
 		lines = nil // what a secret is cannot be told
 	}
-	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Command: l.spec.Command})
+	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Activity: l.activity(), Command: l.spec.Command})
 	if len(o.Forsaken) > 0 && ok && l.adopted.known == nil {
 		c.Text = left.Text // gangrun had nothing to end there
 	}
@@ -267,6 +267,14 @@ func (l *loop) step() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.folder.Report().Last().Step
+}
+
+// activity returns what the ranks of the current attempt were doing when their gang
+// was to end.
+func (l *loop) activity() []job.Activity {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.folder.Report().Last().Activity
 }
 
 // devicesOf names the GPUs of a rank among those of all hosts.

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -15,6 +16,8 @@ type Folder struct {
 	phase  phase
 	waits  int          // the number of the note of the current wait, from 1; 0 is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
+	// strange is LossIs of the ranks of the latest attempt whose last loss was not finite.
+	strange map[int]string
 }
 
 type phase int
@@ -102,8 +105,13 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 				a.FirstStep = when(e.Time)
 			}
 			a.Step, a.Total = max(a.Step, p.Step), max(a.Total, p.Total)
-			if p.Loss != nil {
-				a.Loss = p.Loss
+			f.addLoss(a, e.Rank, *p)
+		}
+	case job.KindActivity:
+		for _, now := range e.Activity {
+			known := slices.IndexFunc(a.Activity, func(old job.Activity) bool { return old.Rank == now.Rank })
+			if known < 0 { // else it is the telling of an agent that was adopted
+				a.Activity = append(a.Activity, now)
 			}
 		}
 	case job.KindExit:
@@ -129,6 +137,24 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 	}
 }
 
+// addLoss notes the loss that a rank tells. One that is not finite stands until
+// that very rank tells one that is.
+func (f *Folder) addLoss(a *Attempt, rank int, p job.Progress) {
+	if !p.HasLoss() {
+		return
+	}
+	if p.LossIs != "" {
+		f.strange[rank] = p.LossIs
+	} else {
+		delete(f.strange, rank)
+	}
+	if len(f.strange) == 0 {
+		a.Loss, a.LossIs = p.Loss, ""
+		return
+	}
+	a.Loss, a.LossIs = nil, f.strange[slices.Min(slices.Collect(maps.Keys(f.strange)))]
+}
+
 // attempt returns the attempt of that number, a new one when the journal has
 // not told of it.
 func (f *Folder) attempt(number int) *Attempt {
@@ -137,7 +163,7 @@ func (f *Folder) attempt(number int) *Attempt {
 		return &as[i]
 	}
 	f.report.Attempts = append(as, Attempt{Number: number, Step: -1})
-	f.alive = map[int]bool{}
+	f.alive, f.strange = map[int]bool{}, map[int]string{}
 	return f.report.Last()
 }
 
@@ -173,6 +199,7 @@ func (f *Folder) Report() Report {
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
+		a.Activity = list(a.Activity)
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}

@@ -56,6 +56,12 @@ type Attempt struct {
 	Step  int64    `json:"step"`
 	Total int64    `json:"total"`
 	Loss  *float64 `json:"loss"`
+	// LossIs is "nan", "inf" or "-inf" where the loss that a rank told last is
+	// not finite; then Loss is null.
+	LossIs string `json:"loss_is"`
+	// Activity is what the ranks that lived were doing when gangrun began to end
+	// the gang.
+	Activity []job.Activity `json:"activity"`
 	// Saved is the newest good checkpoint of this run once the attempt had
 	// failed, when it came from this attempt.
 	Saved *job.Checkpoint `json:"saved"`

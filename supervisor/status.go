@@ -18,6 +18,7 @@ type Status struct {
 	Step    int64
 	Total   int64 // 0 when unknown
 	Loss    *float64
+	LossIs  string        // what the loss is where it is not finite
 	Elapsed time.Duration // since the run was created
 }
 
@@ -32,7 +33,7 @@ func (f *Folder) Status(now time.Time) Status {
 		s.Elapsed = max(0, now.Sub(*r.Started))
 	}
 	if a := r.Last(); a != nil {
-		s.Attempt, s.Step, s.Total, s.Loss = a.Number, a.Step, a.Total, a.Loss
+		s.Attempt, s.Step, s.Total, s.Loss, s.LossIs = a.Number, a.Step, a.Total, a.Loss, a.LossIs
 	}
 	return s
 }
@@ -44,7 +45,7 @@ func (s Status) String() string {
 	if s.Attempt > 0 {
 		words = append(words, fmt.Sprintf("attempt %d", s.Attempt))
 	}
-	words = append(words, progress(s.Step, s.Total, s.Loss)...)
+	words = append(words, progress(s.Step, s.Total, s.Loss, s.LossIs)...)
 	if s.State == job.StateLaunching || s.State == job.StateRunning || s.State == job.StateStopping {
 		words = append(words, fmt.Sprintf("%d of %d ranks", s.Alive, s.Ranks))
 	}
@@ -55,7 +56,7 @@ func (s Status) String() string {
 }
 
 // progress says how far a gang is, in no words when it told nothing.
-func progress(step, total int64, loss *float64) []string {
+func progress(step, total int64, loss *float64, lossIs string) []string {
 	var words []string
 	if step >= 0 {
 		word := fmt.Sprintf("step %d", step)
@@ -64,7 +65,10 @@ func progress(step, total int64, loss *float64) []string {
 		}
 		words = append(words, word)
 	}
-	if loss != nil {
+	switch {
+	case lossIs != "":
+		words = append(words, "loss "+lossIs)
+	case loss != nil:
 		words = append(words, fmt.Sprintf("loss %.4g", *loss))
 	}
 	return words

@@ -92,7 +92,7 @@ func summarizeAttempt(line liner, a Attempt) {
 	if a.ResumeFrom != "" {
 		line("  resumed", "from %s", a.ResumeFrom)
 	}
-	if words := progress(a.Step, a.Total, a.Loss); len(words) > 0 {
+	if words := progress(a.Step, a.Total, a.Loss, a.LossIs); len(words) > 0 {
 		line("  reached", "%s", strings.Join(words, ", "))
 	}
 	label := "  ranks"

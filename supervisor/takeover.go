@@ -282,6 +282,8 @@ func keyOf(e job.Event) string {
 		return string(e.Kind) + " " + e.Text
 	case job.KindWireup:
 		return string(e.Kind) + " " + e.Text
+	case job.KindActivity:
+		return string(e.Kind) + " " + e.Host
 	case job.KindExit:
 		if e.Exit == nil {
 			return ""

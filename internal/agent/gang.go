@@ -110,6 +110,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	end := func(grace time.Duration) {
 		if !g.stopping {
 			g.stopping, g.stopped = true, now()
+			g.tellActivity()
 		}
 		if g.ompi != nil {
 			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", 0, true)

@@ -24,7 +24,11 @@ func Diagnose(e job.Evidence) job.Cause {
 		if up := e.Outcome.Wireup; up != nil && len(up.In) < e.Ranks && len(up.In)+len(up.Silent) > 0 {
 			rule.Text += "; " + up.Words(e.Ranks)
 		}
-		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: []job.Line{}}
+		lines := []job.Line{}
+		if e.Ended == job.EndedTimeLimit {
+			lines = append(lines, standstill(&rule, e.Activity)...)
+		}
+		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: lines}
 	}
 	members, records := sortOut(e)
 	live := len(e.Outcome.Exits)+len(e.Outcome.Unreaped) > 0

@@ -80,6 +80,7 @@ func TestEnumerations(t *testing.T) {
 		"MPI":           enum[job.MPI],
 		"OutputMode":    enum[job.OutputMode],
 		"PreflightMode": enum[job.PreflightMode],
+		"ProcessState":  enum[job.ProcessState],
 		"Severity":      enum[job.Severity],
 		"Source":        enum[job.Source],
 		"State":         enum[job.State],

@@ -22,6 +22,7 @@ const (
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Text: why the gang is being ended
+	KindActivity   Kind = "activity"    // Host, Activity: what its ranks were doing when they were to end
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
 	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from; of attempt 0, what lay there before the first
 	KindCause      Kind = "cause"       // Attempt, Cause
@@ -64,6 +65,7 @@ type Event struct {
 	LogDir      string       `json:"log_dir,omitempty"`
 	Progress    *Progress    `json:"progress,omitempty"`
 	Exit        *Exit        `json:"exit,omitempty"`
+	Activity    []Activity   `json:"activity,omitempty"`
 	Outcome     *Outcome     `json:"outcome,omitempty"`
 	Wireup      *Wireup      `json:"wireup,omitempty"`
 	Cause       *Cause       `json:"cause,omitempty"`

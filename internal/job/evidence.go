@@ -39,6 +39,9 @@ type Evidence struct {
 	Lines []Line `json:"lines"`
 	// Ended is what ended the gang from gangrun's side, if anything did.
 	Ended Ended `json:"ended,omitempty"`
+	// Activity is what the ranks were doing when gangrun began to end the gang, as
+	// far as it is known.
+	Activity []Activity `json:"activity,omitempty"`
 	// Command is the job's, for signatures that name its program.
 	Command []string `json:"command,omitempty"`
 }

@@ -1,0 +1,118 @@
+package agent
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// tellActivity reports what the ranks that live are doing. It comes before they
+// are told to end.
+func (g *gang) tellActivity() {
+	var all []job.Activity
+	at := now()
+	for _, r := range g.ranks {
+		if r.child == nil || closed(r.child.exited) {
+			continue
+		}
+		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.pid), Quiet: rounded(r.quiet(at, g.begun.Add(ahead())))}
+		if idle, ok := r.progress.idle(time.Now()); ok {
+			idle := rounded(idle)
+			a.Idle = &idle
+		}
+		all = append(all, a)
+	}
+	if len(all) > 0 {
+		g.reports.event(job.Event{Time: at, Kind: job.KindActivity, Host: g.host, Activity: all})
+	}
+}
+
+// rounded returns a duration, to the millisecond, that is not negative.
+func rounded(d time.Duration) job.Duration { return job.Duration(max(0, d).Round(time.Millisecond)) }
+
+// quiet returns for how long the rank had printed nothing at the time now, by the
+// host's clock.
+func (r *rank) quiet(now, begun time.Time) time.Duration {
+	last := begun
+	for _, s := range []*stream{r.out, r.err} {
+		if at := s.last(); at.After(last) {
+			last = at
+		}
+	}
+	return now.Sub(last)
+}
+
+// last returns when the last byte had arrived; zero when none has.
+func (s *stream) last() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.marks) == 0 {
+		return time.Time{}
+	}
+	return s.marks[len(s.marks)-1].when
+}
+
+// maxWrappers is how many processes one inside the other are looked at.
+const maxWrappers = 8
+
+// activity returns the state of a process. One that sleeps and has exactly one
+// child is taken for a wrapper that waits for it, as a shell does.
+func activity(pid int) job.ProcessState {
+	state := job.ProcessSleeping
+	for range maxWrappers {
+		var ok bool
+		if state, ok = processState(pid); !ok {
+			return job.ProcessZombie // it has just been reaped
+		}
+		child, ok := onlyChild(pid)
+		if state != job.ProcessSleeping || !ok {
+			return state
+		}
+		pid = child
+	}
+	return state
+}
+
+// processState reads the state of a process from /proc/PID/stat.
+func processState(pid int) (job.ProcessState, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return "", false
+	}
+	_, after, ok := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte{' '})
+	if !ok || len(after) == 0 {
+		return "", false
+	}
+	switch after[0] {
+	case 'R':
+		return job.ProcessRunning, true
+	case 'D':
+		return job.ProcessDisk, true
+	case 'T':
+		return job.ProcessStopped, true
+	case 't':
+		return job.ProcessTraced, true
+	case 'Z', 'X':
+		return job.ProcessZombie, true
+	}
+	return job.ProcessSleeping, true
+}
+
+// onlyChild returns the child of a process whose main thread has exactly one.
+func onlyChild(pid int) (int, bool) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
+	if err != nil { // the kernel may not have it
+		return 0, false
+	}
+	names := strings.Fields(string(data))
+	if len(names) != 1 {
+		return 0, false
+	}
+	child, err := strconv.Atoi(names[0])
+	return child, err == nil
+}

@@ -1,0 +1,127 @@
+package diagnose
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// states are the states of processes in words, the one that tells most last.
+var states = []struct {
+	state job.ProcessState
+	words string
+}{
+	{job.ProcessRunning, "running"},
+	{job.ProcessSleeping, "sleeping"},
+	{job.ProcessZombie, "ended, but not its threads or children"},
+	{job.ProcessDisk, "waiting for a file system or a device"},
+	{job.ProcessTraced, "stopped by a debugger"},
+	{job.ProcessStopped, "stopped by a signal"},
+}
+
+// hung is the silence after which a gang may have hung.
+const hung = 30 * time.Second
+
+// standstill adds to a rule what the ranks were doing when the gang was to end, and
+// returns the lines that say so: one for all ranks in the same state.
+func standstill(rule *Rule, all []job.Activity) []job.Line {
+	if len(all) == 0 {
+		return nil
+	}
+	var lines []job.Line
+	var groups []string
+	stopped := ""
+	for _, s := range states {
+		in := slices.DeleteFunc(slices.Clone(all), func(a job.Activity) bool { return a.State != s.state })
+		if len(in) == 0 {
+			continue
+		}
+		who := spans(in)
+		line := job.Line{Source: job.SourceAgent, Rank: -1, Host: in[0].Host, Text: who + " " + s.words + "; " + silence(in)}
+		if len(in) == 1 {
+			line.Rank = in[0].Rank
+		}
+		if slices.ContainsFunc(in, func(a job.Activity) bool { return a.Host != line.Host }) {
+			line.Host = ""
+		}
+		lines, groups = append(lines, line), append(groups, who+" "+s.words)
+		if s.state == job.ProcessStopped || s.state == job.ProcessTraced {
+			stopped = who
+		}
+	}
+	rule.Text += "; " + silence(all) + "; " + strings.Join(groups, ", ")
+	switch {
+	case stopped != "":
+		rule.Hint = fmt.Sprintf("find out what stopped %s, which the others may have waited for; else %s", stopped, rule.Hint)
+	case quiet(all) >= hung:
+		rule.Hint = "if the gang hung, find the rank that the others wait for while it hangs (py-spy dump --pid PID, gdb -p PID); else " + rule.Hint
+	}
+	return lines
+}
+
+// silence says for how long nothing had moved, as in "no output for 3m12s, no new
+// step for 3m13s".
+func silence(all []job.Activity) string {
+	text := "no output for " + rough(quiet(all))
+	idle := time.Duration(-1)
+	for _, a := range all {
+		if a.Idle != nil && (idle < 0 || time.Duration(*a.Idle) < idle) {
+			idle = time.Duration(*a.Idle)
+		}
+	}
+	if idle >= 0 {
+		text += ", no new step for " + rough(idle)
+	}
+	return text
+}
+
+// quiet returns for how long none of the ranks had printed anything.
+func quiet(all []job.Activity) time.Duration {
+	least := all[0].Quiet
+	for _, a := range all {
+		least = min(least, a.Quiet)
+	}
+	return time.Duration(least)
+}
+
+// rough formats a duration: tenths below ten seconds, else seconds.
+func rough(d time.Duration) string {
+	if d < 10*time.Second {
+		return fmt.Sprintf("%.1fs", d.Seconds())
+	}
+	return d.Round(time.Second).String()
+}
+
+// maxSpans bounds the spans of ranks that are named.
+const maxSpans = 8
+
+// spans names ranks, as in "ranks 0-2,4-7".
+func spans(all []job.Activity) string {
+	ranks := make([]int, len(all))
+	for i, a := range all {
+		ranks[i] = a.Rank
+	}
+	slices.Sort(ranks)
+	var names []string
+	for i := 0; i < len(ranks); {
+		j := i
+		for j+1 < len(ranks) && ranks[j+1] == ranks[j]+1 {
+			j++
+		}
+		if len(names) == maxSpans {
+			return fmt.Sprintf("ranks %s and %d more", strings.Join(names, ","), len(ranks)-i)
+		}
+		name := fmt.Sprint(ranks[i])
+		if j > i {
+			name += fmt.Sprintf("-%d", ranks[j])
+		}
+		names, i = append(names, name), j+1
+	}
+	if len(ranks) == 1 {
+		return "rank " + names[0]
+	}
+	return "ranks " + strings.Join(names, ",")
+}
