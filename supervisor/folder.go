@@ -108,12 +108,7 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 			f.addLoss(a, e.Rank, *p)
 		}
 	case job.KindActivity:
-		for _, now := range e.Activity {
-			known := slices.IndexFunc(a.Activity, func(old job.Activity) bool { return old.Rank == now.Rank })
-			if known < 0 { // else it is the telling of an agent that was adopted
-				a.Activity = append(a.Activity, now)
-			}
-		}
+		a.Activity = append(a.Activity, e.Activity...)
 	case job.KindExit:
 		if e.Exit != nil {
 			a.Exits = append(a.Exits, *e.Exit)

@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"context"
 	"encoding/json"
 	"maps"
 	"math"
@@ -245,5 +246,83 @@ func TestLastNoteOfAWait(t *testing.T) {
 	note("waits again", job.StateWaiting)
 	if want, got := []string{"before", "between", "trial waits 2", "waits 3", "after", "waits again"}, f.Report().Notes; !slices.Equal(got, want) {
 		t.Errorf("the notes are %q, want %q", got, want)
+	}
+}
+
+// A loss that is not finite is told from the line on that names it, until the same
+// rank names one that is.
+func TestLossThatIsNotFinite(t *testing.T) {
+	var f Folder
+	tell := func(attempt, rank int, step int64, loss float64) string {
+		p := job.Progress{Step: step, Epoch: -1}
+		p.SetLoss(loss)
+		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &p})
+		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}}) // tells none
+		a := f.Report().Last()
+		if (a.Loss != nil) == (a.LossIs != "") {
+			t.Errorf("step %d: the loss is %v and %q", step, a.Loss, a.LossIs)
+		}
+		return strings.Join(progress(a.Step, a.Total, a.Loss, a.LossIs), ", ")
+	}
+	for _, c := range []struct {
+		attempt, rank int
+		step          int64
+		loss          float64
+		want          string
+	}{
+		{1, 0, 0, 4.475, "step 0, loss 4.475"},
+		{1, 0, 12, math.NaN(), "step 12, loss nan"},
+		{1, 1, 13, 2.5, "step 13, loss nan"}, // rank 0's still is
+		{1, 1, 14, math.Inf(-1), "step 14, loss nan"},
+		{1, 0, 15, 2.25, "step 15, loss -inf"}, // rank 1's
+		{1, 1, 16, math.Inf(1), "step 16, loss inf"},
+		{1, 1, 17, 2, "step 17, loss 2"},
+		{1, 1, 18, math.NaN(), "step 18, loss nan"},
+		{2, 0, 1, 4, "step 1, loss 4"}, // another attempt
+	} {
+		if got := tell(c.attempt, c.rank, c.step, c.loss); got != c.want {
+			t.Errorf("got %q, want %q", got, c.want)
+		}
+	}
+	text, err := json.Marshal(f.Report())
+	if err != nil || !strings.Contains(string(text), `"loss":null,"loss_is":"nan"`) {
+		t.Errorf("%v: %s", err, text)
+	}
+}
+
+// What the ranks were doing when their gang was to end is in the report and before
+// the diagnosis; what the agent of a host tells again to a later controller is known.
+func TestActivity(t *testing.T) {
+	w := newWorld(t, gang{life: time.Hour})
+	w.spec.Timeout = job.Duration(time.Minute)
+	var told []job.Activity
+	diagnose := w.supervisor.Diagnose
+	w.supervisor.Diagnose = func(e job.Evidence) job.Cause {
+		told = e.Activity
+		return diagnose(e)
+	}
+	idle := job.Duration(time.Second)
+	first := []job.Activity{{Rank: 1, Host: "h2", State: job.ProcessStopped, Quiet: idle, Idle: &idle}}
+	second := []job.Activity{{Rank: 0, Host: "h1", State: job.ProcessRunning}}
+	launch := w.supervisor.Launcher
+	w.supervisor.Launcher = launcherFunc(func(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+		outcome, err := launch.Run(ctx, a, emit)
+		for _, what := range [][]job.Activity{first, second} {
+			emit(job.Event{Kind: job.KindActivity, Host: what[0].Host, Activity: what})
+		}
+		return outcome, err
+	})
+	w.run(t)
+	want := append(slices.Clone(first), second...)
+	if got := w.report.Last().Activity; !reflect.DeepEqual(got, want) || !reflect.DeepEqual(told, want) {
+		t.Errorf("reported are %+v, diagnosed %+v, want %+v", got, told, want)
+	}
+	again := adopted{told: map[string]bool{}}
+	event := job.Event{Kind: job.KindActivity, Attempt: 1, Host: "h2", Activity: first}
+	if again.add(event); !again.knows(event) {
+		t.Error("what an agent tells again is not known")
+	}
+	if event.Host = "h1"; again.knows(event) {
+		t.Error("what another agent tells is known")
 	}
 }

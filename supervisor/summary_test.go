@@ -135,4 +135,8 @@ func TestStatus(t *testing.T) {
 	if got, want := s.String(), "waiting, loss 0.1235, 2 GPUs are held by r2, 0.0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
+	s = Status{State: job.StateRunning, Attempt: 1, Step: 12, LossIs: job.LossNaN, Ranks: 2, Alive: 2}
+	if got, want := s.String(), "running, attempt 1, step 12, loss nan, 2 of 2 ranks, 0.0s"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
 }

@@ -60,7 +60,11 @@ type rankStatus struct {
 	// ended, or whose output has not all arrived; absent while it is heard.
 	Silent *time.Time `json:"silent_since,omitempty"`
 	Step   int64      `json:"step"` // -1 when it has told none
-	Exit   *job.Exit  `json:"exit,omitempty"`
+	// Loss is the last that it told, LossIs "nan", "inf" or "-inf" where that is not
+	// finite.
+	Loss   *float64  `json:"loss,omitempty"`
+	LossIs string    `json:"loss_is,omitempty"`
+	Exit   *job.Exit `json:"exit,omitempty"`
 }
 
 // ranksNow folds the events of the latest attempt, rank by rank.
@@ -91,8 +95,11 @@ func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
 				s.State = "lost"
 			}
 		case job.KindProgress:
-			if e.Progress != nil {
-				at(e.Rank).Step = e.Progress.Step
+			if p := e.Progress; p != nil {
+				s := at(e.Rank)
+				if s.Step = p.Step; p.HasLoss() {
+					s.Loss, s.LossIs = p.Loss, p.LossIs
+				}
 			}
 		case job.KindExit:
 			if e.Exit != nil {
@@ -135,6 +142,9 @@ func (s runStatus) print(w io.Writer, now time.Time) error {
 			step = fmt.Sprint(r.Step)
 		}
 		fmt.Fprintf(t, "%d\t%s\t%d\t%s\t%s", r.Rank, r.Host, r.PID, r.State, step)
+		if r.LossIs != "" {
+			fmt.Fprintf(t, "\tits loss is %s", r.LossIs)
+		}
 		if r.Silent != nil {
 			fmt.Fprintf(t, "\t%s is silent since %s", r.Host, r.Silent.Local().Format(time.TimeOnly))
 		}

@@ -1,6 +1,7 @@
 package suite
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"os"
@@ -113,7 +114,7 @@ func strays(t *testing.T, b Bed) {
 	}
 }
 
-// stoppedRanks: a rank that is stopped ends all the same.
+// stoppedRanks: a rank that is stopped ends all the same, and it is told that it was.
 func stoppedRanks(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, grace: time.Hour, command: sh(`trap 'exit 5' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -122,11 +123,27 @@ func stoppedRanks(t *testing.T, b Bed) {
 	if err := syscall.Kill(g.pid(0), syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
+	g.await("rank 0 stopped", func() bool {
+		stat, err := os.ReadFile("/proc/" + strconv.Itoa(g.pid(0)) + "/stat")
+		return err == nil && bytes.Contains(stat, []byte(") T "))
+	})
 	g.exists("ready1")
 	end()
 	o := wait()
 	if e := exitOf(t, o, 0); e.Code != 5 {
 		t.Errorf("rank 0: %+v, want it to have acted on SIGTERM with code 5", e)
+	}
+	states := map[int]job.ProcessState{}
+	for _, e := range g.find(job.KindActivity) {
+		for _, a := range e.Activity {
+			states[a.Rank] = a.State
+			if a.Host != e.Host || a.Quiet < 0 || a.Idle != nil {
+				t.Errorf("on %s: %+v, want a rank there that has never told a step", e.Host, a)
+			}
+		}
+	}
+	if len(states) != 2 || states[0] != job.ProcessStopped || states[1] == job.ProcessStopped {
+		t.Errorf("the ranks were told as %v, want rank 0 of 2 stopped", states)
 	}
 }
 

@@ -156,6 +156,41 @@ func progress(t *testing.T, b Bed) {
 	}
 }
 
+// burst: of steps that are printed at once the last one is told, though the rank then
+// hangs, and that its loss is no number.
+func burst(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 2, command: sh(`i=1; while [ $i -le 500 ]; do loss=0.5; [ $i -lt 250 ] || loss=nan; echo "step $i/900 loss $loss"; i=$((i+1)); done; sleep 1000`)})
+	ctx, end := context.WithCancel(t.Context())
+	wait := g.start(ctx)
+	last := func(rank int) (p job.Progress) {
+		for _, e := range g.find(job.KindProgress) {
+			if e.Rank == rank {
+				p = *e.Progress
+			}
+		}
+		return p
+	}
+	for r := range 2 {
+		g.await("the last step of rank "+strconv.Itoa(r), func() bool { return last(r).Step == 500 })
+		if p := last(r); p.Loss != nil || p.LossIs != job.LossNaN {
+			t.Errorf("rank %d: the loss of the last step is %v %q, want nan", r, p.Loss, p.LossIs)
+		}
+	}
+	end()
+	wait()
+	told := map[int]bool{}
+	for _, e := range g.find(job.KindActivity) {
+		for _, a := range e.Activity {
+			if told[a.Rank] = true; a.State != job.ProcessSleeping || a.Idle == nil {
+				t.Errorf("%+v, want a rank that slept and had told a step", a)
+			}
+		}
+	}
+	if len(told) != 2 {
+		t.Errorf("of %d ranks it is told what they did at the end, want 2", len(told))
+	}
+}
+
 // stdin goes to the rank that is to have it, whole and with its end.
 func stdin(t *testing.T, b Bed) {
 	text := strings.Repeat("line of input\n", 20000)
