@@ -477,6 +477,7 @@ type LibraryReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Mpi           string                 `protobuf:"bytes,1,opt,name=mpi,proto3" json:"mpi,omitempty"`         // a job.MPI; empty when it uses none
 	Library       []byte                 `protobuf:"bytes,2,opt,name=library,proto3" json:"library,omitempty"` // path
+	Python        bool                   `protobuf:"varint,3,opt,name=python,proto3" json:"python,omitempty"`  // the program is a Python interpreter
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -523,6 +524,13 @@ func (x *LibraryReply) GetLibrary() []byte {
 		return x.Library
 	}
 	return nil
+}
+
+func (x *LibraryReply) GetPython() bool {
+	if x != nil {
+		return x.Python
+	}
+	return false
 }
 
 type MeetRequest struct {
@@ -2911,10 +2919,11 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x0eLibraryRequest\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\fR\x04argv\x12\x18\n" +
 	"\aworkdir\x18\x02 \x01(\fR\aworkdir\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\fR\x03env\":\n" +
+	"\x03env\x18\x03 \x03(\fR\x03env\"R\n" +
 	"\fLibraryReply\x12\x10\n" +
 	"\x03mpi\x18\x01 \x01(\tR\x03mpi\x12\x18\n" +
-	"\alibrary\x18\x02 \x01(\fR\alibrary\"~\n" +
+	"\alibrary\x18\x02 \x01(\fR\alibrary\x12\x16\n" +
+	"\x06python\x18\x03 \x01(\bR\x06python\"~\n" +
 	"\vMeetRequest\x12\x16\n" +
 	"\x06secret\x18\x01 \x01(\fR\x06secret\x12\x18\n" +
 	"\aaddress\x18\x02 \x01(\tR\aaddress\x12\x10\n" +
