@@ -67,6 +67,7 @@ func TestEnumerations(t *testing.T) {
 		"Category":      enum[job.Category],
 		"Decision":      enum[job.Decision],
 		"Ended":         enum[job.Ended],
+		"EnvCompat":     enum[job.EnvCompat],
 		"ErrorKind":     enum[job.ErrorKind],
 		"ExitMode":      enum[job.ExitMode],
 		"ExitStatus":    enum[job.ExitStatus],

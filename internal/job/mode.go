@@ -81,6 +81,26 @@ func GPUVisibilities() []GPUVisibility {
 	return []GPUVisibility{GPUVisibilityGang, GPUVisibilityRank}
 }
 
+// EnvCompat says whose variables the ranks are given beside PyTorch's, for
+// programs that read their rank from those of an MPI.
+type EnvCompat string
+
+// The values of EnvCompat.
+const (
+	EnvCompatNone    EnvCompat = "none"
+	EnvCompatOpenMPI EnvCompat = "openmpi" // OMPI_COMM_WORLD_RANK and its family
+	EnvCompatMPICH   EnvCompat = "mpich"   // PMI_RANK and its family
+	EnvCompatAll     EnvCompat = "all"     // both
+)
+
+// EnvCompats lists every EnvCompat.
+func EnvCompats() []EnvCompat {
+	return []EnvCompat{EnvCompatNone, EnvCompatOpenMPI, EnvCompatMPICH, EnvCompatAll}
+}
+
+// Includes reports whether the variables of an MPI are wanted.
+func (c EnvCompat) Includes(one EnvCompat) bool { return c == one || c == EnvCompatAll }
+
 // Stdin says which ranks get gangrun's standard input: "none", "all", or the
 // decimal number of one rank.
 type Stdin string

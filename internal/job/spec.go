@@ -75,6 +75,9 @@ type Spec struct {
 	ExitCode ExitMode `json:"exit_code"`
 	// MPI is how the ranks find each other.
 	MPI MPI `json:"mpi"`
+	// EnvCompat names the MPI whose variables are set too, for ranks that no MPI
+	// starts.
+	EnvCompat EnvCompat `json:"env_compat"`
 	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
 	// 0 is never.
 	InitTimeout Duration `json:"init_timeout"`
@@ -133,6 +136,7 @@ func Default() Spec {
 		Patience:      DefaultPatience,
 
 		MPI:         MPIAuto,
+		EnvCompat:   EnvCompatNone,
 		InitTimeout: DefaultInitTimeout,
 
 		HostTimeout: DefaultHostTimeout,

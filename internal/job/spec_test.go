@@ -69,6 +69,14 @@ func TestValidate(t *testing.T) {
 		{"output", func(s *job.Spec) { s.Output = "" }, `output "" is none of first, all, failed, none`},
 		{"tty", func(s *job.Spec) { s.TTY = "yes" }, `tty "yes" is none of auto, on, off`},
 		{"exit code", func(s *job.Spec) { s.ExitCode = "0" }, `exit-code "0" is none of rank, verdict`},
+		{"env-compat", func(s *job.Spec) { s.EnvCompat = "slurm" }, `env-compat "slurm" is none of none, openmpi, mpich, all`},
+		{"env-compat of ranks that MPI starts", func(s *job.Spec) { s.MPI, s.EnvCompat = job.MPIOpenMPI, job.EnvCompatMPICH },
+			"env-compat is for ranks that no MPI starts, but mpi is openmpi"},
+		{"template in the command", func(s *job.Spec) { s.Command = []string{"a", "{{.Rang}}"} }, `the template "{{.Rang}}" in the command names no field`},
+		{"template in the trial's command", func(s *job.Spec) { s.Trial.Command = []string{"a", "{{if .Host}}"} }, `the template "{{if .Host}}" in the command has no {{end}}`},
+		{"template in the trial's arguments", func(s *job.Spec) { s.Trial.Args = []string{"{{.X}}"} }, `the template "{{.X}}" in the command names no field`},
+		{"template of one program of several", func(s *job.Spec) { s.Apps = []job.App{{Command: []string{"a"}}, {Command: []string{"{{.Y}}"}}} },
+			`the template "{{.Y}}" in the command names no field`},
 		{"policy for no category", func(s *job.Spec) { s.Policy["hangs"] = job.RetryOnce }, `policy names "hangs", which is no category`},
 		{"policy without action", func(s *job.Spec) { s.Policy[job.Hang] = "twice" },
 			`policy gives hang the action "twice", which is none of never, once, again, elsewhere`},
@@ -109,7 +117,7 @@ func TestValidateJoins(t *testing.T) {
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
 		"there is no command", "ranks is -1", "host-timeout 0s", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
-		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "tty", "exit-code", "mpi",
+		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "tty", "exit-code", "mpi", "env-compat",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}
 	err := s.Validate()

@@ -100,6 +100,18 @@ func (s Spec) Validate() error {
 			bad("an argument of the command contains a NUL byte")
 		}
 	}
+	commands := [][]string{s.Trial.Command, s.Trial.Args}
+	if len(s.Apps) == 0 {
+		commands = append(commands, s.Command)
+	}
+	for _, app := range s.Apps {
+		commands = append(commands, app.Command)
+	}
+	for _, args := range commands {
+		if err := CheckTemplates(args); err != nil {
+			errs = append(errs, err)
+		}
+	}
 	if _, err := ParseStdin(string(s.Stdin), max(s.Ranks, 1)); err != nil {
 		errs = append(errs, err)
 	}
@@ -110,10 +122,14 @@ func (s Spec) Validate() error {
 		check("exit-code", s.ExitCode, ExitModes()),
 		check("mpi", s.MPI, MPIs()),
 		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
+		check("env-compat", s.EnvCompat, EnvCompats()),
 	} {
 		if err != nil {
 			errs = append(errs, err)
 		}
+	}
+	if s.EnvCompat != EnvCompatNone && (s.MPI == MPIMPICH || s.MPI == MPIOpenMPI) {
+		bad("env-compat is for ranks that no MPI starts, but mpi is %s, which sets variables of its own", s.MPI)
 	}
 	for _, c := range slices.Sorted(maps.Keys(s.Policy)) {
 		if !slices.Contains(Categories(), c) {

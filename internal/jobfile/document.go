@@ -34,6 +34,7 @@ func Document(w io.Writer) error {
 		"{{mistakes}}", mistakes,
 		"{{errors}}", documentErrors(err),
 		"{{size}}", fmt.Sprintf("%d MiB", MaxSize>>20),
+		"[[", "{{", "]]", "}}", // templates of commands, which would be taken for those of this text
 		"´", "`", // no backquote can stand in the text itself
 	).Replace(documentText))
 	return err
@@ -107,6 +108,29 @@ gangrun never builds a shell command line. A list of words is passed on as it st
 One line of text is split at blanks; single quotes, double quotes and backslashes mean what they mean to a POSIX shell.
 What a shell would have acted on is refused where it is not quoted: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
 Where a shell is wanted, it is named: ´command: [sh, -c, "python train.py > log"]´.
+
+### Templates
+
+Arguments may hold templates, which each rank has expanded for itself:
+
+| template | what it stands for |
+| --- | --- |
+| ´[[.Rank]]´, ´[[.LocalRank]]´ | the number of the rank, in the gang and among those of its host |
+| ´[[.Host]]´ | the name of the rank's host |
+| ´[[.CheckpointDir]]´ | ´checkpoint-dir´; in the trial, a directory of the trial's own |
+| ´[[.ResumeFrom]]´ | the checkpoint to start from, on a retry or with ´resume´; else empty |
+| ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ where the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ may be left out |
+| ´[["[["]]´ | two braces |
+
+An argument that a template leaves empty is dropped, so that ´[--resume, ""]´ never reaches the program by mistake:
+
+´´´yaml
+command: [python, train.py, "[[if .ResumeFrom]]--resume[[end]]", "[[.ResumeFrom]]"]
+´´´
+
+starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. A condition may also begin in one argument and end in a later one: ´"[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"´ does the same. In a command of one line, and in a shell, a template with a blank in it needs quotes. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ in one argument stays one argument, with a blank in it.
+
+A field that does not exist (´[[.Foo]]´), a condition that is not closed, and whatever else says something about a field that gangrun cannot expand, is refused before anything starts. Other text in braces (´[[ x ]]´, ´[[range .]]´) reaches the program as it is written; what gangrun would take for its own, as in ´docker ps --format '[[.Names]]'´, is written ´[["[["]].Names]]´.
 
 ## Secrets
 

@@ -1,6 +1,7 @@
 package jobfile
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 )
@@ -65,6 +66,16 @@ func (es Errors) Unwrap() []error {
 
 // fault is what is wrong with a value, before it is known where it stood.
 type fault struct{ text, hint string }
+
+// faultOf is what an error of package job says, with its hint if it has one.
+func faultOf(err error) *fault {
+	bad := &fault{text: err.Error()}
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		bad.hint = hinted.Hint()
+	}
+	return bad
+}
 
 func faultf(hint, format string, args ...any) *fault {
 	return &fault{fmt.Sprintf(format, args...), hint}

@@ -93,6 +93,10 @@ func anySpec() *rapid.Generator[job.Spec] {
 		}
 		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
+		s.EnvCompat = job.EnvCompatNone
+		if s.MPI == job.MPIAuto || s.MPI == job.MPINone {
+			s.EnvCompat = rapid.SampledFrom(job.EnvCompats()).Draw(t, "env-compat")
+		}
 		lists := []func(){func() {}, func() { s.Inventory = "/i" }, func() { s.Hosts = "h1,h2:4" }, func() { s.Hostfile = "/h" }}
 		if s.Loopback > 0 {
 			lists = lists[:2]
@@ -210,6 +214,7 @@ stdin: "0"
 tty: auto
 exit-code: rank
 mpi: auto
+env-compat: none
 init-timeout: 1m
 `
 	if string(data) != want {

@@ -156,10 +156,10 @@ func (o *Options) blame(spec job.Spec, err error) *Error {
 		same := func(other error) bool { return other.Error() == err.Error() }
 		if len(rest) < all && !slices.ContainsFunc(rest, same) {
 			last, _ := o.from(s.field, "")
-			return last.origin.error(&fault{text: err.Error()})
+			return last.origin.error(faultOf(err))
 		}
 	}
-	bad := &fault{text: err.Error()}
+	bad := faultOf(err)
 	if len(spec.Command) == 0 {
 		bad.hint = "write it after --, or as command: in the job file"
 	}

@@ -239,7 +239,7 @@ func (f *Field) alone(value any) []*fault {
 	absolute(&s, "/")
 	var bad []*fault
 	for _, err := range parts(s.Validate()) {
-		bad = append(bad, &fault{text: err.Error()})
+		bad = append(bad, faultOf(err))
 	}
 	if words, ok := value.([]string); ok && f.Kind == Command && f.Name != "command" && (len(words) == 0 || words[0] == "") {
 		bad = append(bad, faultf("", "%s names no program", f.Name)) // Validate says so of the job's own
