@@ -12,6 +12,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/local"
@@ -117,14 +118,14 @@ func asker(show func(question string)) func(prompt string) (string, error) {
 var hostsOwn = []string{
 	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
-	"SLURM_PROCID", "SLURM_LOCALID", "SLURM_NODEID", "SLURMD_NODENAME", "SLURM_GTIDS", "SLURM_LAUNCH_NODE_IPADDR",
+	"SLURMD_NODENAME", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
 	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
 }
 
 // travelling is the part of this process's environment that ranks on other hosts
 // get: they are to find what they would find here.
 func travelling(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
+	return slices.DeleteFunc(environ.Inherited(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
 		return slices.ContainsFunc(hostsOwn, func(own string) bool {
 			begin, prefix := strings.CutSuffix(own, "=")

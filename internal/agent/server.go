@@ -53,7 +53,7 @@ type server struct {
 func newServer(c *children, group *cgroup, line *line) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
-	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, native(os.Environ()))
+	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
 	life, end := context.WithCancel(context.Background())
 	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*gang{}}
 }
@@ -139,7 +139,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 		s.tmpdir = r.Tmpdir
 		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
 	}
-	s.env = environ.Overlay(s.env, native(texts(r.Env)))
+	s.env = environ.Overlay(s.env, environ.Inherited(texts(r.Env)))
 	if r.OrphanGraceMs > 0 {
 		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}

@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -235,19 +234,4 @@ func (r *reports) standing(s pmi1.Standing) {
 
 func (r *reports) barrier(b *wire.Barrier) {
 	r.add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
-}
-
-// foreign are the beginnings of variables by which another launcher tells its
-// ranks who they are: a rank must not believe them.
-var foreign = []string{
-	"PMI_", "PMIX_RANK=", "PMIX_NAMESPACE=", "PMIX_SERVER_", "PMIX_ID=", "PMIX_HOSTNAME=", "PMIX_DSTORE_", "PMIX_SECURITY_MODE=", "PMIX_GDS_MODULE=", "PMIX_BFROP_",
-	"OMPI_COMM_WORLD_", "OMPI_UNIVERSE_SIZE=", "OMPI_APP_CTX_", "OMPI_FIRST_RANKS=", "OMPI_MCA_ess", "OMPI_MCA_orte_ess", "OMPI_MCA_orte_hnp_uri", "OMPI_MCA_orte_local_daemon_uri",
-	"OMPI_MCA_orte_app_num", "OMPI_MCA_orte_precondition", "OMPI_MCA_orte_bound", "OMPI_MCA_orte_jobfam", "PRTE_MCA_ess", "HYDI_", "HYDRA_", "MPI_LOCALNRANKS=", "MPI_LOCALRANKID=",
-}
-
-// native returns the environment without what another launcher left in it.
-func native(env []string) []string {
-	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
-		return slices.ContainsFunc(foreign, func(begin string) bool { return strings.HasPrefix(entry, begin) })
-	})
 }

@@ -122,7 +122,7 @@ Arguments may hold templates, which each rank has expanded for itself:
 | ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ where the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ may be left out |
 | ´[["[["]]´ | two braces |
 
-An argument that a template leaves empty is dropped, so that ´[--resume, ""]´ never reaches the program by mistake:
+An argument that a template leaves empty is dropped, but for the first, which is the program. So
 
 ´´´yaml
 command: [python, train.py, "[[if .ResumeFrom]]--resume[[end]]", "[[.ResumeFrom]]"]
