@@ -53,7 +53,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		if n.lost == nil && mpi == "" {
 			limited, cancel := context.WithTimeout(finding, helloLimit)
 			if found, err := l.resolve(limited, a, n.agent); err == nil {
-				mpi = found
+				mpi = found.mpi
 			}
 			cancel()
 		}

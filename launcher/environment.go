@@ -22,6 +22,15 @@ func gangEnv(a job.Attempt, at rendezvous) []string {
 		"WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Ranks)),
 		"MASTER_ADDR=" + at.address,
 		"MASTER_PORT=" + strconv.Itoa(at.port),
+		"GROUP_WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Hosts)),
+		"ROLE_NAME=default",
+		"ROLE_WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Ranks)),
+		"TORCHELASTIC_RUN_ID=" + a.Run,
+		"TORCHELASTIC_RESTART_COUNT=" + strconv.Itoa(max(a.Number-1, 0)),
+		"TORCHELASTIC_MAX_RESTARTS=" + strconv.Itoa(a.Retries),
+		// With True, rank 0 would look for a store of the launcher's at MASTER_PORT
+		// instead of making one there.
+		"TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=" + a.Run,
 		"GANGRUN_ATTEMPT=" + strconv.Itoa(a.Number),
 		"GANGRUN_CHECKPOINT_DIR=" + a.CheckpointDir,
@@ -45,8 +54,10 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 		"LOCAL_WORLD_SIZE=" + strconv.Itoa(r.LocalSize),
 		"NODE_RANK=" + strconv.Itoa(r.Node),
 		"GROUP_RANK=" + strconv.Itoa(r.Node),
+		"ROLE_RANK=" + strconv.Itoa(r.Rank),
 		"GANGRUN_RANK=" + strconv.Itoa(r.Rank),
 	}
+	env = append(env, compatOf(a, r)...)
 	app, _ := a.App(r.Rank)
 	for _, set := range []map[string]string{a.Env, app.Env} {
 		for _, name := range slices.Sorted(maps.Keys(set)) {
@@ -56,13 +67,22 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 	return env
 }
 
-// rankHints are variables that help the ranks of a gang on several hosts to send
+// rankHints are variables that a rank has where nothing else sets them: neither the
+// user nor the environment that it inherits. Spread says that the gang is on several
+// machines.
+func rankHints(a job.Attempt, r job.Rank, spread bool) []string {
+	// As torchrun sets it. NCCL_ASYNC_ERROR_HANDLING, its name up to PyTorch 2.1, is
+	// left out: later ones warn of it.
+	own := append(threadsOf(a, r, spread), "TORCH_NCCL_ASYNC_ERROR_HANDLING=1")
+	return slices.Concat(a.Hints, own, interfacesOf(a, r))
+}
+
+// interfacesOf are variables that help the ranks of a gang on several hosts to send
 // through the right interfaces: over the network that the gang meets on, and for
-// GPUs through the NICs that are near to them. The user's own win.
-func rankHints(a job.Attempt, r job.Rank) []string {
-	hints := slices.Clone(a.Hints)
+// GPUs through the NICs that are near to them.
+func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	if len(a.Placement.Hosts) < 2 {
-		return hints
+		return nil
 	}
 	h := a.Placement.Hosts[r.Node]
 	if h.Interface != "" {
@@ -85,19 +105,10 @@ func rankHints(a job.Attempt, r job.Rank) []string {
 	return hints
 }
 
-// rankArgs is the command of one rank, with its templates expanded. Other
-// double braces are left as they are: they may mean something to the program.
-func rankArgs(a job.Attempt, r job.Rank) []string {
-	expand := strings.NewReplacer(
-		"{{.Rank}}", strconv.Itoa(r.Rank),
-		"{{.Host}}", r.Host,
-		"{{.CheckpointDir}}", a.CheckpointDir,
-		"{{.ResumeFrom}}", a.ResumeFrom,
-	)
+// rankArgs is the command of one rank, with its templates expanded.
+func rankArgs(a job.Attempt, r job.Rank) ([]string, error) {
 	app, _ := a.App(r.Rank)
-	args := make([]string, len(app.Command))
-	for i, arg := range app.Command {
-		args[i] = expand.Replace(arg)
-	}
-	return args
+	return job.Expand(app.Command, job.Fields{
+		Rank: r.Rank, LocalRank: r.LocalRank, Host: r.Host, CheckpointDir: a.CheckpointDir, ResumeFrom: a.ResumeFrom,
+	})
 }

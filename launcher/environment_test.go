@@ -10,7 +10,7 @@ import (
 // placed is an attempt of four ranks on two hosts.
 func placed() job.Attempt {
 	return job.Attempt{
-		Run: "calm-otter", Number: 2, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20",
+		Run: "calm-otter", Number: 2, Retries: 5, CheckpointDir: "/ckpt", ResumeFrom: "/ckpt/step-20",
 		Placement: job.Placement{
 			Ranks: []job.Rank{
 				{Rank: 0, Host: "h1", LocalRank: 0, LocalSize: 2, Node: 0},
@@ -26,17 +26,20 @@ func placed() job.Attempt {
 func TestGangEnv(t *testing.T) {
 	a := placed()
 	want := []string{
-		"WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500",
+		"WORLD_SIZE=4", "MASTER_ADDR=10.0.0.1", "MASTER_PORT=29500", "GROUP_WORLD_SIZE=2", "ROLE_NAME=default", "ROLE_WORLD_SIZE=4",
+		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=1", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=2", "GANGRUN_CHECKPOINT_DIR=/ckpt", "GANGRUN_RESUME_FROM=/ckpt/step-20",
 	}
 	if got := gangEnv(a, rendezvous{"10.0.0.1", 29500}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	// On this machine only, Gloo is told the interface. The variables are set,
-	// and empty, where there is nothing to resume from.
+	// and empty, where there is nothing to resume from. A trial, which has the number
+	// 0, restarts nothing.
 	a.CheckpointDir, a.ResumeFrom, a.Number = "", "", 0
 	want = []string{
-		"WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1",
+		"WORLD_SIZE=4", "MASTER_ADDR=127.0.0.1", "MASTER_PORT=1", "GROUP_WORLD_SIZE=2", "ROLE_NAME=default", "ROLE_WORLD_SIZE=4",
+		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=0", "GANGRUN_CHECKPOINT_DIR=", "GANGRUN_RESUME_FROM=", "GLOO_SOCKET_IFNAME=lo",
 	}
 	if got := gangEnv(a, rendezvous{"127.0.0.1", 1}); !slices.Equal(got, want) {
@@ -46,14 +49,14 @@ func TestGangEnv(t *testing.T) {
 
 func TestRankEnv(t *testing.T) {
 	a := placed()
-	want := []string{"RANK=1", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=0", "GROUP_RANK=0", "GANGRUN_RANK=1"}
+	want := []string{"RANK=1", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=0", "GROUP_RANK=0", "ROLE_RANK=1", "GANGRUN_RANK=1"}
 	if got := rankEnv(a, a.Placement.Ranks[1]); !slices.Equal(got, want) {
 		t.Errorf("without GPUs: got %q, want %q", got, want)
 	}
 	// What the user set comes last, in order, whatever it replaces.
 	a.Env = map[string]string{"ZED": "a=b c", "RANK": "mine", "CUDA_VISIBLE_DEVICES": "", "MASTER_PORT": "1"}
 	want = []string{
-		"RANK=3", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=1", "GROUP_RANK=1", "GANGRUN_RANK=3",
+		"RANK=3", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=1", "GROUP_RANK=1", "ROLE_RANK=3", "GANGRUN_RANK=3",
 		"CUDA_VISIBLE_DEVICES=", "MASTER_PORT=1", "RANK=mine", "ZED=a=b c",
 	}
 	if got := rankEnv(a, a.Placement.Ranks[3]); !slices.Equal(got, want) {
@@ -61,27 +64,40 @@ func TestRankEnv(t *testing.T) {
 	}
 }
 
+// TestCompat: what Open MPI's mpirun and hydra tell a rank, where it is asked for,
+// and below what the user sets.
+func TestCompat(t *testing.T) {
+	openmpi := []string{"OMPI_COMM_WORLD_RANK=3", "OMPI_COMM_WORLD_SIZE=4", "OMPI_COMM_WORLD_LOCAL_RANK=1", "OMPI_COMM_WORLD_LOCAL_SIZE=2", "OMPI_COMM_WORLD_NODE_RANK=1"}
+	mpich := []string{"PMI_RANK=3", "PMI_SIZE=4", "MPI_LOCALRANKID=1", "MPI_LOCALNRANKS=2"}
+	for compat, want := range map[job.EnvCompat][]string{
+		"": nil, job.EnvCompatNone: nil, job.EnvCompatOpenMPI: openmpi, job.EnvCompatMPICH: mpich, job.EnvCompatAll: slices.Concat(openmpi, mpich),
+	} {
+		a := placed()
+		plain := rankEnv(a, a.Placement.Ranks[3])
+		a.EnvCompat, a.Env = compat, map[string]string{"PMI_RANK": "mine"}
+		if got, want := rankEnv(a, a.Placement.Ranks[3]), slices.Concat(plain, want, []string{"PMI_RANK=mine"}); !slices.Equal(got, want) {
+			t.Errorf("%q: got %q, want %q", compat, got, want)
+		}
+	}
+}
+
+// TestRankArgs: each rank, and each program of several, has its own.
 func TestRankArgs(t *testing.T) {
 	a := placed()
-	a.Command = []string{
-		"./train", "--rank={{.Rank}}/{{.Rank}}", "{{.Host}}", "{{.CheckpointDir}}/x", "{{.ResumeFrom}}", "",
-		"{{ .Rank }}", "{{.Other}}", "{{rank}}", "{.Rank}", "{{{{.Rank}}}}", "$HOME `id` *",
-	}
-	before := slices.Clone(a.Command)
-	want := []string{
-		"./train", "--rank=3/3", "h2", "/ckpt/x", "/ckpt/step-20", "",
-		"{{ .Rank }}", "{{.Other}}", "{{rank}}", "{.Rank}", "{{3}}", "$HOME `id` *",
-	}
-	if got := rankArgs(a, a.Placement.Ranks[3]); !slices.Equal(got, want) {
-		t.Errorf("got  %q\nwant %q", got, want)
-	}
-	if !slices.Equal(a.Command, before) {
-		t.Errorf("the command has changed to %q", a.Command)
+	a.Command = []string{"./train", "{{.Rank}}/{{.LocalRank}}@{{.Host}}", "{{.CheckpointDir}}/x", "{{if .ResumeFrom}}--resume={{.ResumeFrom}}{{end}}", "", "{{ x }}"}
+	want := []string{"./train", "3/1@h2", "/ckpt/x", "--resume=/ckpt/step-20", "", "{{ x }}"}
+	if got, err := rankArgs(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
 	}
 	// What a template stands for is not looked at again.
-	a.CheckpointDir = "/{{.Rank}}"
-	if got := rankArgs(a, a.Placement.Ranks[0])[3]; got != "/{{.Rank}}/x" {
-		t.Errorf("got %q, want /{{.Rank}}/x", got)
+	a.CheckpointDir, a.ResumeFrom = "/{{.Rank}}", ""
+	want = []string{"./train", "0/0@h1", "/{{.Rank}}/x", "", "{{ x }}"}
+	if got, err := rankArgs(a, a.Placement.Ranks[0]); err != nil || !slices.Equal(got, want) {
+		t.Errorf("got  %q, %v\nwant %q", got, err, want)
+	}
+	a.Apps = []job.App{{Ranks: 3, Command: []string{"a", "{{.Rank}}"}}, {Ranks: 1, Command: []string{"b", "{{.LocalRank}}"}}}
+	if got, err := rankArgs(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, []string{"b", "1"}) {
+		t.Errorf("of the second program: %q, %v", got, err)
 	}
 }
 
@@ -113,9 +129,9 @@ func TestGangName(t *testing.T) {
 	}
 }
 
-// TestRankHints: the NICs near to a rank's GPUs are what it is told to send
+// TestInterfaces: the NICs near to a rank's GPUs are what it is told to send
 // through, on several hosts.
-func TestRankHints(t *testing.T) {
+func TestInterfaces(t *testing.T) {
 	host := job.Host{Name: "h1", Devices: []job.Device{{UUID: "GPU-a"}, {UUID: "GPU-b"}}, NICs: []job.NIC{
 		{Name: "mlx5_0", Links: []job.Link{job.LinkPIX, job.LinkSYS}},
 		{Name: "mlx5_1", Links: []job.Link{job.LinkSYS, job.LinkPIX}},
@@ -136,8 +152,55 @@ func TestRankHints(t *testing.T) {
 		{"no NICs", []job.Host{{Name: "h1"}, {Name: "h2"}}, []string{"GPU-b"}, nil},
 	} {
 		a := job.Attempt{Placement: job.Placement{Hosts: c.hosts, Ranks: make([]job.Rank, 2)}}
-		if got := rankHints(a, job.Rank{Devices: c.devices}); !slices.Equal(got, c.want) {
+		if got := interfacesOf(a, job.Rank{Devices: c.devices}); !slices.Equal(got, c.want) {
 			t.Errorf("%s: %q, want %q", c.name, got, c.want)
 		}
+	}
+}
+
+// TestThreads: several ranks of a machine share its cores, as far as the gang has
+// them; ranks of MPI, and one alone, are left to themselves.
+func TestThreads(t *testing.T) {
+	gpus := func(n int) []job.Device { return make([]job.Device, n) }
+	for _, c := range []struct {
+		name   string
+		change func(*job.Attempt)
+		spread bool
+		want   string // of rank 3
+	}{
+		{"two hosts", func(*job.Attempt) {}, true, "16"},
+		{"two simulated hosts", func(*job.Attempt) {}, false, "8"},
+		{"MPI", func(a *job.Attempt) { a.NoMPI = false }, true, ""},
+		{"cores that are not known", func(a *job.Attempt) { a.Placement.Hosts[1].Cores = 0 }, true, ""},
+		{"fewer cores than ranks", func(a *job.Attempt) { a.Placement.Hosts[1].Cores = 1 }, true, "1"},
+		{"one rank on the host", func(a *job.Attempt) { a.Placement.Ranks[2].Host, a.Placement.Ranks[2].Node = "h1", 0 }, true, ""},
+		{"three GPUs of six", func(a *job.Attempt) { a.Placement.Hosts[1].Devices = gpus(6) }, true, "8"},
+		{"all GPUs", func(a *job.Attempt) { a.Placement.Hosts[1].Devices = gpus(3) }, true, "16"},
+		{"bound to the same CPUs", func(a *job.Attempt) { a.Placement.Ranks[2].CPUs, a.Placement.Ranks[3].CPUs = "0-7", "0-7" }, true, "4"},
+		{"bound to others", func(a *job.Attempt) { a.Placement.Ranks[2].CPUs, a.Placement.Ranks[3].CPUs = "0-7", "8-15,24" }, true, "9"},
+		{"bound to more than its share", func(a *job.Attempt) { a.Placement.Ranks[3].CPUs = "0-31" }, true, "16"},
+	} {
+		a := placed()
+		a.NoMPI = true
+		a.Placement.Hosts[0].Cores, a.Placement.Hosts[1].Cores = 64, 32
+		c.change(&a)
+		var want []string
+		if c.want != "" {
+			want = []string{"OMP_NUM_THREADS=" + c.want}
+		}
+		if got := threadsOf(a, a.Placement.Ranks[3], c.spread); !slices.Equal(got, want) {
+			t.Errorf("%s: got %q, want %q", c.name, got, want)
+		}
+	}
+}
+
+// TestRankHints: what nothing else sets is as torchrun sets it.
+func TestRankHints(t *testing.T) {
+	a := placed()
+	a.NoMPI = true
+	a.Placement.Hosts[1] = job.Host{Name: "h2", Cores: 4, Interface: "eth1"}
+	want := []string{"OMP_NUM_THREADS=2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "GLOO_SOCKET_IFNAME=eth1", "NCCL_SOCKET_IFNAME=eth1", "TP_SOCKET_IFNAME=eth1", "UCX_NET_DEVICES=eth1"}
+	if got := rankHints(a, a.Placement.Ranks[2], true); !slices.Equal(got, want) {
+		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

@@ -87,6 +87,9 @@ type Options struct {
 	Network string
 	// Env is set for agents on other machines, over their own environment.
 	Env []string
+	// MPIEnv has every rank's environment be as under mpiexec: OMP_NUM_THREADS is
+	// left alone.
+	MPIEnv bool
 	// Bring puts gangrun-nvml on another machine and returns its path there; nil where
 	// there is none to bring.
 	Bring func(ctx context.Context, host string) (path string, err error)

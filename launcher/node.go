@@ -72,9 +72,13 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 	}
 	for _, r := range n.ranks {
 		app, number := a.App(r.Rank)
+		argv, err := rankArgs(a, r)
+		if err != nil {
+			return err
+		}
 		start.Ranks = append(start.Ranks, &wire.RankStart{
-			Rank: int32(r.Rank), Argv: raw(rankArgs(a, r)), Env: raw(append(gpuEnv(a.GPUVisibility, n.ranks, r), rankEnv(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
-			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankHints(a, r)), Cpus: r.CPUs,
+			Rank: int32(r.Rank), Argv: raw(argv), Env: raw(append(gpuEnv(a.GPUVisibility, n.ranks, r), rankEnv(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
+			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankHints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
 	if a.Adopt { // what is there already

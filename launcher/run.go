@@ -178,8 +178,13 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 		}
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
 		if i == 0 {
-			if a.MPI, err = l.resolve(ctx, *a, agent); err != nil {
+			how, err := l.resolve(ctx, *a, agent)
+			if err != nil {
 				return err
+			}
+			a.MPI, a.NoMPI = how.mpi, how.none && !l.opts.MPIEnv
+			if how.found {
+				a.EnvCompat = job.EnvCompatNone
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {

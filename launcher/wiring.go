@@ -16,17 +16,25 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
+// resolved is how the ranks of an attempt find each other.
+type resolved struct {
+	mpi   job.MPI
+	none  bool // the ranks are known to use no MPI: see job.Attempt.NoMPI
+	found bool // the program's libraries say that it uses mpi
+}
+
 // resolve returns how the ranks of an attempt find each other: what the user
 // said, else what the program's own libraries say.
-func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (job.MPI, error) {
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (resolved, error) {
 	switch a.MPI {
-	case "":
-		return job.MPINone, nil
+	case "", job.MPINone:
+		return resolved{mpi: job.MPINone, none: true}, nil
 	case job.MPIAuto:
 	default:
-		return a.MPI, nil
+		return resolved{mpi: a.MPI}, nil
 	}
 	var found job.MPI
+	python := true
 	var whose string
 	for _, p := range programs(a) {
 		asking, stop := l.looking(ctx, first, fmt.Sprintf("the program %q in %q and the libraries that it needs", p.command[0], p.workdir))
@@ -36,22 +44,23 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (j
 		}
 		stop()
 		if err != nil {
-			return "", err
+			return resolved{}, err
 		}
+		python = python && reply.Python
 		mpi := job.MPI(reply.Mpi)
 		if mpi == "" {
 			continue
 		}
 		if found != "" && mpi != found {
-			return "", mixed{programs: [2]string{whose, p.command[0]}, mpis: [2]job.MPI{found, mpi}}
+			return resolved{}, mixed{programs: [2]string{whose, p.command[0]}, mpis: [2]job.MPI{found, mpi}}
 		}
 		found, whose = mpi, p.command[0]
 	}
 	if found == "" {
 		// It may be a wrapper: PMI does no harm to a program that does not ask for it.
-		return job.MPIMPICH, nil
+		return resolved{mpi: job.MPIMPICH, none: python}, nil
 	}
-	return found, nil
+	return resolved{mpi: found, found: true}, nil
 }
 
 // mixed is the error of a gang whose programs are built for different MPIs.

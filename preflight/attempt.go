@@ -76,7 +76,7 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
 		Stdin: t.stdin(len(placement.Ranks)), TTY: t.spec.TTY, Show: t.spec.Output, Steps: t.spec.Trial.Steps,
-		MPI: t.spec.MPI, InitTimeout: t.spec.InitTimeout, GPUVisibility: t.spec.GPUVisibility, Hints: services,
+		MPI: t.spec.MPI, EnvCompat: t.spec.EnvCompat, InitTimeout: t.spec.InitTimeout, Retries: t.spec.Retries, GPUVisibility: t.spec.GPUVisibility, Hints: services,
 	}
 	if len(t.spec.Trial.Command) > 0 {
 		a.Command = t.spec.Trial.Command

@@ -89,7 +89,7 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "gangrun: note: %s changes nothing here\n", option)
 		}
 	}
-	s, err := openSession(spec, terms{plain: !args.prefix, terse: !args.verbose, universe: args.universe})
+	s, err := openSession(spec, terms{plain: !args.prefix, terse: !args.verbose, universe: args.universe, mpiexec: true})
 	if err != nil {
 		return err
 	}

@@ -47,6 +47,7 @@ type terms struct {
 	verbose bool // the matrix is shown even where no host is odd
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
+	mpiexec  bool      // the job was given to gangrun mpiexec
 	detached *detached // nil where there is a terminal, or who stands for one
 	taken    *taken    // nil for a run of this process's own
 	order    *asked    // to end the run that is taken over; nil for none
@@ -126,7 +127,7 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	o := launcher.Options{
 		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: travelling(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
-		Cascade: diagnose.Cascade, Universe: s.universe,
+		Cascade: diagnose.Cascade, Universe: s.universe, MPIEnv: s.mpiexec,
 	}
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }

@@ -257,7 +257,7 @@ func (s *show) closing(r supervisor.Report) {
 	}
 	for _, line := range cause.Evidence {
 		switch {
-		case line.Source != job.SourceStdout && line.Source != job.SourceStderr:
+		case line.Source != job.SourceStdout && line.Source != job.SourceStderr && line.Source != job.SourceErrorFile:
 		case line.Rank < 0: // mpirun's, or a daemon's
 			s.screen.Say("%s", printable(on(line.Host)+line.Text))
 		default:

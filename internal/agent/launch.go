@@ -51,9 +51,11 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}
 	for _, hint := range texts(want.Hints) {
 		if name, _, _ := strings.Cut(hint, "="); environ.Lookup(p.attr.Env, name) == "" {
-			p.attr.Env = append(p.attr.Env, hint)
-			p.hints = append(p.hints, hint)
+			p.hint(hint)
 		}
+	}
+	if p.err = g.offerErrorFile(&p); p.err != nil {
+		return p
 	}
 	if dir := string(want.Workdir); dir != "" {
 		p.attr.Dir = dir
@@ -74,6 +76,12 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 		p.err = g.equip(&p, found.direct)
 	}
 	return p
+}
+
+// hint sets a variable that nothing else sets.
+func (p *prepared) hint(entry string) {
+	p.attr.Env = append(p.attr.Env, entry)
+	p.hints = append(p.hints, entry)
 }
 
 // program is where a program was found; direct says that it speaks PMI itself.

@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 )
@@ -22,7 +21,7 @@ for dir in spec.submodule_search_locations if spec else []:
 // mpi4py returns the path of the extension module that links the MPI library,
 // where argv runs a Python script that imports mpi4py; else "".
 func (v surveyor) mpi4py(ctx context.Context, argv []string, workdir, interpreter string) string {
-	if !pythonName.MatchString(filepath.Base(argv[0])) && !pythonName.MatchString(filepath.Base(interpreter)) {
+	if !isPython(argv[0], interpreter) {
 		return ""
 	}
 	script, code := pythonProgram(argv)

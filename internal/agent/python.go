@@ -59,6 +59,12 @@ func pythonProgram(args []string) (script, code string) {
 // importsMPI4py matches a line that imports mpi4py, or a text that looks like it.
 var importsMPI4py = regexp.MustCompile(`(?m)(^|[;:])[ \t]*(from[ \t]+mpi4py\b|import[ \t]+([\w., \t]*,[ \t]*)?mpi4py\b)`)
 
+// isPython reports whether a program is a Python interpreter, by the name that it
+// was called by or that it was found under.
+func isPython(name, path string) bool {
+	return pythonName.MatchString(filepath.Base(name)) || pythonName.MatchString(filepath.Base(path))
+}
+
 // compileCode compiles what it reads and prints, as JSON, the error or whether
 // it imports mpi4py at any level. It runs isolated (-I) and imports nothing of the
 // user's.
@@ -84,7 +90,7 @@ except ValueError as e:
 // script says what Python is to run, and whether it compiles; nil when the
 // program is no Python interpreter or runs no file and no -c.
 func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string) *job.ScriptFact {
-	if !pythonName.MatchString(filepath.Base(ask.Command[0])) && !pythonName.MatchString(filepath.Base(interpreter)) {
+	if !isPython(ask.Command[0], interpreter) {
 		return nil
 	}
 	script, code := pythonProgram(ask.Command)

@@ -26,6 +26,8 @@ type rank struct {
 	stdin    *os.File // write end; nil when the rank has /dev/null
 	child    *child   // nil when it could not be started
 	pumps    sync.WaitGroup
+
+	errorFile string // to which it may write its exception; empty where that is not gangrun's
 }
 
 // newRank makes the log files of a rank and what connects its streams with them;

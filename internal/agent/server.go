@@ -240,7 +240,7 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	if module := (surveyor{env: env, children: s.children}).mpi4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
 		mpi, library = mpiOf(module, env)
 	}
-	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library)}, nil
+	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: isPython(argv[0], path)}, nil
 }
 
 // cleanTmpdir removes what a pretended host's ranks left in its TMPDIR.

@@ -156,6 +156,9 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 		} else {
 			near = near && m.quietAfter(st, g, trail) && !m.outlived(st, g)
 		}
+		if st.lines[0].Source == job.SourceErrorFile { // exact, however much the rank has printed since
+			near = m.exit == nil || m.exit.Time.IsZero() || m.exit.Time.Sub(st.time(g.at)) <= watchdog
+		}
 		switch {
 		case near:
 			end = g.from

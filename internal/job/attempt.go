@@ -22,7 +22,9 @@ type Attempt struct {
 	// LogDir is where the ranks' log files go; it exists.
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`
-	Stdin  Stdin    `json:"stdin"`
+	// Retries is how many restarts without progress the job may have.
+	Retries int   `json:"retries,omitempty"`
+	Stdin   Stdin `json:"stdin"`
 	// GPUVisibility is that of the Spec.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// TTY says whether the ranks' standard output is a terminal.
@@ -35,6 +37,9 @@ type Attempt struct {
 	// MPI is how the ranks find each other. A Launcher takes MPIAuto for what
 	// the program's own libraries say.
 	MPI MPI `json:"mpi,omitempty"`
+	// EnvCompat names the MPI whose variables are set too. A Launcher takes it for
+	// none where it finds that the program has an MPI library.
+	EnvCompat EnvCompat `json:"env_compat,omitempty"`
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
@@ -49,6 +54,9 @@ type Attempt struct {
 	Hints []string `json:"-"`
 	// Watch asks which files in some directories change while the ranks run.
 	Watch *FileWatch `json:"-"`
+	// NoMPI says that the ranks are known to use no MPI: the user has said so, or
+	// the program is Python and imports none. A Launcher sets it.
+	NoMPI bool `json:"-"`
 	// Adopt says that an earlier controller has started the gang: nothing is
 	// started, and ranks whose agent is gone are lost.
 	Adopt bool `json:"-"`

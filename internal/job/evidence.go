@@ -11,6 +11,9 @@ const (
 	SourceStderr Source = "stderr"
 	SourceKernel Source = "kernel" // the host's kernel log or counters
 	SourceAgent  Source = "agent"  // gangrun's agent on the host
+	// SourceErrorFile is the exception that a rank has written to the file that
+	// TORCHELASTIC_ERROR_FILE names.
+	SourceErrorFile Source = "error-file"
 )
 
 // Line is one line of text that may prove something.

@@ -1,0 +1,139 @@
+package agent
+
+import (
+	"encoding/json"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// errorFileEnv names the file to which PyTorch's @record writes the exception that
+// ends a rank.
+const errorFileEnv = "TORCHELASTIC_ERROR_FILE"
+
+// errorFileLimit bounds what is read of an error file, in bytes.
+const errorFileLimit = 1 << 20
+
+// offerErrorFile gives a rank an error file beside its logs, unless its environment
+// names one already: that is the user's, and is not read.
+func (g *gang) offerErrorFile(p *prepared) error {
+	if environ.Lookup(p.attr.Env, errorFileEnv) != "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(string(g.start.LogDir), job.LogName(p.rank.number, "error.json")))
+	if err != nil {
+		return err
+	}
+	p.rank.errorFile = path
+	p.hint(errorFileEnv + "=" + path)
+	return nil
+}
+
+// recorded is an error file, as torch.distributed.elastic writes it.
+type recorded struct {
+	// Message is an object or, by handlers of before PyTorch 1.9, a text.
+	Message   json.RawMessage `json:"message"`
+	Timestamp json.RawMessage `json:"timestamp"` // of one whose Message is a text
+}
+
+// exception is the object in an error file.
+type exception struct {
+	Message   string `json:"message"` // as in "ValueError: no such shape"
+	ExtraInfo struct {
+		Callstack string          `json:"py_callstack"`
+		Timestamp json.RawMessage `json:"timestamp"` // seconds of Unix time, a text or a number
+	} `json:"extraInfo"`
+}
+
+// recorded returns what a rank has written to its error file, as the lines of a
+// traceback; nil where there is no such file, or none that can be read as one.
+func (r *rank) recorded(host string) []job.Line {
+	if r.errorFile == "" {
+		return nil
+	}
+	text, written := readRegular(r.errorFile, errorFileLimit)
+	var file recorded
+	if text == nil || json.Unmarshal(text, &file) != nil {
+		return nil
+	}
+	var e exception
+	stamp := file.Timestamp
+	if json.Unmarshal(file.Message, &e.Message) != nil {
+		if json.Unmarshal(file.Message, &e) != nil {
+			return nil
+		}
+		stamp = e.ExtraInfo.Timestamp
+	}
+	var lines []job.Line
+	when := raised(stamp, written)
+	for i, text := range e.lines() {
+		lines = append(lines, job.Line{
+			Source: job.SourceErrorFile, Host: host, Rank: r.number, File: r.errorFile, Line: i + 1, Time: when, Text: clean([]byte(text)),
+		})
+	}
+	return lines
+}
+
+// lines are the traceback, or the message alone where there is none. Of a long one
+// they are the first line, without which it is no traceback, and the last ones.
+func (e exception) lines() []string {
+	text := strings.TrimRight(e.ExtraInfo.Callstack, "\n")
+	if !strings.HasPrefix(text, "Traceback ") {
+		text = strings.TrimRight(e.Message, "\n")
+	}
+	if text == "" {
+		return nil
+	}
+	all := strings.Split(text, "\n")
+	first, size := len(all)-1, len(all[0])
+	for first > 1 && size+len(all[first]) < tailBytes {
+		size += len(all[first]) + 1
+		first--
+	}
+	return append(all[:1:1], all[max(first, 1):]...)
+}
+
+// raised is when the exception was raised: the second that the file tells, and
+// within that as near as can be to when it was written.
+func raised(stamp json.RawMessage, written time.Time) time.Time {
+	seconds, err := strconv.ParseInt(strings.Trim(string(stamp), `"`), 10, 64)
+	if err != nil || seconds <= 0 {
+		return written
+	}
+	from := time.Unix(seconds, 0)
+	to := from.Add(time.Second - time.Nanosecond)
+	switch {
+	case written.Before(from):
+		return from
+	case written.After(to):
+		return to
+	}
+	return written
+}
+
+// readRegular returns the content of a regular file of at most that size, and when
+// it was last written; nil of any other.
+func readRegular(path string, limit int64) ([]byte, time.Time) {
+	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, time.Time{}
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() || info.Size() > limit {
+		return nil, time.Time{}
+	}
+	text, err := io.ReadAll(io.LimitReader(file, limit))
+	if err != nil {
+		return nil, time.Time{}
+	}
+	return text, info.ModTime()
+}

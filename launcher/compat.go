@@ -1,0 +1,28 @@
+package launcher
+
+import (
+	"strconv"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// compatOf are the variables by which the launchers of MPIs tell a rank its place,
+// for programs that read them and use no MPI.
+func compatOf(a job.Attempt, r job.Rank) (env []string) {
+	set := func(name string, value int) { env = append(env, name+"="+strconv.Itoa(value)) }
+	size := len(a.Placement.Ranks)
+	if a.EnvCompat.Includes(job.EnvCompatOpenMPI) {
+		set("OMPI_COMM_WORLD_RANK", r.Rank)
+		set("OMPI_COMM_WORLD_SIZE", size)
+		set("OMPI_COMM_WORLD_LOCAL_RANK", r.LocalRank)
+		set("OMPI_COMM_WORLD_LOCAL_SIZE", r.LocalSize)
+		set("OMPI_COMM_WORLD_NODE_RANK", r.LocalRank) // among its user's ranks on the host, whatever its name says
+	}
+	if a.EnvCompat.Includes(job.EnvCompatMPICH) {
+		set("PMI_RANK", r.Rank)
+		set("PMI_SIZE", size)
+		set("MPI_LOCALRANKID", r.LocalRank)
+		set("MPI_LOCALNRANKS", r.LocalSize)
+	}
+	return env
+}
