@@ -74,9 +74,9 @@ func (r *rank) recorded(host string) []job.Line {
 	}
 	var lines []job.Line
 	when := raised(stamp, written)
-	for i, text := range e.lines() {
+	for _, text := range e.lines() {
 		lines = append(lines, job.Line{
-			Source: job.SourceErrorFile, Host: host, Rank: r.number, File: r.errorFile, Line: i + 1, Time: when, Text: clean([]byte(text)),
+			Source: job.SourceErrorFile, Host: host, Rank: r.number, File: r.errorFile, Time: when, Text: clean([]byte(text)),
 		})
 	}
 	return lines
@@ -93,12 +93,12 @@ func (e exception) lines() []string {
 		return nil
 	}
 	all := strings.Split(text, "\n")
-	first, size := len(all)-1, len(all[0])
-	for first > 1 && size+len(all[first]) < tailBytes {
-		size += len(all[first]) + 1
-		first--
+	from, size := len(all)-1, len(all[0])+len(all[len(all)-1])+2
+	for from > 1 && size+len(all[from-1])+1 <= tailBytes {
+		from--
+		size += len(all[from]) + 1
 	}
-	return append(all[:1:1], all[max(first, 1):]...)
+	return append(all[:1:1], all[max(from, 1):]...)
 }
 
 // raised is when the exception was raised: the second that the file tells, and
