@@ -197,9 +197,9 @@ func TestThreads(t *testing.T) {
 // TestRankHints: what nothing else sets is as torchrun sets it.
 func TestRankHints(t *testing.T) {
 	a := placed()
-	a.NoMPI = true
+	a.NoMPI, a.Hints = true, []string{"WANDB_MODE=disabled"}
 	a.Placement.Hosts[1] = job.Host{Name: "h2", Cores: 4, Interface: "eth1"}
-	want := []string{"OMP_NUM_THREADS=2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "GLOO_SOCKET_IFNAME=eth1", "NCCL_SOCKET_IFNAME=eth1", "TP_SOCKET_IFNAME=eth1", "UCX_NET_DEVICES=eth1"}
+	want := []string{"WANDB_MODE=disabled", "OMP_NUM_THREADS=2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "GLOO_SOCKET_IFNAME=eth1", "NCCL_SOCKET_IFNAME=eth1", "TP_SOCKET_IFNAME=eth1", "UCX_NET_DEVICES=eth1"}
 	if got := rankHints(a, a.Placement.Ranks[2], true); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}

@@ -3,8 +3,8 @@ package launcher
 import (
 	"strconv"
 
-	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
 )
 
 // threadsOf is OMP_NUM_THREADS for a rank, where several ranks are on its machine:
@@ -36,8 +36,8 @@ func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 		share = share * gpus / all // the rest is for those who have the other GPUs
 	}
 	share /= len(beside)
-	if set, err := affinity.Parse(r.CPUs); err == nil {
-		share = min(share, set.Count()/bound)
+	if cpus := topology.CountCPUs(r.CPUs); cpus > 0 {
+		share = min(share, cpus/bound)
 	}
 	return []string{"OMP_NUM_THREADS=" + strconv.Itoa(max(share, 1))}
 }

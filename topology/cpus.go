@@ -37,6 +37,19 @@ func unite(lists []string) string {
 	return strings.Join(parts, ",")
 }
 
+// CountCPUs returns how many CPUs a list as in "0-15,32-47" names; 0 where it is empty
+// or cannot be read.
+func CountCPUs(list string) (count int) {
+	spans, ok := cpuSpans(list)
+	if !ok {
+		return 0
+	}
+	for _, s := range spans {
+		count += int(s[1]-s[0]) + 1
+	}
+	return count
+}
+
 // cpuSpans reads a list of CPUs: the first and the last of each span.
 func cpuSpans(list string) (spans [][2]uint64, ok bool) {
 	for part := range strings.SplitSeq(list, ",") {

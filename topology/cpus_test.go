@@ -108,3 +108,11 @@ func FuzzUnite(f *testing.F) {
 		}
 	})
 }
+
+func TestCountCPUs(t *testing.T) {
+	for list, want := range map[string]int{"": 0, "0": 1, "0-15,32-47": 32, "7,9-10": 3, "x": 0, "3-1": 0, "0-": 0} {
+		if got := CountCPUs(list); got != want {
+			t.Errorf("%q: got %d, want %d", list, got, want)
+		}
+	}
+}
