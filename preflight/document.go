@@ -115,12 +115,27 @@ diagnosis finds. It does not when it shows nothing of the program:
 - Its ranks have not started within %[3]s. That is a warning.
 
 A good trial is remembered for %[5]d minutes, and not repeated for the same job
-on the same hosts: the same program and script (by SHA-256), command, environment,
-trial settings, working directory and checkpoint directory, and inputs of the same
-size. Two things are compared by size and time only, and only on the machine where
-gangrun was started: files that the command's arguments name, and the Python files
-in the script's directory (of ` + "`python -m`" + `, in the working directory), %[6]d levels
-deep; with more than %[7]d files and directories there, the trial is always run.
-Changed libraries, and modules in other places, are not seen. A trial that had
-anything to say is not remembered.
+on the same hosts: the same program and script (by SHA-256), command, trial
+settings, working directory and checkpoint directory, and inputs of the same size.
+The whole environment that reaches the ranks counts: the job's own variables, and
+those of the shell that gangrun was started in, such as PATH, PYTHONPATH,
+LD_LIBRARY_PATH, CONDA_PREFIX and what modules set. Their values go into a hash
+only. Left out are variables that differ from one shell, terminal, login or batch
+job to the next and change nothing for the program, such as SHLVL, TERM, SSH_TTY
+and SLURM_JOB_ID.
+
+These files count by size and time, on the machine where gangrun was started:
+
+- those that the command's arguments name;
+- the Python modules (.py and .so) in the script's directory (of ` + "`python -m`" + `, in
+  the working directory) and in those of PYTHONPATH, %[6]d levels deep. With more
+  than %[7]d files and directories beside the script, the trial is always run; of
+  PYTHONPATH, the modules that stand directly in its directories then count;
+- the libraries in the directories of LD_LIBRARY_PATH.
+
+It is seen, too, when a package is installed, changed or removed for the job's
+Python. On a gang of several machines the versions of the libraries and packages
+count that every host has told. Other changes, such as an edit within an installed
+package, are not seen. What a trial showed about MPI is remembered with it, so that
+the gang starts in the same way. A trial that had anything to say is not remembered.
 `

@@ -1,15 +1,8 @@
 package preflight
 
 import (
-	"fmt"
-	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"testing"
-	"testing/fstest"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -17,17 +10,18 @@ import (
 func TestIdentity(t *testing.T) {
 	type thing struct {
 		spec    job.Spec
+		env     []string
 		facts   []job.Facts
 		sources prints
 	}
 	make := func() *thing {
-		th := &thing{spec: testSpec(), facts: soundFacts(2), sources: prints{"/w/run.sh": {Bytes: 3}}}
+		th := &thing{spec: testSpec(), env: []string{"PATH=/bin", "PYTHONPATH=/a:/b"}, facts: soundFacts(2), sources: prints{"/w/run.sh": {Bytes: 3}}}
 		th.spec.Env = map[string]string{"TOKEN": "hush"}
 		th.spec.Secret = []string{"TOKEN"}
 		return th
 	}
 	base := make()
-	want, ok := identity(base.spec, base.facts, base.sources)
+	want, ok := identity(base.spec, base.env, base.facts, base.sources)
 	if !ok || len(want) != 64 {
 		t.Fatalf("identity %q, %v", want, ok)
 	}
@@ -41,10 +35,23 @@ func TestIdentity(t *testing.T) {
 		"what follows a failure": {true, func(th *thing) {
 			th.spec.Retries, th.spec.Policy = 9, map[job.Category]job.Action{job.Hang: job.RetryNever}
 		}},
-		"resume":                  {true, func(th *thing) { th.spec.Resume = true }},
-		"what is shown":           {true, func(th *thing) { th.spec.Output, th.spec.ExitCode = job.OutputAll, job.ExitVerdict }},
-		"limits":                  {true, func(th *thing) { th.spec.Timeout, th.spec.Grace = 1, 1 }},
-		"stdin":                   {true, func(th *thing) { th.spec.Stdin = job.StdinAll }},
+		"resume":                   {true, func(th *thing) { th.spec.Resume = true }},
+		"what is shown":            {true, func(th *thing) { th.spec.Output, th.spec.ExitCode = job.OutputAll, job.ExitVerdict }},
+		"limits":                   {true, func(th *thing) { th.spec.Timeout, th.spec.Grace = 1, 1 }},
+		"stdin":                    {true, func(th *thing) { th.spec.Stdin = job.StdinAll }},
+		"order of the environment": {true, func(th *thing) { slices.Reverse(th.env) }},
+		"another shell": {true, func(th *thing) {
+			th.env = append(th.env, "SHLVL=2", "_=/bin/gangrun", "PWD=/w", "OLDPWD=/", "TERM=dumb", "COLUMNS=80", "SSH_CONNECTION=::1 2 ::1 22",
+				"SSH_AUTH_SOCK=/tmp/ssh-1/agent", "TMUX_PANE=%3", "VSCODE_PID=4", "XDG_SESSION_ID=7", "SLURM_JOB_ID=9", "SLURM_STEP_ID=1", "GANGRUN_HOME=/h")
+		}},
+		"PYTHONPATH":              {false, func(th *thing) { th.env[1] = "PYTHONPATH=/b:/a" }},
+		"conda":                   {false, func(th *thing) { th.env = append(th.env, "CONDA_PREFIX=/opt/conda/envs/x") }},
+		"modules":                 {false, func(th *thing) { th.env = append(th.env, "LOADEDMODULES=cuda/12.4") }},
+		"Slurm's number of tasks": {false, func(th *thing) { th.env = append(th.env, "SLURM_NTASKS=9") }},
+		"versions of another host": {false, func(th *thing) {
+			th.facts[1].Versions = []job.VersionFact{{Kind: job.VersionPython, Name: "torch", Version: "2.9"}}
+		}},
+		"Open MPI":                {false, func(th *thing) { th.facts[1].OpenMPI = &job.OpenMPIFact{Version: "5.0.5"} }},
 		"cores":                   {true, func(th *thing) { th.facts[0].Cores = 99 }},
 		"program":                 {false, func(th *thing) { th.facts[0].Program.SHA256 = "bbbb" }},
 		"program of another host": {false, func(th *thing) { th.facts[1].Program.SHA256 = "bbbb" }},
@@ -63,7 +70,7 @@ func TestIdentity(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			th := make()
 			tt.change(th)
-			have, ok := identity(th.spec, th.facts, th.sources)
+			have, ok := identity(th.spec, th.env, th.facts, th.sources)
 			if !ok || (have == want) != tt.same {
 				t.Errorf("identity %q, %v, want the same as %q: %v", have, ok, want, tt.same)
 			}
@@ -75,75 +82,8 @@ func TestIdentity(t *testing.T) {
 	} {
 		th := make()
 		change(th)
-		if key, ok := identity(th.spec, th.facts, th.sources); ok || key != "" {
+		if key, ok := identity(th.spec, th.env, th.facts, th.sources); ok || key != "" {
 			t.Errorf("%s: identity %q", name, key)
 		}
-	}
-}
-
-func TestSources(t *testing.T) {
-	dir := t.TempDir()
-	for _, name := range []string{"run.sh", "conf.yml", "code/train.py", "code/model/net.py", "code/notes.txt", "other/far.py"} {
-		path := filepath.Join(dir, name)
-		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(path, []byte(name), 0o600); err != nil {
-			t.Fatal(err)
-		}
-	}
-	for _, tt := range []struct {
-		name            string
-		program, script string
-		command, args   []string
-		want            string
-	}{
-		{"files that arguments name", "/bin/bash", "", []string{"bash", "run.sh", "-v", "code"}, []string{"--config=" + dir + "/conf.yml"}, "conf.yml run.sh"},
-		{"beside the script", "/bin/python3", dir + "/code/train.py", []string{"python3", "code/train.py"}, nil, "code/model/net.py code/train.py"},
-		{"in the working directory of -m", "/bin/python3.12", "", []string{"python3", "-m", "code.train"}, nil,
-			"code/model/net.py code/train.py other/far.py"},
-		{"in the working directory of -c", "/bin/python3", "-c", []string{"python3", "-c", "import other"}, nil,
-			"code/model/net.py code/train.py other/far.py"},
-		{"nothing on this machine", "/bin/python3", "/nowhere/train.py", []string{"python3", "/nowhere/train.py"}, nil, ""},
-	} {
-		t.Run(tt.name, func(t *testing.T) {
-			facts := soundFacts(1)
-			facts[0].Program.Path, facts[0].Script = tt.program, nil
-			if tt.script != "" {
-				facts[0].Script = &job.ScriptFact{PathFact: job.PathFact{Path: tt.script}}
-			}
-			s := job.Spec{Command: tt.command, Workdir: dir, Trial: job.Trial{Args: tt.args}}
-			all := sources(s, facts)
-			if all == nil {
-				t.Fatal("too many sources")
-			}
-			have := slices.Sorted(maps.Keys(all))
-			for i := range have {
-				have[i] = strings.TrimPrefix(have[i], dir+"/")
-			}
-			if strings.Join(have, " ") != tt.want {
-				t.Errorf("sources %q, want %s", have, tt.want)
-			}
-		})
-	}
-}
-
-func TestPythonFiles(t *testing.T) {
-	at := time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
-	file := &fstest.MapFile{Data: []byte("x"), ModTime: at}
-	tree := fstest.MapFS{
-		"train.py": file, "data.csv": file, "a/b/c/d/deep.py": file, "a/b/c/d/e/deeper.py": file,
-		".git/hook.py": file, "venv/pyvenv.cfg": file, "venv/lib/site.py": file,
-	}
-	files, ok := pythonFiles(tree)
-	have := slices.Sorted(maps.Keys(files))
-	if !ok || !slices.Equal(have, []string{"a/b/c/d/deep.py", "train.py"}) || files["train.py"] != (mark{1, at}) {
-		t.Errorf("files %v, %v", files, ok)
-	}
-	for i := range sourceEntries {
-		tree[fmt.Sprintf("img/%d.png", i)] = file
-	}
-	if _, ok := pythonFiles(tree); ok {
-		t.Error("too many entries were not told")
 	}
 }

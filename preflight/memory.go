@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Lifetime is how long a good trial is remembered: long enough for a user who
@@ -23,30 +24,39 @@ type Memory struct {
 	Dir string
 }
 
-// entry is the content of a file; its name is Key and .json.
-type entry struct {
-	Key    string    `json:"key"`
-	Passed time.Time `json:"passed"`
+// Passed is what the memory keeps of a good trial.
+type Passed struct {
+	Time time.Time `json:"passed"`
+	// Wireup is what showed that the job uses Open MPI, though its trial was not
+	// started with it; nil where the trial showed nothing of the kind.
+	Wireup *job.Wireup `json:"wireup,omitempty"`
 }
 
-// Recall returns when the trial of that key passed, if that is known and no
-// longer than Lifetime before now. An entry that cannot be read is none.
-func (m Memory) Recall(key string, now time.Time) (passed time.Time, ok bool) {
+// entry is the content of a file; its name is Key and .json.
+type entry struct {
+	Key string `json:"key"`
+	Passed
+}
+
+// Recall returns the good trial of that key, if it is known and passed no longer
+// than Lifetime before now. An entry that cannot be read is none.
+func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	if m.Dir == "" || key == "" {
-		return time.Time{}, false
+		return Passed{}, false
 	}
 	e, ok := m.read(m.file(key))
-	age := now.Sub(e.Passed)
+	age := now.Sub(e.Time)
 	return e.Passed, ok && age >= 0 && age < Lifetime
 }
 
-// Remember notes that the trial of that key passed now, and removes entries
-// that are of no use any more.
-func (m Memory) Remember(key string, now time.Time) error {
+// Remember keeps the good trial of that key, which passed now, and removes
+// entries that are of no use any more.
+func (m Memory) Remember(key string, p Passed) error {
 	if m.Dir == "" {
 		return nil
 	}
-	data, err := json.Marshal(entry{key, now})
+	now := p.Time
+	data, err := json.Marshal(entry{key, p})
 	if err != nil {
 		return fmt.Errorf("cannot encode a trial: %w", err)
 	}
@@ -79,7 +89,7 @@ func (m Memory) sweep(now time.Time) error {
 	for _, f := range files {
 		path := filepath.Join(m.Dir, f.Name())
 		if filepath.Ext(path) == ".json" {
-			if e, ok := m.read(path); ok && now.Sub(e.Passed).Abs() < Lifetime {
+			if e, ok := m.read(path); ok && now.Sub(e.Time).Abs() < Lifetime {
 				continue
 			}
 		} else if info, err := f.Info(); err != nil || now.Sub(info.ModTime()) < Lifetime {

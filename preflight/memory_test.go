@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -21,14 +22,14 @@ func TestMemoryLifetime(t *testing.T) {
 	if _, ok := m.Recall("k", noon); ok {
 		t.Error("recalled what was never remembered")
 	}
-	if err := m.Remember("k", noon); err != nil {
+	if err := m.Remember("k", Passed{Time: noon}); err != nil {
 		t.Fatal(err)
 	}
 	for after, want := range map[time.Duration]bool{
 		0: true, Lifetime - 1: true, Lifetime: false, -time.Second: false,
 	} {
 		passed, ok := m.Recall("k", noon.Add(after))
-		if ok != want || ok && !passed.Equal(noon) {
+		if ok != want || ok && !passed.Time.Equal(noon) {
 			t.Errorf("after %v: %v, %v", after, passed, ok)
 		}
 	}
@@ -41,9 +42,29 @@ func TestMemoryLifetime(t *testing.T) {
 	}
 }
 
+// What the trial showed about MPI is kept with it. An entry of a gangrun that did
+// not keep it is one of a trial that showed nothing.
+func TestMemoryWireup(t *testing.T) {
+	m := Memory{Dir: t.TempDir()}
+	up := &job.Wireup{MPI: job.MPINone, In: []int{}, Silent: []int{0}, Library: "/usr/lib/libmpi.so.40", Lasting: true}
+	if err := m.Remember("k", Passed{Time: noon, Wireup: up}); err != nil {
+		t.Fatal(err)
+	}
+	if passed, ok := m.Recall("k", noon); !ok || !reflect.DeepEqual(passed.Wireup, up) {
+		t.Errorf("recalled %+v, %v", passed.Wireup, ok)
+	}
+	old := `{"key":"old","passed":"2026-01-01T12:00:00Z"}`
+	if err := os.WriteFile(filepath.Join(m.Dir, "old.json"), []byte(old), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if passed, ok := m.Recall("old", noon); !ok || !passed.Time.Equal(noon) || passed.Wireup != nil {
+		t.Errorf("recalled %+v, %v", passed, ok)
+	}
+}
+
 func TestMemoryZero(t *testing.T) {
 	var m Memory
-	if err := m.Remember("k", noon); err != nil {
+	if err := m.Remember("k", Passed{Time: noon}); err != nil {
 		t.Error(err)
 	}
 	if _, ok := m.Recall("k", noon); ok {
@@ -61,13 +82,13 @@ func TestMemoryCorrupt(t *testing.T) {
 		if _, ok := m.Recall("k", noon); ok {
 			t.Errorf("%q was recalled", content)
 		}
-		if err := m.Remember("l", noon); err != nil {
+		if err := m.Remember("l", Passed{Time: noon}); err != nil {
 			t.Error(err)
 		}
 		if _, err := os.Stat(path); !os.IsNotExist(err) {
 			t.Errorf("%q was not swept: %v", content, err)
 		}
-		if err := m.Remember("k", noon); err != nil {
+		if err := m.Remember("k", Passed{Time: noon}); err != nil {
 			t.Error(err)
 		}
 		if _, ok := m.Recall("k", noon); !ok {
@@ -78,10 +99,10 @@ func TestMemoryCorrupt(t *testing.T) {
 
 func TestMemorySweep(t *testing.T) {
 	m := Memory{Dir: t.TempDir()}
-	if err := m.Remember("old", noon.Add(-Lifetime)); err != nil {
+	if err := m.Remember("old", Passed{Time: noon.Add(-Lifetime)}); err != nil {
 		t.Fatal(err)
 	}
-	if err := m.Remember("young", noon.Add(-time.Minute)); err != nil {
+	if err := m.Remember("young", Passed{Time: noon.Add(-time.Minute)}); err != nil {
 		t.Fatal(err)
 	}
 	for name, age := range map[string]time.Duration{".a.1.tmp": 2 * Lifetime, ".b.2.tmp": time.Second} {
@@ -93,7 +114,7 @@ func TestMemorySweep(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := m.Remember("new", noon); err != nil {
+	if err := m.Remember("new", Passed{Time: noon}); err != nil {
 		t.Fatal(err)
 	}
 	entries, err := os.ReadDir(m.Dir)
@@ -115,7 +136,7 @@ func TestMemoryConcurrent(t *testing.T) {
 	for i := range 8 {
 		wg.Go(func() {
 			for n := range 5 {
-				if err := m.Remember(fmt.Sprint("k", n), noon.Add(time.Duration(i)*time.Second)); err != nil {
+				if err := m.Remember(fmt.Sprint("k", n), Passed{Time: noon.Add(time.Duration(i) * time.Second)}); err != nil {
 					t.Error(err)
 				}
 				m.Recall("k0", noon.Add(time.Minute))
@@ -132,7 +153,7 @@ func TestMemoryConcurrent(t *testing.T) {
 
 func TestTrialRemembered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, succeeds, succeeds, succeeds)
+		s := newScene(t, succeeds, succeeds, succeeds, succeeds)
 		again := func(want string, attempts int) {
 			t.Helper()
 			s.events = nil
@@ -151,6 +172,48 @@ func TestTrialRemembered(t *testing.T) {
 		again("passed after 1.3 s", 2)
 		time.Sleep(Lifetime)
 		again("passed after 1.3 s", 3)
+		s.Env = []string{"LD_PRELOAD=/lib/x.so"}
+		again("passed after 1.3 s", 4)
+		time.Sleep(time.Second)
+		s.Env = append(s.Env, "SHLVL=3", "SSH_TTY=/dev/pts/4")
+		again("passed 1.0 s ago", 4)
+	})
+}
+
+// A trial that showed that the job uses Open MPI is remembered with that: the gang
+// hears of it as after the trial.
+func TestTrialRememberedOpenMPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		up := &job.Wireup{MPI: job.MPINone, In: []int{}, Silent: []int{0}, Library: "/usr/lib/libmpi.so.40", Lasting: true}
+		s := newScene(t, func(g *gang) {
+			g.start()
+			g.emit(job.Event{Kind: job.KindWireup, Wireup: up})
+			g.wait(time.Second)
+			g.outcome.Wireup = up
+			g.exits(0)
+		})
+		s.spec.MPI = job.MPIAuto
+		for round := range 3 {
+			s.events = nil
+			if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
+				t.Fatal(have, err)
+			}
+			var wired []job.Event
+			for _, e := range s.events {
+				if e.Kind == job.KindWireup {
+					wired = append(wired, e)
+				}
+			}
+			if len(wired) != 1 || wired[0].Attempt != 0 || !reflect.DeepEqual(wired[0].Wireup, up) {
+				t.Errorf("round %d: wire-up events %+v", round, wired)
+			}
+			if said := s.said(); !slices.Contains(said, "it uses Open MPI (/usr/lib/libmpi.so.40), which the gang is started with, then") {
+				t.Errorf("round %d: said %q", round, said)
+			}
+		}
+		if n := len(s.runner.attempts); n != 1 {
+			t.Errorf("%d attempts, want 1", n)
+		}
 	})
 }
 

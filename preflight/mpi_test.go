@@ -140,7 +140,7 @@ func TestMPIIsAsked(t *testing.T) {
 	key := func(change func(*job.Spec)) string {
 		s := testSpec()
 		change(&s)
-		key, ok := identity(s, facts, prints{})
+		key, ok := identity(s, nil, facts, prints{})
 		if !ok {
 			t.Fatal("no identity")
 		}

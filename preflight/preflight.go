@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -27,8 +26,8 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Preflight checks a job before its gang is started. Every field but Memory
-// and Now is needed.
+// Preflight checks a job before its gang is started. Every field but Memory,
+// Env and Now is needed.
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
@@ -40,6 +39,9 @@ type Preflight struct {
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    Memory
+	// Env is the environment that the ranks get besides the job's own variables.
+	// The Memory tells trials in different environments apart.
+	Env []string
 	// Run is the run's identity. The trial's first attempt has it too; each
 	// further one has it with -trial2, -trial3 ... behind, since launchers know
 	// an attempt by run and number, and a trial's number is always 0.
@@ -86,12 +88,8 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 
 // survey returns what the hosts are asked.
 func survey(spec job.Spec) job.Survey {
-	env := make([]string, 0, len(spec.Env))
-	for _, name := range slices.Sorted(maps.Keys(spec.Env)) {
-		env = append(env, name+"="+spec.Env[name])
-	}
 	return job.Survey{
-		Command: spec.Command, Workdir: spec.Workdir, Env: env, Inputs: spec.Inputs,
+		Command: spec.Command, Workdir: spec.Workdir, Env: variables(spec.Env), Inputs: spec.Inputs,
 		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI,
 	}
 }

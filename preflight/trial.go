@@ -15,7 +15,7 @@ type trial struct {
 	spec     job.Spec
 	emit     func(job.Event)
 	attempts int
-	alone    bool // it used Open MPI, and was not started with it
+	wireup   *job.Wireup // shows that it used Open MPI and was not started with it; nil where it did not
 	changed  []job.Changed
 }
 
@@ -29,9 +29,8 @@ const (
 // run tries the job on one rank and, where that fails by what fewer ranks can cause, on
 // more.
 func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, error) {
-	key, known := identity(t.spec, facts, sources(t.spec, facts))
-	if passed, ok := t.p.Memory.Recall(key, t.p.now()); ok && known {
-		t.say("passed %s ago with the same program, arguments and environment; not repeated", span(t.p.now().Sub(passed)))
+	key := t.key(facts)
+	if t.recall(key) {
 		return nil, nil
 	}
 	findings, shown, err := t.steps(ctx)
@@ -43,10 +42,8 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 		return findings, err
 	}
 	findings = append(findings, t.files()...)
-	if shown && known && len(findings) == 0 && !t.alone { // the gang must hear of that again
-		if err := t.p.Memory.Remember(key, t.p.now()); err != nil {
-			t.say("passed, but cannot be remembered: %v", err)
-		}
+	if shown && len(findings) == 0 {
+		t.remember(key)
 	}
 	return findings, nil
 }
@@ -111,8 +108,8 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 		}
 		t.changed = append(t.changed, res.outcome.Changed...)
 		if up := res.outcome.Wireup; t.spec.MPI == job.MPIAuto && up != nil && up.Library != "" {
-			t.say("it uses Open MPI (%s), which the gang is started with, then", up.Library)
-			t.alone, t.spec.MPI = true, job.MPIOpenMPI // for the steps that follow; the gang is told by the event
+			t.sayOpenMPI(up)
+			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the steps that follow; the gang is told by the event
 		}
 		s = t.judge(a, res)
 		t.tell(s)

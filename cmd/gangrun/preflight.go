@@ -73,6 +73,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		Diagnose:  diagnose.Diagnose,
 		WorldSize: diagnose.WorldSize,
 		Memory:    preflight.Memory{Dir: filepath.Join(s.home, "trials")},
+		Env:       os.Environ(),
 		Run:       s.run.ID,
 		LogDir:    logs,
 		Scratch:   scratch,

@@ -1,0 +1,44 @@
+package preflight
+
+import (
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// key returns what the memory knows the job's trial by; it is empty for a trial
+// that is not remembered.
+func (t *trial) key(facts []job.Facts) string {
+	env := trialEnviron(t.p.Env, t.spec)
+	key, _ := identity(t.spec, env, facts, sources(t.spec, env, facts))
+	return key
+}
+
+// recall reports whether a good trial of that key is remembered. It then says so,
+// and emits what that trial showed about MPI, so that the gang is started as it
+// would be after the trial.
+func (t *trial) recall(key string) bool {
+	passed, ok := t.p.Memory.Recall(key, t.p.now())
+	if !ok {
+		return false
+	}
+	t.say("passed %s ago with the same program, arguments and environment; not repeated", span(t.p.now().Sub(passed.Time)))
+	if up := passed.Wireup; up != nil {
+		t.sayOpenMPI(up)
+		t.emit(job.Event{Time: t.p.now(), Kind: job.KindWireup, Wireup: up})
+	}
+	return true
+}
+
+// remember keeps the good trial of that key.
+func (t *trial) remember(key string) {
+	if key == "" {
+		return
+	}
+	if err := t.p.Memory.Remember(key, Passed{Time: t.p.now(), Wireup: t.wireup}); err != nil {
+		t.say("passed, but cannot be remembered: %v", err)
+	}
+}
+
+// sayOpenMPI says how the gang is started for what the trial showed.
+func (t *trial) sayOpenMPI(up *job.Wireup) {
+	t.say("it uses Open MPI (%s), which the gang is started with, then", up.Library)
+}

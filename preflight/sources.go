@@ -1,0 +1,163 @@
+package preflight
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// What sources looks at, at most: a job's own code is less deep and smaller.
+const (
+	sourceDepth   = 5
+	sourceEntries = 20000
+)
+
+// sources takes the prints, on this machine, of what else the job may run in the
+// environment env: the files that its arguments name, the Python files in its
+// script's directory (without a script, the working directory of a Python
+// program), those in the directories of PYTHONPATH, and the libraries in the
+// directories of LD_LIBRARY_PATH. It is nil when there are too many to look at.
+func sources(spec job.Spec, env []string, facts []job.Facts) prints {
+	all := make(prints)
+	for _, arg := range slices.Concat(spec.Command, spec.Trial.Command, spec.Trial.Args) {
+		if _, value, ok := strings.Cut(arg, "="); ok {
+			arg = value
+		}
+		if !filepath.IsAbs(arg) {
+			arg = filepath.Join(spec.Workdir, arg)
+		}
+		all.add(arg)
+	}
+	root, python := pythonRoot(spec, facts[0])
+	if python {
+		files, _, ok := pythonFiles(os.DirFS(root), sourceDepth, sourceEntries)
+		if !ok {
+			return nil
+		}
+		all.merge(root, files)
+		all.packages(facts[0].Program.Path, environ.Lookup(env, "HOME"))
+	}
+	left := sourceEntries // for all of these directories
+	for _, dir := range searchPath(env, "PYTHONPATH", spec.Workdir) {
+		files, looked, ok := pythonFiles(os.DirFS(dir), sourceDepth, left)
+		left -= looked
+		if !ok { // a large installation: only what stands directly in it
+			files, _, ok = pythonFiles(os.DirFS(dir), 1, sourceEntries)
+		}
+		if !ok {
+			return nil
+		}
+		all.merge(dir, files)
+	}
+	for _, dir := range searchPath(env, "LD_LIBRARY_PATH", spec.Workdir) {
+		entries, _ := os.ReadDir(dir) // one that cannot be read gives the loader nothing either
+		if len(entries) > sourceEntries {
+			return nil
+		}
+		for _, e := range entries {
+			if strings.Contains(e.Name(), ".so") {
+				all.add(filepath.Join(dir, e.Name()))
+			}
+		}
+	}
+	return all
+}
+
+// pythonRoot returns the directory that a Python program has its own modules in;
+// python is false where the job is no Python program.
+func pythonRoot(spec job.Spec, f job.Facts) (root string, python bool) {
+	switch {
+	case f.Script != nil && filepath.IsAbs(f.Script.Path):
+		return filepath.Dir(f.Script.Path), true
+	case f.Script != nil || strings.HasPrefix(filepath.Base(f.Program.Path), "python"):
+		return spec.Workdir, true
+	}
+	return "", false
+}
+
+// searchPath returns the directories of a list such as PYTHONPATH; an empty or
+// relative one begins at the working directory.
+func searchPath(env []string, name, workdir string) []string {
+	list := environ.Lookup(env, name)
+	if list == "" {
+		return nil
+	}
+	var dirs []string
+	for _, dir := range strings.Split(list, ":") {
+		if !filepath.IsAbs(dir) {
+			dir = filepath.Join(workdir, dir)
+		}
+		if !slices.Contains(dirs, dir) {
+			dirs = append(dirs, dir)
+		}
+	}
+	return dirs
+}
+
+// add takes the print of a regular file, or of the one that a link leads to.
+func (p prints) add(path string) {
+	if info, err := os.Stat(path); err == nil && info.Mode().IsRegular() {
+		p[path] = mark{info.Size(), info.ModTime()}
+	}
+}
+
+// merge adds the prints of the files in a directory.
+func (p prints) merge(dir string, files prints) {
+	for name, m := range files {
+		p[filepath.Join(dir, name)] = m
+	}
+}
+
+// packages takes the prints of the directories that a Python interpreter has its
+// packages in: to install, change or remove one changes its directory's time.
+func (p prints) packages(interpreter, home string) {
+	bin := filepath.Dir(interpreter)
+	if dir, err := filepath.EvalSymlinks(bin); err == nil {
+		bin = dir // /bin is /usr/bin
+	}
+	prefix := filepath.Dir(bin)
+	for _, prefix := range []string{prefix, filepath.Join(prefix, "local"), filepath.Join(home, ".local")} {
+		dirs, _ := filepath.Glob(filepath.Join(prefix, "lib", "python3*", "*-packages"))
+		for _, dir := range dirs {
+			if info, err := os.Stat(dir); err == nil {
+				p[dir] = mark{Time: info.ModTime()}
+			}
+		}
+	}
+}
+
+// pythonFiles takes the prints of the Python modules in fsys, compiled ones
+// among them, down to depth; hidden directories and virtual environments are
+// left out. It looks at no more than limit entries, and returns how many it has
+// looked at; ok is false when there are more.
+func pythonFiles(fsys fs.FS, depth, limit int) (files prints, looked int, ok bool) {
+	files, ok = make(prints), true
+	_ = fs.WalkDir(fsys, ".", func(name string, entry fs.DirEntry, err error) error {
+		if err != nil {
+			return nil
+		}
+		if looked == limit {
+			ok = false
+			return fs.SkipAll
+		}
+		looked++
+		if entry.IsDir() && name != "." {
+			_, notVenv := fs.Stat(fsys, name+"/pyvenv.cfg")
+			if strings.HasPrefix(entry.Name(), ".") || notVenv == nil || strings.Count(name, "/") >= depth-1 {
+				return fs.SkipDir
+			}
+		}
+		if strings.HasSuffix(name, ".py") || strings.HasSuffix(name, ".so") {
+			if info, err := entry.Info(); err == nil {
+				files[name] = mark{info.Size(), info.ModTime()}
+			}
+		}
+		return nil
+	})
+	return files, looked, ok
+}
