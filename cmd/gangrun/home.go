@@ -43,7 +43,7 @@ func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionF
 // oneRun returns the run that the command's arguments name; none is the newest.
 func oneRun(c *cli.Context) (home.Run, error) {
 	if c.NArg() > 1 {
-		return home.Run{}, usage("flags stand before the run, as in: gangrun "+c.Command.Name+" [OPTIONS] RUN", "more than one run is named: %q", c.Args().Slice())
+		return home.Run{}, usage("write gangrun "+c.Command.Name+" RUN; gangrun ps lists the runs", "%s is about one run, got %q", c.Command.Name, c.Args().Slice())
 	}
 	dir, err := homeDir()
 	if err != nil {

@@ -16,6 +16,9 @@ import (
 // jobArgs is how a job is given on the command line.
 const jobArgs = "[OPTIONS] [JOB.yaml] [-- COMMAND ...]"
 
+// jobCommands are the commands that take them.
+var jobCommands = []string{"run", "preflight"}
+
 // jobFlags are the flags that say what the job is, from the one table that also
 // describes the job file.
 func jobFlags() []cli.Flag {
@@ -113,17 +116,22 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	return spec, nil
 }
 
-// jobWords tells the job file and the command apart. The flag parser takes a
-// leading "--" away, so it is looked for in the words as they were typed.
+// isJobFile reports whether a word is the name of a job file.
+func isJobFile(word string) bool {
+	ext := filepath.Ext(word)
+	return ext == ".yaml" || ext == ".yml"
+}
+
+// jobWords tells the job file and the command apart. A command that was written
+// behind "--" has that before it.
 func jobWords(c *cli.Context) (file string, command []string, err error) {
 	words := c.Args().Slice()
-	if len(words) == 0 {
+	switch {
+	case len(words) == 0:
 		return "", nil, nil
-	}
-	if at := len(os.Args) - len(words) - 1; at >= 0 && os.Args[at] == "--" {
-		return "", words, nil
-	}
-	if ext := filepath.Ext(words[0]); ext != ".yaml" && ext != ".yml" {
+	case words[0] == "--":
+		return "", words[1:], nil
+	case !isJobFile(words[0]):
 		return "", words, nil
 	}
 	file, command = words[0], words[1:]
@@ -131,7 +139,7 @@ func jobWords(c *cli.Context) (file string, command []string, err error) {
 		return file, nil, nil
 	}
 	if command[0] != "--" {
-		return "", nil, usage("flags stand before the job file, a command after --: gangrun run -n 4 "+file+" -- COMMAND",
+		return "", nil, usage("write the command after --: gangrun "+c.Command.Name+" "+file+" -- COMMAND",
 			"%q stands behind the job file %q", command[0], file)
 	}
 	return file, command[1:], nil

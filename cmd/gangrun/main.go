@@ -30,7 +30,8 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
-	return tell(app(stdout, stderr).Run(args), stderr)
+	a := app(stdout, stderr)
+	return tell(a.Run(ordered(a, args)), stderr)
 }
 
 // nameSelf gives a process its name for ps, top and killall that was started by

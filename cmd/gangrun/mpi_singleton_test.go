@@ -3,6 +3,7 @@ package main_test
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -66,19 +67,33 @@ func TestMPITrialTells(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {steps: 1, time: 10m}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	attempts := func(r *controlled) {
+		t.Helper()
+		if code := r.finish(); code != 0 {
+			t.Fatalf("exit code %d", code)
+		}
+		attempt := r.report().Last()
+		for rank, want := range []string{"rank 0 of 2\n", "rank 1 of 2\n"} {
+			if got := said(t, attempt, rank); got != want {
+				t.Errorf("rank %d said %q, want %q", rank, got, want)
+			}
+		}
+	}
 	r := b.start(nil, "job.yaml")
 	r.journalled("the library of the trial's rank", func(e job.Event) bool { return e.Kind == job.KindWireup && e.Wireup.Library != "" })
 	r.create("seen").Close()
-	code := r.finish()
+	attempts(r)
 	unsession(t, r)
 	r.gone()
-	if code != 0 {
-		t.Fatalf("exit code %d", code)
+
+	// The next run does not repeat the trial, and knows what it has shown.
+	if err := os.RemoveAll(filepath.Join(b.dir, "home", "runs")); err != nil {
+		t.Fatal(err)
 	}
-	attempt := r.report().Last()
-	for rank, want := range []string{"rank 0 of 2\n", "rank 1 of 2\n"} {
-		if got := said(t, attempt, rank); got != want {
-			t.Errorf("rank %d said %q, want %q", rank, got, want)
-		}
+	r = b.start(nil, "job.yaml")
+	attempts(r)
+	r.gone()
+	if slices.ContainsFunc(r.events(), func(e job.Event) bool { return e.Kind == job.KindStarted && e.Attempt == 0 }) {
+		t.Error("the trial was repeated")
 	}
 }

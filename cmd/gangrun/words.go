@@ -1,0 +1,71 @@
+package main
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/urfave/cli/v2"
+)
+
+// ordered returns the words of a command line with the flags of a command before
+// its arguments, where the flag parser looks for them. A job's own command keeps
+// its words: only the flags between a job file and the "--" are moved. A "--" that
+// stands before a job's command is doubled, since the parser takes one away.
+func ordered(a *cli.App, words []string) []string {
+	at := 1
+	for at < len(words) && strings.HasPrefix(words[at], "-") {
+		at++
+	}
+	if at >= len(words) || words[len(words)-1] == "--generate-bash-completion" {
+		return words
+	}
+	command := a.Command(words[at])
+	if command == nil || command.SkipFlagParsing {
+		return words
+	}
+	flags, arguments, whole := partition(command, words[at+1:])
+	head := slices.Concat(words[:at+1], flags)
+	if !whole { // the parser says which flag lacks its value
+		return head
+	}
+	return slices.Concat(head, arguments)
+}
+
+// partition tells the flags of a command from its arguments. whole is false where
+// the last flag lacks its value.
+func partition(command *cli.Command, words []string) (flags, arguments []string, whole bool) {
+	ofJob := slices.Contains(jobCommands, command.Name)
+	for i := 0; i < len(words); i++ {
+		word := words[i]
+		switch {
+		case word == "--" && ofJob && len(arguments) == 0:
+			return flags, slices.Concat([]string{"--"}, words[i:]), true
+		case word == "--" && ofJob:
+			return flags, slices.Concat(arguments, words[i:]), true
+		case word == "--":
+			return flags, slices.Concat([]string{"--"}, arguments, words[i+1:]), true
+		case strings.HasPrefix(word, "-") && word != "-":
+		case ofJob && (len(arguments) > 0 || !isJobFile(word)): // the job's own words
+			return flags, slices.Concat(arguments, words[i:]), true
+		default:
+			arguments = append(arguments, word)
+			continue
+		}
+		flags = append(flags, word)
+		if name, _, given := strings.Cut(word, "="); !given && takesValue(command, strings.TrimLeft(name, "-")) {
+			if i++; i == len(words) {
+				return flags, nil, false
+			}
+			flags = append(flags, words[i])
+		}
+	}
+	return flags, arguments, true
+}
+
+// takesValue reports whether the flag of that name wants a word behind it.
+func takesValue(command *cli.Command, name string) bool {
+	return slices.ContainsFunc(command.Flags, func(f cli.Flag) bool {
+		documented, ok := f.(cli.DocGenerationFlag)
+		return ok && documented.TakesValue() && slices.Contains(f.Names(), name)
+	})
+}
