@@ -96,8 +96,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 		if err != nil {
 			return s, err
 		}
-		t.say("%s (passes at exit 0, %s or %s)", placed(a.Placement),
-			count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
+		t.begin(a)
 		res, err := try(ctx, t.p.Runner, a, t.spec.Trial.Steps, time.Duration(t.spec.Trial.Time), t.forward)
 		release()
 		if ctx.Err() != nil {
@@ -136,6 +135,12 @@ func (t *trial) tell(s step) {
 	default:
 		t.say("shows nothing (%s): %s", s.judgement, s.cause.Text)
 	}
+}
+
+// begin says that a step begins.
+func (t *trial) begin(a job.Attempt) {
+	text := fmt.Sprintf("%s (passes at exit 0, %s or %s)", placed(a.Placement), count(t.spec.Trial.Steps, "progress line"), t.spec.Trial.Time)
+	t.emit(job.Event{Time: t.p.now(), Kind: job.KindTrial, Text: text, Placement: &a.Placement, LogDir: a.LogDir})
 }
 
 func (t *trial) say(format string, args ...any) {

@@ -18,6 +18,7 @@ type Folder struct {
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
 	// strange is LossIs of the ranks of the latest attempt whose last loss was not finite.
 	strange map[int]string
+	trial   trialFolder
 }
 
 type phase int
@@ -59,10 +60,12 @@ func (f *Folder) Add(e job.Event) {
 	case job.KindAttached:
 		r.Controller = e.Controller
 		if r.State == job.StatePreflight { // it begins anew
-			r.Preflight = nil
+			r.Preflight, f.trial = nil, trialFolder{}
 		}
 	case job.KindState:
 		r.State, r.Reason, f.phase, f.waits = e.State, e.Text, phaseOf(e.State), 0
+		r.Since = when(e.Time)
+		f.trial.end(e.Time)
 	case job.KindFinding:
 		if e.Finding != nil {
 			r.Preflight = append(r.Preflight, *e.Finding)
@@ -77,11 +80,14 @@ func (f *Folder) Add(e job.Event) {
 		}
 	case job.KindEnded:
 		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy
-		r.Ended, f.phase = when(e.Time), phaseNone
+		r.Ended, r.Since, f.phase = when(e.Time), when(e.Time), phaseNone
+		f.trial.end(e.Time)
 		clear(f.alive)
 	default:
 		if e.Attempt > 0 {
 			f.addAttempt(f.attempt(e.Attempt), e)
+		} else {
+			f.trial.add(e)
 		}
 	}
 }
@@ -191,6 +197,7 @@ func (f *Folder) Report() Report {
 	r := f.report
 	r.Command, r.Notes = list(r.Command), list(r.Notes)
 	r.Preflight, r.Attempts = list(r.Preflight), list(r.Attempts)
+	r.Trial = f.trial.report()
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)

@@ -15,6 +15,8 @@ type Report struct {
 	Command []string  `json:"command"`
 	Ranks   int       `json:"ranks"`
 	State   job.State `json:"state"`
+	// Since is when the run came to its State.
+	Since *time.Time `json:"since"`
 	// ExitCode is null until the run has ended; ExitWhy says what it tells.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
@@ -25,11 +27,13 @@ type Report struct {
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 
-	Preflight  []job.Finding `json:"preflight"`
-	Attempts   []Attempt     `json:"attempts"`
-	Notes      []string      `json:"notes"`
-	Seconds    Seconds       `json:"seconds"`
-	GPUSeconds GPUSeconds    `json:"gpu_seconds"`
+	Preflight []job.Finding `json:"preflight"`
+	// Trial is null until the preflight's trial has said something.
+	Trial      *Trial     `json:"trial"`
+	Attempts   []Attempt  `json:"attempts"`
+	Notes      []string   `json:"notes"`
+	Seconds    Seconds    `json:"seconds"`
+	GPUSeconds GPUSeconds `json:"gpu_seconds"`
 	// Controller is the process that stays with the run; nil until it is known.
 	Controller *job.Controller `json:"controller"`
 }

@@ -91,7 +91,7 @@ func TestReportJSON(t *testing.T) {
 		if err := json.Unmarshal(text, &got); err != nil {
 			t.Fatal(err)
 		}
-		has(t, got, "run", "state", "exit_code", "preflight[]", "attempts[]", "seconds", "gpu_seconds", "command[]", "notes[]")
+		has(t, got, "run", "state", "since", "exit_code", "trial", "preflight[]", "attempts[]", "seconds", "gpu_seconds", "command[]", "notes[]")
 		has(t, got["seconds"], "preflight", "waiting", "launching", "running", "backoff")
 		has(t, got["gpu_seconds"], "used", "wasted")
 		for _, f := range got["preflight"].([]any) {

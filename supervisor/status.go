@@ -12,6 +12,7 @@ import (
 type Status struct {
 	State   job.State
 	Reason  string // what the state waits for, if it was told
+	Check   string // what a preflight is doing
 	Attempt int    // 0 before the first
 	Ranks   int
 	Alive   int // ranks that have started and not ended
@@ -26,6 +27,9 @@ type Status struct {
 func (f *Folder) Status(now time.Time) Status {
 	r := f.report
 	s := Status{State: r.State, Reason: r.Reason, Ranks: r.Ranks, Alive: len(f.alive), Step: -1}
+	if r.State == job.StatePreflight {
+		s.Check = f.trial.report().checking()
+	}
 	if r.Ended != nil {
 		now = *r.Ended
 	}
@@ -42,6 +46,9 @@ func (f *Folder) Status(now time.Time) Status {
 // "running, attempt 2, step 40/500, loss 0.3121, 4 of 4 ranks, 1m2s".
 func (s Status) String() string {
 	words := []string{string(s.State)}
+	if s.Check != "" {
+		words = append(words, printable(s.Check))
+	}
 	if s.Attempt > 0 {
 		words = append(words, fmt.Sprintf("attempt %d", s.Attempt))
 	}

@@ -28,6 +28,7 @@ func Summary(r Report) []string {
 	}
 	summarizeRun(line, r)
 	summarizePreflight(line, r)
+	summarizeTrial(line, r)
 	for _, a := range r.Attempts {
 		summarizeAttempt(line, a)
 	}

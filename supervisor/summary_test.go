@@ -107,7 +107,7 @@ func TestStatus(t *testing.T) {
 		lines = append(lines, f.Status(e.Time).String())
 	}
 	want := []string{
-		"preflight, 0.0s",
+		"preflight, static checks, 0.0s",
 		"waiting, 2 GPUs are held by r0, 2.0s",
 		"launching, attempt 1, 0 of 2 ranks, 5.0s",
 		"launching, attempt 1, 2 of 2 ranks, 6.0s",

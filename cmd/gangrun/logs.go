@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 
@@ -31,7 +32,7 @@ func logsCommand() *cli.Command {
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "follow", Aliases: []string{"f"}, Usage: "go on until the run has ended"},
 			&cli.StringFlag{Name: "rank", Aliases: []string{"r"}, Usage: "only this `RANK`"},
-			&cli.StringFlag{Name: "attempt", Usage: "this `ATTEMPT`, a number or trial, not the latest"},
+			&cli.StringFlag{Name: "attempt", Usage: "this `ATTEMPT`, not the latest: a number, or trial; trial1, trial2 ... are the steps of the trial"},
 			&cli.StringFlag{Name: "stream", Usage: "only out or err, as `STREAM`"},
 			formatFlag(),
 		},
@@ -70,8 +71,10 @@ func logWish(c *cli.Context) (wish, error) {
 		}
 		w.rank = n
 	}
-	if n, err := strconv.Atoi(w.attempt); w.attempt != "" && w.attempt != "trial" && (err != nil || n < 1) {
-		return w, usage("write --attempt 2, or --attempt trial", "%q is no attempt", w.attempt)
+	if number, _ := strings.CutPrefix(w.attempt, "trial"); number != "" {
+		if n, err := strconv.Atoi(number); err != nil || n < 1 {
+			return w, usage("write --attempt 2, --attempt trial or --attempt trial2", "%q is no attempt", w.attempt)
+		}
 	}
 	if !slices.Contains([]string{"", "out", "err"}, w.stream) {
 		return w, usage("write --stream out or --stream err", "%q is no stream", w.stream)
@@ -104,6 +107,9 @@ func (w wish) files(run home.Run) ([]logFile, error) {
 		}
 	}
 	dir := filepath.Join(run.Dir, "attempts", attempt)
+	if strings.HasPrefix(attempt, "trial") {
+		attempt, dir = trialStep(filepath.Join(run.Dir, "attempts", "trial"), attempt)
+	}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) && w.attempt == "" {
 		return []logFile{}, nil // nothing has been started yet
@@ -128,6 +134,26 @@ func (w wish) files(run home.Run) ([]logFile, error) {
 		files = append(files, f)
 	}
 	return files, nil
+}
+
+// trialStep returns the name of a step of the trial, and where its log files are:
+// those of the first are in dir, those of others in directories of their own there.
+// "trial" is the latest step.
+func trialStep(dir, step string) (name, logs string) {
+	if step == "trial" {
+		step = "trial1"
+		for n := 2; ; n++ {
+			next := "trial" + strconv.Itoa(n)
+			if _, err := os.Stat(filepath.Join(dir, next)); err != nil {
+				break
+			}
+			step = next
+		}
+	}
+	if step == "trial1" {
+		return "trial", dir
+	}
+	return step, filepath.Join(dir, step)
 }
 
 // followEvery is how often growing logs are looked at.

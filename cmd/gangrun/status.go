@@ -128,11 +128,14 @@ func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
 }
 
 func (s runStatus) print(w io.Writer, now time.Time) error {
-	if err := printSummary(w, s.Report); err != nil || s.State.Final() || len(s.Now) == 0 {
+	if err := printSummary(w, s.Report); err != nil || s.State.Final() {
 		return err
 	}
 	if s.Started != nil {
 		fmt.Fprintf(w, "up for   %s\n", since(*s.Started, now))
+	}
+	if len(s.Now) == 0 {
+		return nil
 	}
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(t, "RANK\tHOST\tPID\tSTATE\tSTEP")

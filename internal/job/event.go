@@ -13,7 +13,7 @@ const (
 	KindCreated    Kind = "created"     // Controller, Spec
 	KindState      Kind = "state"       // State, Text: why
 	KindFinding    Kind = "finding"     // Finding
-	KindTrial      Kind = "trial"       // Text: how the trial goes; Attempt 0
+	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir: of a step that begins; Attempt 0
 	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
 	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom
 	KindHost       Kind = "host"        // Host, Agent: one was started there
