@@ -13,7 +13,7 @@ var programCheck = Check{
 	Problems: []Problem{
 		{"program-missing", job.SeverityError, job.LaunchError,
 			"the program {path} does not exist or is not on PATH",
-			"give its full path, or set PATH for the job with -e PATH=DIRS: on every host it is that of the shell that gangrun was started in, which may not name the directories that the program is in there"},
+			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS: on every host it is that of the shell that gangrun was started in, which may not name the directories that the program is in there"},
 		{"program-permission", job.SeverityError, job.PermissionError,
 			"the program {path} may not be executed: {error}",
 			"run chmod +x on it, or name a script's interpreter first, as in python3 train.py; if it is executable, look at the directories above it and at a noexec mount"},

@@ -21,7 +21,7 @@ func attachCommand() *cli.Command {
 		Name:      "attach",
 		Usage:     "follow a run to its end, or go on with one whose controller is gone",
 		ArgsUsage: "[OPTIONS] [RUN]",
-		Description: "RUN is an ID, the beginning of one, or nothing for the newest run. It is shown as gangrun run\n" +
+		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run. It is shown as gangrun run\n" +
 			"shows it, from now on, and the exit code is the run's. Ctrl-C leaves it alone. Where the run's\n" +
 			"controller was killed, this process becomes its controller: ranks on other hosts that have not\n" +
 			"ended go on, others are started again as after the loss of a host, and Ctrl-C ends the run.",

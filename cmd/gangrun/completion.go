@@ -39,10 +39,10 @@ func completionCommand() *cli.Command {
 		Name:        "completion",
 		Usage:       "print a script that completes gangrun's commands and flags in a shell",
 		ArgsUsage:   "bash|zsh|fish",
-		Description: "bash: source <(gangrun completion bash); fish: gangrun completion fish | source",
+		Description: "bash: source <(gangrun completion bash); zsh: source <(gangrun completion zsh); fish: gangrun completion fish | source",
 		Action: func(c *cli.Context) error {
-			if c.NArg() > 1 {
-				return usage("write gangrun completion bash, zsh or fish", "completion takes one shell, got %q", c.Args().Slice())
+			if c.NArg() != 1 {
+				return usage("write gangrun completion bash, zsh or fish", "completion takes the name of one shell, got %q", c.Args().Slice())
 			}
 			var script string
 			var err error

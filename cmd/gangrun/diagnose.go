@@ -38,7 +38,7 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 	for _, name := range names {
 		lines, err := readLog(name)
 		if err != nil {
-			return &failure{code: exitUsage, err: fmt.Errorf("read the log: %w", err), hint: "give the path of a log file, or - for standard input"}
+			return &failure{code: exitUsage, err: fmt.Errorf("read the log: %w", err), hint: "give the path of a log file, or - for standard input; gangrun report RUN tells the cause of a run"}
 		}
 		evidence.Lines = append(evidence.Lines, lines...)
 	}

@@ -4,10 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
-
-	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -98,65 +94,4 @@ func hintOf(err error) string {
 		return hinted.Hint()
 	}
 	return ""
-}
-
-// onUsageError words what the flag parser found.
-func onUsageError(c *cli.Context, err error, _ bool) error {
-	name := "gangrun"
-	if c.Command != nil && c.Command.Name != "" && c.Command.Name != name {
-		name += " " + c.Command.Name
-	}
-	hint := name + " --help lists the flags"
-	if flag, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok && c.Command != nil {
-		var names []string
-		for _, f := range c.Command.Flags {
-			names = append(names, f.Names()...)
-		}
-		if near := nearest(strings.TrimLeft(flag, "-"), names); near != "" {
-			hint = "did you mean --" + near + "? " + hint
-		}
-		return usage(hint, "%s has no flag %q", name, "--"+strings.TrimLeft(flag, "-"))
-	}
-	return usage(hint, "%w", err)
-}
-
-func unknownCommand(a *cli.App, name string) error {
-	var names []string
-	for _, c := range a.Commands {
-		names = append(names, c.Name)
-	}
-	hint := "gangrun --help lists the commands"
-	if near := nearest(name, names); near != "" {
-		hint = "did you mean gangrun " + near + "?"
-	}
-	return usage(hint, "there is no command %q", name)
-}
-
-// nearest returns the word that text may have been meant for, "" if none is
-// near.
-func nearest(text string, words []string) string {
-	best, found := 0.8, "" // Jaro-Winkler: a slip or two in a longer word
-	for _, w := range words {
-		if len(w) < 2 {
-			continue
-		}
-		score := smetrics.JaroWinkler(text, w, 0.7, 4)
-		if swapped(text, w) || smetrics.WagnerFischer(text, w, 1, 1, 1) == 1 {
-			score = max(score, 0.95) // it makes little of short words
-		}
-		if score > best {
-			best, found = score, w
-		}
-	}
-	return found
-}
-
-// swapped reports whether two neighbouring letters are all that differs.
-func swapped(a, b string) bool {
-	for i := range len(a) - 1 {
-		if len(a) == len(b) && a[i] != b[i] {
-			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-		}
-	}
-	return false
 }

@@ -26,7 +26,7 @@ func logsCommand() *cli.Command {
 		Name:      "logs",
 		Usage:     "show what the ranks of a run have printed",
 		ArgsUsage: "[OPTIONS] [RUN]",
-		Description: "RUN is an ID, the beginning of one, or nothing for the newest run. Lines have their rank before\n" +
+		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run. Lines have their rank before\n" +
 			"them, unless there is only one; standard error goes to standard error. With -o json the log files\n" +
 			"are listed, with their sizes.",
 		Flags: []cli.Flag{
@@ -67,7 +67,7 @@ func logWish(c *cli.Context) (wish, error) {
 	if r := c.String("rank"); r != "" {
 		n, err := strconv.Atoi(r)
 		if err != nil || n < 0 {
-			return w, usage("write --rank 3", "%q is no rank", r)
+			return w, usage("write --rank 3, or leave it out for every rank", "%q is no rank", r)
 		}
 		w.rank = n
 	}
@@ -187,6 +187,9 @@ func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
 			}
 		}
 		if ctx.Err() != nil || !follow || summary.State.Final() {
+			if len(files) == 0 && w.rank < 0 && ctx.Err() == nil {
+				fmt.Fprintf(os.Stderr, "gangrun: note: no rank of run %[1]s has been started: gangrun status %[1]s tells how it is\n", run.ID)
+			}
 			if s == nil {
 				return nil
 			}

@@ -49,6 +49,7 @@ func app(stdout, stderr io.Writer) *cli.App {
 		Name:                      "gangrun",
 		Usage:                     "start a training job as a gang of ranks, and stay with it",
 		UsageText:                 "gangrun COMMAND [OPTIONS] [ARGUMENTS]",
+		Description:               "gangrun COMMAND --help tells the options of a command. A first job:\n\n   gangrun run -n 2 -- python3 train.py",
 		Version:                   version,
 		Writer:                    stdout,
 		ErrWriter:                 stderr,

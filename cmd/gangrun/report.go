@@ -19,7 +19,7 @@ func reportCommand() *cli.Command {
 		Name:        "report",
 		Usage:       "tell what became of a run: attempts, causes, verdicts, times",
 		ArgsUsage:   "[OPTIONS] [RUN]",
-		Description: "RUN is an ID, the beginning of one, or nothing for the newest run.",
+		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			report, _, err := readReport(run)

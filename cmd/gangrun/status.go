@@ -19,7 +19,7 @@ func statusCommand() *cli.Command {
 		Name:        "status",
 		Usage:       "tell where a run is, and how its ranks are",
 		ArgsUsage:   "[OPTIONS] [RUN]",
-		Description: "RUN is an ID, the beginning of one, or nothing for the newest run.",
+		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			report, events, err := readReport(run)

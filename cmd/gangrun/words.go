@@ -10,7 +10,8 @@ import (
 // ordered returns the words of a command line with the flags of a command before
 // its arguments, where the flag parser looks for them. A job's own command keeps
 // its words: only the flags between a job file and the "--" are moved. A "--" that
-// stands before a job's command is doubled, since the parser takes one away.
+// stands before a job's command is doubled, since the parser takes one away. "help
+// COMMAND" is "COMMAND --help".
 func ordered(a *cli.App, words []string) []string {
 	at := 1
 	for at < len(words) && strings.HasPrefix(words[at], "-") {
@@ -18,6 +19,9 @@ func ordered(a *cli.App, words []string) []string {
 	}
 	if at >= len(words) || words[len(words)-1] == "--generate-bash-completion" {
 		return words
+	}
+	if words[at] == "help" { // of a command, or of gangrun
+		return slices.Concat(words[:at], words[at+1:min(at+2, len(words))], []string{"--help"})
 	}
 	command := a.Command(words[at])
 	if command == nil || command.SkipFlagParsing {

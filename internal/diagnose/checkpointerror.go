@@ -2,7 +2,7 @@ package diagnose
 
 import "github.com/gangrun/gangrun/internal/job"
 
-const checkpointHint = "resume from the checkpoint before it (gangrun checkpoints DIR shows which are whole), and delete the damaged one"
+const checkpointHint = "delete the damaged file, or move it away, and resume from the checkpoint before it: gangrun run --resume --checkpoint-dir DIR begins at the newest one that is whole"
 
 // loads matches frames that read a checkpoint.
 var loads = re(`(?i)checkpoint|ckpt|resume|restore|load_state|torch\.load|serialization|safe_open|load_file|load_model|from_pretrained|\bweights\b|\.pth?\b`)

@@ -44,7 +44,7 @@ func Load(path string) (*File, error) {
 			cause = p.Err
 		}
 		return nil, Errors{{Text: fmt.Sprintf("cannot read the job file %q: %v", path, cause),
-			hint: "a command stands after --, as in: gangrun run -n 4 -- python train.py"}}
+			hint: "give the path of a job file; a command needs none, as in: gangrun run -n 4 -- python train.py"}}
 	}
 	return Parse(path, data)
 }

@@ -278,7 +278,7 @@ func TestLoad(t *testing.T) {
 	}
 
 	var errs Errors
-	if _, err := Load(filepath.Join(dir, "none")); !errors.As(err, &errs) || !strings.Contains(err.Error(), "no such file") || !strings.Contains(errs[0].Hint(), "after --") {
+	if _, err := Load(filepath.Join(dir, "none")); !errors.As(err, &errs) || !strings.Contains(err.Error(), "no such file") || !strings.Contains(errs[0].Hint(), "give the path of a job file") {
 		t.Errorf("error %v", err)
 	}
 	if _, err := Load(dir); !errors.As(err, &errs) || !strings.Contains(err.Error(), "is a directory") {

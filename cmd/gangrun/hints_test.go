@@ -1,0 +1,173 @@
+package main
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// prose are the words that follow the name gangrun in a sentence and name no command,
+// and the command line of a process of an SSH session, which nobody types.
+var prose = strings.Fields(`
+	and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
+	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names never
+	of on or pretends puts reaches reads runs says sees sends sets shows speaks starts takes tells that then there to
+	touches tries uses waits was will with works would writes yet
+`)
+
+// foreign are flags of other programs that gangrun's messages name.
+var foreign = strings.Fields(`
+	--generate-bash-completion --gpu-reset --ipc --mca --mem --overwrite --shm-size -batch -ex
+`)
+
+// namedCommand is a command line of gangrun's within a text: the word behind the
+// name and what follows up to the end of the clause.
+var namedCommand = regexp.MustCompile(`\bgangrun ([a-z][a-z-]*)([^;:,()"'` + "`" + `\n\x00]*)`)
+
+// namedFlag is a flag within a text.
+var namedFlag = regexp.MustCompile(`(?:^|[\s(` + "`" + `"'])(--?[a-z][a-z-]*)`)
+
+// jobCommand is the command line of a job behind the "--".
+var jobCommand = regexp.MustCompile(` -- .*`)
+
+// codeSpan is a span or a block of code of a page.
+var codeSpan = regexp.MustCompile("(?s)```.*?```|`[^`\n]+`")
+
+// commandFlags returns the flags of every command, with their dashes, and at "" those
+// of all.
+func commandFlags() map[string][]string {
+	flags := map[string][]string{}
+	for _, c := range app(io.Discard, io.Discard).Commands {
+		flags[c.Name] = []string{}
+		for _, f := range c.Flags {
+			for _, name := range f.Names() {
+				name = dashed(name)
+				flags[c.Name] = append(flags[c.Name], name)
+				flags[""] = append(flags[""], name)
+			}
+		}
+	}
+	for name := range mpiexecOptions {
+		flags["mpiexec"] = append(flags["mpiexec"], "-"+name, "--"+name)
+	}
+	return flags
+}
+
+// TestNamedCommands: every command and every flag that a message, a hint, the help or
+// the documentation names is one that there is.
+func TestNamedCommands(t *testing.T) {
+	flags, used := commandFlags(), map[string]bool{}
+	exists := func(command, flag string) bool {
+		used[flag] = true
+		return slices.Contains(flags[command], flag) || slices.Contains(foreign, flag)
+	}
+	for at, text := range texts(t, filepath.Join("..", "..")) {
+		for _, m := range namedCommand.FindAllStringSubmatch(text, -1) {
+			command, rest := m[1], m[2]
+			if flags[command] == nil {
+				if !slices.Contains(prose, command) {
+					t.Errorf("%s: there is no command %q in %q (a verb that follows the name gangrun is added to prose)", at, command, m[0])
+				}
+				continue
+			}
+			for _, f := range namedFlag.FindAllStringSubmatch(jobCommand.ReplaceAllString(rest, ""), -1) {
+				if !exists(command, f[1]) {
+					t.Errorf("%s: gangrun %s has no flag %s: %s", at, command, f[1], m[0])
+				}
+			}
+		}
+		if strings.HasSuffix(at, ".md") || !strings.Contains(text, " ") || strings.Contains(text, "(?") {
+			continue // pages name flags of other programs; a regular expression or a single word is no message
+		}
+		for _, f := range namedFlag.FindAllStringSubmatch(jobCommand.ReplaceAllString(text, ""), -1) {
+			if strings.HasPrefix(f[1], "--") && !exists("", f[1]) {
+				t.Errorf("%s: there is no flag %s: %.80q", at, f[1], text)
+			}
+		}
+	}
+	for _, flag := range foreign {
+		if !used[flag] {
+			t.Errorf("no message names %s: take it off the list", flag)
+		}
+	}
+}
+
+// texts returns what gangrun may say, by where it stands: the string literals of its
+// source, and the code of the documentation's pages.
+func texts(t *testing.T, root string) map[string]string {
+	t.Helper()
+	all := map[string]string{}
+	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case entry.IsDir() && (strings.HasPrefix(entry.Name(), ".") && path != root && entry.Name() != ".." || entry.Name() == "testdata" || entry.Name() == "testhosts" || entry.Name() == "bench"):
+			return fs.SkipDir
+		case strings.HasSuffix(path, ".md"):
+			text, err := os.ReadFile(path)
+			for i, span := range codeSpan.FindAllString(string(text), -1) {
+				all[fmt.Sprintf("code %d of %s", i+1, path)] = span
+			}
+			return err
+		case !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") || strings.HasSuffix(path, ".pb.go"):
+			return nil
+		}
+		set := token.NewFileSet()
+		file, err := parser.ParseFile(set, path, nil, 0)
+		if err != nil {
+			return err
+		}
+		ast.Inspect(file, func(n ast.Node) bool {
+			if _, ok := n.(*ast.ImportSpec); ok {
+				return false
+			}
+			e, ok := n.(ast.Expr)
+			if !ok {
+				return true
+			}
+			text, whole := literal(e)
+			if strings.Trim(text, "\x00") != "" {
+				all[set.Position(e.Pos()).String()] = text
+			}
+			return !whole
+		})
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return all
+}
+
+// literal returns the text of a string literal, or of several that are added up with
+// other things, each of which is a zero byte. whole says that e is all of that.
+func literal(e ast.Expr) (text string, whole bool) {
+	switch e := e.(type) {
+	case *ast.BasicLit:
+		if e.Kind == token.STRING {
+			text, _ = strconv.Unquote(e.Value)
+		}
+		return text, true
+	case *ast.BinaryExpr:
+		if e.Op != token.ADD {
+			return "", false
+		}
+		left, _ := literal(e.X)
+		right, _ := literal(e.Y)
+		if left == "" && right == "" {
+			return "", false
+		}
+		return left + right, true
+	}
+	return "\x00", false
+}

@@ -1,0 +1,130 @@
+package main
+
+import (
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/urfave/cli/v2"
+	"github.com/xrash/smetrics"
+)
+
+// otherCommands are words that other programs have for what a command of gangrun does.
+var otherCommands = map[string]string{
+	"list": "ps", "ls": "ps", "jobs": "ps", "queue": "ps", "runs": "ps",
+	"kill": "stop", "cancel": "stop", "abort": "stop", "end": "stop",
+	"start": "run", "submit": "run", "exec": "run", "launch": "run", "train": "run",
+	"tail": "logs", "output": "logs", "show": "status", "info": "status", "watch": "attach", "resume": "attach",
+	"rm": "clean", "remove": "clean", "delete": "clean", "prune": "clean",
+	"check": "preflight", "validate": "preflight", "test": "preflight", "trial": "preflight",
+	"mpirun": "mpiexec", "gpus": "topo", "nodes": "topo", "hosts": "topo", "why": "diagnose", "version": "--version",
+}
+
+// otherFlags are what to type instead of flags that other programs, or other commands
+// of gangrun, have. A command has those among them whose flag it has.
+var otherFlags = map[string]string{
+	"np": "-n", "nproc": "-n", "ntasks": "-n", "nproc-per-node": "-n", "nproc_per_node": "-n",
+	"host": "--hosts", "H": "--hosts", "nodelist": "--hosts", "nnodes": "--hosts", "machinefile": "--hostfile", "f": "--hostfile",
+	"gpus": "--gpus-per-rank", "x": "--env", "wdir": "--workdir", "cwd": "--workdir", "chdir": "--workdir",
+	"max-restarts": "--retries", "max_restarts": "--retries", "time": "--timeout", "d": "--detach", "background": "--detach",
+	"json": "-o json", "format": "-o json", "no-preflight": "--preflight off", "skip-preflight": "--preflight off",
+	"everything": "--older 0s", "all": "--older 0s", "clear": "--release", "tail": "--follow",
+}
+
+// onUsageError words what the flag parser found.
+func onUsageError(c *cli.Context, err error, _ bool) error {
+	name := "gangrun"
+	var known []string
+	if c.Command != nil {
+		if c.Command.Name != "" && c.Command.Name != name {
+			name += " " + c.Command.Name
+		}
+		for _, f := range c.Command.Flags {
+			known = append(known, f.Names()...)
+		}
+	}
+	hint := name + " --help lists the flags"
+	if flag, ok := strings.CutPrefix(err.Error(), "flag provided but not defined: -"); ok {
+		flag = strings.TrimLeft(flag, "-")
+		if meant := meantFlag(flag, known); meant != "" {
+			hint = "did you mean " + meant + "? " + hint
+		}
+		return usage(hint, "%s has no flag %q", name, dashed(flag))
+	}
+	return usage(hint, "%w", err)
+}
+
+// dashed returns a flag's name as it is typed.
+func dashed(name string) string {
+	if len(name) == 1 {
+		return "-" + name
+	}
+	return "--" + name
+}
+
+// meantFlag returns what to type for a flag that there is not, "" where that is not
+// known: another program's flag, -n4 for -n 4, or a slip.
+func meantFlag(flag string, known []string) string {
+	if meant := otherFlags[flag]; meant != "" {
+		name, _, _ := strings.Cut(strings.TrimLeft(meant, "-"), " ")
+		if slices.Contains(known, name) {
+			return meant
+		}
+	}
+	if letter, value := flag[:min(1, len(flag))], flag[min(1, len(flag)):]; value != "" && slices.Contains(known, letter) &&
+		!strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsDigit(r) }) {
+		return "-" + letter + " " + value
+	}
+	if near := nearest(flag, known); near != "" {
+		return dashed(near)
+	}
+	return ""
+}
+
+// unknownCommand says that there is no command of that name.
+func unknownCommand(a *cli.App, name string) error {
+	var names []string
+	for _, c := range a.Commands {
+		names = append(names, c.Name)
+	}
+	hint := "gangrun --help lists the commands"
+	meant := otherCommands[name]
+	if meant == "" {
+		meant = nearest(name, names)
+	}
+	if meant != "" {
+		hint = "did you mean gangrun " + meant + "? " + hint
+	} else if isJobFile(name) {
+		hint = "a job is started by gangrun run " + name
+	}
+	return usage(hint, "there is no command %q", name)
+}
+
+// nearest returns the word that text may have been meant for, "" if none is
+// near.
+func nearest(text string, words []string) string {
+	best, found := 0.8, "" // Jaro-Winkler: a slip or two in a longer word
+	for _, w := range words {
+		if len(w) < 2 {
+			continue
+		}
+		score := smetrics.JaroWinkler(text, w, 0.7, 4)
+		if swapped(text, w) || smetrics.WagnerFischer(text, w, 1, 1, 1) == 1 {
+			score = max(score, 0.95) // it makes little of short words
+		}
+		if score > best {
+			best, found = score, w
+		}
+	}
+	return found
+}
+
+// swapped reports whether two neighbouring letters are all that differs.
+func swapped(a, b string) bool {
+	for i := range len(a) - 1 {
+		if len(a) == len(b) && a[i] != b[i] {
+			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
+		}
+	}
+	return false
+}
