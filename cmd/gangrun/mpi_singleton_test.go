@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -62,8 +63,8 @@ func TestMPISingletons(t *testing.T) {
 func TestMPITrialTells(t *testing.T) {
 	sharesNothing(t)
 	b := newBench(t)
-	// The trial's rank stays until it has been seen.
-	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then fail sigstop 0 & while [ ! -e seen ]; do sleep 0.02; done; echo "step 1/1"; wait; else fail hello; fi`)
+	// The trial's rank stays until it is told that it has been seen.
+	path := wrapped(t, `if [ "$WORLD_SIZE" = 1 ]; then trap "seen=1" USR1; fail sigstop 0 & while [ -z "$seen" ]; do sleep 0.02; done; echo "step 1/1"; wait; else fail hello; fi`)
 	if err := os.WriteFile(filepath.Join(b.dir, "job.yaml"), []byte("command: ["+path+"]\nranks: 2\ngrace: 1s\ntrial: {steps: 1, time: 10m}\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
@@ -81,9 +82,10 @@ func TestMPITrialTells(t *testing.T) {
 	}
 	r := b.start(nil, "job.yaml")
 	r.journalled("the library of the trial's rank", func(e job.Event) bool { return e.Kind == job.KindWireup && e.Wireup.Library != "" })
-	r.create("seen").Close()
+	if err := syscall.Kill(r.started(0, 0), syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
 	attempts(r)
-	unsession(t, r)
 	r.gone()
 
 	// The next run does not repeat the trial, and knows what it has shown.
