@@ -21,6 +21,9 @@ var errNotCheap = errors.New("the gang's own size is not cheap to try")
 // placeError is that no place was found for a step.
 type placeError struct{ error }
 
+// Unwrap returns why.
+func (e placeError) Unwrap() error { return e.error }
+
 // attempt makes the next attempt of the trial, with directories of its own, and
 // what gives back its place and removes those of its directories that nobody needs
 // any more.

@@ -27,15 +27,13 @@ func Document(w io.Writer) error {
 			} else if p.Severity == job.SeverityError {
 				category = "that of the failure"
 			}
-			hint := p.Hint
-			if hint == "{hint}" {
-				hint = "what the failure calls for"
-			}
+			hint := strings.Replace(p.Hint, "{hint}", "what the failure calls for; ", 1)
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.Signature, p.Severity, category, p.Text, hint)
 		}
 	}
 	fmt.Fprintf(&b, trialDocument, time.Duration(job.DefaultTrialTime), job.DefaultTrialSteps,
-		span(StartLimit), mayPass(), Lifetime/time.Minute, sourceDepth, sourceEntries)
+		span(StartLimit), mayPass(), Lifetime/time.Minute, sourceDepth, sourceEntries,
+		job.KeptStdin>>20, "`"+strings.Join(services, "`, `")+"`", placeLimit, mostTried)
 	_, err := io.WriteString(w, b.String())
 	return err
 }
@@ -83,36 +81,79 @@ its like stand for what was found.
 const trialDocument = `
 ## The trial
 
-The trial runs the job's command as it is, with ` + "`trial.args`" + ` added to its end,
-or ` + "`trial.command`" + ` in its place, and with ` + "`trial.env`" + ` over the job's
-environment: one rank on one host, standard input empty. Where the job has a
-checkpoint directory, the trial is given an empty one of its own, which is removed
-afterwards; it resumes from nothing.
+The trial runs the job's command as it is, with ` + "`" + `trial.args` + "`" + ` added to its end,
+or ` + "`" + `trial.command` + "`" + ` in its place, and with ` + "`" + `trial.env` + "`" + ` over the job's
+environment: one rank on one host. It resumes from nothing. Standard input is the
+job's: a file is read by the trial and again by the gang; of a pipe up to %[8]d MiB are
+kept for the gang.
 
 It has passed as soon as one of these holds, and is then ended:
 
 - every rank has ended with exit code 0;
-- it has printed ` + "`trial.steps`" + ` lines of progress (%[2]d); the same step counts once,
+- it has printed ` + "`" + `trial.steps` + "`" + ` lines of progress (%[2]d); the same step counts once,
   whichever ranks print it;
-- it has stayed alive for ` + "`trial.time`" + ` (%[1]s) from its start. So a trial that
+- it has stayed alive for ` + "`" + `trial.time` + "`" + ` (%[1]s) from its start. So a trial that
   hangs passes: what hangs with one rank is found by the watch over the gang.
 
-With ` + "`trial: {ranks: N}`" + ` a second step follows on N ranks, spread over the hosts in
-blocks: it sees what one rank cannot, such as a network that does not connect.
-A gang of one rank is its own trial: none is run.
+` + "`" + `--trial off` + "`" + ` leaves the trial out. A gang of one rank is its own trial: none is run.
 
-A trial that fails keeps the gang from being started, with the cause that
-diagnosis finds. It does not when it shows nothing of the program:
+### Nothing that it writes lasts
 
-- The program complains of too few ranks, or one rank has too little memory
-  (` + "`cpu-oom`, `gpu-oom`" + `). That is a warning, or left unsaid when a step with more
-  ranks follows. Say how to try such a job, as in ` + "`trial: {ranks: 2}`" + ` or
-  ` + "`trial: {args: [--tiny]}`" + `, or leave the trial out with ` + "`trial: off`" + `.
-- What ended it may be gone at the next start. The step is repeated once; when
-  such a cause ends it again, that is a warning, and the gang starts. With
-  ` + "`retries: 0`" + ` it is not repeated, and the gang does not start. These causes are
-  %[4]s.
-- Its ranks have not started within %[3]s. That is a warning.
+A trial is contained: on each of its hosts the ranks, and mpirun with its daemons, see
+the files as they are, and everything that they write, rename or remove goes into a
+layer in memory that is thrown away with them (overlayfs in a mount namespace, and in a
+user namespace where gangrun is not root). That holds for every file system, the working
+directory, home, ` + "`" + `/tmp` + "`" + ` and ` + "`" + `/dev/shm` + "`" + ` included, and for NFS as well. The job's
+checkpoint directory is found empty, unless the program or its inputs lie in it: then
+` + "`" + `GANGRUN_CHECKPOINT_DIR` + "`" + ` names another one. So the gang can neither resume from what the
+trial wrote nor stumble over it. Only the logs of the ranks are kept.
+
+What differs from the gang's world:
+
+- The layer holds a quarter of the host's free memory. A trial that fills it shows nothing.
+- A socket of a service on the host cannot be reached, but for those in ` + "`" + `/run` + "`" + ` (name
+  services, for instance) and NVIDIA's MPS. Services on the network can: these are switched off by
+  variables, unless you have set them yourself: %[9]s.
+- Ranks on several hosts do not see what those on another one write.
+- Where gangrun is not root, files of other users cannot be changed even where their
+  mode allows it, and setuid programs have no effect. Before Linux 6.6 a removed
+  directory cannot be made again.
+- A failure with one of the system's errors that these things cause (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
+  ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `ENOSPC` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `) is a warning (` + "`" + `trial-contained` + "`" + `).
+
+Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
+off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,
+` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `), a container that may not make any, or
+a file system under the job that no overlay may lie over. Then the trial is left
+out, with a warning that says why. ` + "`" + `--trial uncontained` + "`" + ` runs it all the same, among the
+job's own files and with an empty checkpoint directory of its own. It compares the files
+in the working and the checkpoint directory before and after, up to 20000 of them; where
+some have changed, the gang is not started, and the error names them.
+
+### What a failure means
+
+One rank is not the job. So a trial that fails is repeated on two ranks, and then on as
+many as the gang has if these fit on one host, have a place within %[10]s and are at most
+%[11]d. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one. The
+gang is refused with the cause that diagnosis finds
+
+- at once, if more ranks cannot help: an import, a name, a library, the program or an
+  input file is missing, the program cannot be parsed, permission is denied, or the
+  driver is too old;
+- if the trial failed on as many ranks as the gang has.
+
+All else is a warning, and the gang starts:
+
+- The trial failed on fewer ranks than the gang has (` + "`" + `trial-few-ranks` + "`" + `), or the program itself
+  complains of too few (` + "`" + `trial-world-size` + "`" + `). Say how it can be tried, as in ` + "`" + `trial: {ranks: 4}` + "`" + ` or
+  ` + "`" + `trial: {args: [--tiny]}` + "`" + `.
+- One rank has too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
+- What ended it may be gone at the next start. The step is repeated once, unless
+  ` + "`" + `retries` + "`" + ` is 0. These causes are %[4]s.
+- It waits for standard input that is a terminal, or a pipe that is empty for now.
+- Its ranks have not started within %[3]s.
+
+### What is remembered
 
 A good trial is remembered for %[5]d minutes, and not repeated for the same job
 on the same hosts: the same program and script (by SHA-256), command, trial

@@ -266,3 +266,22 @@ func TestTrialMemoryBroken(t *testing.T) {
 		}
 	})
 }
+
+// A trial that read a file is repeated for another one, and one that read a pipe always.
+func TestTrialRememberedByInput(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, succeeds, succeeds, succeeds, succeeds, succeeds)
+		for i, c := range []struct {
+			input string
+			tried int
+		}{{"", 1}, {"", 1}, {"file 1", 2}, {"file 1", 2}, {"file 2", 3}, {UnknownInput, 4}, {UnknownInput, 5}, {"", 5}} {
+			s.Input = c.input
+			if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
+				t.Fatal(have, err)
+			}
+			if n := len(s.runner.attempts); n != c.tried {
+				t.Errorf("run %d, with input %q: %d trials, want %d", i, c.input, n, c.tried)
+			}
+		}
+	})
+}

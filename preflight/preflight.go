@@ -49,6 +49,9 @@ type Preflight struct {
 	// LogDir exists; the first attempt's logs go there, those of further ones
 	// into trial2, trial3 ... in it.
 	LogDir string
+	// Input tells the standard input of this run from that of another one; it is empty
+	// where nothing comes from there, and UnknownInput where nobody can tell.
+	Input string
 	// Private are directories of gangrun's own: what changes there is not the job's.
 	Private []string
 	// Scratch exists; what a trial takes for its checkpoint directory is made in
@@ -57,6 +60,9 @@ type Preflight struct {
 	// Now is the clock, time.Now when nil.
 	Now func() time.Time
 }
+
+// UnknownInput is an Input that may be another one each time, as a pipe is.
+const UnknownInput = "?"
 
 // Check runs the static checks and, when they find no error and the spec asks
 // for it, the trial. It returns everything that was found; emit gets KindTrial

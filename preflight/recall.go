@@ -1,6 +1,9 @@
 package preflight
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -8,7 +11,14 @@ import (
 // that is not remembered.
 func (t *trial) key(facts []job.Facts) string {
 	env := trialEnviron(t.p.Env, t.spec)
-	key, _ := identity(t.spec, env, facts, sources(t.spec, env, facts))
+	key, ok := identity(t.spec, env, facts, sources(t.spec, env, facts))
+	if !ok || t.p.Input == UnknownInput {
+		return ""
+	}
+	if t.p.Input != "" {
+		sum := sha256.Sum256([]byte(key + t.p.Input))
+		key = hex.EncodeToString(sum[:])
+	}
 	return key
 }
 

@@ -365,7 +365,7 @@ func TestTrialAttempts(t *testing.T) {
 			if len(a.Env) != 2 || a.Env["A"] != "1" || a.Env["B"] != "3" {
 				t.Errorf("environment %v", a.Env)
 			}
-			want := &job.Containment{Work: []string{"/w", s.spec.CheckpointDir}, Needed: []string{"/d/train.py", "/d/b.csv", "/d/a.csv"}, Empty: s.spec.CheckpointDir}
+			want := &job.Containment{Work: []string{"/w", s.spec.CheckpointDir}, Needed: []string{"/d/train.py", "/d/b.csv", "/d/a.csv", "/d/set"}, Empty: s.spec.CheckpointDir}
 			if !reflect.DeepEqual(a.Contain, want) || a.CheckpointDir != s.spec.CheckpointDir || a.Watch != nil {
 				t.Errorf("contained as %+v, want %+v; checkpoint directory %q", a.Contain, want, a.CheckpointDir)
 			}

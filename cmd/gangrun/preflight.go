@@ -3,8 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"fmt"
+	"io"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/urfave/cli/v2"
@@ -78,7 +81,28 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		LogDir:    logs,
 		Scratch:   scratch,
 		Private:   []string{s.home},
+		Input:     inputOf(s.stdin()),
 	}}, nil
+}
+
+// inputOf returns what tells standard input from that of another run: see
+// preflight.Preflight. A terminal and /dev/null give a trial nothing.
+func inputOf(stdin *os.File) string {
+	if stdin == nil {
+		return ""
+	}
+	info, err := stdin.Stat()
+	switch {
+	case err != nil:
+		return preflight.UnknownInput
+	case info.Mode()&os.ModeCharDevice != 0:
+		return ""
+	case !info.Mode().IsRegular():
+		return preflight.UnknownInput
+	}
+	at, _ := stdin.Seek(0, io.SeekCurrent) // 0 where it fails
+	stat, _ := info.Sys().(*syscall.Stat_t)
+	return fmt.Sprintf("file %d:%d of %d bytes, changed %d, at %d", stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), at)
 }
 
 // quiet runs trials: what they print is shown only if they fail.

@@ -136,20 +136,22 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 		o.Output = s.show.output
 	}
 	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be read again
-		o.KeepStdin = keptStdin
+		o.KeepStdin = job.KeptStdin
 	}
-	switch {
-	case s.spec.Stdin == job.StdinNone:
-	case s.taken != nil:
-		o.Stdin = s.taken.stdin
-	default:
-		o.Stdin = os.Stdin
-	}
+	o.Stdin = s.stdin()
 	return o
 }
 
-// keptStdin bounds what is kept of a pipe on standard input, in bytes.
-const keptStdin = 1 << 30
+// stdin returns what the ranks are fed from; nil for nothing.
+func (s *session) stdin() *os.File {
+	switch {
+	case s.spec.Stdin == job.StdinNone:
+		return nil
+	case s.taken != nil:
+		return s.taken.stdin
+	}
+	return os.Stdin
+}
 
 // say tells the user something about a host; "" is about none.
 func (s *session) say(host, text string) {

@@ -113,13 +113,21 @@ func named(env []string) []string {
 	return slices.Compact(dirs)
 }
 
-// layerRoom returns how much a layer may hold, in bytes of memory.
+// layerRoom returns how much a layer may hold, in bytes of memory: a part of what the
+// kernel could give without swapping (MemAvailable, see proc_meminfo(5)).
 func layerRoom() int64 {
-	var info unix.Sysinfo_t
-	if unix.Sysinfo(&info) != nil {
-		return 1 << 30
+	const least = 256 << 20
+	info, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return least
 	}
-	return int64(info.Freeram+info.Bufferram) * int64(info.Unit) / roomShare
+	for line := range strings.Lines(string(info)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
+			return max(least, kib<<10/roomShare)
+		}
+	}
+	return least
 }
 
 // newContained starts the contained agent. Root needs no user namespace where he may

@@ -111,6 +111,9 @@ const (
 	StdinAll  Stdin = "all"
 )
 
+// KeptStdin is how much is kept of a pipe on standard input for later attempts, in bytes.
+const KeptStdin = 1 << 30
+
 // StdinRank returns the Stdin that feeds one rank.
 func StdinRank(rank int) Stdin { return Stdin(strconv.Itoa(rank)) }
 

@@ -66,8 +66,8 @@ func CheckTemplates(command []string) error {
 //
 // A condition may begin in one argument and end in a later one. Other text in
 // braces is left as it is: it may mean something to the program. An argument
-// that a template or a condition leaves empty is dropped, but for the first,
-// which is the program.
+// that a condition leaves empty is dropped, but for the first, which is the
+// program; one that a field leaves empty stays.
 func Expand(command []string, fields Fields) ([]string, error) {
 	out := make([]string, 0, len(command))
 	e := expander{fields: fields}
@@ -89,11 +89,11 @@ func Expand(command []string, fields Fields) ([]string, error) {
 // expander expands the arguments of one command in their order.
 type expander struct {
 	fields Fields
-	open   []condition // the {{if}}s that have no {{end}} yet
+	open   []openCondition // the {{if}}s that have no {{end}} yet
 }
 
-// condition is an {{if}}.
-type condition struct {
+// openCondition is an {{if}}.
+type openCondition struct {
 	action string
 	holds  bool // what follows is wanted
 	turned bool // its {{else}} has come
@@ -101,13 +101,13 @@ type condition struct {
 
 // wanted reports whether every open condition holds.
 func (e *expander) wanted() bool {
-	return !slices.ContainsFunc(e.open, func(c condition) bool { return !c.holds })
+	return !slices.ContainsFunc(e.open, func(c openCondition) bool { return !c.holds })
 }
 
 // argument expands one argument. Kept is false for one that is to be dropped.
 func (e *expander) argument(arg string) (text string, kept bool, err error) {
 	var b strings.Builder
-	changed := !e.wanted() // by a template or a condition
+	conditional := !e.wanted()
 	for rest := arg; rest != ""; {
 		plain, action, after := nextAction(rest)
 		if e.wanted() {
@@ -116,13 +116,13 @@ func (e *expander) argument(arg string) (text string, kept bool, err error) {
 		if rest = after; action == "" {
 			continue
 		}
-		ours, problem, advice := e.act(action, &b)
+		condition, problem, advice := e.act(action, &b)
 		if problem != "" {
 			return "", false, &TemplateError{cut(action), problem, advice}
 		}
-		changed = changed || ours
+		conditional = conditional || condition
 	}
-	return b.String(), !changed || b.Len() > 0, nil
+	return b.String(), !conditional || b.Len() > 0, nil
 }
 
 // nextAction splits text at its first action, which is what stands from {{ to
@@ -153,9 +153,9 @@ func nextAction(text string) (plain, action, after string) {
 // literal is the action that stands for two braces.
 const literal = `{{"{{"}}`
 
-// act does what an action says. One that is none of gangrun's is written as it
-// stands, and ours is false.
-func (e *expander) act(action string, b *strings.Builder) (ours bool, problem, advice string) {
+// act does what an action says, and reports whether it belongs to a condition. One that
+// is none of gangrun's is written as it stands.
+func (e *expander) act(action string, b *strings.Builder) (condition bool, problem, advice string) {
 	words, closed := strings.CutSuffix(strings.TrimPrefix(action, "{{"), "}}")
 	words = strings.Trim(words, " \t")
 	verb, of, _ := strings.Cut(words, " ")
@@ -165,7 +165,7 @@ func (e *expander) act(action string, b *strings.Builder) (ours bool, problem, a
 		if e.wanted() {
 			b.WriteString("{{")
 		}
-		return true, "", ""
+		return false, "", ""
 	case !closed && (isField(words) || verb == "if" && (of == "" || isField(of))):
 		return true, "is never closed", "write " + forms + "; a shell, and a command in one line, need quotes around a template that has a blank"
 	case isField(words):
@@ -175,13 +175,13 @@ func (e *expander) act(action string, b *strings.Builder) (ours bool, problem, a
 		if text, _ := e.fields.value(words[1:]); e.wanted() {
 			b.WriteString(text)
 		}
-		return true, "", ""
+		return false, "", ""
 	case verb == "if" && isField(of):
 		if !slices.Contains(fieldNames, of[1:]) {
 			return true, "names no field of gangrun's", hintOf(action)
 		}
 		_, holds := e.fields.value(of[1:])
-		e.open = append(e.open, condition{action: action, holds: holds})
+		e.open = append(e.open, openCondition{action: action, holds: holds})
 		return true, "", ""
 	case (words == "else" || words == "end" || verb == "else") && len(e.open) > 0:
 		return true, e.turn(words), "write " + forms

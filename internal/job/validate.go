@@ -118,6 +118,7 @@ func (s Spec) Validate() error {
 	for _, err := range []error{
 		check("preflight", s.Preflight, PreflightModes()),
 		check("output", s.Output, OutputModes()),
+		check("trial", cmp.Or(s.Trial.Mode, TrialOn), TrialModes()),
 		check("tty", s.TTY, TTYs()),
 		check("exit-code", s.ExitCode, ExitModes()),
 		check("mpi", s.MPI, MPIs()),

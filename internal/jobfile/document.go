@@ -122,13 +122,13 @@ Arguments may hold templates, which each rank has expanded for itself:
 | ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ where the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ may be left out |
 | ´[["[["]]´ | two braces |
 
-An argument that a template leaves empty is dropped, but for the first, which is the program. So
+A condition may begin in one argument and end in a later one. An argument that a condition leaves empty is dropped, but for the first, which is the program; one that a field leaves empty stays. So
 
 ´´´yaml
-command: [python, train.py, "[[if .ResumeFrom]]--resume[[end]]", "[[.ResumeFrom]]"]
+command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"]
 ´´´
 
-starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. A condition may also begin in one argument and end in a later one: ´"[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"´ does the same. In a command of one line, and in a shell, a template with a blank in it needs quotes. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ in one argument stays one argument, with a blank in it.
+starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, a template with a blank in it needs quotes. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ in one argument stays one argument, with a blank in it.
 
 A field that does not exist (´[[.Foo]]´), a condition that is not closed, and whatever else says something about a field that gangrun cannot expand, is refused before anything starts. Other text in braces (´[[ x ]]´, ´[[range .]]´) reaches the program as it is written; what gangrun would take for its own, as in ´docker ps --format '[[.Names]]'´, is written ´[["[["]].Names]]´.
 
