@@ -24,11 +24,12 @@ var hfIndex = re(`\.(safetensors|bin|h5|msgpack)\.index\.json$`)
 // verifyDirectory checks every file in a directory and what binds them: the
 // metadata of torch.distributed.checkpoint, the index of sharded files,
 // TensorFlow's index. Files of no known format must have bytes, and nothing
-// may change meanwhile.
-func verifyDirectory(ctx context.Context, root string) (job.Checkpoint, error) {
+// may change meanwhile. It also returns the files that may have been cut off
+// all the same.
+func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open tree, _ error) {
 	files, err := lookAt(root)
 	if err != nil {
-		return job.Checkpoint{}, err
+		return job.Checkpoint{}, nil, err
 	}
 	d := directory{root: root, files: files, pool: newPool(ctx), checked: map[string]bool{}}
 	defer d.pool.close()
@@ -37,20 +38,27 @@ func verifyDirectory(ctx context.Context, root string) (job.Checkpoint, error) {
 	for _, m := range files {
 		kind, err := d.check(m)
 		if err != nil {
-			return job.Checkpoint{}, within(m.name, err)
+			return job.Checkpoint{}, nil, within(m.name, err)
 		}
 		if kind == "" {
 			continue
 		}
 		empty = false
-		if own := kind == formatDCP || kind == formatHF; own && filepath.Dir(m.name) == "." {
-			format = kind
+		switch kind {
+		case formatDCP, formatHF, formatEspresso:
+			if filepath.Dir(m.name) == "." {
+				format = kind
+			}
+		default:
+			if isOpen(kind) {
+				open = append(open, m)
+			}
 		}
 	}
 	if empty {
-		return job.Checkpoint{}, flawf("it holds no checkpoint")
+		return job.Checkpoint{}, nil, flawf("it holds no checkpoint")
 	}
-	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, settled(ctx, root, files)
+	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, settled(ctx, root, files)
 }
 
 // directory is a directory that is being verified.
@@ -59,12 +67,6 @@ type directory struct {
 	files   tree
 	pool    *pool
 	checked map[string]bool // prefixes of TensorFlow's checkpoints
-}
-
-// has reports whether there is a file of that name.
-func (d *directory) has(name string) bool {
-	_, ok := slices.BinarySearchFunc(d.files, name, func(m member, name string) int { return strings.Compare(m.name, name) })
-	return ok
 }
 
 // check checks one file, or what it binds, and returns its format; none for a
@@ -76,12 +78,20 @@ func (d *directory) check(m member) (string, error) {
 	case base == dcpMetadata:
 		return formatDCP, d.checkDCP(m)
 	case strings.HasSuffix(base, dcpSuffix):
-		if !d.has(dir + dcpMetadata) {
+		if !d.files.has(dir + dcpMetadata) {
 			return "", flawf("%s is missing: it was not finished", dir+dcpMetadata)
 		}
 		return formatDCP, nil
 	case hfIndex().MatchString(base):
 		return formatHF, d.checkShards(m)
+	case base == espressoSchema:
+		return formatEspresso, d.checkEspresso(m)
+	case espressoData().MatchString(base) && d.files.has(dir+espressoSchema):
+		f, err := d.pool.get(path)
+		if err != nil {
+			return "", err
+		}
+		return formatRecords, checkRecords(f)
 	}
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		if d.checked[prefix] {
@@ -122,7 +132,7 @@ func (d *directory) checkShards(m member) error {
 		return flawf("it cannot be read: %v", err)
 	}
 	for _, shard := range slices.Sorted(maps.Values(index.Shards)) {
-		if !d.has(filepath.Join(filepath.Dir(m.name), shard)) {
+		if !d.files.has(filepath.Join(filepath.Dir(m.name), shard)) {
 			return flawf("its shard %s is missing", short(shard))
 		}
 	}

@@ -41,9 +41,14 @@ func Step(name string) int64 {
 		}
 		digits = all[len(all)-1]
 	}
+	return stepNumber(digits)
+}
+
+// stepNumber returns the number that digits are, -1 when it is too long for a step.
+func stepNumber(digits string) int64 {
 	n, err := strconv.ParseInt(digits, 10, 64)
 	if err != nil {
-		return -1 // too long for a step
+		return -1
 	}
 	return n
 }
@@ -58,14 +63,36 @@ var unfinished = re(`(?i)^\.|^tmp[-_.]|~$|\.part$|_temp$` +
 func temporary(name string) bool { return unfinished().MatchString(name) }
 
 // hidden reports whether a name says nothing of the checkpoint it lies in: a
-// hidden file that is not being written, or an editor's copy.
+// hidden file that is not being written, or an editor's or GROMACS's copy.
 func hidden(name string) bool {
-	return strings.HasSuffix(name, "~") || strings.HasPrefix(name, ".") && !temporary(strings.TrimLeft(name, "."))
+	return strings.HasSuffix(name, "~") || copied().MatchString(name) || strings.HasPrefix(name, ".") && !temporary(strings.TrimLeft(name, "."))
+}
+
+var (
+	copied = re(`^#.+#$`)
+	// earlier matches names under which programs keep the checkpoint before the
+	// one whose name is the same without the first group.
+	earlier = re(`(?i)([._-](?:prev|previous|old|bak|backup)(?:[._-]?(\d+))?)(?:\.[a-z]\w*)?$`)
+)
+
+// predecessor returns the name of the checkpoint that one of that name was
+// before, and how many saves ago at least: "state.cpt" of "state_prev.cpt",
+// "a.restart" of "a.restart.bak-2".
+func predecessor(name string) (of string, ago int64, ok bool) {
+	at := earlier().FindStringSubmatchIndex(name)
+	if at == nil || at[2] == 0 {
+		return "", 0, false
+	}
+	ago = 1
+	if at[4] >= 0 {
+		ago = stepNumber(name[at[4]:at[5]])
+	}
+	return name[:at[2]] + name[at[3]:], ago, true
 }
 
 // unrelated are names of what lies beside checkpoints and is none.
 var (
-	unrelated = re(`(?i)^(events\.out\.tfevents|readme|license|slurm-)`)
+	unrelated = re(`(?i)^(events\.out\.tfevents|readme|license|slurm-|log\.)`)
 	pointers  = []string{"latest", "checkpoint", "latest_checkpointed_iteration.txt", "last_checkpoint", "latest_step"}
 	beside    = []string{".log", ".lock", ".md", ".rst", ".py", ".sh", ".yaml", ".yml", ".toml", ".ini", ".cfg",
 		".csv", ".tsv", ".html", ".png", ".svg", ".jpg", ".pdf", ".out", ".err", ".prof", ".pbtxt"}
@@ -81,9 +108,14 @@ const maxPointer = 4 << 10
 func bookkeeping(name string, size int64) bool {
 	return unrelated().MatchString(name) || marker().MatchString(name) ||
 		slices.Contains(beside, strings.ToLower(filepath.Ext(name))) ||
-		size <= maxPointer && slices.Contains(pointers, name)
+		size <= maxPointer && slices.Contains(pointers, name) || besides(name)
 }
 
 // pattern is a name with its numbers left out, which the files of two
 // checkpoints of one job have in common.
-func pattern(name string) string { return integer().ReplaceAllString(name, "#") }
+func pattern(name string) string {
+	if of, _, ok := predecessor(name); ok {
+		name = of
+	}
+	return integer().ReplaceAllString(name, "#")
+}

@@ -110,30 +110,38 @@ func TestNewest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			dir := filepath.Join(t.TempDir(), "checkpoints")
-			if err := os.Mkdir(dir, 0o700); err != nil {
-				t.Fatal(err)
-			}
-			lay(t, dir, test.entries)
-			best, skipped, err := Newest(t.Context(), dir)
-			if err != nil {
-				t.Fatal(err)
-			}
-			want := ""
-			if test.best != "" {
-				want = filepath.Join(dir, test.best)
-			}
-			if best.Path != want || want != "" && best.Step != test.step {
-				t.Errorf("the newest is %q of step %d, want %q of %d", best.Path, best.Step, want, test.step)
-			}
-			ok := len(skipped) == len(test.skipped)
-			for i := 0; ok && i < len(skipped); i++ {
-				ok = strings.HasPrefix(skipped[i].String(), "skipped "+test.skipped[i])
-			}
-			if !ok {
-				t.Errorf("skipped %v, want %q", skipped, test.skipped)
-			}
+			expectNewest(t, test.entries, test.best, test.step, test.skipped)
 		})
+	}
+}
+
+// expectNewest lays entries into a directory and checks which checkpoint is the
+// newest there, which step it has, and what is skipped: names and reasons, by
+// their beginnings.
+func expectNewest(t *testing.T, entries []entry, best string, step int64, skipped []string) {
+	t.Helper()
+	dir := filepath.Join(t.TempDir(), "checkpoints")
+	if err := os.Mkdir(dir, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	lay(t, dir, entries)
+	found, passed, err := Newest(t.Context(), dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := ""
+	if best != "" {
+		want = filepath.Join(dir, best)
+	}
+	if found.Path != want || want != "" && found.Step != step {
+		t.Errorf("the newest is %q of step %d, want %q of %d", found.Path, found.Step, want, step)
+	}
+	ok := len(passed) == len(skipped)
+	for i := 0; ok && i < len(passed); i++ {
+		ok = strings.HasPrefix(strings.TrimPrefix(passed[i].String(), "skipped "), skipped[i])
+	}
+	if !ok {
+		t.Errorf("skipped %v, want %q", passed, skipped)
 	}
 }
 

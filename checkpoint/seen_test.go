@@ -23,7 +23,7 @@ func TestNewestBut(t *testing.T) {
 	}
 	newest := func(before Seen) string {
 		t.Helper()
-		found, _, err := NewestBut(t.Context(), dir, before)
+		found, _, err := NewestBut(t.Context(), dir, before, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

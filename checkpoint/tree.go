@@ -36,6 +36,12 @@ func (t tree) newest() (at time.Time) {
 	return at
 }
 
+// has reports whether there is a file of that name.
+func (t tree) has(name string) bool {
+	_, ok := slices.BinarySearchFunc(t, name, func(m member, name string) int { return strings.Compare(m.name, name) })
+	return ok
+}
+
 // bytes returns the size of all of them.
 func (t tree) bytes() (sum int64) {
 	for _, m := range t {

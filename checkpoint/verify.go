@@ -56,28 +56,39 @@ func (e *IncompleteError) Error() string {
 // cannot be read. It reads every byte that has a checksum, in bounded memory,
 // until ctx ends.
 func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
+	c, _, err := verify(ctx, path)
+	return c, err
+}
+
+// verify is Verify. It also returns the files of the checkpoint that may have
+// been cut off though nothing shows it.
+func verify(ctx context.Context, path string) (c job.Checkpoint, open tree, err error) {
 	path = filepath.Clean(path)
 	info, err := os.Stat(path)
-	var c job.Checkpoint
 	if prefix, ok := tensorFlowPrefix(path); ok {
 		path = prefix
 		c, err = verifyTensorFlow(ctx, prefix)
 	} else if err == nil && info.IsDir() {
-		c, err = verifyDirectory(ctx, path)
+		c, open, err = verifyDirectory(ctx, path)
 	} else if err == nil {
 		c, err = verifyFile(ctx, path)
-		if err == nil && c.Format == formatPlain {
-			err = settled(ctx, path, tree{{filepath.Base(path), c.Bytes, c.Time}})
+		if one := (tree{{filepath.Base(path), c.Bytes, c.Time}}); err == nil && isOpen(c.Format) {
+			open = one
+			if programOfFormat(c.Format) != nil || c.Format == formatPlain {
+				err = settled(ctx, path, one)
+			}
 		}
+	} else if base, ok := lammpsBase(path); ok {
+		c, err = verifyLAMMPS(ctx, path, base)
 	}
 	if isFlaw(err) {
-		return job.Checkpoint{}, &IncompleteError{path, err.Error()}
+		return job.Checkpoint{}, nil, &IncompleteError{path, err.Error()}
 	}
 	if err != nil {
-		return job.Checkpoint{}, err
+		return job.Checkpoint{}, nil, err
 	}
-	c.Path, c.Step = path, Step(filepath.Base(path))
-	return c, nil
+	c.Path, c.Step = path, stepOf(filepath.Base(path), c.Format)
+	return c, open, nil
 }
 
 // verifyFile checks one file; of a plain one, that it is not empty.
@@ -123,6 +134,8 @@ func sniff(name string, head []byte) string {
 	switch {
 	case ext == ".safetensors":
 		return formatSafetensors
+	case programOf(name, head) != nil:
+		return programOf(name, head).format
 	case starts(zipLocal):
 		return formatZip
 	case starts(npyMagic):
@@ -202,6 +215,9 @@ func check(f *file, format, path string) (string, error) {
 	case formatNeither:
 		return format, flawf("it begins neither like a zip archive nor like a pickle")
 	default:
+		if p := programOfFormat(format); p != nil && p.check != nil {
+			return format, p.check(f, path)
+		}
 		return format, nil
 	}
 }

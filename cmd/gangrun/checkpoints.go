@@ -32,7 +32,7 @@ func (c *checkpoints) Newest(ctx context.Context, dir string) (found *job.Checkp
 	if err := c.recall(); err != nil {
 		return nil, nil, err
 	}
-	best, skipped, err := checkpoint.NewestBut(ctx, dir, c.before)
+	best, skipped, err := checkpoint.NewestBut(ctx, dir, c.before, nil)
 	if err == nil && !c.looked && !c.resume {
 		if c.before, err = checkpoint.Look(dir); err != nil {
 			return nil, nil, err

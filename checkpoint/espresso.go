@@ -1,0 +1,63 @@
+package checkpoint
+
+import (
+	"encoding/xml"
+	"io"
+	"path/filepath"
+)
+
+// espressoSchema is the file that makes a directory one that Quantum ESPRESSO
+// restarts from.
+const espressoSchema = "data-file-schema.xml"
+
+var (
+	// espressoData are its files in Fortran's format; built with HDF5, the
+	// program writes .hdf5 instead.
+	espressoData = re(`^(charge-density|spin-polarization|ekin-density|wfc(up|dw)?\d+)\.dat$`)
+	density      = []string{"charge-density.dat", "charge-density.hdf5"}
+)
+
+// checkEspresso checks that the description of a calculation can be read up to
+// its last tag and that the charge density is there.
+func (d *directory) checkEspresso(m member) error {
+	if m.size > maxIndex {
+		return flawf("it has %d bytes, which is too big for a description", m.size)
+	}
+	f, err := d.pool.get(filepath.Join(d.root, m.name))
+	if err != nil {
+		return err
+	}
+	if err := checkXML(f); err != nil {
+		return err
+	}
+	dir := filepath.Dir(m.name)
+	for _, name := range density {
+		if d.files.has(filepath.Join(dir, name)) {
+			return nil
+		}
+	}
+	return flaw("there is no charge-density.dat or charge-density.hdf5 beside it")
+}
+
+// checkXML checks that every tag of an XML file is closed.
+func checkXML(f *file) error {
+	decoder := xml.NewDecoder(f.from(0))
+	decoder.CharsetReader = func(_ string, in io.Reader) (io.Reader, error) { return in, nil }
+	elements := 0
+	for {
+		token, err := decoder.Token()
+		switch _, broken := err.(*xml.SyntaxError); {
+		case err == io.EOF && elements > 0:
+			return nil
+		case err == io.EOF:
+			return flaw("truncated: it has no XML in it")
+		case broken:
+			return flawf("truncated: it is no whole XML: %v", err)
+		case err != nil:
+			return err
+		}
+		if _, ok := token.(xml.StartElement); ok {
+			elements++
+		}
+	}
+}

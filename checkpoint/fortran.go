@@ -1,0 +1,54 @@
+package checkpoint
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"path/filepath"
+)
+
+// formatRecords is a file of Fortran's sequential unformatted records. It is
+// only ever a part of a checkpoint.
+const formatRecords = "fortran"
+
+// checkRecords checks that every record of a Fortran file is framed by its
+// length, up to the end. A negative length says that the record is continued.
+func checkRecords(f *file) error {
+	if f.size == 0 {
+		return flaw("it is empty")
+	}
+	for at := int64(0); at < f.size; {
+		head, err := f.bytes(at, 4)
+		if err != nil {
+			return truncated("the length of a record", err)
+		}
+		length := recordLength(head)
+		tail, err := f.bytes(at+4+length, 4)
+		if err != nil {
+			return truncated("a record", err)
+		}
+		if recordLength(tail) != length {
+			return flawf("the record at byte %d does not end as it begins", at)
+		}
+		at += length + 8
+	}
+	return nil
+}
+
+func recordLength(marker []byte) int64 {
+	n := int64(int32(le.Uint32(marker)))
+	return max(n, -n)
+}
+
+// checkBeside checks a file that belongs to a checkpoint, if it is there.
+func checkBeside(ctx context.Context, path string, check func(*file) error) error {
+	f, done, err := openFile(ctx, path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer done()
+	return within(filepath.Base(path), check(f))
+}

@@ -1,0 +1,167 @@
+package checkpoint
+
+import (
+	"bytes"
+	"regexp"
+	"strings"
+)
+
+// The formats of the programs in the table below, as job.Checkpoint names them.
+const (
+	formatGROMACS  = "gromacs"
+	formatLAMMPS   = "lammps"
+	formatNWChem   = "nwchem"
+	formatEspresso = "quantum-espresso" // a directory; see espresso.go
+	formatCP2K     = "cp2k"
+	formatExaML    = "examl"
+)
+
+// program is what gangrun knows of the checkpoints of one program. To teach
+// gangrun another program, add a row to the table.
+type program struct {
+	format string
+	// A file is a checkpoint of the program when it begins with magic; where
+	// the program writes no magic, when its name matches names.
+	magic string
+	names func() *regexp.Regexp
+	// step returns the step that a name tells, -1 for none; nil is Step.
+	step func(name string) int64
+	// check says what is wrong with a checkpoint file; nil checks nothing.
+	check func(f *file, path string) error
+	// open says that a file that was cut off may pass the check.
+	open bool
+	// others matches the names of files and directories that the program
+	// writes and that are no checkpoints. It is asked last.
+	others func() *regexp.Regexp
+	// output is how files begin that the program writes and that are no
+	// checkpoints, whatever their names; empty for none.
+	output string
+}
+
+var programs = []program{{
+	format: formatGROMACS,
+	magic:  "\x00\x02\x9f\x29",
+	step:   numbered(re(`_step(\d+)(?:_prev)?\.cpt$`)), // "md5.cpt" is no step 5
+	check:  checkGROMACS,
+	others: re(`\.(edr|trr|xtc|tng|tpr|gro|mdp|xvg|ndx)$`),
+}, {
+	format: formatLAMMPS,
+	magic:  lammpsMagic,
+	check:  checkLAMMPS,
+	others: re(`\.lammpstrj$`),
+	output: "ITEM: ", // of a dump
+}, {
+	format: formatNWChem,
+	magic:  "hdbm v1.0",
+	step:   numbered(nil),
+	check:  checkNWChem,
+	open:   true,
+}, {
+	format: formatEspresso,
+	step:   numbered(nil), // "si2.save" is no step 2
+	others: re(`\.((wfc|mix|igk|hub)\d+|restart_scf|restart_k|bfgs|update|phsave)$|^_ph\d+$`),
+}, {
+	format: formatCP2K,
+	magic:  " # Version information for this restart file",
+	step:   numbered(re(`-\d+_(\d+)\.restart`)), // "water-1.restart" is no step 1
+	check:  checkCP2K,
+	open:   true,
+	others: re(`\.(ener|xyz|dcd|cube|pdb)$|-RESTART\.(wfn|kp)`),
+}, {
+	format: formatExaML,
+	names:  re(`^ExaML_binaryCheckpoint\.`),
+	step:   numbered(re(`_(\d+)$`)),
+	open:   true,
+	others: re(`^(ExaML|RAxML)_`),
+}}
+
+// programOf returns the program whose checkpoint a file is, by its name and its
+// first bytes; nil for none.
+func programOf(name string, head []byte) *program {
+	for i := range programs {
+		p := &programs[i]
+		if p.magic != "" && bytes.HasPrefix(head, []byte(p.magic)) || p.names != nil && p.names().MatchString(name) {
+			return p
+		}
+	}
+	return nil
+}
+
+// programOfFormat returns the program of a format, nil for none.
+func programOfFormat(format string) *program {
+	for i := range programs {
+		if programs[i].format == format {
+			return &programs[i]
+		}
+	}
+	return nil
+}
+
+// besides reports whether a known program gives that name to files or
+// directories that are no checkpoints.
+func besides(name string) bool {
+	if programOf(name, nil) != nil {
+		return false
+	}
+	for _, p := range programs {
+		if p.others != nil && p.others().MatchString(name) {
+			return true
+		}
+	}
+	return false
+}
+
+// isOutput reports whether a file begins like one that a known program writes
+// and that is no checkpoint.
+func isOutput(head []byte) bool {
+	for _, p := range programs {
+		if p.output != "" && bytes.HasPrefix(head, []byte(p.output)) {
+			return true
+		}
+	}
+	return false
+}
+
+// stepOf returns the step that the name of a checkpoint of that format tells.
+func stepOf(name, format string) int64 {
+	if p := programOfFormat(format); p != nil && p.step != nil {
+		return p.step(name)
+	}
+	return Step(name)
+}
+
+// numbered returns a function that finds the step in a name as the first group
+// of an expression. With none, no name has a step.
+func numbered(in func() *regexp.Regexp) func(string) int64 {
+	return func(name string) int64 {
+		if in == nil {
+			return -1
+		}
+		if found := in().FindStringSubmatch(name); found != nil {
+			return stepNumber(found[1])
+		}
+		return -1
+	}
+}
+
+// checkGROMACS checks that a checkpoint ends with GROMACS's second magic number.
+func checkGROMACS(f *file, _ string) error {
+	end, err := f.bytes(f.size-4, 4)
+	if err != nil {
+		return truncated("its header", err)
+	}
+	if string(end) != "\x00\x02\x9f\x2b" {
+		return flaw("truncated: it does not end like a checkpoint of GROMACS")
+	}
+	return nil
+}
+
+// checkNWChem checks the molecular orbitals beside a run's database, which are
+// written first. The database itself does not tell how long it should be.
+func checkNWChem(f *file, path string) error {
+	vectors, found := strings.CutSuffix(path, ".db")
+	if !found {
+		return nil
+	}
+	return checkBeside(f.ctx, vectors+".movecs", checkRecords)
+}

@@ -1,0 +1,99 @@
+package checkpoint
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+)
+
+const (
+	maxSiblings = 5    // that a file's size is compared with
+	minSame     = 4096 // bytes; smaller files are mostly texts, whose sizes differ a little
+)
+
+// isOpen reports whether a file of that format that was cut off may look whole:
+// where nothing tells its end, or where several things follow each other in it
+// and nothing tells how many.
+func isOpen(format string) bool {
+	switch format {
+	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords:
+		return true
+	}
+	p := programOfFormat(format)
+	return p != nil && p.open
+}
+
+// isShort reports whether a file of that size was probably cut off, by the sizes
+// of earlier files of its kind, the latest first. A raw dump has the same size
+// every time: where two or more have, every smaller one is short. Otherwise sizes
+// may differ for good reasons, and only less than half of the median is short.
+func isShort(size int64, earlier []int64) bool {
+	if len(earlier) == 0 {
+		return false
+	}
+	sorted := slices.Sorted(slices.Values(earlier[:min(len(earlier), maxSiblings)]))
+	smallest, median := sorted[0], sorted[(len(sorted)-1)/2]
+	if len(sorted) > 1 && smallest == sorted[len(sorted)-1] && smallest >= minSame {
+		return size < smallest
+	}
+	return 2*size < median
+}
+
+// suspicion says why the candidate is suspect, by the sizes of those of its files
+// that may have been cut off and of the same files of older candidates; empty
+// when it is not.
+func (c candidate) suspicion(open tree, older []candidate) string {
+	for _, m := range open {
+		var sizes []int64
+		larger, largerThan := "", int64(0)
+		for _, o := range older {
+			size, ok := c.sibling(m, o)
+			if !ok {
+				continue
+			}
+			if sizes = append(sizes, size); larger == "" && size > m.size {
+				larger, largerThan = filepath.Base(o.path), size
+			}
+			if len(sizes) == maxSiblings {
+				break
+			}
+		}
+		switch {
+		case !isShort(m.size, sizes):
+		case c.dir:
+			return fmt.Sprintf("suspect: %s has %s, in %s it has %s", m.name, bytesText(m.size), larger, bytesText(largerThan))
+		default:
+			return fmt.Sprintf("suspect: %s, %s has %s", bytesText(m.size), larger, bytesText(largerThan))
+		}
+	}
+	return ""
+}
+
+// sibling returns the size of the file of another candidate that is the same as
+// one of this candidate, numbers apart: the smallest, when there are several.
+func (c candidate) sibling(m member, o candidate) (size int64, ok bool) {
+	if o.dir != c.dir || pattern(filepath.Base(o.path)) != pattern(filepath.Base(c.path)) {
+		return 0, false
+	}
+	for _, other := range o.files {
+		if other.size > 0 && pattern(other.name) == pattern(m.name) && (!ok || other.size < size) {
+			size, ok = other.size, true
+		}
+	}
+	return size, ok
+}
+
+// bytesText formats a number of bytes, as in "4.1 MB".
+func bytesText(n int64) string {
+	if n < 1000 {
+		return fmt.Sprintf("%d bytes", n)
+	}
+	size, unit := float64(n)/1000, 0
+	for size >= 999.5 && unit < len("kMGT")-1 {
+		size, unit = size/1000, unit+1
+	}
+	if size < 10 {
+		return fmt.Sprintf("%.1f %cB", size, "kMGT"[unit])
+	}
+	return fmt.Sprintf("%.0f %cB", size, "kMGT"[unit])
+}
