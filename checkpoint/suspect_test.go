@@ -15,14 +15,14 @@ func TestIsShort(t *testing.T) {
 		earlier []int64
 		want    bool
 	}{
-		"nothing to compare with":          {1, nil, false},
-		"less than half of the only one":   {4*mb/2 - 1, []int64{4 * mb}, true},
-		"half of the only one":             {2 * mb, []int64{4 * mb}, false},
-		"a little less than the only one":  {4*mb - 1, []int64{4 * mb}, false},
-		"a little less than two of a size": {4*mb - 1, []int64{4 * mb, 4 * mb}, true},
-		"as big as all before":             {4 * mb, []int64{4 * mb, 4 * mb}, false},
-		"bigger":                           {5 * mb, []int64{4 * mb, 4 * mb}, false},
-		"sizes that differ":                {3 * mb, []int64{4 * mb, 4*mb + 1, 5 * mb}, false},
+		"nothing to compare with":                         {1, nil, false},
+		"less than half of the only one":                  {4*mb/2 - 1, []int64{4 * mb}, true},
+		"half of the only one":                            {2 * mb, []int64{4 * mb}, false},
+		"a little less than the only one":                 {4*mb - 1, []int64{4 * mb}, false},
+		"a little less than two of a size":                {4*mb - 1, []int64{4 * mb, 4 * mb}, true},
+		"as big as all before":                            {4 * mb, []int64{4 * mb, 4 * mb}, false},
+		"bigger":                                          {5 * mb, []int64{4 * mb, 4 * mb}, false},
+		"sizes that differ":                               {3 * mb, []int64{4 * mb, 4*mb + 1, 5 * mb}, false},
 		"sizes that differ, less than half of the median": {2*mb - 1, []int64{4 * mb, mb, 90 * mb}, true},
 		"one that was huge":                               {3 * mb, []int64{90 * mb, 4 * mb, 4*mb + 1}, false},
 		"one that was cut off before":                     {3 * mb, []int64{1, 4 * mb, 4 * mb}, false},
@@ -47,7 +47,9 @@ func TestBytesText(t *testing.T) {
 // TestSuspect holds that a file that is much smaller than its earlier siblings
 // comes after them, where its format does not tell its end.
 func TestSuspect(t *testing.T) {
-	at := func(name string, size, age int) entry { return entry{name: name, content: make([]byte, size), age: age} }
+	at := func(name string, size, age int) entry {
+		return entry{name: name, content: make([]byte, size), age: age}
+	}
 	of := func(name string, content []byte, age int) entry { return entry{name: name, content: content, age: age} }
 	pickle := realFile(t, "protocol4.pkl")
 	zip := realFile(t, "zip.pt")

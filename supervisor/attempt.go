@@ -20,34 +20,34 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	if e != nil {
 		return e
 	}
-	return l.judge(ctx, number, lease.Placement, outcome, lost)
+	return l.judge(ctx, number, lease.Placement, l.resume.newest, outcome, lost)
 }
 
-// judge judges how an attempt has ended. It returns nil when the gang is to be
-// started again, after its back-off.
-func (l *loop) judge(ctx context.Context, number int, placement job.Placement, outcome job.Outcome, lost error) (e *end) {
+// judge judges how an attempt has ended that started from that checkpoint. It
+// returns nil when the gang is to be started again, after its back-off.
+func (l *loop) judge(ctx context.Context, number int, placement job.Placement, resumed *job.Checkpoint, outcome job.Outcome, lost error) (e *end) {
 	if endedWell(outcome, len(placement.Ranks)) {
 		const reason = "every rank ended well"
 		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
 		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
 	}
 
-	before := l.resume.best
-	l.lookAgain(ctx, number)
 	ended := endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
-	if l.adopted.known == nil {
-		if ended != job.EndedNot && l.spec.CheckpointDir != "" {
-			cause.Hint += orResume
-		}
-		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
+	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
+		cause.Hint += orResume
 	}
 	last := Past{
 		Cause:   cause,
-		From:    before,
-		Saved:   l.resume.best,
+		From:    l.resume.best,
+		Resumed: resumed,
 		Step:    l.step(),
 		Devices: devicesOf(placement, cause.Rank),
+	}
+	l.lookAgain(ctx, number, append(slices.Clip(l.past), last))
+	last.Saved, last.Next = l.resume.best, l.resume.newest
+	if l.adopted.known == nil {
+		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
 	}
 	l.lost = lostHosts(outcome)
 	earlier := l.past
@@ -98,7 +98,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	}
 	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
 	l.state(job.StateLaunching, "")
-	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), LogDir: logs})
+	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

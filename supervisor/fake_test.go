@@ -205,23 +205,29 @@ func (f *fakeChecker) Check(ctx context.Context, _ job.Spec, emit func(job.Event
 
 type fakeCheckpoints struct {
 	newest *job.Checkpoint
+	older  []*job.Checkpoint // the latest first
 	notes  []string
 	err    error
 	wait   time.Duration
 }
 
-func (f *fakeCheckpoints) Newest(ctx context.Context, dir string) (*job.Checkpoint, []string, error) {
+func (f *fakeCheckpoints) Newest(ctx context.Context, dir string, not []job.Checkpoint) (*job.Checkpoint, []string, error) {
 	if dir != "/ckpt" {
 		return nil, nil, fmt.Errorf("unexpected directory %q", dir)
 	}
 	if !pause(ctx, f.wait) {
 		return nil, nil, ctx.Err()
 	}
-	if f.err != nil || f.newest == nil {
+	if f.err != nil {
 		return nil, f.notes, f.err
 	}
-	found := *f.newest
-	return &found, f.notes, nil
+	for _, c := range append([]*job.Checkpoint{f.newest}, f.older...) {
+		if c != nil && !slices.ContainsFunc(not, func(n job.Checkpoint) bool { return sameCheckpoint(&n, c) }) {
+			found := *c
+			return &found, f.notes, nil
+		}
+	}
+	return nil, f.notes, nil
 }
 
 // world is a supervisor among fakes, and what it told.

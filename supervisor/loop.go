@@ -61,6 +61,12 @@ func (l *loop) note(format string, args ...any) {
 	l.emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf(format, args...)})
 }
 
+func (l *loop) tell(notes []string) {
+	for _, n := range notes {
+		l.note("%s", n)
+	}
+}
+
 // run goes from the preflight to the end.
 func (l *loop) run(ctx context.Context) *end {
 	if l.spec.Preflight != job.PreflightOff {

@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"fmt"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -26,6 +27,8 @@ const (
 // row without progress; preemptions are not charged to it. The narrow one
 // allows a single restart for the same root cause on the same artefact, and for
 // the same root cause at all where the action is "once". Progress resets both.
+// An attempt that failed in loading its checkpoint is followed by one from the
+// checkpoint before; see fallback.go.
 type Policy struct {
 	// Retries is the number of restarts in a row that may bring no progress.
 	Retries int
@@ -47,6 +50,9 @@ type Past struct {
 	// From and Saved are the newest good checkpoints of this run before and
 	// after the attempt; nil where there was none.
 	From, Saved *job.Checkpoint
+	// Resumed is the checkpoint that the attempt started from, and Next the one
+	// that the next attempt would start from; nil is the job's beginning.
+	Resumed, Next *job.Checkpoint
 	// Step is the last step that the attempt completed, -1 when it told none.
 	Step int64
 	// Devices are the root-cause rank's GPUs, as job.DeviceID names them.
@@ -69,6 +75,10 @@ func (p Policy) Action(c job.Cause) job.Action {
 // earlier ones.
 func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	what, action := category(last.Cause), p.Action(last.Cause)
+	rescues := p.rescues(earlier, last)
+	if action == job.RetryNever && rescues {
+		action = job.RetryOnce
+	}
 	if action == job.RetryNever {
 		if what == job.StoppedEarly {
 			return stop("stopped early: going on would be waste")
@@ -81,9 +91,12 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 		}
 		return stop("%s is never cured by a retry", what)
 	}
+	if exhausted(earlier, last) {
+		return stop("the job failed to start from every checkpoint that there is")
+	}
 	row := p.row(earlier, last)
 	free := !what.Charged()
-	if action == job.RetryOnce || (last.Cause.Artefact != "" && !free) {
+	if !rescues && (action == job.RetryOnce || last.Cause.Artefact != "" && !free) {
 		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, last.Cause, action) }) {
 			return stop("the same %s again without progress: a retry cannot cure it", signature(last.Cause))
 		}
@@ -112,10 +125,15 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 			how = "there is no other host, restarting on the same one"
 		}
 	}
+	why := "may pass"
+	if from := instead(last); from != "" {
+		why = "may come from " + filepath.Base(last.Resumed.Path)
+		how += " from " + from
+	}
 	if free {
-		v.Reason = fmt.Sprintf("%s may pass: %s (not charged to the retries)", what, how)
+		v.Reason = fmt.Sprintf("%s %s: %s (not charged to the retries)", what, why, how)
 	} else {
-		v.Reason = fmt.Sprintf("%s may pass: %s (restart %d of %d)", what, how, used+1, p.Retries)
+		v.Reason = fmt.Sprintf("%s %s: %s (restart %d of %d)", what, why, how, used+1, p.Retries)
 	}
 	return v
 }

@@ -2,6 +2,8 @@ package supervisor
 
 import (
 	"context"
+	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -52,7 +54,8 @@ const orResume = ", or run with --resume to go on from the last checkpoint"
 // attempt.
 func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()
-	c, ok := l.look(ctx)
+	c, notes, ok := l.look(ctx, nil)
+	l.tell(notes)
 	if ok && l.spec.CheckpointDir != "" {
 		l.emit(job.Event{Kind: job.KindCheckpoint, Checkpoint: c}) // for a later controller
 	}
@@ -69,10 +72,16 @@ func (l *loop) lookFirst(ctx context.Context) {
 	}
 }
 
-// lookAgain finds what a failed attempt has left to resume from. Where nobody
-// can look, the next attempt starts from what was last known to be good.
-func (l *loop) lookAgain(ctx context.Context, number int) {
-	c, ok := l.look(ctx)
+// lookAgain finds what there is to resume from after those attempts, of which
+// the last has just failed. Where nobody can look, the next attempt starts from
+// what was last known to be good.
+func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
+	never, rather := avoided(past)
+	c, notes, ok := l.look(ctx, slices.Concat(never, rather))
+	if ok && c == nil && len(rather) > 0 {
+		c, notes, ok = l.look(ctx, never)
+	}
+	l.tell(notes)
 	if !ok {
 		return
 	}
@@ -86,24 +95,24 @@ func (l *loop) lookAgain(ctx context.Context, number int) {
 	}
 }
 
-// look returns the newest good checkpoint, nil for none, and false when nobody
-// could look.
-func (l *loop) look(ctx context.Context) (*job.Checkpoint, bool) {
+// look returns the newest good checkpoint but those in not, nil for none, notes
+// for the user, and false when nobody could look.
+func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Checkpoint, notes []string, ok bool) {
 	if l.spec.CheckpointDir == "" {
-		return nil, true
+		return nil, nil, true
 	}
 	if ctx.Err() != nil {
 		var cancel context.CancelFunc
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 		defer cancel()
 	}
-	c, notes, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir)
-	for _, n := range notes {
-		l.note("checkpoints: %s", n)
+	c, told, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
+	for _, n := range told {
+		notes = append(notes, "checkpoints: "+n)
 	}
 	if err != nil {
-		l.note("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err)
-		return nil, false
+		notes = append(notes, fmt.Sprintf("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err))
+		return nil, notes, false
 	}
-	return c, true
+	return c, notes, true
 }

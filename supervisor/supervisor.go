@@ -59,10 +59,11 @@ type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
 
-// Checkpoints finds the newest good checkpoint in a directory; nil when there is
-// none. The notes say what looked newer and is not good, for the user.
+// Checkpoints finds the newest good checkpoint in a directory, but none of those
+// in not, unless it has changed; nil when there is none. The notes say what looked
+// newer and is not good, for the user.
 type Checkpoints interface {
-	Newest(ctx context.Context, dir string) (found *job.Checkpoint, notes []string, err error)
+	Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
 
 // NoPlacement is a Placer's error when there is no place for the gang in time.

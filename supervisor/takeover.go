@@ -29,6 +29,7 @@ type trace struct {
 	number    int
 	placement job.Placement
 	from      string          // checkpoint
+	resumed   *job.Checkpoint // that one
 	before    *job.Checkpoint // the furthest that there was when it began
 	logs      string
 	launched  bool
@@ -99,7 +100,7 @@ func (l *loop) restore(past []job.Event) trace {
 				t.placement = *e.Placement
 			}
 		case job.KindAttempt:
-			t.launched, t.from, t.logs, t.before = true, e.ResumeFrom, e.LogDir, l.resume.best
+			t.launched, t.from, t.resumed, t.logs, t.before = true, e.ResumeFrom, e.Checkpoint, e.LogDir, l.resume.best
 		case job.KindAllStarted:
 			t.whole = true
 		case job.KindStop:
@@ -112,7 +113,7 @@ func (l *loop) restore(past []job.Event) trace {
 				break
 			}
 			t.verdict, t.judged = e.Verdict, e.Time
-			p := Past{From: t.before, Saved: l.resume.best, Step: l.stepOf(t.number)}
+			p := Past{From: t.before, Saved: l.resume.best, Resumed: t.resumed, Step: l.stepOf(t.number)}
 			if c := l.adopted.known; c != nil {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
@@ -162,7 +163,7 @@ func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
 		return l.attempts(ctx, 1)
 	case !t.launched:
 		if t.number > 1 {
-			l.lookAgain(ctx, t.number-1)
+			l.lookAgain(ctx, t.number-1, l.past)
 		}
 		return l.attempts(ctx, t.number)
 	}
@@ -182,15 +183,15 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
 		l.resume.best = t.before // what it has left is found again
-		return l.judge(ctx, t.number, t.placement, *t.outcome, nil)
+		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, nil)
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
 		if e != nil {
 			return e
 		}
-		return l.judge(ctx, t.number, t.placement, outcome, lost)
+		return l.judge(ctx, t.number, t.placement, t.resumed, outcome, lost)
 	case t.verdict.Action == job.Restart:
-		l.lookAgain(ctx, t.number)
+		l.lookAgain(ctx, t.number, l.past)
 		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-time.Since(t.judged)))
 	case t.verdict.Action == job.Succeed:
 		return &end{ending: Ending{State: job.StateSucceeded}, text: t.verdict.Reason}

@@ -15,7 +15,7 @@ const (
 	KindFinding    Kind = "finding"     // Finding
 	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir: of a step that begins; Attempt 0
 	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
-	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom
+	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom, Checkpoint: that which it resumes from
 	KindHost       Kind = "host"        // Host, Agent: one was started there
 	KindStarted    Kind = "started"     // Rank, Host, PID
 	KindStdin      Kind = "stdin"       // Rank, Host: it waits for standard input, of which there is no more; of a trial
