@@ -38,6 +38,7 @@ type gang struct {
 	dying     time.Duration // from the first exit until all are gone, whatever ctx says
 	// saves is the checkpoint that lies in the directory afterwards.
 	saves *job.Checkpoint
+	older []*job.Checkpoint // beside it
 }
 
 type fakeLauncher struct {
@@ -59,7 +60,7 @@ func (f *fakeLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Eve
 	}
 	g := f.gangs[a.Number-1]
 	if g.saves != nil {
-		defer func() { f.disk.newest = g.saves }()
+		defer func() { f.disk.newest, f.disk.older = g.saves, g.older }()
 	}
 	if !pause(ctx, g.launch) {
 		return f.end(a, emit, g)

@@ -62,6 +62,13 @@ func TestResumeAnywhere(t *testing.T) {
 			w.spec.CheckpointDir = "/ckpt"
 			return w
 		},
+		"loading": func(t *testing.T) *world {
+			saves, stuck := killed.saving(40), dies(exited(0, 1), job.StorageError, -1)
+			saves.older = []*job.Checkpoint{kept(20), kept(10)}
+			w := newWorld(t, saves, stuck, stuck, dies(exited(0, 1), job.CheckpointError, -1), works(), works())
+			w.spec.CheckpointDir, w.spec.Retries = "/ckpt", 9
+			return w
+		},
 		"never": func(t *testing.T) *world {
 			return newWorld(t, dies(exited(0, 4), job.ImportError, -1), dies(exited(0, 4), job.ImportError, -1))
 		},
@@ -90,8 +97,8 @@ func TestResumeAnywhere(t *testing.T) {
 				launcher := &adopter{fakeLauncher: w.launcher}
 				w.supervisor.Launcher = launcher
 				for _, e := range past {
-					if saved := w.launcher.gangs[max(e.Attempt, 1)-1].saves; e.Kind == job.KindOutcome && saved != nil {
-						w.checkpoints.newest = saved
+					if g := w.launcher.gangs[max(e.Attempt, 1)-1]; e.Kind == job.KindOutcome && g.saves != nil {
+						w.checkpoints.newest, w.checkpoints.older = g.saves, g.older
 					}
 				}
 				w.resume(t, past, 3*time.Second)
