@@ -2,7 +2,9 @@ package checkpoint
 
 import (
 	"encoding/xml"
+	"errors"
 	"io"
+	"io/fs"
 	"path/filepath"
 )
 
@@ -46,15 +48,15 @@ func checkXML(f *file) error {
 	elements := 0
 	for {
 		token, err := decoder.Token()
-		switch _, broken := err.(*xml.SyntaxError); {
+		switch unread := new(fs.PathError); {
 		case err == io.EOF && elements > 0:
 			return nil
 		case err == io.EOF:
 			return flaw("truncated: it has no XML in it")
-		case broken:
-			return flawf("truncated: it is no whole XML: %v", err)
-		case err != nil:
+		case f.ctx.Err() != nil, errors.As(err, &unread):
 			return err
+		case err != nil:
+			return flawf("truncated: it is no whole XML: %v", err)
 		}
 		if _, ok := token.(xml.StartElement); ok {
 			elements++

@@ -13,10 +13,12 @@ const formatRecords = "fortran"
 
 // checkRecords checks that every record of a Fortran file is framed by its
 // length, up to the end. A negative length says that the record is continued.
+// Several empty records in a row are zeros that a power loss has left.
 func checkRecords(f *file) error {
 	if f.size == 0 {
 		return flaw("it is empty")
 	}
+	empty := 0 // records in a row
 	for at := int64(0); at < f.size; {
 		head, err := f.bytes(at, 4)
 		if err != nil {
@@ -29,6 +31,11 @@ func checkRecords(f *file) error {
 		}
 		if recordLength(tail) != length {
 			return flawf("the record at byte %d does not end as it begins", at)
+		}
+		if empty++; length > 0 {
+			empty = 0
+		} else if empty > 1 {
+			return flawf("there are zeros instead of records from byte %d on", at-8)
 		}
 		at += length + 8
 	}

@@ -224,3 +224,34 @@ func FuzzMetadata(f *testing.F) {
 		}
 	})
 }
+
+// FuzzPrograms checks files as those of known programs. One that is whole is not
+// whole without its last byte, where the program marks the end.
+func FuzzPrograms(f *testing.F) {
+	for _, seed := range [][]byte{gromacs(40), lammps(0), lammps(3), records(4, -8, 8), []byte(espressoXML), []byte(cp2kInput), []byte("hdbm v1.0 ")} {
+		f.Add(seed)
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		_, err := checkBytes("a.cpt", data)
+		if err != nil && !isFlaw(err) {
+			t.Fatalf("%v is no flaw", err)
+		}
+		all := &file{context.Background(), bytes.NewReader(data), int64(len(data))}
+		for _, check := range []func(*file) error{
+			checkRecords, checkXML,
+			func(f *file) error { return checkCP2K(f, "") },
+			func(f *file) error { _, err := countLAMMPS(f); return err },
+		} {
+			if err := check(all); err != nil && !isFlaw(err) {
+				t.Fatalf("%v is no flaw", err)
+			}
+		}
+		head := data[:min(len(data), 64)]
+		if p := programOf("a.cpt", head); p == nil || p.open || err != nil || len(data) < 32 {
+			return
+		}
+		if _, err := checkBytes("a.cpt", data[:len(data)-1]); err == nil {
+			t.Error("it is whole without its last byte")
+		}
+	})
+}

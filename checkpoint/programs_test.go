@@ -166,7 +166,7 @@ func TestRecords(t *testing.T) {
 		"cut":         {whole[:30], "truncated: it ends within a record"},
 		"cut between": {whole[:54], "truncated: it ends within the length of a record"},
 		"other end":   {wrong, "the record at byte 0 does not end as it begins"},
-		"zeros":       {make([]byte, 16), ""}, // two empty records
+		"zeros":       {append(records(8), make([]byte, 64)...), "there are zeros instead of records from byte 16 on"},
 		"text":        {[]byte("no records at all"), "truncated: it ends within a record"},
 	} {
 		f := &file{t.Context(), bytes.NewReader(test.content), int64(len(test.content))}
