@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/urfave/cli/v2"
+	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/home"
@@ -86,7 +87,8 @@ func (s *session) preflight() (supervisor.Checker, error) {
 }
 
 // inputOf returns what tells standard input from that of another run: see
-// preflight.Preflight. A terminal and /dev/null give a trial nothing.
+// preflight.Preflight. A terminal and /dev/null give a trial nothing, nor does a pipe that
+// is closed or silent.
 func inputOf(stdin *os.File) string {
 	if stdin == nil {
 		return ""
@@ -98,12 +100,20 @@ func inputOf(stdin *os.File) string {
 	case info.Mode()&os.ModeCharDevice != 0:
 		return ""
 	case !info.Mode().IsRegular():
+		ready := []unix.PollFd{{Fd: int32(stdin.Fd()), Events: unix.POLLIN}}
+		if _, err := unix.Poll(ready, pipeMillis); err == nil && ready[0].Revents&unix.POLLIN == 0 {
+			return ""
+		}
 		return preflight.UnknownInput
 	}
 	at, _ := stdin.Seek(0, io.SeekCurrent) // 0 where it fails
 	stat, _ := info.Sys().(*syscall.Stat_t)
 	return fmt.Sprintf("file %d:%d of %d bytes, changed %d, at %d", stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), at)
 }
+
+// pipeMillis is how long a pipe on standard input may be silent that has something to
+// say, in milliseconds.
+const pipeMillis = 100
 
 // quiet runs trials: what they print is shown only if they fail.
 type quiet struct{ *launcher.Launcher }
