@@ -15,7 +15,7 @@ var coreDump = []Rule{{
 	Hint:    "run the program in a debugger and break on throw (gdb: catch throw)",
 	Needles: []string{"terminate called without an active exception", "terminate called recursively", "pure virtual method called", "fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort"},
 }, {
-	Category: job.CoreDump, Signature: "sigabrt", Confidence: 1, Generic: true,
+	Category: job.CoreDump, Signature: "sigabrt", Confidence: 1, Generic: true, Mute: true,
 	Meaning: "the process ended itself with abort()",
 	Hint:    "the lines before its end tell why; where there are none, run it in a debugger",
 	Text:    "ended by ${signal}: it called abort()${core}", Signals: []int{6},

@@ -44,6 +44,9 @@ func Diagnose(e job.Evidence) job.Cause {
 		return nothing(e, live)
 	}
 	s := choose(all)
+	if s == nil {
+		return nothing(e, live)
+	}
 	s.adopt(members)
 	return s.cause(e, all)
 }
@@ -110,6 +113,9 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 func choose(all []*suspect) *suspect {
 	var root, echo *suspect
 	for _, s := range all {
+		if s.beside {
+			continue
+		}
 		into := &root
 		if s.rule.Cascade {
 			into = &echo
@@ -119,14 +125,39 @@ func choose(all []*suspect) *suspect {
 		}
 	}
 	switch {
+	case root == nil && echo == nil:
+		return nil
 	case root == nil:
 		return echo
 	case echo != nil && root.rule.Generic && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
 		return echo
 	case root.rule.Peer && root.rank >= 0:
 		return deathBehind(root, all)
+	case root.rule.Mute && root.signal == 0 && root.rank >= 0:
+		return speaker(root, all)
 	}
 	return root
+}
+
+// speaker returns the rank that said why the gang ended at about the time when
+// another one ended without a word, or that other one: the ranks of a program
+// end together, and mostly one of them tells why.
+func speaker(mute *suspect, all []*suspect) *suspect {
+	var said *suspect
+	for _, s := range all {
+		if s.sign == nil || s.rule.Mute || s.rule.Cascade || s.rule.Peer || s.rank == mute.rank {
+			continue
+		}
+		after := s.time.Sub(mute.time)
+		together := s.time.IsZero() || mute.time.IsZero() || after <= clearly
+		if s.beside { // after the end of the other it may be of being ended
+			together = !s.time.IsZero() && after <= 0 && after >= -clearly
+		}
+		if together && (said == nil || before(s, said)) {
+			said = s
+		}
+	}
+	return cmp.Or(said, mute)
 }
 
 // deathBehind returns the end of another rank that may be behind what a rank
@@ -158,7 +189,7 @@ func (s *suspect) adopt(members []*member) {
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.signs {
-				if g.rule.Signature == s.rule.Signature {
+				if g.rule.Signature == s.rule.Signature || g.rule.Mute && s.sign != nil && s.sign.class == message {
 					if names := g.rule.groups(g.text); names["rank"] != "" {
 						s.rank, s.host = atoi(names["rank"]), cmp.Or(s.host, names["host"])
 						return
@@ -189,12 +220,12 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	if s.record != nil {
 		text = short(expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
 	}
-	if s.rule.Signature == "exit-code" {
-		if st := s.words(); st != nil && st.rank >= 0 {
-			for _, l := range lastOf(st.lines, 1) {
-				text += fmt.Sprintf("; its last words are %q", short(plainText(l.Text), 120))
-			}
+	if s.rule.Mute && s.member != nil && s.signal == 0 {
+		if last := s.lastWords(); last != "" {
+			text += fmt.Sprintf("; its last words are %q", last)
 		}
+	}
+	if s.rule.Signature == "exit-code" {
 		text += "; its output is in " + s.logs()
 	}
 	c := job.Cause{

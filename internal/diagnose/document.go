@@ -40,7 +40,7 @@ var meanings = map[job.Category]string{
 	job.NetworkError:        "A connection failed that no other rank's end explains.",
 	job.PortInUse:           "A port that the job wants is taken.",
 	job.Preempted:           "The hosts were taken for something else.",
-	job.LaunchError:         "The program could not be started.",
+	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
 	job.Hang:                "The ranks run but make no progress. gangrun's watch finds it, not the rules.",
 	job.Straggler:           "One rank is much slower than the others. gangrun's watch finds it, not the rules.",
 	job.TimeLimit:           "A time limit ended the job.",

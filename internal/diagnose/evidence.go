@@ -2,6 +2,7 @@ package diagnose
 
 import (
 	"cmp"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -42,7 +43,27 @@ func (s *suspect) evidence() []job.Line {
 	return lines
 }
 
-// words is the stream with the rank's last words: its stderr, else its stdout.
+// lastWords is the last line of the rank that is no launcher's.
+func (s *suspect) lastWords() string {
+	st := s.words()
+	if st == nil || st.rank < 0 {
+		return ""
+	}
+	return short(st.lastWords(), 120)
+}
+
+// lastWords is the last line of a stream that is neither a launcher's nor empty.
+func (s *stream) lastWords() string {
+	for _, t := range slices.Backward(s.text) {
+		if strings.TrimSpace(t) != "" && !teardown.MatchString(t) && !separator(t) && !aside.MatchString(t) {
+			return t
+		}
+	}
+	return ""
+}
+
+// words is the stream with the rank's last words: its stderr, else its stdout
+// where only launchers wrote to that.
 func (s *suspect) words() *stream {
 	var best *stream
 	rank := func(st *stream) int {
@@ -55,6 +76,9 @@ func (s *suspect) words() *stream {
 		return nil
 	}
 	for _, st := range s.member.streams {
+		if st.lastWords() == "" {
+			continue
+		}
 		if best == nil || cmp.Less(rank(st), rank(best)) {
 			best = st
 		}

@@ -109,4 +109,19 @@ var incorrectInputs = []Rule{{
 	Hint:    "check the data path and the filters on it: no sample was found",
 	Classes: []string{"*"},
 	Needles: []string{"num_samples should be a positive integer", "found 0 files in subfolders", "found no valid file", "the dataset is empty", "dataset is empty", "with n_samples=0"},
+}, {
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
+	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
+	Classes: []string{message},
+	Match: re(`(?i)no such file|file not found|does not exist|(?:cannot|can't|could not|couldn't|unable to|failed to|failed) (?:be )?(?:open|find|locate|access|read)(?:ed|ing)? (?:the )?(?:\w+ )*?(?:file|script|deck|director|input|potential)|` +
+		`(?:file|script|director\w+) \S+ (?:could not be|cannot be|was not|is not|not) (?:found|opened|read)|error opening`),
+	Find: re(`(?i)(?:file|script|open|directory):? ['"]?(?P<artefact>[^\s'":,;()]*[/.][^\s'":,;()]*[^\s'":,;().])|['"](?P<artefact>[^\s'"]+\.[^\s'"]+)['"]|(?:input script) (?P<artefact>[^\s:]+)`),
+}, {
+	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,
+	Meaning: "the program's own error message is about what it was given: an input file, a keyword, an option, a parameter",
+	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
+	Classes: []string{message},
+	Match: re(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
+		`undefined|misspelled|must be (?:specified|given|set|positive|one of)|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
+	Unless: re(`(?i)\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)`),
 }}

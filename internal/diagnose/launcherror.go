@@ -2,6 +2,8 @@ package diagnose
 
 import "github.com/gangrun/gangrun/internal/job"
 
+const processHint = "lower the number of threads (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS) and of workers, or raise the limit: ulimit -u, the cgroup's pids.max, kernel.threads-max"
+
 // aboutWorkdir is why a rank could not be started whose working directory cannot be
 // entered: it ends in what the kernel says of missing programs too.
 var aboutWorkdir = re(`(?i)^(?:the working directory "|chdir /)`)
@@ -66,4 +68,26 @@ var launchError = []Rule{{
 	Hint:    "check the image's name and that every host can pull it or has it",
 	Needles: []string{"oci runtime create failed", "failed to pull image", "manifest unknown", "unable to find image '", "error response from daemon", "fatal:   could not open image"},
 	Find:    re(`image '(?P<artefact>[^']+)'`),
+}, {
+	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
+	Meaning: "a process or thread could not be started: a limit on their number is reached",
+	Hint:    processHint,
+	Needles: []string{"can't start new thread", "thread creation failed", "pthread_create failed", "unable to create native thread", "unable to create new native thread",
+		"failed to create new os thread", "failed to spawn thread", "allocate necessary resources for omp thread"},
+}, {
+	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
+	Hint:    processHint,
+	Needles: []string{"resource temporarily unavailable"},
+	Match:   re(`(?i)(?:\b(?:v?fork|clone|spawn|exec)\b|fork/exec|pthread_create|\bthreads?\b|OMP: System error).*resource temporarily unavailable|^std::system_error: resource temporarily unavailable`),
+}, {
+	Category: job.LaunchError, Signature: "process-limit", Confidence: 0.9,
+	Hint:    processHint,
+	Classes: []string{"BlockingIOError", "OSError"},
+	Needles: []string{"resource temporarily unavailable"},
+	Context: re(`(?i)fork|popen|_execute_child|start_new_thread|spawn`),
+}, {
+	Category: job.LaunchError, Signature: "process-limit", Confidence: 1,
+	Hint: processHint,
+	Text: "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
+	Needles: []string{"resource temporarily unavailable"},
 }}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -13,6 +14,13 @@ import (
 const (
 	trail     = 50
 	weakTrail = 25
+)
+
+// A line that a rule knows and the program's own error message are about one
+// thing when no more than this is between them, in one stream or in two.
+const (
+	adjacentLines = 10
+	adjacentTime  = 250 * time.Millisecond
 )
 
 // Times between what belongs together.
@@ -47,6 +55,9 @@ type suspect struct {
 	exit       *job.Exit
 	member     *member
 	record     *job.Line // a host's record that explains it
+	// beside says that gangrun ended the rank: what it had said before explains a
+	// mute end of another rank, and no other.
+	beside bool
 }
 
 // suspects returns what the member's own signs say: none when it ended well.
@@ -57,7 +68,15 @@ func (m *member) suspects(live bool) []*suspect {
 		return nil
 	}
 	strong, weak, old := m.best()
+	said := m.said()
+	if said != nil && !said.tellsMore(strong) {
+		said = nil
+	}
 	if m.exit == nil {
+		if said != nil {
+			said.confidence -= 0.2
+			return []*suspect{said}
+		}
 		for _, s := range []*suspect{strong, weak, old} {
 			if s == old && s != nil {
 				s.confidence /= 2
@@ -75,12 +94,18 @@ func (m *member) suspects(live bool) []*suspect {
 		if strong != nil && !strong.sign.plain && strong.rule.Category != job.Killed {
 			return []*suspect{strong}
 		}
+		if said != nil {
+			said.beside = true
+			return []*suspect{said}
+		}
 		return nil
 	}
 	end := m.end()
 	switch {
 	case m.exit.Status == job.Lost || m.exit.Status == job.Unstarted:
 		return []*suspect{end}
+	case said != nil && end.rule.Mute:
+		return []*suspect{said}
 	case strong != nil && !(strong.rule.Cascade && crash(end.rule)):
 		return []*suspect{strong}
 	case weak != nil && end.rule.Category == job.Unknown:
@@ -176,11 +201,67 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 	return strong, weak, old
 }
 
+// said returns the error message of the member's own that was its last word: no
+// stream went on with its work after it.
+func (m *member) said() *suspect {
+	var best *suspect
+	for _, st := range m.streams {
+		g := st.message
+		if g == nil || st.plain[len(st.text)]-st.plain[g.to] > weakTrail || slices.ContainsFunc(st.text[g.to:], advance.MatchString) ||
+			!m.quietAfter(st, g, weakTrail) || m.advanced(st, g) || m.outlived(st, g) {
+			continue
+		}
+		s := m.suspect(st, g)
+		// A message that a rule knows tells more than another one, and a later one
+		// more than an earlier one.
+		known, than := s.rule.Signature != programError, best != nil && best.rule.Signature != programError
+		if best == nil || known && !than || known == than && best.time.Before(s.time) {
+			best = s
+		}
+	}
+	return best
+}
+
+// advanced reports whether another stream of the member went on with its work
+// after a sign.
+func (m *member) advanced(st *stream, g *sign) bool {
+	seen := st.time(g.at)
+	if seen.IsZero() {
+		return false
+	}
+	for _, other := range m.streams {
+		if other == st {
+			continue
+		}
+		for i := len(other.lines) - 1; i >= 0 && other.lines[i].Time.After(seen.Add(time.Second)); i-- {
+			if advance.MatchString(other.text[i]) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// tellsMore reports whether a program's own error message tells more than the
+// strongest other sign of its rank: that is the echo of its end, or a line that
+// was printed long before.
+func (s *suspect) tellsMore(strong *suspect) bool {
+	switch {
+	case strong == nil || strong.rule.Mute && (strong.sign.plain || strong.sign.report != nil):
+		return true
+	case !strong.sign.plain:
+		return false
+	case strong.stream == s.stream:
+		return strong.sign.to+adjacentLines < s.sign.from
+	}
+	return !strong.time.IsZero() && !s.time.IsZero() && s.time.Sub(strong.time).Abs() > adjacentTime
+}
+
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
 
 // outlived reports whether the member lived on for long after a plain line.
 func (m *member) outlived(st *stream, g *sign) bool {
-	if m.exit == nil || !g.plain || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
+	if m.exit == nil || !g.plain && g.class != message || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
 		return false
 	}
 	limit := linger

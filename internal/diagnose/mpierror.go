@@ -29,18 +29,18 @@ var mpiError = []Rule{{
 	Needles: []string{"*** mpi_err_", "mpi_errors_are_fatal"},
 	Match:   re(`\*\*\* (?P<artefact>MPI_ERR_\w+)|MPI_ERRORS_ARE_FATAL`),
 }, {
-	Category: job.MPIError, Signature: "mpi-abort", Confidence: 0.8, Generic: true,
+	Category: job.MPIError, Signature: "mpi-abort", Confidence: 0.8, Generic: true, Mute: true,
 	Meaning: "the program called MPI_Abort",
 	Hint:    "the program ended itself on purpose: its own message, just before, tells why",
 	Needles: []string{"application called mpi_abort", "mpi_abort was invoked on rank", "mpi_abort was called"},
 	Match:   re(`MPI_ABORT was invoked on rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (?P<rank>\d+)|MPI_ABORT was called by rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort`),
 }, {
-	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9,
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Mute: true,
 	Meaning: "a rank ended without MPI_Finalize",
 	Hint:    "call MPI_Finalize on every way out of the program",
 	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize", "without mpi_finalize"},
 }, {
-	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1,
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1, Mute: true,
 	Hint: "call MPI_Finalize on every way out of the program",
 	Text: "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},
 	Needles: []string{"mpi_finalize"},
@@ -57,7 +57,7 @@ var mpiError = []Rule{{
 	Text:    "could not be started: ${title}", Statuses: []job.ExitStatus{job.Unstarted},
 	Needles: []string{"one gang cannot hold both"},
 }, {
-	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9,
+	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9, Mute: true,
 	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
 	Hint:    "every rank must stay until the work of all is done: look at what lets this one end early",
 	Text:    "ended with code 0, but ${title}", Statuses: []job.ExitStatus{job.Exited},

@@ -14,6 +14,12 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Cascade: true,
 	Hint:    peerHint,
+	Classes: []string{message},
+	Match: re(`(?i)\b(?:lost|broken|closed|reset|dropped|no) (?:\w+ ){0,3}(?:connection|contact|peers?)\b|\b(?:connection|contact|peer|rank|process|worker|node)s? (?:\w+ ){0,3}(?:lost|closed|died|dead|gone|disappeared|disconnected|reset)\b|` +
+		`\b(?:another|other|remote) (?:rank|process|node|worker|task)e?s?\b`),
+}, {
+	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Cascade: true,
+	Hint:    peerHint,
 	Classes: []string{"ConnectionResetError", "BrokenPipeError", "ConnectionAbortedError", "ClientDisconnectedError"},
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Cascade: true, Generic: true,

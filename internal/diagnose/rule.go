@@ -20,7 +20,8 @@ import (
 // it has of Classes, Needles, Match, Unless and Context; rules with Signals,
 // Codes or Statuses fit ends of ranks only, Kernel rules records only. Of
 // several that fit, the most specific one holds: a class with a text, a text, a
-// class, a weak text, a generic class; and of equals the first in the list.
+// class, a weak text, a generic class, the class of a program's own error
+// message; and of equals the first in the list.
 type Rule struct {
 	Category  job.Category
 	Signature string
@@ -66,6 +67,9 @@ type Rule struct {
 	Weak bool
 	// Generic marks a sign that says little: any other one beside it is better.
 	Generic bool
+	// Mute marks an end, or a line about one, that says only that the program ended
+	// itself: the error message that it printed tells why.
+	Mute bool
 }
 
 // written holds every rule in the order of the files. It and what is made of it
@@ -104,6 +108,8 @@ func Rules() []Rule {
 func (r *Rule) vagueness() int {
 	text := len(r.Needles) > 0 || r.Match != nil || r.Context != nil
 	switch {
+	case len(r.Classes) > 0 && r.Classes[0] == message: // what fits the words of a message otherwise is more specific
+		return 5
 	case len(r.Classes) > 0 && r.Classes[0] != "*" && text:
 		return 0
 	case text && !r.Weak:
@@ -126,7 +132,8 @@ func (r *Rule) fits(s *sign) bool {
 	if r.ending() || r.Kernel != s.kernel {
 		return false
 	}
-	if len(r.Classes) > 0 && (s.class == "" || r.Classes[0] != "*" && !slices.Contains(r.Classes, s.class)) {
+	any := len(r.Classes) > 0 && r.Classes[0] == "*" && s.class != "" && s.class != message
+	if len(r.Classes) > 0 && !any && !slices.Contains(r.Classes, s.class) {
 		return false
 	}
 	if r.Match != nil && !r.Match.MatchString(s.text) || r.Unless != nil && r.Unless.MatchString(s.text) {

@@ -82,11 +82,6 @@ var semanticError = []Rule{
 		Hint:    "raise the limit (ulimit -n), close files, or call torch.multiprocessing.set_sharing_strategy(\"file_system\")",
 		Classes: []string{"*"},
 		Needles: []string{"too many open files", "received 0 items of ancdata"},
-	}, {
-		Category: job.SemanticError, Signature: "process-limit", Confidence: 0.85,
-		Meaning: "the user may start no more processes or threads",
-		Hint:    "lower OMP_NUM_THREADS and the number of workers, or raise the limit (ulimit -u, the cgroup's pids.max)",
-		Needles: []string{"can't start new thread", "thread creation failed", "pthread_create failed", "fork: retry: resource temporarily unavailable", "blas_thread_init: pthread_create"},
 	},
 	semantic("python-value-error", "a value of the right type that the code cannot use", traceHint, "ValueError"),
 	semantic("python-type-error", "a value of the wrong type, or a call with arguments that the function does not take", traceHint+"; after an update of a library compare its signatures", "TypeError"),
@@ -116,5 +111,14 @@ var semanticError = []Rule{
 		Meaning: "a Fortran runtime error: array bounds, allocation, formats",
 		Hint:    "look at the line named; -g -fcheck=all -fbacktrace tells more",
 		Classes: []string{"fortran runtime error", "forrtl severe"},
+	}, {
+		Category: job.SemanticError, Signature: programError, Confidence: 0.8,
+		Meaning: "the program printed an error message of its own and ended itself: with an exit code, MPI_Abort or abort()",
+		Hint:    "the message is the program's own: its documentation tells what it means",
+		Classes: []string{message},
 	},
 }
+
+// programError is the signature of a program's own error message that no other
+// rule knows.
+const programError = "program-error"

@@ -17,6 +17,8 @@ type stream struct {
 	lines []job.Line
 	text  []string // of the lines, without what stands before them
 	signs []*sign
+	// message is the program's own error message that it ended with, or nil.
+	message *sign
 	// kernel holds the signs that are a host's records.
 	kernel []*sign
 	// plain[i] counts the lines before line i that are ordinary output: no part
@@ -131,6 +133,9 @@ func (s *stream) scan(kernel bool) {
 			}
 		}
 	}
+	if !s.records() {
+		s.addMessage(covered)
+	}
 	slices.SortStableFunc(s.signs, func(a, b *sign) int { return cmp.Compare(a.from, b.from) })
 	s.plain = make([]int, len(s.text)+1)
 	for i, text := range s.text {
@@ -138,6 +143,28 @@ func (s *stream) scan(kernel bool) {
 		if !covered[i] && ordinary(text) {
 			s.plain[i+1]++
 		}
+	}
+}
+
+// addMessage finds the program's own error message. A line that counts near the
+// end only may be part of it.
+func (s *stream) addMessage(covered []bool) {
+	taken := slices.Clone(covered)
+	for _, g := range s.signs {
+		if g.plain && g.weak {
+			taken[g.at] = false
+		}
+	}
+	g := ownMessage(s.text, taken)
+	if g == nil {
+		return
+	}
+	if g.rule = match(g); g.rule == nil {
+		return
+	}
+	s.message = g
+	for i := g.from; i < g.to; i++ {
+		covered[i] = true
 	}
 }
 

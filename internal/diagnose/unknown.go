@@ -22,7 +22,7 @@ var unknown = []Rule{{
 	Needles: []string{"slurmstepd: error: *** "},
 	Match:   re(`CANCELLED AT \S+ \*\*\*`),
 }, {
-	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Generic: true,
+	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Generic: true, Mute: true,
 	Meaning:  "the rank ended with a code that is not 0 and printed nothing that tells why",
 	Hint:     "read the rank's last lines; let the program say why it ends",
 	Text:     "ended with code ${code}, and nothing that it printed tells why",

@@ -1,0 +1,227 @@
+package diagnose
+
+import (
+	"slices"
+	"strings"
+)
+
+// message is the class of a sign that is the program's own error message: the
+// line that announces an error and the lines that belong to it.
+const message = "error message"
+
+// Bounds of a message, in lines.
+const (
+	messageReach = 200 // how far from the end of a stream it is looked for
+	messageLines = 14  // of one message
+	frameAbove   = 8   // from a line that announces an error up to the rule above it
+)
+
+var (
+	// errorWord finds the word that announces an error.
+	errorWord = re(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
+	// beforeWord may stand before it: tags, times, the program's name.
+	beforeWord = re(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.'/+()#-]+\s+){1,4})$`)
+	// tagsOnly is what may stand before a word that nothing but its capitals mark.
+	tagsOnly = re(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
+	// afterWord makes a sentence of it an announcement: punctuation after the
+	// word, a code or a place.
+	afterWord = re(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+)?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
+	// placed follows a word at the head of a line.
+	placed = re(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
+	// announced are announcements of other forms.
+	announced = re(`^\W*(?:ERROR )?STOP\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
+		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
+	// measured is the name and value of a quantity.
+	measured = re(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\w+\s*[:=])|nan\b|inf\b)`)
+	// harmlessWords make a line no announcement of an end.
+	harmlessWords = re(`(?i)\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
+		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
+	// rest of the message that tells no more than that it ends.
+	endWords = re(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
+	// aside belongs to a message and does not say what went wrong.
+	aside = re(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
+	// lastCommand is the one of them that is said too.
+	lastCommand = re(`^Last command: [^(]`)
+	// unfinishedLine is said on the lines after it.
+	unfinishedLine = re(`:(?:\s*\([^)]*\))?$`)
+	// teardown is what launchers, MPI and others print of an end that is none of theirs.
+	teardown = re(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
+		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd|gangrun|make|ninja)(?:\[\d+\])?[: ]|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
+		`Execution halted|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
+	// advance is a line of a program that goes on with its work.
+	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b[ :=#(\[]*\d+|\d+%\||^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?){2,}\s*$`)
+)
+
+// decoration are the signs of which boxes around messages are made.
+const decoration = "*#%!|\\/_=~ \t"
+
+// announces reports whether a line announces an error of the program's own.
+func announces(t string) bool {
+	if teardown.MatchString(t) || harmlessWords.MatchString(t) {
+		return false
+	}
+	if announced.MatchString(t) {
+		return true
+	}
+	at := errorWord.FindStringIndex(t)
+	if at == nil || at[0] > 60 {
+		return false
+	}
+	before, word, after := t[:at[0]], t[at[0]:at[1]], t[at[1]:]
+	switch {
+	case measured.MatchString(after):
+		return false
+	case beforeWord.MatchString(before) && afterWord.MatchString(after):
+		return true
+	case beforeWord.MatchString(before) && word != "abort" && placed.MatchString(after):
+		return true
+	}
+	return tagsOnly.MatchString(before) && strings.ToUpper(word) == word && strings.TrimSpace(after) != ""
+}
+
+// ownMessage finds the last error message of the program's own near the end of
+// a text, or nil. Lines that are taken belong to other signs.
+func ownMessage(text []string, taken []bool) *sign {
+	first := max(0, len(text)-messageReach)
+	announced := func(i int) bool { return i >= first && !taken[i] && announces(text[i]) }
+	for i := len(text) - 1; i >= first; i-- {
+		if !announced(i) {
+			continue
+		}
+		// Of messages that follow one another, the first tells most.
+		for announced(i-1) || i-1 >= first && text[i-1] == "" && announced(i-2) {
+			i--
+		}
+		if g := readMessage(text, i, endOfMessage(text, taken, i)); g != nil {
+			return g
+		}
+	}
+	return nil
+}
+
+// endOfMessage returns the line after the last of the message that begins at
+// line from.
+func endOfMessage(text []string, taken []bool, from int) int {
+	framed := inFrame(text, from)
+	open := unfinished(text[from])
+	to := from + 1
+	for i := from + 1; i < len(text) && i < from+messageLines; i++ {
+		t := text[i]
+		next := ""
+		if i+1 < len(text) {
+			next = text[i+1]
+		}
+		switch {
+		case taken[i] || teardown.MatchString(t):
+			return to
+		case strings.TrimSpace(t) == "":
+			if !open && !announces(next) {
+				return to
+			}
+			continue
+		case separator(t):
+			if !open {
+				return to
+			}
+			continue
+		case !framed && !open && !announces(t) && !aside.MatchString(t) && !aside.MatchString(next) && !deeper(text[from], t):
+			return to
+		}
+		open = open && plainWords(t, "") == ""
+		to = i + 1
+	}
+	return to
+}
+
+// unfinished reports whether a line announces an error and does not say which.
+func unfinished(t string) bool {
+	t = plainWords(t, "")
+	return t == "" || unfinishedLine.MatchString(t)
+}
+
+// readMessage makes a sign of the lines of a message; nil where they say no more
+// than that the program ends.
+func readMessage(text []string, from, to int) *sign {
+	g := &sign{class: message, from: from, at: from, to: to}
+	var words []string
+	lead, command := "", ""
+	for i, t := range text[from:to] {
+		if aside.MatchString(t) {
+			if lastCommand.MatchString(t) {
+				command = "; " + strings.TrimSpace(t)
+			}
+			continue
+		}
+		if w := plainWords(t, lead); w != "" {
+			words, g.at = append(words, w), from+i
+		}
+		if i == 0 {
+			lead = leadOf(t)
+		}
+	}
+	g.text = strings.Join(words, " ")
+	if g.text == "" || endWords.MatchString(g.text) {
+		return nil
+	}
+	g.title = short(g.text, 300-min(len(command), 100)) + command
+	return g
+}
+
+// inFrame reports whether a line stands between two rules.
+func inFrame(text []string, at int) bool {
+	above := false
+	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
+		if separator(text[i]) {
+			above = true
+			break
+		}
+	}
+	return above && slices.ContainsFunc(text[at+1:min(len(text), at+messageLines)], separator)
+}
+
+// separator reports whether a line is a rule: nothing but a few signs, many times.
+func separator(t string) bool {
+	t = strings.TrimSpace(t)
+	return len(t) >= 10 && strings.Trim(t, "-=*%#_+~|!") == ""
+}
+
+// deeper reports whether a line is indented more than the first of its message.
+func deeper(first, t string) bool {
+	indent := func(s string) int { return len(s) - len(strings.TrimLeft(s, " \t")) }
+	return indent(t) > indent(first)
+}
+
+// leadOf is what each line of a message begins with when the first line does.
+func leadOf(t string) string {
+	at := errorWord.FindStringIndex(t)
+	if at == nil {
+		return ""
+	}
+	if i := strings.IndexByte(t[at[1]:], ':'); i >= 0 {
+		return t[:at[1]+i+1]
+	}
+	return ""
+}
+
+// plainWords is a line of a message without its frame; empty when it holds no
+// words of its own.
+func plainWords(t, lead string) string {
+	if lead != "" {
+		t = strings.TrimPrefix(t, lead)
+	}
+	t = strings.Trim(t, decoration)
+	if rule := strings.Trim(t, "- "); len(t)-len(rule) > 8 {
+		t = rule
+	}
+	letters := 0
+	for _, r := range t {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= 0x80 {
+			letters++
+		}
+	}
+	if letters < 2 || strings.EqualFold(t, "[abort]") || strings.Contains(t, "--- Error Message ---") || strings.EqualFold(t, "error message") {
+		return ""
+	}
+	return t
+}
