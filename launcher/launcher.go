@@ -76,11 +76,11 @@ type Options struct {
 	// Universe is the number of slots that MPI programs are told of; 0 is the size
 	// of the gang.
 	Universe int
-	// Cascade reports whether a line is an echo of another rank's failure.
-	Cascade func(text string) bool
-	// Settle is how long the gang is left alone after such an echo was the last that a
-	// rank said that has failed: the culprit may still be writing its last words. 0 is
-	// half a second.
+	// Unclear reports whether what a rank printed leaves open why it ended: the last
+	// line is an echo of another rank's failure, or there is none that tells.
+	Unclear func(exit job.Exit, printed []job.Line) bool
+	// Settle is how long the gang is left alone after a rank failed and it is unclear
+	// why: another rank may still be writing the reason. 0 is half a second.
 	Settle time.Duration
 	// Network is the network over which the ranks meet where they are on several
 	// machines, as a CIDR or the name of an interface; empty leaves the choice.

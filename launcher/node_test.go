@@ -48,30 +48,28 @@ func TestDecode(t *testing.T) {
 	}
 }
 
-// An echo is told by the last thing that the rank itself said on stderr.
-func TestEcho(t *testing.T) {
-	line := func(rank int, source job.Source, text string) job.Line {
-		return job.Line{Rank: rank, Source: source, Text: text}
+// Whether it is unclear why a rank ended is judged by what that rank printed.
+func TestLeavesOpen(t *testing.T) {
+	line := func(rank int, text string) job.Line { return job.Line{Rank: rank, Text: text} }
+	g := &running{outcome: job.Outcome{Lines: []job.Line{line(0, "a"), line(1, "b"), line(0, "c"), line(-1, "d")}}}
+	if g.leavesOpen(job.Exit{Rank: 0}) {
+		t.Error("nobody judges it, but it is unclear")
 	}
-	echo := "Connection closed by peer"
-	for name, c := range map[string]struct {
-		lines []job.Line
-		want  bool
-	}{
-		"it said so":            {[]job.Line{line(1, job.SourceStderr, "before"), line(1, job.SourceStderr, echo)}, true},
-		"blank lines behind":    {[]job.Line{line(1, job.SourceStderr, echo), line(1, job.SourceStderr, "  ")}, true},
-		"something else behind": {[]job.Line{line(1, job.SourceStderr, echo), line(1, job.SourceStderr, "ValueError: x")}, false},
-		"another rank said so":  {[]job.Line{line(0, job.SourceStderr, echo)}, false},
-		"on stdout":             {[]job.Line{line(1, job.SourceStdout, echo)}, false},
-		"silence":               {nil, false},
-	} {
-		g := &running{outcome: job.Outcome{Lines: c.lines}, cascade: func(text string) bool { return text == echo }}
-		if got := g.echo(job.Exit{Rank: 1}); got != c.want {
-			t.Errorf("%s: got %t, want %t", name, got, c.want)
-		}
-		g.cascade = nil
-		if g.echo(job.Exit{Rank: 1}) {
-			t.Errorf("%s: nobody tells echoes, but it is one", name)
+	for rank, want := range []string{"ac", "b", ""} {
+		for _, answer := range []bool{true, false} {
+			g.unclear = func(e job.Exit, printed []job.Line) bool {
+				got := ""
+				for _, l := range printed {
+					got += l.Text
+				}
+				if e.Rank != rank || e.Code != 7 || got != want {
+					t.Errorf("judged by %+v and %q, want rank %d, code 7 and %q", e, got, rank, want)
+				}
+				return answer
+			}
+			if got := g.leavesOpen(job.Exit{Rank: rank, Code: 7}); got != answer {
+				t.Errorf("rank %d: got %t, want %t", rank, got, answer)
+			}
 		}
 	}
 }

@@ -59,7 +59,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
-		attempt: a, nodes: nodes, cascade: l.opts.Cascade, settle: cmp.Or(l.opts.Settle, settle),
+		attempt: a, nodes: nodes, unclear: l.opts.Unclear, settle: cmp.Or(l.opts.Settle, settle),
 		drop:    func(a *remote) error { return l.drop(context.Background(), a) },
 		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace,
 		reports: make(chan report, 2*len(nodes)),

@@ -11,8 +11,8 @@ import (
 )
 
 // settle is how long, unless Options say otherwise, the gang is left alone after a
-// rank has failed with nothing but an echo of another rank's failure: the culprit
-// may still be writing its last words.
+// rank has failed and it is unclear why: another rank may still be writing the
+// reason.
 const settle = 500 * time.Millisecond
 
 // lateLimit is how long after the grace period an agent may take to end its
@@ -23,7 +23,7 @@ const lateLimit = 20 * time.Second
 type running struct {
 	attempt job.Attempt
 	nodes   []*node
-	cascade func(string) bool
+	unclear func(job.Exit, []job.Line) bool
 	settle  time.Duration
 	drop    func(*remote) error
 	emitter *emitter
@@ -199,7 +199,7 @@ func (g *running) exit(e job.Exit) {
 	if e.Good() || e.Stopped || g.stopping {
 		return
 	}
-	if e.Status == job.Exited && g.echo(e) {
+	if e.Status == job.Exited && g.leavesOpen(e) {
 		if g.settling == nil {
 			g.settling, g.failed = time.After(g.settle), e
 		}
@@ -208,19 +208,18 @@ func (g *running) exit(e job.Exit) {
 	g.stop(time.Duration(g.attempt.Grace), e.String())
 }
 
-// echo reports whether the last thing that a rank said is an echo of another
-// rank's failure.
-func (g *running) echo(e job.Exit) bool {
-	if g.cascade == nil {
+// leavesOpen reports whether what a rank printed leaves open why it ended.
+func (g *running) leavesOpen(e job.Exit) bool {
+	if g.unclear == nil {
 		return false
 	}
-	last := ""
+	var printed []job.Line
 	for _, line := range g.outcome.Lines {
-		if line.Rank == e.Rank && line.Source == job.SourceStderr && strings.TrimSpace(line.Text) != "" {
-			last = line.Text
+		if line.Rank == e.Rank {
+			printed = append(printed, line)
 		}
 	}
-	return last != "" && g.cascade(last)
+	return g.unclear(e, printed)
 }
 
 // restop ends a gang that is being ended already with another grace period.

@@ -127,7 +127,7 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	o := launcher.Options{
 		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: travelling(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
-		Cascade: diagnose.Cascade, Universe: s.universe, MPIEnv: s.mpiexec,
+		Unclear: diagnose.Unclear, Universe: s.universe, MPIEnv: s.mpiexec,
 	}
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }

@@ -116,6 +116,9 @@ func FuzzDiagnose(f *testing.F) {
 		for _, l := range e.Lines {
 			Cascade(l.Text)
 		}
+		for _, x := range e.Outcome.Exits {
+			Unclear(x, e.Lines)
+		}
 	})
 }
 

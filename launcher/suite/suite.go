@@ -126,7 +126,9 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	placement.Hosts = hosts
 	g.launcher = launcher.New(launcher.Options{
 		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, Settle: limit,
-		Cascade: func(text string) bool { return strings.Contains(text, "Connection closed by peer") },
+		Unclear: func(_ job.Exit, printed []job.Line) bool {
+			return len(printed) > 0 && strings.Contains(printed[len(printed)-1].Text, "Connection closed by peer")
+		},
 		Output: func(out job.Output) {
 			g.mu.Lock()
 			defer g.mu.Unlock()
