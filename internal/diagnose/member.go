@@ -212,14 +212,30 @@ func (m *member) said() *suspect {
 			continue
 		}
 		s := m.suspect(st, g)
-		// A message that a rule knows tells more than another one, and a later one
-		// more than an earlier one.
-		known, than := s.rule.Signature != programError, best != nil && best.rule.Signature != programError
-		if best == nil || known && !than || known == than && best.time.Before(s.time) {
+		if best == nil || s.betterSaid(best) {
 			best = s
 		}
 	}
 	return best
+}
+
+// betterSaid reports whether one message of a rank tells more than another: what a
+// rule knows does, then what is on stderr, then the later one.
+func (s *suspect) betterSaid(than *suspect) bool {
+	rank := func(s *suspect) int {
+		n := 0
+		if s.rule.Signature == programError {
+			n += 2
+		}
+		if s.stream.lines[0].Source != job.SourceStderr {
+			n++
+		}
+		return n
+	}
+	if a, b := rank(s), rank(than); a != b {
+		return a < b
+	}
+	return than.time.Before(s.time)
 }
 
 // advanced reports whether another stream of the member went on with its work

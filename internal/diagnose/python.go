@@ -172,6 +172,7 @@ func traced(text []string, i int) (exception, int, bool) {
 		case e.named(t):
 			e.at = j
 			e.rest(text, j)
+			e.original(text)
 			return e, e.to, true
 		default:
 			if strangers++; strangers > 30 {
@@ -232,6 +233,27 @@ func (e *exception) rest(text []string, at int) {
 	}
 }
 
+// originalError is where NumPy, and packages that follow it, say at the end of
+// much advice why an import failed.
+var originalError = re(`^(?:The )?[Oo]riginal error was: *(.*)`)
+
+// adviceLines is how much advice may stand before that.
+const adviceLines = 60
+
+// original takes the reason of an ImportError from behind the advice that its
+// message begins with.
+func (e *exception) original(text []string) {
+	if base(e.class) != "ImportError" {
+		return
+	}
+	for j := e.to; j < len(text) && j < e.at+adviceLines && !strings.HasSuffix(text[j], header); j++ {
+		if m := originalError.FindStringSubmatch(text[j]); m != nil && m[1] != "" {
+			e.message, e.text, e.to = m[1], e.class+": "+m[1], j+1
+			return
+		}
+	}
+}
+
 // opens reports whether line t is the beginning of the message that the line
 // of an exception's class leaves open.
 func opens(class, t string) bool {
@@ -244,6 +266,7 @@ func headless(text []string, i int) exception {
 	e := exception{from: i, at: i, bare: true}
 	e.named(text[i])
 	e.rest(text, i)
+	e.original(text)
 	for j := i - 1; j >= 0 && j >= i-60; j-- {
 		t := text[j]
 		if strings.HasPrefix(t, "╰") || strings.HasPrefix(t, "│") || strings.HasPrefix(t, "╭") {

@@ -129,7 +129,7 @@ func (r *Rule) ending() bool { return len(r.Signals)+len(r.Codes)+len(r.Statuses
 // fits reports whether the rule fits a sign whose text holds one of its
 // needles.
 func (r *Rule) fits(s *sign) bool {
-	if r.ending() || r.Kernel != s.kernel {
+	if r.ending() || r.Kernel != s.kernel || r.Weak && s.class == message {
 		return false
 	}
 	any := len(r.Classes) > 0 && r.Classes[0] == "*" && s.class != "" && s.class != message

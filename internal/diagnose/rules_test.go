@@ -34,6 +34,7 @@ var samples = map[string]struct{ yes, no []string }{
 			"ERROR: LoadError: SystemError: opening file \"/data/x.csv\": No such file or directory\nStacktrace:\n [1] systemerror\nin expression starting at /home/ana/job/a.jl:3",
 			"At line 3 of file read.f90 (unit = 10, file = '')\nFortran runtime error: File 'x.csv' does not exist",
 			"terminate called after throwing an instance of 'std::runtime_error'\n  what():  cannot open /data/x.csv: No such file or directory",
+			"ERROR on proc 0: Cannot open input script in.melt: No such file or directory (src/lammps.cpp:520)\nLast command: (unknown)",
 		},
 		no: []string{
 			raise("FileNotFoundError: [Errno 2] No such file or directory: '/out/x.csv'", "with open(path, \"w\") as f:"),
@@ -188,8 +189,39 @@ var samples = map[string]struct{ yes, no []string }{
 		no:  []string{raise("OSError: the file is open too long")},
 	},
 	"process-limit": {
-		yes: []string{raise("RuntimeError: can't start new thread"), "libgomp: Thread creation failed: Resource temporarily unavailable"},
-		no:  []string{raise("RuntimeError: the thread did not start with a T")},
+		yes: []string{
+			raise("RuntimeError: can't start new thread"),
+			raise("BlockingIOError: [Errno 11] Resource temporarily unavailable", "self.pid = _fork_exec("),
+			"\nlibgomp: Thread creation failed: Resource temporarily unavailable",
+			"OpenBLAS blas_thread_init: pthread_create failed for thread 1 of 8: Resource temporarily unavailable\nOpenBLAS blas_thread_init: RLIMIT_NPROC 100 current, 100 max\n" + raise("KeyboardInterrupt"),
+			"OMP: Error #34: System unable to allocate necessary resources for OMP thread:\nOMP: System error #11: Resource temporarily unavailable\nOMP: Hint Try decreasing the value of OMP_NUM_THREADS.",
+			"run.sh: fork: retry: Resource temporarily unavailable\nrun.sh: fork: Resource temporarily unavailable",
+			"terminate called after throwing an instance of 'std::system_error'\n  what():  Resource temporarily unavailable",
+			"thread 'main' panicked at src/main.rs:3:5:\nfailed to spawn thread: Os { code: 11, kind: WouldBlock, message: \"Resource temporarily unavailable\" }",
+			"ERROR: could not start 64 threads: Resource temporarily unavailable",
+			"unstarted: fork/exec /usr/bin/train: resource temporarily unavailable",
+		},
+		no: []string{
+			raise("RuntimeError: the thread did not start with a T"),
+			raise("BlockingIOError: [Errno 11] Unable to open file (unable to lock file, errno = 11, error message = 'Resource temporarily unavailable')", "h5py.File(data)"),
+			"recv: Resource temporarily unavailable",
+		},
+	},
+	"program-error": {
+		yes: []string{"ERROR: Lost atoms: original 4000 current 3999 (src/thermo.cpp:438)\nLast command: run 100", "main: fatal error: the sum is wrong"},
+		no: []string{
+			"ERROR: Unrecognized pair style 'foo'", "relative error = 1e-3", "error: 0.0012", "0 errors, 2 warnings",
+			"Error: lost connection to rank 3", raise("KeyError: 'a'") + "\nERROR: the training failed",
+			"Error: the sum is wrong\nretrying\n" + strings.Repeat("step 3 loss 2\n", 3),
+		},
+	},
+	"program-input": {
+		yes: []string{
+			"ERROR: Unrecognized pair style 'foo' (src/force.cpp:275)\nLast command: pair_style foo",
+			" %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%\n     Error in routine read_namelists (1):\n      bad line in namelist &electrons: \" conv_thrr=1d-8\"\n %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%",
+			"Error in user input:\nInvalid command-line options\n    Unknown command-line option -nosuch",
+		},
+		no: []string{"ERROR: the sum is wrong", "Error: invalid pointer 0x7f", "please correct the input"},
 	},
 	"python-value-error":       {yes: []string{raise("ValueError: bad label 11")}, no: []string{raise("my.ValueErrors: bad label 11")}},
 	"python-type-error":        {yes: []string{raise("TypeError: f() got an unexpected keyword argument 'b'")}, no: []string{raise("KeyError: 'TypeError'")}},
