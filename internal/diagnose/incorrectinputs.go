@@ -121,7 +121,7 @@ var incorrectInputs = []Rule{{
 	Meaning: "the program's own error message is about what it was given: an input file, a keyword, an option, a parameter",
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
 	Classes: []string{message},
-	Match: re(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
-		`undefined|misspelled|must be (?:specified|given|set|positive|one of)|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
+	Match: re(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
+		`undefined|misspelled|must be (?:specified|given|set|positive|one of)|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
 	Unless: re(`(?i)\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)`),
 }}

@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // message is the class of a sign that is the program's own error message: the
@@ -16,11 +17,14 @@ const (
 	frameAbove   = 8   // from a line that announces an error up to the rule above it
 )
 
+// announceBytes is how much of a line is looked at for an announcement.
+const announceBytes = 400
+
 var (
 	// errorWord finds the word that announces an error.
 	errorWord = re(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
-	beforeWord = re(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.'/+()#-]+\s+){1,4})$`)
+	beforeWord = re(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that nothing but its capitals mark.
 	tagsOnly = re(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
@@ -32,12 +36,12 @@ var (
 	announced = re(`^\W*(?:ERROR )?STOP\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
-	measured = re(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\w+\s*[:=])|nan\b|inf\b)`)
+	measured = re(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|nan\b|inf\b)`)
 	// harmlessWords make a line no announcement of an end.
 	harmlessWords = re(`(?i)\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
-	// rest of the message that tells no more than that it ends.
+	// endWords say only that the program ends.
 	endWords = re(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
 	// aside belongs to a message and does not say what went wrong.
 	aside = re(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
@@ -48,16 +52,31 @@ var (
 	// teardown is what launchers, MPI and others print of an end that is none of theirs.
 	teardown = re(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd|gangrun|make|ninja)(?:\[\d+\])?[: ]|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
-		`Execution halted|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
+		`Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// advance is a line of a program that goes on with its work.
-	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b[ :=#(\[]*\d+|\d+%\||^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:e[-+]?\d+)?){2,}\s*$`)
+	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b[ :=#(\[]*\d+|\d+%\||` + numbers.String())
+	// numbers is a row of a table.
+	numbers = re(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
 // decoration are the signs of which boxes around messages are made.
 const decoration = "*#%!|\\/_=~ \t"
 
+// announcers are words of which every announcement holds one.
+var announcers = sync.OnceValue(func() *index {
+	x := &index{begin: map[uint32][]needle{}}
+	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value"} {
+		x.add(word, i)
+	}
+	return x
+})
+
 // announces reports whether a line announces an error of the program's own.
 func announces(t string) bool {
+	t = t[:min(len(t), announceBytes)]
+	if len(announcers().find(t, nil)) == 0 {
+		return false
+	}
 	if teardown.MatchString(t) || harmlessWords.MatchString(t) {
 		return false
 	}
@@ -74,7 +93,7 @@ func announces(t string) bool {
 		return false
 	case beforeWord.MatchString(before) && afterWord.MatchString(after):
 		return true
-	case beforeWord.MatchString(before) && word != "abort" && placed.MatchString(after):
+	case beforeWord.MatchString(before) && placed.MatchString(after):
 		return true
 	}
 	return tagsOnly.MatchString(before) && strings.ToUpper(word) == word && strings.TrimSpace(after) != ""
@@ -113,7 +132,7 @@ func endOfMessage(text []string, taken []bool, from int) int {
 			next = text[i+1]
 		}
 		switch {
-		case taken[i] || teardown.MatchString(t):
+		case taken[i] || teardown.MatchString(t) || numbers.MatchString(t):
 			return to
 		case strings.TrimSpace(t) == "":
 			if !open && !announces(next) {
@@ -128,7 +147,7 @@ func endOfMessage(text []string, taken []bool, from int) int {
 		case !framed && !open && !announces(t) && !aside.MatchString(t) && !aside.MatchString(next) && !deeper(text[from], t):
 			return to
 		}
-		open = open && plainWords(t, "") == ""
+		open = open && plainWords(t) == ""
 		to = i + 1
 	}
 	return to
@@ -136,7 +155,7 @@ func endOfMessage(text []string, taken []bool, from int) int {
 
 // unfinished reports whether a line announces an error and does not say which.
 func unfinished(t string) bool {
-	t = plainWords(t, "")
+	t = plainWords(t)
 	return t == "" || unfinishedLine.MatchString(t)
 }
 
@@ -144,8 +163,7 @@ func unfinished(t string) bool {
 // than that the program ends.
 func readMessage(text []string, from, to int) *sign {
 	g := &sign{class: message, from: from, at: from, to: to}
-	var words []string
-	lead, command := "", ""
+	lead, command := leadOf(text[from]), ""
 	for i, t := range text[from:to] {
 		if aside.MatchString(t) {
 			if lastCommand.MatchString(t) {
@@ -153,14 +171,14 @@ func readMessage(text []string, from, to int) *sign {
 			}
 			continue
 		}
-		if w := plainWords(t, lead); w != "" {
-			words, g.at = append(words, w), from+i
+		join := " "
+		if rest, ok := strings.CutPrefix(t, lead); ok && lead != "" && g.text != "" {
+			t, join = rest, "; "
 		}
-		if i == 0 {
-			lead = leadOf(t)
+		if w := plainWords(t); w != "" {
+			g.text, g.at = strings.TrimLeft(g.text+join+w, " "), from+i
 		}
 	}
-	g.text = strings.Join(words, " ")
 	if g.text == "" || endWords.MatchString(g.text) {
 		return nil
 	}
@@ -206,10 +224,7 @@ func leadOf(t string) string {
 
 // plainWords is a line of a message without its frame; empty when it holds no
 // words of its own.
-func plainWords(t, lead string) string {
-	if lead != "" {
-		t = strings.TrimPrefix(t, lead)
-	}
+func plainWords(t string) string {
 	t = strings.Trim(t, decoration)
 	if rule := strings.Trim(t, "- "); len(t)-len(rule) > 8 {
 		t = rule
@@ -220,7 +235,7 @@ func plainWords(t, lead string) string {
 			letters++
 		}
 	}
-	if letters < 2 || strings.EqualFold(t, "[abort]") || strings.Contains(t, "--- Error Message ---") || strings.EqualFold(t, "error message") {
+	if letters < 2 || strings.EqualFold(t, "[abort]") || strings.HasSuffix(t, "--- Error Message") {
 		return ""
 	}
 	return t
