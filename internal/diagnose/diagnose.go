@@ -150,8 +150,8 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 		}
 		after := s.time.Sub(mute.time)
 		together := s.time.IsZero() || mute.time.IsZero() || after <= clearly
-		if s.beside { // after the end of the other it may be of being ended
-			together = !s.time.IsZero() && after <= 0 && after >= -clearly
+		if s.beside {
+			together = together && !s.time.IsZero() && after >= -clearly
 		}
 		if together && (said == nil || before(s, said)) {
 			said = s

@@ -38,4 +38,10 @@ var killed = []Rule{{
 	Meaning: "a signal that is no fault by itself ended the process (SIGUSR1, SIGUSR2, SIGALRM, ...)",
 	Hint:    "the program does not handle a signal that it or its batch system sends",
 	Text:    "ended by ${signal}, which it does not handle", Signals: []int{10, 12, 14, 16, 23, 26, 27, 29, 30},
+}, {
+	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Cascade: true,
+	Meaning: "the program says that it was interrupted or told to end",
+	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
+	Classes: []string{message},
+	Match:   re(`(?i)\bsig(?:term|int|hup|usr1|usr2)\b|\b(?:received|caught|got) (?:\w+ )?signal\b|\bsignal (?:15|2)\b|\b(?:interrupted|cancell?ed|killed|terminated) by\b`),
 }}

@@ -55,8 +55,8 @@ type suspect struct {
 	exit       *job.Exit
 	member     *member
 	record     *job.Line // a host's record that explains it
-	// beside says that gangrun ended the rank: what it had said before explains a
-	// mute end of another rank, and no other.
+	// beside says that gangrun ended the rank: what it said explains a mute end of
+	// another rank, and no other.
 	beside bool
 }
 

@@ -129,6 +129,7 @@ func TestWhoSpoke(t *testing.T) {
 		{"all ended with 1, one said why", four().exit(3, 10, failed).exit(1, 10.01, failed).says(2, 10.01, "Error: the mesh is empty").exit(2, 10.02, failed).exit(0, 10.03, failed), "program-error", 2, ""},
 		{"an exception instead of a message", four().exit(1, 10, failed).says(0, 10.01, raise("RuntimeError: the plan says no")).exit(0, 10.02, failed), "uncaught-exception", 0, ""},
 		{"gangrun ended the rank that had spoken", four().prints(0, 9.9, lammpsError).exit(1, 10, failed).exit(0, 10.02, stopped), "program-input", 0, ""},
+		{"gangrun ended the rank while it spoke", four().exit(1, 10, abort).prints(0, 10.1, lammpsError).exit(0, 10.2, stopped), "program-input", 0, ""},
 		{"a rank complains of being ended", four().exit(1, 10, failed).says(0, 10.01, "ERROR: somebody sent SIGTERM").exit(0, 10.02, stopped), "exit-code", 1, ""},
 		{"a message of a rank that gangrun ended explains no kill", four().says(0, 9.9, "ERROR: the mesh is coarse").exit(1, 10, kill).exit(0, 10.02, stopped), "sigkill", 1, ""},
 		{"nor a crash", four().says(0, 9.9, "ERROR: the mesh is coarse").exit(1, 10, job.Exit{Signal: 11}).exit(0, 10.02, stopped), "sigsegv", 1, ""},

@@ -109,7 +109,13 @@ func (r *Rule) vagueness() int {
 	text := len(r.Needles) > 0 || r.Match != nil || r.Context != nil
 	switch {
 	case len(r.Classes) > 0 && r.Classes[0] == message: // what fits the words of a message otherwise is more specific
-		return 5
+		switch {
+		case r.Cascade:
+			return 5
+		case text:
+			return 6
+		}
+		return 7
 	case len(r.Classes) > 0 && r.Classes[0] != "*" && text:
 		return 0
 	case text && !r.Weak:

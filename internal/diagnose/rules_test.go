@@ -215,6 +215,10 @@ var samples = map[string]struct{ yes, no []string }{
 			"Error: the sum is wrong\nretrying\n" + strings.Repeat("step 3 loss 2\n", 3),
 		},
 	},
+	"told-to-end": {
+		yes: []string{"ERROR: received signal 15, saving", "fatal: interrupted by the user"},
+		no:  []string{"ERROR: the run was terminated: the sum is wrong"},
+	},
 	"program-input": {
 		yes: []string{
 			"ERROR: Unrecognized pair style 'foo' (src/force.cpp:275)\nLast command: pair_style foo",

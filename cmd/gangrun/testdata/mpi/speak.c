@@ -1,0 +1,87 @@
+// speak MODE: a gang that ends itself and says why, in the ways of public
+// programs. What rank 0 says is the cause, whichever rank ends first.
+#include <mpi.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank;
+
+// say prints to one of the streams, at once.
+static void say(FILE *to, const char *text) {
+	fputs(text, to);
+	fflush(to);
+}
+
+static const char *const style = "ERROR: Unrecognized pair style 'foo' (src/force.cpp:278)\nLast command: pair_style foo\n";
+
+static const char *const namelist =
+	"\n %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%\n"
+	"     Error in routine  read_namelists (1):\n"
+	"      bad line in namelist &electrons: \" conv_thrr=1d-8\"\n"
+	" %%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%%\n"
+	"\n     stopping ...\n";
+
+static const char *const domain =
+	"\n-------------------------------------------------------\n"
+	"Program:     mdrun, version 1.0\nMPI rank:    0\n\n"
+	"Fatal error:\nThere is no domain decomposition for 3 ranks that is compatible with the\n"
+	"given box and a minimum cell size of 1.2 nm\n\n"
+	"For more information and tips, see the manual\n"
+	"-------------------------------------------------------\n";
+
+int main(int argc, char **argv) {
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	const char *mode = argc > 1 ? argv[1] : "";
+	MPI_Barrier(MPI_COMM_WORLD);
+	if (!strcmp(mode, "one-aborts")) { // the others wait for it
+		if (rank == 0) {
+			say(stdout, style);
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+	} else if (!strcmp(mode, "all-abort")) {
+		if (rank == 0)
+			say(stdout, namelist);
+		MPI_Abort(MPI_COMM_WORLD, 1);
+	} else if (!strcmp(mode, "stderr-abort")) {
+		if (rank == 0) {
+			say(stderr, domain);
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+	} else if (!strcmp(mode, "all-exit")) {
+		if (rank == 0)
+			say(stdout, style);
+		MPI_Finalize();
+		exit(1);
+	} else if (!strcmp(mode, "last-exit")) { // the one that says why is the last to end
+		MPI_Finalize();
+		if (rank == 0) {
+			usleep(20000);
+			say(stdout, style);
+		}
+		exit(1);
+	} else if (!strcmp(mode, "stop")) { // as Fortran's STOP
+		MPI_Finalize();
+		if (rank == 0)
+			say(stderr, "STOP the grid has no points\n");
+		exit(2);
+	} else if (!strcmp(mode, "bare")) {
+		if (rank == 0)
+			MPI_Abort(MPI_COMM_WORLD, 1);
+		MPI_Barrier(MPI_COMM_WORLD);
+	} else if (!strcmp(mode, "crash")) {
+		if (rank == 0) {
+			say(stdout, style);
+			signal(SIGSEGV, SIG_DFL);
+			raise(SIGSEGV);
+		}
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+	fprintf(stderr, "usage: speak one-aborts|all-abort|stderr-abort|all-exit|last-exit|stop|bare|crash\n");
+	return 9;
+}
