@@ -30,7 +30,6 @@ func TestMPIMessages(t *testing.T) {
 		for _, flavour := range mpiFlavours {
 			program := mpiProgram(t, "testdata/mpi/speak.c", flavour)
 			t.Run(fmt.Sprintf("%s/%s", mode, flavour), func(t *testing.T) {
-				t.Parallel()
 				r := newBench(t).start(nil, "--mpi", string(flavour), "--preflight", "off", "--retries", "1", "-n", "3", "--", program, mode)
 				code := r.finish()
 				r.gone()
