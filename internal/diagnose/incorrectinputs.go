@@ -32,8 +32,8 @@ var incorrectInputs = []Rule{{
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Classes: []string{"fortran runtime error", "forrtl severe"},
-	Needles: []string{"does not exist", "file not found"},
-	Find:    re(`(?:File|file) '?(?P<artefact>[^\s']+)'? does not exist|file not found, .*file (?P<artefact>\S+)`),
+	Needles: []string{"does not exist", "file not found", "no such file or directory"},
+	Find:    re(`(?:File|file) '?(?P<artefact>[^\s']+)'? does not exist|file not found, .*file (?P<artefact>\S+)|[Cc]annot open file '(?P<artefact>[^']+)'`),
 }, {
 	Category: job.IncorrectInputs, Signature: "not-a-file", Confidence: 0.9,
 	Meaning: "a directory stands where a file is needed",
@@ -113,8 +113,8 @@ var incorrectInputs = []Rule{{
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.85,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
 	Classes: []string{message},
-	Match: re(`(?i)no such file|file not found|does not exist|(?:cannot|can't|could not|couldn't|unable to|failed to|failed) (?:be )?(?:open|find|locate|access|read)(?:ed|ing)? (?:the )?(?:\w+ )*?(?:file|script|deck|director|input|potential)|` +
-		`(?:file|script|director\w+) \S+ (?:could not be|cannot be|was not|is not|not) (?:found|opened|read)|error opening`),
+	Match: re(`(?i)no such file|file not found|(?:file|script|directory) \S+ (?:does not exist|(?:could not be|cannot be|was not|is not|not) (?:found|opened|read))|` +
+		`(?:cannot|can't|could not|couldn't|unable to|failed(?: to)?|error) (?:open(?:ing)?|find|read(?:ing)?|locate|access) (?:\w+ ){0,3}(?:file|script|directory|['"]?[^\s'"]*[./][^\s'"]*\w)`),
 	Find: re(`(?i)(?:file|script|open|directory):? ['"]?(?P<artefact>[^\s'":,;()]*[/.][^\s'":,;()]*[^\s'":,;().])|['"](?P<artefact>[^\s'"]+\.[^\s'"]+)['"]|(?:input script) (?P<artefact>[^\s:]+)`),
 }, {
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,

@@ -73,7 +73,7 @@ func (m *member) suspects(live bool) []*suspect {
 		said = nil
 	}
 	if m.exit == nil {
-		if said != nil {
+		if said != nil && !live {
 			said.confidence -= 0.2
 			return []*suspect{said}
 		}

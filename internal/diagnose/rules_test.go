@@ -34,12 +34,14 @@ var samples = map[string]struct{ yes, no []string }{
 			"ERROR: LoadError: SystemError: opening file \"/data/x.csv\": No such file or directory\nStacktrace:\n [1] systemerror\nin expression starting at /home/ana/job/a.jl:3",
 			"At line 3 of file read.f90 (unit = 10, file = '')\nFortran runtime error: File 'x.csv' does not exist",
 			"terminate called after throwing an instance of 'std::runtime_error'\n  what():  cannot open /data/x.csv: No such file or directory",
+			"At line 2 of file read.f90 (unit = 10)\nFortran runtime error: Cannot open file 'grid.dat': No such file or directory",
 			"ERROR on proc 0: Cannot open input script in.melt: No such file or directory (src/lammps.cpp:520)\nLast command: (unknown)",
 		},
 		no: []string{
 			raise("FileNotFoundError: [Errno 2] No such file or directory: '/out/x.csv'", "with open(path, \"w\") as f:"),
 			"./a.out: error while loading shared libraries: libx.so: cannot open shared object file: No such file or directory",
 			"/data/x.csv: No such file or directory\n" + strings.Repeat("step 1 loss 2\n", 40),
+			"ERROR: cannot find a decomposition of the input for 1 rank",
 		},
 	},
 	"script-missing": {
