@@ -3,7 +3,6 @@ package diagnose
 import (
 	"cmp"
 	"fmt"
-	"slices"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -14,13 +13,6 @@ import (
 const (
 	trail     = 50
 	weakTrail = 25
-)
-
-// A line that a rule knows and the program's own error message are about one
-// thing when no more than this is between them, in one stream or in two.
-const (
-	adjacentLines = 10
-	adjacentTime  = 250 * time.Millisecond
 )
 
 // Times between what belongs together.
@@ -199,78 +191,6 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 		}
 	}
 	return strong, weak, old
-}
-
-// said returns the error message of the member's own that was its last word: no
-// stream went on with its work after it.
-func (m *member) said() *suspect {
-	var best *suspect
-	for _, st := range m.streams {
-		g := st.message
-		if g == nil || st.plain[len(st.text)]-st.plain[g.to] > weakTrail || slices.ContainsFunc(st.text[g.to:], advance.MatchString) ||
-			!m.quietAfter(st, g, weakTrail) || m.advanced(st, g) || m.outlived(st, g) {
-			continue
-		}
-		s := m.suspect(st, g)
-		if best == nil || s.betterSaid(best) {
-			best = s
-		}
-	}
-	return best
-}
-
-// betterSaid reports whether one message of a rank tells more than another: what a
-// rule knows does, then what is on stderr, then the later one.
-func (s *suspect) betterSaid(than *suspect) bool {
-	rank := func(s *suspect) int {
-		n := 0
-		if s.rule.Signature == programError {
-			n += 2
-		}
-		if s.stream.lines[0].Source != job.SourceStderr {
-			n++
-		}
-		return n
-	}
-	if a, b := rank(s), rank(than); a != b {
-		return a < b
-	}
-	return than.time.Before(s.time)
-}
-
-// advanced reports whether another stream of the member went on with its work
-// after a sign.
-func (m *member) advanced(st *stream, g *sign) bool {
-	seen := st.time(g.at)
-	if seen.IsZero() {
-		return false
-	}
-	for _, other := range m.streams {
-		if other == st {
-			continue
-		}
-		for i := len(other.lines) - 1; i >= 0 && other.lines[i].Time.After(seen.Add(time.Second)); i-- {
-			if advance.MatchString(other.text[i]) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// tellsMore reports whether a program's own error message tells more than the
-// strongest other sign of its rank: that is the echo of its end, or a line that
-// was printed long before.
-func (s *suspect) tellsMore(strong *suspect) bool {
-	switch {
-	case strong == nil || strong.rule.Mute && (strong.sign.plain || strong.sign.report != nil):
-		return true
-	case !strong.sign.plain:
-		return false
-	case strong.stream == s.stream:
-		return strong.sign.to+adjacentLines < s.sign.from
-	}
-	return !strong.time.IsZero() && !s.time.IsZero() && s.time.Sub(strong.time).Abs() > adjacentTime
 }
 
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
