@@ -104,7 +104,7 @@ var exitRules = []exitRule{
 			x, ok := e.root()
 			return ExitAborted, fmt.Sprintf("rank %d called MPI_Abort with a code that is 0 modulo 256", x.Rank), ok && x.Aborted && x.ShellCode() == 0
 		}},
-	{codes: "1 to 255", doc: "The code of the root-cause rank, the one that the failure began with: what it exited with; 128 + the number of the signal that ended it; 127 when its program is missing, 126 when it cannot be executed. A rank that gangrun ended has no code of its own.",
+	{codes: "1 to 255", doc: "The code of the root-cause rank, the one that the failure began with: what it exited with; 128 + the number of the signal that ended it; 127 when its program is missing, 126 when it cannot be executed. A rank that gangrun ended has no code of its own: then it is the code of the first rank that failed by itself.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
 			return x.ShellCode(), rankWhy(x), ok && x.ShellCode() != 0
@@ -142,7 +142,8 @@ func fixed(code int, why string, holds func(Ending) bool) func(Ending) (int, str
 func (e Ending) is(c job.Category) bool { return e.Cause != nil && e.Cause.Category == c }
 
 // root returns the exit of the root-cause rank. Where the cause names neither a
-// rank nor a host, it is the first rank that failed by itself.
+// rank nor a host, or a rank that gangrun ended, it is the first rank that failed by
+// itself.
 func (e Ending) root() (job.Exit, bool) {
 	if e.Cause == nil {
 		return job.Exit{}, false
@@ -153,9 +154,12 @@ func (e Ending) root() (job.Exit, bool) {
 		}
 		return job.Outcome{Exits: e.Exits}.First()
 	}
-	i := slices.IndexFunc(e.Exits, func(x job.Exit) bool { return x.Rank == e.Cause.Rank && !x.Stopped })
-	if i < 0 {
+	i := slices.IndexFunc(e.Exits, func(x job.Exit) bool { return x.Rank == e.Cause.Rank })
+	switch {
+	case i < 0:
 		return job.Exit{}, false
+	case e.Exits[i].Stopped:
+		return job.Outcome{Exits: e.Exits}.First()
 	}
 	return e.Exits[i], true
 }

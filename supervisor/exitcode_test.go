@@ -54,6 +54,7 @@ func TestExitCode(t *testing.T) {
 		{"own code", failed(job.SemanticError, 1, exited(1, 3), stopped(signalled(0, 15))), 3, 93, "the code of rank 1 on h1"},
 		{"own code of a cause that may pass", failed(job.NetworkError, 0, exited(0, 7)), 7, 75, "the code of rank 0 on h1"},
 		{"not the first code but the root cause's", failed(job.GPUOOM, 2, exited(0, 9), exited(2, 4)), 4, 93, "the code of rank 2 on h1"},
+		{"gangrun ended the root cause: the first that failed by itself", failed(job.SemanticError, 0, exited(1, 4), exited(2, 5), stopped(signalled(0, 15))), 4, 93, "the code of rank 1 on h1"},
 		{"own signal", failed(job.Killed, 0, signalled(0, 9)), 137, 93, "rank 0 on h1: 128 + SIGKILL"},
 		{"once, before the budget allowed it", with(failed(job.Killed, 0, signalled(0, 9)), func(e *Ending) { e.Budget = true }), 137, 75, "rank 0 on h1: 128 + SIGKILL"},
 		{"no rank blamed: the first that failed", failed(job.Unknown, -1, exited(2, 0), stopped(exited(1, 5)), exited(0, 6)), 6, 93, "the code of rank 0 on h1"},

@@ -133,7 +133,7 @@ func choose(all []*suspect) *suspect {
 		return echo
 	case root.rule.Peer && root.rank >= 0:
 		return deathBehind(root, all)
-	case root.rule.Mute && root.signal == 0 && root.rank >= 0:
+	case root.rule.Mute && root.signal == 0:
 		return speaker(root, all)
 	}
 	return root
@@ -145,7 +145,7 @@ func choose(all []*suspect) *suspect {
 func speaker(mute *suspect, all []*suspect) *suspect {
 	var said *suspect
 	for _, s := range all {
-		if s.sign == nil || s.rule.Mute || s.rule.Cascade || s.rule.Peer || s.rank == mute.rank {
+		if s.sign == nil || s.rule.Mute || s.rule.Cascade || s.rule.Peer || s == mute {
 			continue
 		}
 		after := s.time.Sub(mute.time)

@@ -119,6 +119,8 @@ func TestWhoSpoke(t *testing.T) {
 	}{
 		{"MPI_Abort after a message, with mpirun's words", four().prints(0, 10, lammpsError).lines(job.SourceStderr, "h1", 0, "mpirun.log", 10.1, aborting).exit(0, 10.1, abort).exit(1, 10.2, stopped),
 			"program-input", 0, "ERROR: Unrecognized pair style 'foo'"},
+		{"mpirun's words were seen first, and are no rank's", four().lines(job.SourceStderr, "h1", -1, "mpirun.log", 9.99, aborting).prints(0, 10, lammpsError).exit(0, 10.1, abort).exit(1, 10.2, stopped),
+			"program-input", 0, "ERROR: Unrecognized pair style 'foo'"},
 		{"MPI_Abort after a message, with MPICH's words", four().prints(0, 10, qeError).says(0, 10.1, mpichAborting).exit(0, 10.1, abort).exit(1, 10.2, stopped), "program-input", 0, qeText},
 		{"a bare MPI_Abort", four().exit(0, 10.1, abort), "mpi-abort", 0, "it called MPI_Abort and ended with code 1"},
 		{"MPI_Abort after words that announce nothing", four().prints(0, 10, "the grid has no points\n").says(0, 10, mpichAborting).exit(0, 10.1, abort), "mpi-abort", 0, "; its last words are \"the grid has no points\""},

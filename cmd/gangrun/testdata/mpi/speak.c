@@ -5,9 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
-static int rank, size;
+static int rank;
 
 // say prints to one of the streams, at once.
 static void say(FILE *to, const char *text) {
@@ -35,7 +34,6 @@ static const char *const domain =
 int main(int argc, char **argv) {
 	MPI_Init(&argc, &argv);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	MPI_Comm_size(MPI_COMM_WORLD, &size);
 	const char *mode = argc > 1 ? argv[1] : "";
 	MPI_Barrier(MPI_COMM_WORLD);
 	if (!strcmp(mode, "one-aborts")) { // the others wait for it
@@ -47,6 +45,7 @@ int main(int argc, char **argv) {
 	} else if (!strcmp(mode, "all-abort")) {
 		if (rank == 0)
 			say(stdout, namelist);
+		MPI_Barrier(MPI_COMM_WORLD);
 		MPI_Abort(MPI_COMM_WORLD, 1);
 	} else if (!strcmp(mode, "stderr-abort")) {
 		if (rank == 0) {
@@ -57,22 +56,14 @@ int main(int argc, char **argv) {
 	} else if (!strcmp(mode, "all-exit")) {
 		if (rank == 0)
 			say(stdout, style);
+		MPI_Barrier(MPI_COMM_WORLD);
 		MPI_Finalize();
-		exit(1);
-	} else if (!strcmp(mode, "last-exit")) { // the one that says why is the last to end
-		int pid = getpid(), other = pid;
-		MPI_Sendrecv(&pid, 1, MPI_INT, (rank + 1) % size, 0, &other, 1, MPI_INT, (rank + size - 1) % size, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
-		MPI_Finalize();
-		if (rank == 0) {
-			while (kill(other, 0) == 0)
-				usleep(1000);
-			say(stdout, style);
-		}
 		exit(1);
 	} else if (!strcmp(mode, "stop")) { // as Fortran's STOP
-		MPI_Finalize();
 		if (rank == 0)
 			say(stderr, "STOP the grid has no points\n");
+		MPI_Barrier(MPI_COMM_WORLD);
+		MPI_Finalize();
 		exit(2);
 	} else if (!strcmp(mode, "bare")) {
 		if (rank == 0)
@@ -86,6 +77,6 @@ int main(int argc, char **argv) {
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	fprintf(stderr, "usage: speak one-aborts|all-abort|stderr-abort|all-exit|last-exit|stop|bare|crash\n");
+	fprintf(stderr, "usage: speak one-aborts|all-abort|stderr-abort|all-exit|stop|bare|crash\n");
 	return 9;
 }
