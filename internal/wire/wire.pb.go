@@ -1640,7 +1640,8 @@ type Start struct {
 	Alone bool `protobuf:"varint,13,opt,name=alone,proto3" json:"alone,omitempty"`
 	// mpirun, when set, makes this host start the job's own mpirun.
 	Mpirun *Mpirun `protobuf:"bytes,14,opt,name=mpirun,proto3" json:"mpirun,omitempty"`
-	// spread says that the gang is on several machines, not on pretended hosts.
+	// spread says that the gang's hosts do not see each other's processes: they are several
+	// machines, or each has a view of its own.
 	Spread bool `protobuf:"varint,15,opt,name=spread,proto3" json:"spread,omitempty"`
 	// tell_stdin asks to be told of ranks that wait for standard input.
 	TellStdin bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`

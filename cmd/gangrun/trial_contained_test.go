@@ -1,0 +1,333 @@
+package main_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/contain"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// attack writes wherever a job may get, as rank 0 of a trial: by absolute and relative
+// paths, through links, a mapping and a bind mount, into shared memory, temporary
+// directories, its home and its checkpoint directory. It fails where it could not do what
+// the job could do outside.
+const attack = `
+import mmap, os, shutil, socket, sys, tempfile
+if os.environ["RANK"] != "0": sys.exit()
+work, home, name, checkpoints = os.getcwd(), os.environ["HOME"], sys.argv[1], os.environ["GANGRUN_CHECKPOINT_DIR"]
+assert os.listdir(checkpoints) == [], os.listdir(checkpoints)
+open("data", "a").write("more\n")
+open(work + "/new", "w").write("x")
+open("symlink", "w").write("x")
+open("hardlink", "a").write("x")
+os.link("data", "link")
+with open("sub/old", "r+b") as f:
+    m = mmap.mmap(f.fileno(), 0); m[:2] = b"AS"; m.flush(); m.close()
+open("../bound/file", "a").write("x")
+open(home + "/.profile", "a").write("x"); os.makedirs(home + "/.cache/x")
+shutil.rmtree("sub"); os.mkdir("sub"); open("sub/other", "w").write("x")
+open(checkpoints + "/step-2", "w").write("x")
+os.chmod("data", 0o600); os.utime("data", (1, 1))
+open("/dev/shm/" + name, "w").write("x")
+tempfile.mkstemp(prefix=name); tempfile.mkstemp(prefix=name, dir="/tmp"); tempfile.mkstemp(prefix=name, dir="/var/tmp")
+s = socket.socket(socket.AF_UNIX)
+try: s.connect("service.sock"); s.sendall(b"x")
+except OSError: pass
+`
+
+// ordinary is a user who is neither root nor the one that the kernel shows in a user
+// namespace for all whom it does not have.
+const ordinary = 23456
+
+// trialBed is a bench with a job's files, of a user.
+type trialBed struct {
+	*bench
+	uid  int
+	work string
+}
+
+func newTrialBed(t *testing.T, uid int) *trialBed {
+	t.Helper()
+	if os.Getuid() != 0 {
+		t.Fatal("this test must be run by root, who can be anybody")
+	}
+	b := &trialBed{bench: newBench(t), uid: uid}
+	b.work = filepath.Join(b.dir, "work")
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, dir := range []string{"work/sub", "work/checkpoints", "userhome", "elsewhere", "bound"} {
+		must(os.MkdirAll(filepath.Join(b.dir, dir), 0o755))
+	}
+	for name, text := range map[string]string{
+		"work/data": "as it was\n", "work/sub/old": "as it was\n", "work/checkpoints/step-1": "as it was\n",
+		"userhome/.profile": "as it was\n", "elsewhere/file": "as it was\n", "work/attack.py": attack,
+	} {
+		must(os.WriteFile(filepath.Join(b.dir, name), []byte(text), 0o644))
+	}
+	must(os.Symlink("../elsewhere/file", filepath.Join(b.work, "symlink")))
+	must(os.Link(filepath.Join(b.dir, "elsewhere/file"), filepath.Join(b.work, "hardlink")))
+	must(unix.Mknod(filepath.Join(b.work, "service.sock"), unix.S_IFSOCK|0o777, 0))
+	must(filepath.WalkDir(b.dir, func(path string, _ fs.DirEntry, err error) error {
+		if err == nil {
+			err = os.Lchown(path, uid, uid)
+		}
+		return err
+	}))
+	for at := b.dir; at != os.TempDir() && at != "/"; at = filepath.Dir(at) { // the user must get there
+		must(os.Chmod(at, 0o755))
+	}
+	must(os.Chmod(filepath.Dir(b.binary), 0o755))
+	must(unix.Mount(filepath.Join(b.dir, "elsewhere"), filepath.Join(b.dir, "bound"), "", unix.MS_BIND, ""))
+	t.Cleanup(func() { must(unix.Unmount(filepath.Join(b.dir, "bound"), unix.MNT_DETACH)) })
+	return b
+}
+
+// as is gangrun as the user, in the job's working directory.
+func (b *trialBed) as(args ...string) *exec.Cmd {
+	cmd := b.command(args...)
+	cmd.Dir = b.work
+	cmd.Env = append(cmd.Env, "HOME="+filepath.Join(b.dir, "userhome"))
+	if b.uid != 0 {
+		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(b.uid), Gid: uint32(b.uid)}}
+	}
+	return cmd
+}
+
+// digest says everything about every file of the job and its user.
+func (b *trialBed) digest() string {
+	b.t.Helper()
+	var all strings.Builder
+	for _, dir := range []string{"work", "userhome", "elsewhere", "tmp"} {
+		_ = filepath.WalkDir(filepath.Join(b.dir, dir), func(path string, e fs.DirEntry, err error) error {
+			var s unix.Stat_t
+			if err != nil || unix.Lstat(path, &s) != nil {
+				return err
+			}
+			if path == b.work+"/checkpoints" { // in which the checks made a file, and removed it
+				s.Mtim, s.Ctim = unix.Timespec{}, unix.Timespec{}
+			}
+			if dir == "tmp" { // where gangrun itself makes and removes files meanwhile
+				if !strings.HasPrefix(e.Name(), "gangrun-"+strconv.Itoa(b.uid)) {
+					fmt.Fprintln(&all, path)
+				}
+				return nil
+			}
+			content, _ := os.Readlink(path)
+			if e.Type().IsRegular() {
+				data, err := os.ReadFile(path)
+				content = fmt.Sprintf("%x %v", sha256.Sum256(data), err)
+			}
+			fmt.Fprintf(&all, "%s %o %d:%d n%d %d m%d c%d %s\n", path, s.Mode, s.Uid, s.Gid, s.Nlink, s.Size, s.Mtim.Nano(), s.Ctim.Nano(), content)
+			return nil
+		})
+	}
+	for _, dir := range []string{"/dev/shm", "/tmp", "/var/tmp"} {
+		left, _ := filepath.Glob(filepath.Join(dir, b.mark+"*"))
+		fmt.Fprintln(&all, dir, len(left))
+	}
+	return all.String()
+}
+
+// What a trial writes is gone with it, whoever runs it and however its ranks find each
+// other, on one host and on simulated ones that share all directories.
+func TestTrialLeavesNothing(t *testing.T) {
+	for _, uid := range []int{0, ordinary} {
+		for _, c := range []struct {
+			mpi   job.MPI
+			hosts int
+		}{{job.MPINone, 0}, {job.MPIMPICH, 0}, {job.MPIOpenMPI, 0}, {job.MPINone, 2}, {job.MPIOpenMPI, 2}} {
+			t.Run(fmt.Sprintf("uid %d, %s, %d hosts", uid, c.mpi, c.hosts), func(t *testing.T) {
+				b := newTrialBed(t, uid)
+				after := "true"
+				if c.mpi != job.MPINone { // the ranks meet once the files have been written
+					program, err := os.ReadFile(failProgram(t, c.mpi))
+					if err != nil {
+						t.Fatal(err)
+					}
+					if err := os.WriteFile(filepath.Join(b.work, "meet"), program, 0o755); err != nil {
+						t.Fatal(err)
+					}
+					after = "exec ./meet allreduce"
+				}
+				args := []string{"preflight", "-n", "4", "--mpi", string(c.mpi), "--trial-ranks", "2", "--checkpoint-dir", "checkpoints"}
+				if c.hosts > 0 {
+					args = append(args, "--loopback", strconv.Itoa(c.hosts))
+				}
+				args = append(args, "--", "sh", "-c", `/usr/bin/python3 attack.py "$0" && `+after, b.mark)
+				before := b.digest()
+				out, err := b.as(args...).CombinedOutput()
+				if err != nil || !bytes.Contains(out, []byte("(exit 0)")) || bytes.Contains(out, []byte("warning")) {
+					t.Errorf("%v\n%s", err, out)
+				}
+				if after := b.digest(); after != before {
+					t.Errorf("the files have changed; before:\n%s\nafter:\n%s", before, after)
+				}
+			})
+		}
+	}
+}
+
+// A host that cannot contain a trial leaves it out, and says why and what to do. Tried all
+// the same, the job's own files are watched.
+func TestTrialUncontainable(t *testing.T) {
+	b := newTrialBed(t, ordinary)
+	// Who has made a user namespace may have no further ones made below it.
+	within := func(args ...string) (string, error) {
+		cmd := b.as(args...)
+		cmd.Args = append([]string{"unshare", "--user", "--map-current-user", "--keep-caps", "sh", "-c", `echo 0 >/proc/sys/user/max_user_namespaces && exec "$0" "$@"`, b.binary}, args...)
+		path, err := exec.LookPath("unshare")
+		if err != nil {
+			t.Fatal(err)
+		}
+		cmd.Path = path
+		out, err := cmd.CombinedOutput()
+		return string(out), err
+	}
+	job := []string{"--", "sh", "-c", "echo by $GANGRUN_ATTEMPT >>tried"}
+	out, err := within(append([]string{"run", "-n", "2"}, job...)...)
+	if err != nil || !strings.Contains(out, "the trial was left out, since what it writes could not be thrown away: ") ||
+		!strings.Contains(out, "cannot make namespaces: no space left on device") || !strings.Contains(out, "hint: --trial uncontained ") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(b.work, "tried")); err != nil || string(text) != "by 1\nby 1\n" {
+		t.Errorf("tried: %q, %v", text, err)
+	}
+	if err := os.Remove(filepath.Join(b.work, "tried")); err != nil {
+		t.Fatal(err)
+	}
+	out, err = within(append([]string{"run", "-n", "2", "--trial", "uncontained"}, job...)...)
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 65 || !strings.Contains(out, "rm -r -- '"+b.work+"/tried'") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// A file system in the job's way that no overlay may lie over: the trial is left out.
+func TestTrialOverStackedOverlays(t *testing.T) {
+	b := newTrialBed(t, 0)
+	dir := filepath.Join(b.work, "sub")
+	for i := range 2 { // as many as the kernel lets lie over each other
+		top := filepath.Join(b.dir, fmt.Sprint("layer", i))
+		for _, d := range []string{"", "up", "work"} {
+			if err := os.MkdirAll(filepath.Join(top, d), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		from := dir
+		if i == 0 {
+			from = filepath.Join(b.dir, "elsewhere")
+		}
+		options := fmt.Sprintf("lowerdir=%s,upperdir=%s/up,workdir=%[2]s/work", from, top)
+		if err := unix.Mount("overlay", dir, "overlay", 0, options); err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = unix.Unmount(dir, unix.MNT_DETACH) })
+	}
+	out, err := b.as("run", "-n", "2", "--", "sh", "-c", "echo by $GANGRUN_ATTEMPT >>sub/tried").CombinedOutput()
+	if err != nil || !bytes.Contains(out, []byte("the trial was left out")) || !bytes.Contains(out, []byte("cannot mount an overlay over "+dir)) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if text, err := os.ReadFile(filepath.Join(dir, "tried")); err != nil || string(text) != "by 1\nby 1\n" {
+		t.Errorf("tried: %q, %v", text, err)
+	}
+}
+
+// Whatever is killed while a trial runs, nothing is left of it: no process, however it was
+// detached, and no directory. What lives on goes on or ends in order.
+func TestTrialKilled(t *testing.T) {
+	const program = `(setsid sh -c 'trap "" TERM HUP; while :; do sleep 60; done' >/dev/null 2>&1 &) ; echo ready; trap "" TERM; while :; do sleep 60; done`
+	for _, victim := range []string{"controller", "watchdog", "agent", "contained agent", "rank"} {
+		t.Run(victim, func(t *testing.T) {
+			b := newBench(t)
+			r := b.start(nil, "-n", "2", "--retries", "0", "--grace", "1s", "--", "sh", "-c", "test $GANGRUN_ATTEMPT = 1 && exit; "+program)
+			rank := r.started(0, 0)
+			r.await("what the rank says", func() bool {
+				paths, _ := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/trial/rank-0000.out"))
+				if len(paths) != 1 {
+					return false
+				}
+				text, err := os.ReadFile(paths[0])
+				return err == nil && string(text) == "ready\n"
+			})
+			inner := parent(rank)
+			outer := parent(inner)
+			pid := map[string]int{"controller": r.cmd.Process.Pid, "watchdog": parent(outer), "agent": outer, "contained agent": inner, "rank": rank}[victim]
+			since := time.Now()
+			if !r.strike(pid, unix.SIGKILL) {
+				t.Fatalf("the %s, process %d, is not there", victim, pid)
+			}
+			r.vanish(since)
+			code := r.finish()
+			if want := victim == "controller"; (code == -1) != want {
+				t.Errorf("exit code %d", code)
+			}
+			if left, _ := filepath.Glob(filepath.Join(b.dir, "tmp", "gangrun-layer*")); len(left) > 0 {
+				t.Errorf("left in the directory for temporary files: %q", left)
+			}
+			if left := r.leftovers(); len(left) > 0 {
+				t.Errorf("left: %q", left)
+			}
+		})
+	}
+}
+
+// BenchmarkContain is what a view costs a program beside its bare start.
+func BenchmarkContain(b *testing.B) {
+	dir := b.TempDir()
+	for name, contained := range map[string]bool{"bare": false, "contained": true} {
+		b.Run(name, func(b *testing.B) {
+			for b.Loop() {
+				if err := startVersion(b, dir, contained); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}
+
+// startVersion runs gangrun --version, in a view or not.
+func startVersion(t testing.TB, layer string, contained bool) error {
+	path, err := binary()
+	if err != nil {
+		return err
+	}
+	cmd := &exec.Cmd{Path: path, Args: []string{path, "--version"}}
+	if contained {
+		user := os.Geteuid() != 0
+		request := contain.Request{Layer: layer, Room: 64 << 20, Work: []string{layer}, User: user}
+		if cmd.Args, err = request.Args(path, "--version"); err != nil {
+			return err
+		}
+		cmd.SysProcAttr = contain.Attr(user)
+		told, report, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		defer told.Close()
+		defer report.Close()
+		cmd.ExtraFiles = []*os.File{nil, nil, nil, nil, report}
+	}
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return fmt.Errorf("%w: %s", err, out)
+	}
+	return nil
+}
