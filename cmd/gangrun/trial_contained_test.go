@@ -17,7 +17,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -287,47 +286,4 @@ func TestTrialKilled(t *testing.T) {
 			}
 		})
 	}
-}
-
-// BenchmarkContain is what a view costs a program beside its bare start.
-func BenchmarkContain(b *testing.B) {
-	dir := b.TempDir()
-	for name, contained := range map[string]bool{"bare": false, "contained": true} {
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				if err := startVersion(b, dir, contained); err != nil {
-					b.Fatal(err)
-				}
-			}
-		})
-	}
-}
-
-// startVersion runs gangrun --version, in a view or not.
-func startVersion(t testing.TB, layer string, contained bool) error {
-	path, err := binary()
-	if err != nil {
-		return err
-	}
-	cmd := &exec.Cmd{Path: path, Args: []string{path, "--version"}}
-	if contained {
-		user := os.Geteuid() != 0
-		request := contain.Request{Layer: layer, Room: 64 << 20, Work: []string{layer}, User: user}
-		if cmd.Args, err = request.Args(path, "--version"); err != nil {
-			return err
-		}
-		cmd.SysProcAttr = contain.Attr(user)
-		told, report, err := os.Pipe()
-		if err != nil {
-			return err
-		}
-		defer told.Close()
-		defer report.Close()
-		cmd.ExtraFiles = []*os.File{nil, nil, nil, nil, report}
-	}
-	out, err := cmd.CombinedOutput()
-	if err != nil {
-		return fmt.Errorf("%w: %s", err, out)
-	}
-	return nil
 }

@@ -52,7 +52,7 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "mpi", "death", "mpi-death", "output", "ssh", "scale"}
+var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "scale"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
@@ -77,6 +77,7 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 	}
 	run := map[string]func() error{
 		"launch":    func() error { return launch(ctx, gangrun, runs) },
+		"trial":     func() error { return trial(ctx, gangrun, runs) },
 		"mpi":       func() error { return mpiJobs(ctx, gangrun, runs, g) },
 		"death":     func() error { return death(ctx, gangrun, runs) },
 		"mpi-death": func() error { return mpiDeath(ctx, gangrun, runs, g) },
