@@ -10,6 +10,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/agent"
+	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/launcher/suite"
@@ -19,6 +20,9 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Args[2:]))
+	}
+	if len(os.Args) > 2 && os.Args[1] == "contain" {
+		os.Exit(contain.Main(os.Args[0], os.Args[2:]))
 	}
 	// The race detector would hold up the end of every agent for a second.
 	_ = os.Setenv("GORACE", "atexit_sleep_ms=0 "+os.Getenv("GORACE"))

@@ -125,7 +125,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	}
 	placement.Hosts = hosts
 	g.launcher = launcher.New(launcher.Options{
-		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, Settle: limit,
+		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, KeepStdin: 1 << 20, Settle: limit,
 		Unclear: func(_ job.Exit, printed []job.Line) bool {
 			return len(printed) > 0 && strings.Contains(printed[len(printed)-1].Text, "Connection closed by peer")
 		},
