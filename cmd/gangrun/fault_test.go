@@ -68,6 +68,9 @@ func (f fault) inject(t *testing.T) {
 			t.Fatal(err)
 		}
 		args = append(args, "job.yaml")
+		// A file of the trial's would be seen by nobody else. A trial that was killed keeps no
+		// gang from being started.
+		program = "test $GANGRUN_ATTEMPT = 1 && exit 3\n" + strings.Replace(sleeper, ": > ready.$RANK", "echo ready", 1)
 	case "stopping":
 		if program = stubborn; f.victim == "parent" {
 			command = guarded
@@ -104,10 +107,8 @@ func (f fault) await(r *controlled) int {
 	case "launch":
 		r.await("a rank", leaders(1))
 	case "preflight":
-		r.await("the trial", func() bool {
-			ready, _ := filepath.Glob(filepath.Join(r.dir, "ready.*"))
-			return len(ready) == 1 && leaders(1)()
-		})
+		found.leaders = []int{r.started(0, 0)}
+		r.await("what the trial's rank says", func() bool { return r.trialLog() == "ready\n" })
 		if list := r.list(); len(list) != 1 || list[0].State != job.StatePreflight {
 			r.t.Errorf("gangrun ps tells %+v during the preflight", list)
 		}
@@ -133,16 +134,34 @@ func (f fault) await(r *controlled) int {
 		}
 		r.files("told", 4)
 	}
-	switch rank := found.leaders[0]; f.victim {
+	rank := found.leaders[0]
+	agent := parent(rank)
+	if f.phase == "preflight" { // that one is contained
+		agent = parent(agent)
+	}
+	switch f.victim {
 	case "controller":
 		return r.cmd.Process.Pid
 	case "agent":
-		return parent(rank)
+		return agent
 	case "watchdog":
-		return parent(parent(rank))
+		return parent(agent)
 	default:
 		return rank
 	}
+}
+
+// trialLog returns what the first rank of the only run's trial has printed so far.
+func (b *bench) trialLog() string {
+	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/trial", job.LogName(0, "out")))
+	if err != nil || len(paths) != 1 {
+		return ""
+	}
+	text, err := os.ReadFile(paths[0])
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return string(text)
 }
 
 // check looks at what gangrun tells and has left when everything is over.
@@ -154,7 +173,7 @@ func (f fault) check(r *controlled) {
 	}
 	run, status, code := list[0], r.status(), r.cmd.ProcessState.ExitCode()
 	want := map[string]job.State{
-		"preflight": job.StatePreflightFailed, "launch": job.StateFailed, "running": job.StateFailed, "stopping": job.StateCancelled,
+		"preflight": job.StateFailed, "launch": job.StateFailed, "running": job.StateFailed, "stopping": job.StateCancelled,
 	}[f.phase]
 	left := r.leftovers()
 	if f.victim == "controller" {

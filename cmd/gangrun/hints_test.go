@@ -27,7 +27,7 @@ var prose = strings.Fields(`
 
 // foreign are flags of other programs that gangrun's messages name.
 var foreign = strings.Fields(`
-	--generate-bash-completion --gpu-reset --ipc --mca --mem --overwrite --shm-size -batch -ex
+	--format --generate-bash-completion --gpu-reset --ipc --mca --mem --overwrite --pid --shm-size -batch -ex
 `)
 
 // namedCommand is a command line of gangrun's within a text: the word behind the

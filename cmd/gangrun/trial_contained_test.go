@@ -258,14 +258,7 @@ func TestTrialKilled(t *testing.T) {
 			b := newBench(t)
 			r := b.start(nil, "-n", "2", "--retries", "0", "--grace", "1s", "--", "sh", "-c", "test $GANGRUN_ATTEMPT = 1 && exit; "+program)
 			rank := r.started(0, 0)
-			r.await("what the rank says", func() bool {
-				paths, _ := filepath.Glob(filepath.Join(b.dir, "home/runs/*/attempts/trial/rank-0000.out"))
-				if len(paths) != 1 {
-					return false
-				}
-				text, err := os.ReadFile(paths[0])
-				return err == nil && string(text) == "ready\n"
-			})
+			r.await("what the rank says", func() bool { return b.trialLog() == "ready\n" })
 			inner := parent(rank)
 			outer := parent(inner)
 			pid := map[string]int{"controller": r.cmd.Process.Pid, "watchdog": parent(outer), "agent": outer, "contained agent": inner, "rank": rank}[victim]
