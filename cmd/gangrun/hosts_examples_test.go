@@ -3,8 +3,10 @@ package main_test
 import (
 	"bytes"
 	"context"
+	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -79,5 +81,68 @@ func TestHostsExamples(t *testing.T) {
 				t.Errorf("the ranks were on %v, want all of %d hosts", hosts, farHosts)
 			}
 		})
+	}
+	for _, user := range []string{"root", "alice"} {
+		t.Run("the trial leaves nothing, as "+user, func(t *testing.T) { trialOnHosts(t, bed, gangrun, user) })
+	}
+}
+
+// trialOnHosts has a trial write on two hosts, as a user of theirs, into the directory that
+// they share, into home and into directories for temporary files.
+func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
+	ctl := bed.Controller()
+	config, err := os.ReadFile(ctl.SSHConfig())
+	if err != nil {
+		t.Fatal(err)
+	}
+	before := slices.Clone(config)
+	t.Cleanup(func() {
+		if err := os.WriteFile(ctl.SSHConfig(), before, 0o600); err != nil {
+			t.Error(err)
+		}
+	})
+	if user == "alice" {
+		config = append([]byte("Host h1 h2\n\tUser alice\n\tIdentityFile "+ctl.Key("id_alice")+"\n\tIdentitiesOnly yes\n"), config...)
+	}
+	dir := filepath.Join(bed.Shared(), "trial-"+user)
+	files := map[string]string{filepath.Join(dir, "kept"): "as it was\n", filepath.Join(dir, "checkpoints/step-1"): "as it was\n"}
+	for _, d := range []string{dir, filepath.Join(dir, "checkpoints")} {
+		if err := errors.Join(os.Mkdir(d, 0o777), os.Chmod(d, 0o777)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for path, text := range files {
+		if err := errors.Join(os.WriteFile(path, []byte(text), 0o666), os.Chmod(path, 0o666)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(ctl.SSHConfig(), config, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r := &farRun{t: t, bed: bed, gangrun: gangrun}
+	r.control("run", "--hosts", "h1:1,h2:1", "-n", "2", "--mpi", "none", "--trial-ranks", "2", "--output", "none", "--workdir", dir,
+		"--checkpoint-dir", filepath.Join(dir, "checkpoints"), "--", "sh", "-ec", `test $GANGRUN_ATTEMPT = 1 && exit
+			ls -A "$GANGRUN_CHECKPOINT_DIR"; id -un; echo x >made; rm kept; echo x >"$GANGRUN_CHECKPOINT_DIR"/step-2; echo x >~/trial.made
+			for dir in /tmp /var/tmp /dev/shm; do echo x >$dir/trial.made; done`)
+	if code := r.finish(); code != 0 || strings.Contains(r.errs.String(), "warning") || !strings.Contains(r.errs.String(), "(exit 0)") {
+		t.Fatalf("exit code %d; gangrun said:\n%s", code, r.errs.String())
+	}
+	for rank := range 2 {
+		if out, err := os.ReadFile(filepath.Join(r.home(), "attempts/trial", job.LogName(rank, "out"))); err != nil || string(out) != user+"\n" {
+			t.Errorf("rank %d of the trial said %q, %v, want %q", rank, out, err, user)
+		}
+	}
+	for path, text := range files {
+		if have, err := os.ReadFile(path); err != nil || string(have) != text {
+			t.Errorf("%s holds %q, %v", path, have, err)
+		}
+	}
+	for _, h := range bed.Hosts()[:2] {
+		ctx, cancel := context.WithTimeout(context.Background(), patience)
+		found, err := h.Exec(ctx, "sh", "-c", `find / -xdev -name trial.made 2>/dev/null; find /tmp /var/tmp /dev/shm /root /home "$0" -name trial.made -o -name made 2>/dev/null; mount | grep overlay || true`, dir)
+		cancel()
+		if err != nil || strings.TrimSpace(found) != "" {
+			t.Errorf("left on %s: %q, %v", h.Name(), found, err)
+		}
 	}
 }
