@@ -53,11 +53,9 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 }
 
 // mayBeContainment reports whether a contained trial may have failed because it was
-// contained: for want of room in the layer, or by what overlayfs and user namespaces
-// cannot do. Lines are what the ranks and their system said.
+// contained: by what overlayfs and user namespaces cannot do. Lines are what the ranks and their system said.
 func mayBeContainment(cause job.Cause, lines []job.Line) bool {
-	switch cause.Category {
-	case job.DiskFull, job.StorageError:
+	if cause.Category == job.StorageError {
 		return true
 	}
 	return slices.ContainsFunc(lines, func(l job.Line) bool {
@@ -73,6 +71,5 @@ var containmentErrors = []string{
 	"Device or resource busy",               // EBUSY: a directory that was covered by itself cannot be removed
 	"Operation not permitted",               // EPERM: there is one user, and no root
 	"Read-only file system",                 // EROFS: a file system that could not be covered
-	"No space left on device",               // ENOSPC: the layer is full
 	"Stale file handle",                     // ESTALE: the file system below has changed
 }

@@ -93,9 +93,10 @@ It has passed as soon as one of these holds, and is then ended:
 - it has printed ` + "`" + `trial.steps` + "`" + ` lines of progress (%[2]d); the same step counts once,
   whichever ranks print it;
 - it has stayed alive for ` + "`" + `trial.time` + "`" + ` (%[1]s) from its start. So a trial that
-  hangs passes: what hangs with one rank is found by the watch over the gang.
+  hangs passes, and so may a gang that hangs: nothing ends it but ` + "`" + `--timeout` + "`" + `.
 
-` + "`" + `--trial off` + "`" + ` leaves the trial out. A gang of one rank is its own trial: none is run.
+` + "`" + `--trial off` + "`" + ` leaves the trial out. A gang of one rank needs none: it is its own
+trial. ` + "`" + `gangrun preflight` + "`" + ` tries a job of one rank as well.
 
 ### Nothing that it writes lasts
 
@@ -110,7 +111,8 @@ trial wrote nor stumble over it. Only the logs of the ranks are kept.
 
 What differs from the gang's world:
 
-- The layer holds a quarter of the host's free memory. A trial that fills it shows nothing.
+- The layer holds a quarter of the memory that is free, on the host or within its control group's
+  limit. A trial that fills it shows nothing (` + "`" + `trial-full` + "`" + `).
 - A socket of a service on the host cannot be reached, but for those in ` + "`" + `/run` + "`" + ` (name
   services, for instance) and NVIDIA's MPS. Services on the network can: these are switched off by
   variables, unless you have set them yourself: %[9]s.
@@ -119,7 +121,7 @@ What differs from the gang's world:
   mode allows it, and setuid programs have no effect. Before Linux 6.6 a removed
   directory cannot be made again.
 - A failure with one of the system's errors that these things cause (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
-  ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `ENOSPC` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `) is a warning (` + "`" + `trial-contained` + "`" + `).
+  ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `) is a warning (` + "`" + `trial-contained` + "`" + `).
 
 Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
 off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,

@@ -17,6 +17,7 @@ const (
 	few          judgement = "few-ranks"    // it failed, perhaps only because the gang has more ranks
 	worldSize    judgement = "world-size"   // the program itself says that it needs more ranks
 	memory       judgement = "memory"       // too few ranks for the job's memory
+	full         judgement = "full"         // it wrote more than a contained one may
 	containing   judgement = "contained"    // it failed, perhaps only because it was contained
 	inconclusive judgement = "inconclusive" // it was ended by what may pass
 	waiting      judgement = "stdin"        // a rank waits for standard input, which a trial does not have
@@ -56,6 +57,8 @@ func (t *trial) judge(a job.Attempt, res result) step {
 		return s
 	}
 	switch {
+	case a.Contain != nil && s.cause.Category == job.DiskFull:
+		s.judgement = full
 	case a.Contain != nil && mayBeContainment(s.cause, res.outcome.Lines):
 		s.judgement = containing
 	case sure(s.cause):

@@ -27,6 +27,8 @@ type Memory struct {
 // Passed is what the memory keeps of a good trial.
 type Passed struct {
 	Time time.Time `json:"passed"`
+	// Ranks is how many ranks it had: it shows nothing of a gang of fewer.
+	Ranks int `json:"ranks,omitempty"`
 	// Wireup is what showed that the job uses Open MPI, though its trial was not
 	// started with it; nil where the trial showed nothing of the kind.
 	Wireup *job.Wireup `json:"wireup,omitempty"`

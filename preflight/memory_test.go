@@ -285,3 +285,19 @@ func TestTrialRememberedByInput(t *testing.T) {
 		}
 	})
 }
+
+// A trial that passed on several ranks shows nothing of a gang of fewer.
+func TestTrialRememberedByRanks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newScene(t, dies("assertion: x"), succeeds, dies("assertion: x"), dies("assertion: x"))
+		for i, c := range []struct{ ranks, tried int }{{8, 2}, {3, 2}, {2, 2}, {1, 3}} {
+			s.spec.Ranks, s.Alone = c.ranks, c.ranks == 1
+			if _, err := s.check(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if n := len(s.runner.attempts); n != c.tried {
+				t.Errorf("run %d, of %d ranks: %d trials, want %d", i, c.ranks, n, c.tried)
+			}
+		}
+	})
+}

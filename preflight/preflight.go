@@ -52,6 +52,8 @@ type Preflight struct {
 	// Input tells the standard input of this run from that of another one; it is empty
 	// where nothing comes from there, and UnknownInput where nobody can tell.
 	Input string
+	// Alone says that no gang follows: one of a single rank is then tried as well.
+	Alone bool
 	// Private are directories of gangrun's own: what changes there is not the job's.
 	Private []string
 	// Scratch exists; what a trial takes for its checkpoint directory is made in
@@ -67,7 +69,7 @@ const UnknownInput = "?"
 // Check runs the static checks and, when they find no error and the spec asks
 // for it, the trial. It returns everything that was found; emit gets KindTrial
 // events that say how the trial goes, and the trial's KindStarted and KindExit.
-// A gang of one is its own trial: none is run. The error is ctx's own when ctx
+// A gang of one is its own trial: none is run, unless nothing follows. The error is ctx's own when ctx
 // was cancelled, else one of gangrun's.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
@@ -84,7 +86,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 		return nil, errors.New("cannot survey the hosts: none answered")
 	}
 	findings := Static(spec, facts)
-	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 {
+	if Errors(findings) || spec.Preflight != job.PreflightFull || spec.Trial.Mode == job.TrialOff || spec.Ranks < 2 && !p.Alone {
 		return findings, nil
 	}
 	t := &trial{p: p, spec: spec, emit: emit}

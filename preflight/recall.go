@@ -27,7 +27,7 @@ func (t *trial) key(facts []job.Facts) string {
 // would be after the trial.
 func (t *trial) recall(key string) bool {
 	passed, ok := t.p.Memory.Recall(key, t.p.now())
-	if !ok {
+	if !ok || t.spec.Ranks < passed.Ranks {
 		return false
 	}
 	t.say("passed %s ago with the same program, arguments and environment; not repeated", span(t.p.now().Sub(passed.Time)))
@@ -38,12 +38,12 @@ func (t *trial) recall(key string) bool {
 	return true
 }
 
-// remember keeps the good trial of that key.
-func (t *trial) remember(key string) {
+// remember keeps the good trial of that key, which passed on that many ranks.
+func (t *trial) remember(key string, ranks int) {
 	if key == "" {
 		return
 	}
-	if err := t.p.Memory.Remember(key, Passed{Time: t.p.now(), Wireup: t.wireup}); err != nil {
+	if err := t.p.Memory.Remember(key, Passed{Time: t.p.now(), Ranks: ranks, Wireup: t.wireup}); err != nil {
 		t.say("passed, but cannot be remembered: %v", err)
 	}
 }

@@ -33,7 +33,7 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 	if t.recall(key) {
 		return nil, nil
 	}
-	findings, shown, err := t.steps(ctx)
+	findings, last, err := t.steps(ctx)
 	var cannot *job.UncontainedError
 	if errors.As(err, &cannot) {
 		return []job.Finding{uncontained(cannot)}, nil
@@ -42,23 +42,22 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 		return findings, err
 	}
 	findings = append(findings, t.files()...)
-	if shown && len(findings) == 0 {
-		t.remember(key)
+	if last.judgement == good && len(findings) == 0 {
+		t.remember(key, last.ranks)
 	}
 	return findings, nil
 }
 
-// steps runs the trial's steps until one passes or shows what becomes of the gang. shown
-// says that the last one passed.
-func (t *trial) steps(ctx context.Context) (findings []job.Finding, shown bool, err error) {
-	var last step
+// steps runs the trial's steps until one passes or shows what becomes of the gang, and
+// returns the last one.
+func (t *trial) steps(ctx context.Context) (findings []job.Finding, last step, err error) {
 	for i, ranks := range sizes(t.spec) {
 		s, err := t.step(ctx, ranks)
 		if errors.Is(err, errNotCheap) || i > 0 && ctx.Err() == nil && errors.As(err, new(placeError)) {
 			break
 		}
 		if err != nil {
-			return findings, false, err
+			return findings, last, err
 		}
 		last = s
 		findings = append(findings, s.unreaped()...)
@@ -66,10 +65,10 @@ func (t *trial) steps(ctx context.Context) (findings []job.Finding, shown bool, 
 			break
 		}
 	}
-	if last.judgement == good {
-		return findings, true, nil
+	if last.judgement != good {
+		findings = append(findings, last.finding(t.spec))
 	}
-	return append(findings, last.finding(t.spec)), false, nil
+	return findings, last, nil
 }
 
 // sizes returns on how many ranks a job is tried, one after the other: on fewer than the

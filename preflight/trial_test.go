@@ -271,8 +271,8 @@ func TestTrial(t *testing.T) {
 		}}, said: []string{announced2, "passed after 60.0 s (still running)"}},
 
 		{name: "the layer is full", plays: []play{dies("disk-full: no room")},
-			want: []string{"trial warning disk-full h1: the trial failed on 1 rank after 1.0 s, perhaps because it was contained: no room"},
-			said: []string{announced, "shows nothing (contained): no room"}},
+			want: []string{"trial warning disk-full h1: the trial on 1 rank wrote more than it may keep in memory, so that it shows nothing: no room"},
+			said: []string{announced, "shows nothing (full): no room"}},
 		{name: "what only a contained rank meets", plays: []play{dies("permission-error: chown: Operation not permitted")},
 			want: []string{"trial warning permission-error h1: the trial failed on 1 rank after 1.0 s, perhaps because it was contained: chown: Operation not permitted"},
 			said: []string{announced, "shows nothing (contained): chown: Operation not permitted"}},
@@ -305,6 +305,9 @@ func TestTrial(t *testing.T) {
 		{name: "off", setup: func(s *scene) { s.spec.Trial.Mode = job.TrialOff }},
 		{name: "static only", setup: func(s *scene) { s.spec.Preflight = job.PreflightStatic }},
 		{name: "a gang of one is its own trial", setup: func(s *scene) { s.spec.Ranks = 1 }},
+		{name: "one rank that no gang follows", setup: func(s *scene) { s.spec.Ranks, s.Alone = 1, true }, plays: []play{dies("assertion: x")},
+			want: []string{"trial error assertion h1: the trial failed on 1 rank after 1.0 s: x"},
+			said: []string{announced, "failed after 1.0 s: x"}},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
+	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/home"
 )
@@ -66,6 +67,9 @@ func detach(out io.Writer, asJSON bool) error {
 	cmd.Env = append(os.Environ(), detachedEnv+"=3")
 	cmd.ExtraFiles = []*os.File{told}
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // until it has a log
+	if !term.IsTerminal(0) {                      // a file or a pipe is there without the terminal, too
+		cmd.Stdin = os.Stdin
+	}
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	err = cmd.Start()
 	_ = told.Close()

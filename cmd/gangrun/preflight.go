@@ -28,7 +28,7 @@ func preflightCommand() *cli.Command {
 		ArgsUsage: jobArgs,
 		Flags:     append(jobFlags(), formatFlag(), verboseFlag()),
 		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
-			return runPreflight(spec, terms{asJSON: asJSON, aside: true, verbose: c.Bool("verbose")})
+			return runPreflight(spec, terms{asJSON: asJSON, aside: true, alone: true, verbose: c.Bool("verbose")})
 		}),
 	}
 }
@@ -82,6 +82,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		LogDir:    logs,
 		Scratch:   scratch,
 		Private:   []string{s.home},
+		Alone:     s.alone,
 		Input:     inputOf(s.stdin()),
 	}}, nil
 }

@@ -45,6 +45,7 @@ type terms struct {
 	plain   bool // the ranks' bytes are shown as they are
 	terse   bool // nothing is said but why a run has failed
 	verbose bool // the matrix is shown even where no host is odd
+	alone   bool // no gang follows the preflight
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
 	mpiexec  bool      // the job was given to gangrun mpiexec

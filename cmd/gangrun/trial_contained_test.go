@@ -203,7 +203,7 @@ func TestTrialUncontainable(t *testing.T) {
 	job := []string{"--", "sh", "-c", "echo by $GANGRUN_ATTEMPT >>tried"}
 	out, err := within(append([]string{"run", "-n", "2"}, job...)...)
 	if err != nil || !strings.Contains(out, "the trial was left out, since what it writes could not be thrown away: ") ||
-		!strings.Contains(out, "cannot make namespaces: no space left on device") || !strings.Contains(out, "hint: --trial uncontained ") {
+		!strings.Contains(out, "cannot make namespaces: user namespaces are switched off or used up here (sysctl user.max_user_namespaces)") || !strings.Contains(out, "hint: --trial uncontained ") {
 		t.Errorf("%v\n%s", err, out)
 	}
 	if text, err := os.ReadFile(filepath.Join(b.work, "tried")); err != nil || string(text) != "by 1\nby 1\n" {

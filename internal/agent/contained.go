@@ -39,13 +39,8 @@ type contained struct {
 	files  []*os.File // open as long as the agent is to live
 }
 
-// Limits of a contained agent.
-const (
-	// containLimit bounds the making of a view: mounting takes milliseconds.
-	containLimit = 10 * time.Second
-	// roomShare is the part of the free memory that the layer may take.
-	roomShare = 4
-)
+// containLimit bounds the making of a view: mounting takes milliseconds.
+const containLimit = 10 * time.Second
 
 // Contain implements wire.AgentServer. The reason why a host cannot contain a gang
 // is no error.
@@ -113,23 +108,6 @@ func named(env []string) []string {
 	return slices.Compact(dirs)
 }
 
-// layerRoom returns how much a layer may hold, in bytes of memory: a part of what the
-// kernel could give without swapping (MemAvailable, see proc_meminfo(5)).
-func layerRoom() int64 {
-	const least = 256 << 20
-	info, err := os.ReadFile("/proc/meminfo")
-	if err != nil {
-		return least
-	}
-	for line := range strings.Lines(string(info)) {
-		var kib int64
-		if n, _ := fmt.Sscanf(line, "MemAvailable: %d kB", &kib); n == 1 {
-			return max(least, kib<<10/roomShare)
-		}
-	}
-	return least
-}
-
 // newContained starts the contained agent. Root needs no user namespace where he may
 // have the others without.
 func (s *server) newContained(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
@@ -137,7 +115,7 @@ func (s *server) newContained(ctx context.Context, gang, host string, env []stri
 	if err != nil {
 		return nil, err
 	}
-	request.Layer, request.User = layer, os.Geteuid() != 0
+	request.Layer, request.User = layer, os.Geteuid() != 0 || !contain.FirstNamespace()
 	c, err := s.startContained(ctx, host, env, request)
 	if errors.Is(err, unix.EPERM) && !request.User {
 		request.User = true
@@ -196,7 +174,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 		attr.Files = append(attr.Files, f.Fd())
 	}
 	if c.child, err = s.children.start("/proc/self/exe", argv, attr); err != nil {
-		return nil, errors.Join(&contain.Error{Step: "make namespaces", Text: err.Error()}, err, keep.Close(), live.Close())
+		return nil, errors.Join(noNamespaces(err), err, keep.Close(), live.Close())
 	}
 	_ = report.Close()
 	if err := heardReport(ctx, told); err != nil {
@@ -209,6 +187,18 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 		return nil, err
 	}
 	return c, nil
+}
+
+// noNamespaces says why the kernel makes no namespaces for this user. See clone(2).
+func noNamespaces(err error) error {
+	why := contain.Error{Step: "make namespaces", Text: err.Error()}
+	switch {
+	case errors.Is(err, unix.ENOSPC), errors.Is(err, unix.EUSERS):
+		why.Text = "user namespaces are switched off or used up here (sysctl user.max_user_namespaces)"
+	case errors.Is(err, unix.EPERM):
+		why.Text = "this user may not make any here: look at the container's rules, and at sysctl kernel.unprivileged_userns_clone and kernel.apparmor_restrict_unprivileged_userns"
+	}
+	return &why
 }
 
 // heardReport waits until the view has been entered, and returns why it was not.

@@ -105,27 +105,47 @@ func oomKills() (kills int64, file string) {
 // in version 2 (memory.events) and version 1 (memory.oom_control) hierarchies,
 // given its /proc/PID/cgroup and /proc/PID/mountinfo.
 func oomFiles(own, mounts string) (files []string) {
+	for _, g := range memoryGroups(own, mounts) {
+		name := "memory.events"
+		if g.first {
+			name = "memory.oom_control"
+		}
+		files = append(files, filepath.Join(g.dir, name))
+	}
+	return files
+}
+
+// memoryGroup is a process's control group for memory.
+type memoryGroup struct {
+	dir   string
+	mount string // of the hierarchy
+	first bool   // of version 1
+}
+
+// memoryGroups returns the control groups for memory of a process, given its
+// /proc/PID/cgroup and /proc/PID/mountinfo.
+func memoryGroups(own, mounts string) (groups []memoryGroup) {
 	for mount := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
 		fields, kind := strings.Fields(before), strings.Fields(after)
 		if !ok || len(fields) < 5 || len(kind) < 3 {
 			continue
 		}
-		prefix, name := "0::", "memory.events"
-		if kind[0] != "cgroup2" {
+		prefix, first := "0::", kind[0] != "cgroup2"
+		if first {
 			if kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "memory") {
 				continue
 			}
-			prefix, name = ":memory:", "memory.oom_control"
+			prefix = ":memory:"
 		}
 		for line := range strings.Lines(own) {
 			if _, path, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
 				path = strings.TrimPrefix(path, strings.TrimSuffix(fields[3], "/"))
-				files = append(files, filepath.Join(fields[4], path, name))
+				groups = append(groups, memoryGroup{filepath.Join(fields[4], path), fields[4], first})
 			}
 		}
 	}
-	return files
+	return groups
 }
 
 // oomCount reads the line "oom_kill N".

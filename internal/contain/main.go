@@ -41,6 +41,9 @@ func become(program string, args []string) error {
 	if err := Enter(r); err != nil {
 		return err
 	}
+	// What the layer holds is memory of nobody's. Where memory is short, the kernel is to end
+	// what is contained, not what watches over it.
+	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
 	if r.User { // nothing of it is for the program
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 			return failed("drop capabilities", "", err)

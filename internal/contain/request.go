@@ -93,6 +93,13 @@ func Attr(user bool) *syscall.SysProcAttr {
 	return attr
 }
 
+// FirstNamespace reports whether this process is in the first user namespace of the
+// system. Root of another one needs one more, in which he owns the mounts.
+func FirstNamespace() bool {
+	ids, err := os.ReadFile("/proc/self/uid_map")
+	return err != nil || strings.Join(strings.Fields(string(ids)), " ") == "0 0 4294967295"
+}
+
 // Args returns the arguments of the process that builds the view and then becomes
 // this program with the given words.
 func (r Request) Args(program string, words ...string) ([]string, error) {

@@ -86,7 +86,7 @@ It is YAML, UTF-8, one document, at most {{size}}.
 
 ## Keys and flags
 
-Keys and flags have the same names, but for the two flags that begin with ´--trial´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
+Keys and flags have the same names, but for two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## What wins
@@ -122,7 +122,7 @@ Arguments may hold templates, which each rank has expanded for itself:
 | ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ where the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ may be left out |
 | ´[["[["]]´ | two braces |
 
-A condition may begin in one argument and end in a later one. An argument that a condition leaves empty is dropped, but for the first, which is the program; one that a field leaves empty stays. So
+A condition may begin in one argument and end in a later one. An argument that a condition leaves empty is dropped, but for the first, which is the program; an argument such as ´[[.ResumeFrom]]´ alone stays, as an empty one. So
 
 ´´´yaml
 command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"]

@@ -161,7 +161,7 @@ var table = withDefaults([]Field{
 		Usage: "the trial has passed when it has stayed alive for this long",
 		at:    func(s *job.Spec) any { return &s.Trial.Time }},
 	{Name: "trial.mode", FlagName: "trial", Kind: Choice, Value: "HOW", Flag: true, Key: true, Choices: texts(job.TrialModes()),
-		Usage: "try the job on one rank before its gang starts: on throws away what the trial writes, and leaves the trial out where a host cannot do that; uncontained lets it write among the job's files; trial: off is short for it in a job file",
+		Usage: "try the job on one rank before its gang starts: on throws away what the trial writes, and leaves the trial out where a host cannot do that; uncontained lets it write among the job's files, and the gang does not start if it has done so; in a job file trial: off means the same as trial: {mode: off}",
 		at:    func(s *job.Spec) any { return &s.Trial.Mode }},
 	{Name: "policy", Kind: Policy, Key: true, Default: "each category's own",
 		Usage: "after a failure of this category do this: never, once, again or elsewhere",

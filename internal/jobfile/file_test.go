@@ -88,6 +88,7 @@ func TestParseErrors(t *testing.T) {
 	}{
 		"unknown key":               {"name: x\n\n  \nrank: 4\n", []string{`4:1: unknown key "rank", did you mean "ranks"?`}, ""},
 		"unknown key, indented":     {"trial:\n  step: 4\n", []string{`2:3: unknown key "step" in trial, did you mean "steps"?`}, ""},
+		"trial off and its mode":    {"trial: {mode: on, off: true}\n", []string{`1:19: trial has both off and mode`}, "take off away"},
 		"unknown key, underscore":   {"exit_code: rank\n", []string{`1:1: unknown key "exit_code", did you mean "exit-code"?`}, ""},
 		"unknown key, nothing near": {"kubernetes: 4\n", []string{`1:1: unknown key "kubernetes"`}, "the keys are: name, command, ranks"},
 		"a flag's letter":           {"n: 4\n", []string{`1:1: unknown key "n", did you mean "ranks"?`}, ""},

@@ -98,6 +98,12 @@ func (r *reader) group(group string, n *yaml.Node) {
 		}
 		if on, ok := switched(follow(v).Value); ok && name == "trial.off" { // as the key once was
 			f, _ := find("trial.mode")
+			for i := 0; i+1 < len(n.Content); i += 2 {
+				if follow(n.Content[i]).Value == "mode" {
+					r.bad(k, faultf("take off away", "trial has both off and mode"))
+					return
+				}
+			}
 			r.set(f, "", map[bool]string{true: string(job.TrialOff), false: string(job.TrialOn)}[on], v)
 			return
 		}
