@@ -3,17 +3,25 @@ package launcher
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// contain has every host make the view in which its ranks of an attempt are to run. The
-// error is a *job.UncontainedError where a host cannot.
-func contain(ctx context.Context, a job.Attempt, nodes []*node) error {
-	return first(each(len(nodes), func(i int) error {
+// contain has every host make the view in which its ranks of an attempt are to run. Mixed
+// is that of the job.Outcome. The error is a *job.UncontainedError where a host cannot.
+func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
+	sharing := int32(0)
+	for _, n := range nodes {
+		if n.agent.link.Local {
+			sharing++
+		}
+	}
+	replies := make([]bool, len(nodes))
+	err = first(each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
-		ask := &wire.ContainRequest{Gang: gangName(a), Work: raw(a.Contain.Work), Needed: raw(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
+		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: gangName(a), Work: raw(a.Contain.Work), Needed: raw(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
 		if agent.link.Local {
 			ask.LogDir = []byte(a.LogDir)
 		}
@@ -24,8 +32,10 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) error {
 		if reply.Reason != "" {
 			return &job.UncontainedError{Host: agent.host, Reason: reply.Reason}
 		}
+		replies[i] = reply.Mixed
 		return nil
 	}))
+	return slices.Contains(replies, true), err
 }
 
 // first returns the first of joined errors that says that a host cannot contain ranks,

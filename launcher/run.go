@@ -38,8 +38,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if err != nil {
 		return job.Outcome{}, err
 	}
+	mixed := false
 	if a.Contain != nil {
-		err = contain(ctx, a, nodes)
+		mixed, err = contain(ctx, a, nodes)
 	}
 	if a.Watch != nil && err == nil {
 		_, err = lookAtFiles(ctx, a, nodes, false)
@@ -48,6 +49,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return job.Outcome{}, err
 	}
 	outcome, err := l.stay(ctx, a, asked, nodes, at, emit)
+	outcome.Mixed = mixed
 	if a.Watch != nil && err == nil {
 		outcome.Changed, err = lookAtFiles(context.WithoutCancel(ctx), a, nodes, true)
 	}

@@ -1,6 +1,7 @@
 package preflight
 
 import (
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,8 +30,14 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 		if _, value, ok := strings.Cut(word, "="); ok {
 			word = value
 		}
-		if filepath.IsAbs(word) && !strings.Contains(word, "{{") {
+		if strings.Contains(word, "{{") {
+			continue
+		}
+		path := filepath.Join(spec.Workdir, word)
+		if info, err := os.Stat(path); filepath.IsAbs(word) {
 			c.Needed = append(c.Needed, filepath.Clean(word))
+		} else if err == nil && info.Mode().IsRegular() { // seen from here: its hosts may have others
+			c.Needed = append(c.Needed, path)
 		}
 	}
 	for _, input := range spec.Inputs {
@@ -52,16 +59,28 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 	return c, dir
 }
 
-// mayBeContainment reports whether a contained trial may have failed because it was
-// contained: by what overlayfs and user namespaces cannot do. Lines are what the ranks and their system said.
-func mayBeContainment(cause job.Cause, lines []job.Line) bool {
-	if cause.Category == job.StorageError {
-		return true
+// mayBeContainment reports whether a contained attempt may have failed because it was
+// contained: by what overlayfs and user namespaces cannot do, because it
+// saw other files than the gang will see, or because the checkpoint directory was found
+// empty.
+func mayBeContainment(cause job.Cause, o job.Outcome, a job.Attempt) bool {
+	says := func(texts ...string) bool {
+		return slices.ContainsFunc(o.Lines, func(l job.Line) bool {
+			return slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(l.Text, text) })
+		})
 	}
-	return slices.ContainsFunc(lines, func(l job.Line) bool {
-		return slices.ContainsFunc(containmentErrors, func(text string) bool { return strings.Contains(l.Text, text) })
-	})
+	switch {
+	case cause.Category == job.StorageError, says(containmentErrors...):
+		return true
+	case missingInput(cause):
+		return blurred(o, a) || a.Contain.Empty != "" && says(a.Contain.Empty, filepath.Base(a.Contain.Empty)+"/")
+	}
+	return false
 }
+
+// blurred reports whether a contained attempt saw other files than the gang will see:
+// those that ranks on another host write, or could not write some of the user's.
+func blurred(o job.Outcome, a job.Attempt) bool { return len(a.Placement.Hosts) > 1 || o.Mixed }
 
 // containmentErrors are the C library's words for errors that a contained rank may get
 // where another gets none.
@@ -69,6 +88,7 @@ var containmentErrors = []string{
 	"Value too large for defined data type", // EOVERFLOW: a file of another user would have to be copied
 	"Invalid cross-device link",             // EXDEV: a directory cannot be renamed, nor a file from one layer to another
 	"Device or resource busy",               // EBUSY: a directory that was covered by itself cannot be removed
+	"setuid",                                // a program that has to become root
 	"Operation not permitted",               // EPERM: there is one user, and no root
 	"Read-only file system",                 // EROFS: a file system that could not be covered
 	"Stale file handle",                     // ESTALE: the file system below has changed

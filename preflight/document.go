@@ -117,9 +117,13 @@ What differs from the gang's world:
   services, for instance) and NVIDIA's MPS. Services on the network can: these are switched off by
   variables, unless you have set them yourself: %[9]s.
 - Ranks on several hosts do not see what those on another one write.
-- Where gangrun is not root, files of other users cannot be changed even where their
-  mode allows it, and setuid programs have no effect. Before Linux 6.6 a removed
-  directory cannot be made again.
+- Where gangrun is not root, a file can be changed only if it has the user's own ID and main
+  group, whatever its mode allows, and setuid programs have no effect. A trial that fails
+  where such files lie is a warning, or only asks for more ranks. Before Linux 6.6 a
+  removed directory cannot be made again.
+- Files are on an overlay: hard links that were there come apart when one is written, a mapping
+  that was made before a write shows the old content, and O_DIRECT and a file system's own
+  ioctls may be refused.
 - A failure with one of the system's errors that these things cause (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
   ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `) is a warning (` + "`" + `trial-contained` + "`" + `).
 
@@ -134,17 +138,16 @@ some have changed, the gang is not started, and the error names them.
 
 ### What a failure means
 
-One rank is not the job. So a trial that fails is repeated on two ranks, and then on as
-many as the gang has if these fit on one host, have a place within %[10]s and are at most
-%[11]d. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one. The
+One rank is not the job. So a trial that fails is repeated on two ranks, and then on all
+ranks if they fit on one host, get a place within %[10]s and are at most %[11]d. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one. The
 gang is refused with the cause that diagnosis finds
 
-- at once, if more ranks cannot help: an import, a name, a library, the program or an
+- at once, if more ranks cannot help: an import, a library, the program or an
   input file is missing, the program cannot be parsed, permission is denied, or the
   driver is too old;
 - if the trial failed on as many ranks as the gang has.
 
-All else is a warning, and the gang starts:
+In all other cases you get a warning, and the gang starts:
 
 - The trial failed on fewer ranks than the gang has (` + "`" + `trial-few-ranks` + "`" + `), or the program itself
   complains of too few (` + "`" + `trial-world-size` + "`" + `). Say how it can be tried, as in ` + "`" + `trial: {ranks: 4}` + "`" + ` or

@@ -3,6 +3,7 @@ package preflight
 import (
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -56,47 +57,57 @@ func (t *trial) judge(a job.Attempt, res result) step {
 		s.judgement, s.line = worldSize, line
 		return s
 	}
-	switch {
-	case a.Contain != nil && s.cause.Category == job.DiskFull:
-		s.judgement = full
-	case a.Contain != nil && mayBeContainment(s.cause, res.outcome.Lines):
-		s.judgement = containing
-	case sure(s.cause):
-		s.judgement = bad
-	case fewer && (s.cause.Category == job.CPUOOM || s.cause.Category == job.GPUOOM):
-		s.judgement = memory
-	case passing(s.cause.Category):
-		s.judgement = inconclusive
-	case fewer:
-		s.judgement = few
-	case a.Contain != nil && len(a.Placement.Hosts) > 1: // no host sees what another one writes
-		s.judgement = containing
-	default:
-		s.judgement = bad
-	}
+	s.judgement = weigh(s.cause, res.outcome, a, fewer)
 	return s
 }
 
-// sure reports whether a cause ends a gang of any size: what is missing, may not be used
-// or cannot be parsed stays so.
-func sure(c job.Cause) bool {
+// weigh says what a failure shows whose cause is known. Fewer says that the gang has more
+// ranks than the attempt had.
+func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement {
+	switch {
+	case fixed(cause):
+		return bad
+	case a.Contain != nil && cause.Category == job.DiskFull:
+		return full
+	case a.Contain != nil && mayBeContainment(cause, o, a):
+		return containing
+	case cause.Category == job.PermissionError:
+		return bad
+	case missingInput(cause) && !(fewer && numbered(cause, len(a.Placement.Ranks))):
+		return bad
+	case fewer && (cause.Category == job.CPUOOM || cause.Category == job.GPUOOM):
+		return memory
+	case passing(cause.Category):
+		return inconclusive
+	case fewer:
+		return few
+	case a.Contain != nil && blurred(o, a):
+		return containing
+	}
+	return bad
+}
+
+// fixed reports whether a cause ends a gang of any size, contained or not: what cannot be
+// imported, parsed, linked or executed stays so.
+func fixed(c job.Cause) bool {
 	switch c.Category {
-	case job.ImportError, job.SyntaxError, job.MissingLibrary, job.LaunchError, job.PermissionError, job.CUDAVersion:
+	case job.ImportError, job.SyntaxError, job.MissingLibrary, job.LaunchError, job.CUDAVersion:
 		return true
-	case job.IncorrectInputs:
-		return slices.Contains(missingInputs, c.Signature)
-	case job.SemanticError:
-		return slices.Contains(misnamed, c.Signature)
 	}
 	return false
 }
 
-// Signatures of causes that depend on no number of ranks though others of their
-// category may.
-var (
-	missingInputs = []string{"missing-file"}
-	misnamed      = []string{"python-name-error", "python-attribute-error"}
-)
+// missingInput reports whether a file that the job reads was not there.
+func missingInput(c job.Cause) bool {
+	return c.Category == job.IncorrectInputs && c.Signature == "missing-file"
+}
+
+// numbered reports whether the number of ranks stands in what is said of a cause, as in a
+// file that is named after it: another number of ranks may look for another file.
+func numbered(c job.Cause, ranks int) bool {
+	numbers := strings.FieldsFunc(c.Text, func(r rune) bool { return r < '0' || r > '9' })
+	return slices.Contains(numbers, strconv.Itoa(ranks))
+}
 
 // passing reports whether a cause may be gone at the next start, so that it
 // says nothing of the program: a gang is never refused for it.

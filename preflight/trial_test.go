@@ -437,6 +437,49 @@ func TestTrialStdin(t *testing.T) {
 	}
 }
 
+// What a failure shows depends on its cause, on what the ranks printed and on how they
+// were contained.
+func TestWeigh(t *testing.T) {
+	missing := job.Cause{Category: job.IncorrectInputs, Signature: "missing-file", Text: "No such file: mesh.part.3"}
+	cause := func(c job.Category) job.Cause { return job.Cause{Category: c} }
+	one := func(a *job.Attempt) { a.Contain = nil }
+	for name, c := range map[string]struct {
+		cause  job.Cause
+		line   string
+		ranks  int
+		change func(*job.Attempt)
+		mixed  bool
+		fewer  bool
+		want   judgement
+	}{
+		"an import, whatever else was said":     {cause(job.ImportError), "set_mempolicy: Operation not permitted", 1, nil, true, true, bad},
+		"an attribute":                          {job.Cause{Category: job.SemanticError, Signature: "python-attribute-error"}, "", 1, nil, false, true, few},
+		"a missing file":                        {missing, "", 1, nil, false, true, bad},
+		"one that is named after the ranks":     {missing, "", 3, nil, false, true, few},
+		"the same of the whole gang":            {missing, "", 3, nil, false, false, bad},
+		"one that another host may have":        {missing, "", 2, func(a *job.Attempt) { a.Placement.Hosts = make([]job.Host, 2) }, false, true, containing},
+		"one where files belong to others":      {missing, "", 1, nil, true, true, containing},
+		"one in the empty directory":            {missing, "open(/w/ck/config.json)", 1, nil, false, true, containing},
+		"one in it by its name":                 {missing, "open(ck/config.json)", 1, nil, false, true, containing},
+		"permission":                            {cause(job.PermissionError), "Permission denied", 1, nil, false, true, bad},
+		"permission that one user lacks":        {cause(job.PermissionError), "chown: Operation not permitted", 1, nil, false, true, containing},
+		"the same, not contained":               {cause(job.PermissionError), "chown: Operation not permitted", 1, one, false, true, bad},
+		"a full layer":                          {cause(job.DiskFull), "", 1, nil, false, true, full},
+		"a full disk":                           {cause(job.DiskFull), "", 1, one, false, false, bad},
+		"anything of the gang's own size":       {cause(job.Assertion), "", 4, nil, false, false, bad},
+		"the same where files belong to others": {cause(job.Assertion), "", 4, nil, true, false, containing},
+	} {
+		a := job.Attempt{Placement: job.Placement{Ranks: make([]job.Rank, c.ranks), Hosts: make([]job.Host, 1)}, Contain: &job.Containment{Empty: "/w/ck"}}
+		if c.change != nil {
+			c.change(&a)
+		}
+		o := job.Outcome{Mixed: c.mixed, Lines: []job.Line{{Text: c.line}}}
+		if have := weigh(c.cause, o, a, c.fewer); have != c.want {
+			t.Errorf("%s: %s, want %s", name, have, c.want)
+		}
+	}
+}
+
 func TestSizes(t *testing.T) {
 	for _, c := range []struct {
 		gang, first int

@@ -53,10 +53,10 @@ func trialProblems(code string) []Problem {
 			"the trial gets what a file holds, or a pipe within a second, and the gang gets it again; --trial off leaves the trial out"},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
-			"look at the hosts and at the network between them if the gang does not start either"},
+			"look at the hosts and at the network between them if the gang does not start either; --trial off leaves the trial out"},
 		{code + "-unreaped", job.SeverityWarning, "",
 			"the trial is over, but {ranks} may still be running",
-			"look for it on that host, and end it there"},
+			"look for it on that host, and end it there; --trial off leaves the trial out"},
 	}
 }
 

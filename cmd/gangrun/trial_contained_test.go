@@ -219,6 +219,29 @@ func TestTrialUncontainable(t *testing.T) {
 	}
 }
 
+// A trial needs no directory for temporary files, and finds what it writes through a symbolic
+// link to the working directory.
+func TestTrialWorkdirs(t *testing.T) {
+	b := newTrialBed(t, ordinary)
+	if err := os.Symlink("work", filepath.Join(b.dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	job := []string{"--", "sh", "-c", "test $GANGRUN_ATTEMPT = 1 || echo by $WORLD_SIZE >>tried"}
+	cmd := b.as(append([]string{"run", "-n", "2", "--workdir", filepath.Join(b.dir, "link")}, job...)...)
+	cmd.Env = append(cmd.Env, "TMPDIR=/nonexistent")
+	if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("(exit 0)")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(filepath.Join(b.work, "tried")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what the trial wrote: %v", err)
+	}
+	out, err := b.as(append([]string{"run", "-n", "2", "--trial", "uncontained", "--workdir", filepath.Join(b.dir, "link")}, job...)...).CombinedOutput()
+	var exit *exec.ExitError
+	if !errors.As(err, &exit) || exit.ExitCode() != 65 || !bytes.Contains(out, []byte(b.work+"/tried")) {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
 // A file system in the job's way that no overlay may lie over: the trial is left out.
 func TestTrialOverStackedOverlays(t *testing.T) {
 	b := newTrialBed(t, 0)

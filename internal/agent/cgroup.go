@@ -2,6 +2,7 @@ package agent
 
 import (
 	"bufio"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -138,5 +139,21 @@ func (c *cgroup) close() {
 	if c != nil {
 		_ = c.dir.Close()
 		_ = os.Remove(c.path)
+	}
+}
+
+// removeDeadCgroups removes those of agents below this process's own cgroup that were
+// killed, as a contained agent may have been together with the one above it.
+func removeDeadCgroups() {
+	own := cgroupPath(os.Getpid())
+	if own == "" {
+		return
+	}
+	groups, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-*"))
+	for _, group := range groups {
+		pid := strings.TrimPrefix(filepath.Base(group), "gangrun-")
+		if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
+			_ = os.Remove(group) // which fails while something is in it
+		}
 	}
 }

@@ -32,6 +32,7 @@ import (
 type contained struct {
 	gang   string // RUN/ATTEMPT
 	layer  string // the directory over which the layer is mounted, in the view
+	user   bool   // it is in a user namespace of its own
 	child  *child
 	view   string // of the mount namespace, as /proc/PID/ns/mnt has it
 	grpc   *grpc.ClientConn
@@ -57,7 +58,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 		return nil, err
 	}
 	request := contain.Request{
-		Room: layerRoom(), Through: []string{logs},
+		Room: layerRoom() / int64(max(1, r.Sharing)), Through: []string{logs},
 		Work: texts(r.Work), Needed: append(texts(r.Needed), named(env)...),
 	}
 	if len(r.Empty) > 0 {
@@ -70,24 +71,50 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	if errors.As(err, &cannot) {
 		return &wire.ContainReply{Reason: cannot.Error()}, nil
 	}
+	if err != nil && ctx.Err() == nil {
+		return &wire.ContainReply{Reason: "cannot start an agent for it: " + err.Error()}, nil
+	}
 	if err != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.contained = c
-	return &wire.ContainReply{Room: request.Room}, nil
+	return &wire.ContainReply{Room: request.Room, Mixed: c.user && request.Mixed()}, nil
 }
 
-// layerName begins the names of the directories over which an agent mounts layers.
-func layerName(agent int) string { return fmt.Sprintf("gangrun-layer-%d-", agent) }
+// layerPrefix begins the names of the directories over which agents mount layers; the
+// agent's PID follows.
+const layerPrefix = "gangrun-layer-"
 
-// removeLayers removes what a killed agent has left: nothing is mounted there any more,
-// and nothing is in them.
-func removeLayers(agent int) {
-	dirs, _ := filepath.Glob(filepath.Join(os.TempDir(), layerName(agent)+"*"))
-	for _, dir := range dirs {
-		_ = os.Remove(dir)
+// makeLayer makes a directory to mount a layer over: in the agent's own, else in the first
+// directory for temporary files that can be used.
+func makeLayer(own string) (dir string, err error) {
+	if own != "" {
+		return os.MkdirTemp(own, layerPrefix)
+	}
+	removeDeadLayers()
+	var errs []error
+	for _, in := range append([]string{os.TempDir(), "/tmp"}, besideTmp...) {
+		if dir, err = os.MkdirTemp(in, fmt.Sprintf("%s%d-", layerPrefix, os.Getpid())); err == nil {
+			return dir, nil
+		}
+		errs = append(errs, err)
+	}
+	return "", errors.Join(errs...)
+}
+
+// removeDeadLayers removes the directories of agents that were killed: nothing is in
+// them, and nothing is mounted there any more.
+func removeDeadLayers() {
+	for _, in := range append([]string{os.TempDir(), "/tmp"}, besideTmp...) {
+		dirs, _ := filepath.Glob(filepath.Join(in, layerPrefix+"*-*"))
+		for _, dir := range dirs {
+			pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), layerPrefix), "-")
+			if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
+				_ = os.Remove(dir)
+			}
+		}
 	}
 }
 
@@ -111,7 +138,7 @@ func named(env []string) []string {
 // newContained starts the contained agent. Root needs no user namespace where he may
 // have the others without.
 func (s *server) newContained(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
-	layer, err := os.MkdirTemp(s.line.dir, layerName(os.Getpid())) // "" is the directory for temporary files
+	layer, err := makeLayer(s.line.dir)
 	if err != nil {
 		return nil, err
 	}
@@ -125,7 +152,7 @@ func (s *server) newContained(ctx context.Context, gang, host string, env []stri
 		_ = os.Remove(layer)
 		return nil, err
 	}
-	c.gang, c.layer = gang, layer
+	c.gang, c.layer, c.user = gang, layer, request.User
 	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host}); err != nil {
 		c.close(s.children)
 		return nil, fmt.Errorf("a contained agent does not answer: %w", err)
@@ -265,6 +292,7 @@ func (c *contained) end(children *children) {
 			break
 		}
 	}
+	openCgroup(c.child.pid).close() // which it removes itself unless it was killed
 	for _, f := range c.files {
 		_ = f.Close()
 	}

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"io/fs"
 	"path/filepath"
 	"slices"
@@ -61,13 +62,29 @@ func (s *server) Files(_ context.Context, r *wire.FilesRequest) (*wire.FilesRepl
 	return reply, nil
 }
 
+// resolved returns a path without symbolic links, which are not followed below it; the path
+// itself where it does not exist.
+func resolved(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}
+
 // list looks at everything in some directories but what is in some others. What cannot
 // be looked at is left out.
 func list(gang string, dirs, but []string) fileList {
 	l := fileList{gang: gang, marks: map[string]fileMark{}}
+	for i, dir := range but {
+		but[i] = resolved(dir)
+	}
 	for _, dir := range dirs {
+		dir = resolved(dir)
 		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 			switch {
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				l.partly = true
+				return nil
 			case err != nil || path == dir:
 				return nil
 			case e.IsDir() && slices.Contains(but, path):

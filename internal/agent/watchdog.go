@@ -37,7 +37,8 @@ func watch(args []string) error {
 	status := reapUntil(pid)
 	sweep(pid)
 	removeShortLived(pid)
-	removeLayers(pid)
+	removeDeadLayers()
+	removeDeadCgroups()
 	if status.Exited() && status.ExitStatus() == 0 {
 		return nil
 	}

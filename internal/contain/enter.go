@@ -30,8 +30,10 @@ func Enter(r Request) error {
 	if err != nil {
 		cwd = "/"
 	}
-	for _, path := range slices.Concat(r.Work, r.Needed) { // has an automounter mount what is there
-		_, _ = os.Stat(path + "/.")
+	for _, paths := range [][]string{r.Work, r.Needed, r.Empty, r.Through} {
+		for i, path := range paths {
+			paths[i] = resolve(path)
+		}
 	}
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return failed("make mounts private", "", err)
@@ -48,7 +50,7 @@ func Enter(r Request) error {
 	if err := os.Mkdir(v.root, 0o755); err != nil {
 		return failed("make", v.root, err)
 	}
-	steps, err := plan(mounts, r.User, os.ReadDir)
+	steps, err := plan(mounts, r.User, slices.Concat(r.Work, r.Needed), os.ReadDir)
 	if err != nil {
 		return err
 	}
@@ -66,6 +68,20 @@ func Enter(r Request) error {
 		return err
 	}
 	return v.enter(cwd)
+}
+
+// resolve returns a path without symbolic links, as far as it exists. It also has an
+// automounter mount what the path leads to.
+func resolve(path string) string {
+	for at, rest := filepath.Clean(path), ""; ; at, rest = filepath.Dir(at), filepath.Join(filepath.Base(at), rest) {
+		_, _ = os.Stat(at + "/.")
+		if real, err := filepath.EvalSymlinks(at); err == nil {
+			return filepath.Join(real, rest)
+		}
+		if at == "/" || at == "." {
+			return path
+		}
+	}
 }
 
 // at is where a path of the host is in the view while that is being built.
@@ -122,7 +138,8 @@ func (v *view) do(s step) error {
 	return v.readonly(s.path, to)
 }
 
-// needs reports whether the program works on something in a file system.
+// needs reports whether a path of the request lies on a file system, or the file system
+// below a directory that the program works in.
 func (v *view) needs(point string) bool {
 	return slices.ContainsFunc(v.Needed, func(path string) bool { return within(path, point) }) ||
 		slices.ContainsFunc(v.Work, func(path string) bool { return within(path, point) || within(point, path) })
@@ -195,14 +212,18 @@ func (v *view) readonly(from, to string) error {
 	return failed("make read-only", from, unix.MountSetattr(unix.AT_FDCWD, to, 0, &attr)) // Linux 5.12
 }
 
-// copyShare is the part of the layer's room that copies of single files may take.
-const copyShare = 4
+// Bounds of copies of single files: the part of the layer's room that all may take, and the
+// bytes of one.
+const (
+	copyShare   = 8
+	copyLargest = 4 << 20
+)
 
 // file shows one file of the host: a copy in a directory that was made anew, since what
 // is mounted can be neither removed nor replaced; where there is too little room, or
 // something lies there already, the file itself, which cannot be written.
 func (v *view) file(from, to string, info os.FileInfo) error {
-	if _, err := os.Lstat(to); err != nil && info.Mode().IsRegular() && v.copied+info.Size() <= v.Room/copyShare && copyFile(from, to, info) == nil {
+	if _, err := os.Lstat(to); err != nil && info.Mode().IsRegular() && info.Size() <= copyLargest && v.copied+info.Size() <= v.Room/copyShare && copyFile(from, to, info) == nil {
 		v.copied += info.Size()
 		return nil
 	}

@@ -376,3 +376,87 @@ func TestFileSystemThatCannotBeCovered(t *testing.T) {
 		t.Errorf("%v, %q", err, out)
 	}
 }
+
+// Paths of a request may lead through symbolic links, absolute ones too, and the links stay
+// what they are.
+func TestSymbolicLinks(t *testing.T) {
+	each(t, func(t *testing.T, b *bed) {
+		group := b.dir + "/real"
+		for _, dir := range []string{group + "/1.0/bin", group + "/run/logs", group + "/run/checkpoints"} {
+			must(t, os.MkdirAll(dir, 0o755))
+		}
+		must(t, filepath.WalkDir(group, func(path string, _ fs.DirEntry, err error) error {
+			if err == nil && b.user { // the main group of others
+				err = errors.Join(os.Chown(path, ordinary, ordinary+1), os.Chmod(path, 0o775))
+			}
+			return err
+		}))
+		must(t, os.Symlink("1.0", group+"/latest"))
+		must(t, os.Symlink(group, b.dir+"/absolute"))
+		b.write(group+"/1.0/bin/prog", "prog\n")
+		b.write(group+"/run/checkpoints/step-1", "as it was\n")
+		before := b.digest()
+		out, err := b.run(func(r *Request) {
+			r.Work = []string{b.dir + "/absolute/run"}
+			r.Needed = append(r.Needed, b.dir+"/absolute/latest/bin", b.dir+"/absolute/latest/bin/prog")
+			r.Empty, r.Through = []string{b.dir + "/absolute/run/checkpoints"}, []string{b.dir + "/absolute/run/logs"}
+		}, "/bin/sh", "-ec", `cd "$0"/absolute; cat latest/bin/prog; readlink latest; ls -A run/checkpoints; echo x >run/new; echo x >run/checkpoints/new; echo logged >run/logs/log; ls run`, b.dir)
+		if err != nil || out != "prog\n1.0\ncheckpoints\nlogs\nnew\n" {
+			t.Errorf("%v, %q", err, out)
+		}
+		log := group + "/run/logs/log"
+		if text, err := os.ReadFile(log); err != nil || string(text) != "logged\n" {
+			t.Errorf("the log is %q, %v", text, err)
+		}
+		must(t, os.Remove(log))
+		digest := func(text string) string { // the directory of the log was written to
+			var kept []string
+			for line := range strings.Lines(text) {
+				if !strings.HasPrefix(line, group+"/run/logs ") {
+					kept = append(kept, line)
+				}
+			}
+			return strings.Join(kept, "")
+		}
+		if after := b.digest(); digest(after) != digest(before) {
+			t.Errorf("the files have changed; before:\n%s\nafter:\n%s", before, after)
+		}
+	})
+}
+
+// Mounts in directories that the user may not enter, or may not list, are in nobody's way.
+func TestClosedDirectories(t *testing.T) {
+	b := newBed(t, true)
+	for _, c := range []struct {
+		dir  string
+		mode fs.FileMode
+	}{{b.dir + "/closed", 0o700}, {b.dir + "/unlisted", 0o711}} {
+		must(t, os.MkdirAll(c.dir+"/mount", 0o755))
+		must(t, os.MkdirAll(c.dir+"/run", 0o755))
+		must(t, os.Chown(c.dir+"/run", ordinary, ordinary))
+		must(t, unix.Mount("tmpfs", c.dir+"/mount", "tmpfs", 0, ""))
+		t.Cleanup(func() { must(t, unix.Unmount(c.dir+"/mount", unix.MNT_DETACH)) })
+		must(t, os.Chmod(c.dir, c.mode))
+	}
+	out, err := b.run(func(r *Request) { r.Work = append(r.Work, b.dir+"/unlisted/run") },
+		"/bin/sh", "-c", `cd ../unlisted/run && echo x >new && cat new; ls ../mount && echo mounted; cd "$0/closed" 2>/dev/null || echo closed`, b.dir)
+	if err != nil || out != "x\nmounted\nclosed\n" {
+		t.Errorf("%v, %q", err, out)
+	}
+	if _, err := os.Stat(b.dir + "/unlisted/run/new"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("what was written: %v", err)
+	}
+}
+
+// Files that the user may write though they are not wholly its own are noticed.
+func TestMixed(t *testing.T) {
+	b := newBed(t, false)
+	r := Request{Work: []string{b.work}}
+	if r.Mixed() {
+		t.Error("all files are the caller's own")
+	}
+	must(t, os.Chown(b.work+"/sub/old", 0, ordinary))
+	if !r.Mixed() {
+		t.Error("one file has another group")
+	}
+}

@@ -10,8 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// furnish puts into the view what is not simply covered: memory to share,
-// directories that are empty or really written to, and ways to the host's services.
+// furnish adds /dev/shm, the sockets of services, directories that the program finds empty,
+// and directories in which it really writes.
 func (v *view) furnish() error {
 	if err := v.sharedMemory(); err != nil {
 		return err
@@ -24,7 +24,7 @@ func (v *view) furnish() error {
 	for _, dir := range v.Empty {
 		fresh, err := v.next(v.layer, "empty")
 		if err == nil {
-			err = mirrorOrOpen(dir, fresh)
+			err = mirrorIfExists(dir, fresh)
 		}
 		if err != nil {
 			return failed("make", fresh, err)
@@ -50,17 +50,18 @@ func (v *view) mountOn(dir, from string) error {
 	return failed("bind", dir, unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""))
 }
 
-// mirrorOrOpen gives a directory the rights of another one, and where there is none
+// mirrorIfExists gives a directory the rights of another one, and where there is none
 // those that everybody gives to a new one.
-func mirrorOrOpen(from, to string) error {
+func mirrorIfExists(from, to string) error {
 	if _, err := os.Stat(from); err != nil {
 		return nil
 	}
 	return mirror(from, to)
 }
 
-// sharedMemory covers /dev/shm with a layer of its own, as large as the host's: what
-// lies there is seen, and what ranks share there is theirs alone.
+// sharedMemory covers /dev/shm with a layer of its own, which holds as much as the host's
+// or the other layer, whichever is less: what lies there is seen, and what ranks share
+// there is theirs alone.
 func (v *view) sharedMemory() error {
 	const dir = "/dev/shm"
 	var stat unix.Statfs_t
@@ -71,7 +72,7 @@ func (v *view) sharedMemory() error {
 	if err != nil {
 		return failed("make", layer, err)
 	}
-	options := fmt.Sprintf("size=%d,mode=0755", int64(stat.Blocks)*stat.Bsize)
+	options := fmt.Sprintf("size=%d,mode=0755", min(int64(stat.Blocks)*stat.Bsize, v.Room))
 	if err := unix.Mount("gangrun", layer, "tmpfs", unix.MS_NOSUID|unix.MS_NODEV, options); err != nil {
 		return failed("mount a tmpfs on", layer, err)
 	}

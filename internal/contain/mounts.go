@@ -18,12 +18,13 @@ type mount struct {
 	kind     string // as in "ext4"
 	readonly bool
 	file     bool // a file is mounted, no directory
+	hidden   bool // the caller cannot get there
 }
 
 // virtual are kinds of file systems that hold no files of anybody's.
 var virtual = map[string]bool{
 	"autofs": true, "binfmt_misc": true, "bpf": true, "cgroup": true, "cgroup2": true, "configfs": true, "debugfs": true,
-	"devpts": true, "devtmpfs": true, "efivarfs": true, "fusectl": true, "hugetlbfs": true, "mqueue": true, "nsfs": true,
+	"devpts": true, "devtmpfs": true, "efivarfs": true, "fusectl": true, "mqueue": true, "nsfs": true,
 	"proc": true, "pstore": true, "rpc_pipefs": true, "securityfs": true, "selinuxfs": true, "sysfs": true, "tracefs": true,
 }
 
@@ -33,8 +34,8 @@ func parseMounts(from io.Reader) ([]mount, error) {
 	lines := bufio.NewScanner(from)
 	for lines.Scan() {
 		before, after, ok := strings.Cut(lines.Text(), " - ")
-		left, right := strings.Fields(before), strings.Fields(after)
-		if !ok || len(left) < 6 || len(right) < 1 {
+		left, right := strings.Split(before, " "), strings.Split(after, " ")
+		if !ok || len(left) < 6 {
 			continue
 		}
 		id, err := strconv.Atoi(left[0])
@@ -56,8 +57,8 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// visible returns the mounts that can be reached by their paths: others are covered
-// by what was mounted over them or over a directory above.
+// visible returns the mounts that stand at their paths: others are covered by what was
+// mounted over them or over a directory above.
 func visible() ([]mount, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -72,10 +73,14 @@ func visible() ([]mount, error) {
 	for _, m := range all {
 		var stat unix.Statx_t
 		err := unix.Statx(unix.AT_FDCWD, m.point, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT, unix.STATX_MNT_ID|unix.STATX_TYPE, &stat)
-		if err != nil || int(stat.Mnt_id) != m.id {
+		switch {
+		case err == unix.ENOENT || err == unix.ENOTDIR || err == nil && int(stat.Mnt_id) != m.id:
 			continue
+		case err != nil: // a directory above is closed to the caller, or a file system is dead
+			m.hidden = true
+		default:
+			m.file = stat.Mode&unix.S_IFMT != unix.S_IFDIR
 		}
-		m.file = stat.Mode&unix.S_IFMT != unix.S_IFDIR
 		seen = append(seen, m)
 	}
 	return seen, nil

@@ -108,3 +108,23 @@ func (v *view) adoptOne(lower, upper, dir string) {
 		}
 	}
 }
+
+// Mixed reports whether the caller may write files in the directories that the program
+// works in that are not wholly its own: in a user namespace the view cannot give it that.
+func (r Request) Mixed() bool {
+	left, mixed := adoptEntries, false
+	for _, dir := range r.Work {
+		_ = filepath.WalkDir(resolve(dir), func(path string, e fs.DirEntry, err error) error {
+			if left--; left < 0 || mixed {
+				return fs.SkipAll
+			}
+			if err != nil || !e.Type().IsRegular() {
+				return nil
+			}
+			var stat syscall.Stat_t
+			mixed = syscall.Lstat(path, &stat) == nil && !own(&stat) && unix.Access(path, unix.W_OK) == nil
+			return nil
+		})
+	}
+	return mixed
+}

@@ -29,12 +29,13 @@ type step struct {
 // most bounds the entries of a directory that has to be taken apart.
 const most = 4096
 
-// plan returns the steps that bring everything into the view, in order. Mounts
-// are those that can be seen. In a user namespace the kernel lets nobody look
-// below what is mounted (MNT_LOCKED): locked says so, and a directory above a
-// mount is then made anew, entry by entry; list returns its entries.
-func plan(mounts []mount, locked bool, list func(dir string) ([]fs.DirEntry, error)) ([]step, error) {
-	p := planner{mounts: mounts, locked: locked, list: list}
+// plan returns the steps that bring everything into the view, in order. In a user
+// namespace the kernel lets nobody look below what is mounted (MNT_LOCKED): locked
+// says so, and a directory above a mount is then made anew, entry by entry; list
+// returns its entries. Of a directory that cannot be listed only what leads to a mount
+// or to one of the wanted paths comes into the view.
+func plan(mounts []mount, locked bool, wanted []string, list func(dir string) ([]fs.DirEntry, error)) ([]step, error) {
+	p := planner{mounts: mounts, locked: locked, wanted: wanted, list: list}
 	err := p.cover("/")
 	return p.steps, err
 }
@@ -42,6 +43,7 @@ func plan(mounts []mount, locked bool, list func(dir string) ([]fs.DirEntry, err
 type planner struct {
 	mounts []mount
 	locked bool
+	wanted []string
 	list   func(string) ([]fs.DirEntry, error)
 	steps  []step
 }
@@ -53,9 +55,13 @@ func (p *planner) cover(path string) error {
 	add := func(a action) { p.steps = append(p.steps, step{a, path}) }
 	m, below := p.on(path), p.below(path)
 	switch {
+	case m.hidden && m.point == path:
+		return nil
 	case m.file && m.point == path:
 		add(file)
 		return nil
+	case m.kind == "autofs" && len(below) > 0: // what is mounted there is somebody's files
+		add(skeleton)
 	case slices.Contains(system, path), virtual[m.kind]:
 		add(bindAll)
 		return nil
@@ -75,12 +81,11 @@ func (p *planner) cover(path string) error {
 	return nil
 }
 
-// entries covers what is in a directory, one by one. Nobody can use what he cannot
-// list, but for the mounts there, which he may know by name.
+// entries covers what is in a directory, one by one.
 func (p *planner) entries(dir string) error {
 	entries, err := p.list(dir)
 	if err != nil && len(entries) == 0 {
-		for _, next := range p.below(dir) {
+		for _, next := range p.known(dir) {
 			for i := len(dir) + 1; i < len(next); i++ {
 				if next[i] == '/' {
 					p.steps = append(p.steps, step{skeleton, next[:i]})
@@ -111,6 +116,23 @@ func (p *planner) entries(dir string) error {
 		}
 	}
 	return nil
+}
+
+// known returns what is known to lie in a directory that cannot be listed: mount points,
+// and the next steps on the way to wanted paths that lead past none of them.
+func (p *planner) known(dir string) []string {
+	paths := p.below(dir)
+	for _, path := range p.wanted {
+		if path == dir || !within(path, dir) {
+			continue
+		}
+		name, _, _ := strings.Cut(strings.TrimPrefix(path[len(dir):], "/"), "/")
+		next := filepath.Join(dir, name)
+		if !slices.ContainsFunc(paths, func(at string) bool { return within(at, next) || within(next, at) }) {
+			paths = append(paths, next)
+		}
+	}
+	return paths
 }
 
 // on returns the mount that path is on.

@@ -23,18 +23,22 @@ const mountinfo = `21 1 254:1 / / rw,relatime shared:1 - ext4 /dev/sda1 rw
 31 21 0:43 / /srv rw - xfs /dev/sdb ro
 32 21 254:1 /etc/resolv /etc/resolv.conf rw - ext4 /dev/sda1 rw
 33 27 0:44 / /run/rpc rw - rpc_pipefs sunrpc rw
+34 21 0:45 / /net rw - autofs auto.net rw
+35 34 0:46 / /net/srv rw - nfs4 srv:/ rw
+36 27 0:47 / /run/closed/x rw - tmpfs tmpfs rw
 garbage
-34 21 bad
+37 21 bad
 `
 
 func machine(t *testing.T) []mount {
 	t.Helper()
 	mounts, err := parseMounts(strings.NewReader(mountinfo))
-	if err != nil || len(mounts) != 13 {
+	if err != nil || len(mounts) != 16 {
 		t.Fatalf("%d mounts, %v", len(mounts), err)
 	}
 	for i := range mounts {
 		mounts[i].file = mounts[i].point == "/etc/resolv.conf"
+		mounts[i].hidden = mounts[i].point == "/run/closed/x"
 	}
 	return mounts
 }
@@ -48,13 +52,13 @@ func texts(steps []step) []string {
 }
 
 func TestPlanOfRoot(t *testing.T) {
-	steps, err := plan(machine(t), false, func(dir string) ([]fs.DirEntry, error) {
+	steps, err := plan(machine(t), false, nil, func(dir string) ([]fs.DirEntry, error) {
 		t.Errorf("%s was listed", dir)
 		return nil, nil
 	})
 	want := []string{
-		"overlay /", "bind all /dev", "file /etc/resolv.conf", "overlay /home", "bind /home/ada/my data", "bind all /proc",
-		"overlay /run", "bind all /run/rpc", "bind /srv", "bind all /sys", "bind /usr",
+		"overlay /", "bind all /dev", "file /etc/resolv.conf", "overlay /home", "bind /home/ada/my data",
+		"directory /net", "overlay /net/srv", "bind all /proc", "overlay /run", "bind all /run/rpc", "bind /srv", "bind all /sys", "bind /usr",
 	}
 	if have := texts(steps); err != nil || !slices.Equal(have, want) {
 		t.Errorf("got %q, %v\nwant %q", have, err, want)
@@ -67,11 +71,11 @@ func TestPlanOfUser(t *testing.T) {
 	tree := fstest.MapFS{
 		"bin": {Mode: fs.ModeSymlink}, "vmlinuz": {}, "initctl": {Mode: fs.ModeNamedPipe},
 		"proc/1/x": {}, "sys/x": {}, "dev/x": {}, "usr/x": {}, "srv/x": {}, "etc/passwd": {}, "etc/resolv.conf": {}, "etc/ssh/x": {},
-		"run/x.pid": {}, "run/x.sock": {Mode: fs.ModeSocket}, "run/rpc/x": {}, "run/user/x": {},
+		"run/x.pid": {}, "run/x.sock": {Mode: fs.ModeSocket}, "run/rpc/x": {}, "run/user/x": {}, "run/closed": {Mode: fs.ModeDir}, "net/srv/x": {},
 		"home/ada/x": {}, "home/bob/x": {},
 	}
-	steps, err := plan(machine(t), true, func(dir string) ([]fs.DirEntry, error) {
-		if dir == "/home/ada" {
+	steps, err := plan(machine(t), true, []string{"/home/ada/run/x", "/home/ada/my data/y"}, func(dir string) ([]fs.DirEntry, error) {
+		if dir == "/home/ada" || dir == "/run/closed" {
 			return nil, fs.ErrPermission
 		}
 		if dir == "/" {
@@ -82,8 +86,8 @@ func TestPlanOfUser(t *testing.T) {
 	want := []string{
 		"directory /", "link /bin", "bind all /dev",
 		"directory /etc", "file /etc/passwd", "file /etc/resolv.conf", "overlay /etc/ssh",
-		"directory /home", "directory /home/ada", "bind /home/ada/my data", "overlay /home/bob",
-		"bind /initctl", "bind all /proc", "directory /run", "bind all /run/rpc", "overlay /run/user", "file /run/x.pid", "bind /run/x.sock",
+		"directory /home", "directory /home/ada", "bind /home/ada/my data", "overlay /home/ada/run", "overlay /home/bob",
+		"bind /initctl", "directory /net", "overlay /net/srv", "bind all /proc", "directory /run", "directory /run/closed", "bind all /run/rpc", "overlay /run/user", "file /run/x.pid", "bind /run/x.sock",
 		"bind /srv", "bind all /sys", "bind /usr", "file /vmlinuz",
 	}
 	if have := texts(steps); err != nil || !slices.Equal(have, want) {
@@ -96,7 +100,7 @@ func TestPlanIsBounded(t *testing.T) {
 	for i := range most + 1 {
 		tree[fmt.Sprintf("x%d", i)] = &fstest.MapFile{}
 	}
-	_, err := plan(machine(t), true, func(string) ([]fs.DirEntry, error) { return fs.ReadDir(tree, ".") })
+	_, err := plan(machine(t), true, nil, func(string) ([]fs.DirEntry, error) { return fs.ReadDir(tree, ".") })
 	if !errors.As(err, new(*Error)) || !strings.Contains(err.Error(), "too many entries") {
 		t.Errorf("got %v", err)
 	}
@@ -122,7 +126,7 @@ func FuzzParseMounts(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if _, err := plan(mounts, false, nil); err != nil {
+		if _, err := plan(mounts, false, nil, nil); err != nil {
 			t.Errorf("a plan that lists nothing: %v", err)
 		}
 	})

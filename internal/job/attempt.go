@@ -198,6 +198,9 @@ type Outcome struct {
 	Lines []Line `json:"-"`
 	// Changed are the files that Attempt.Watch asks for, at most some of each host.
 	Changed []Changed `json:"changed,omitempty"`
+	// Mixed says that contained ranks could not write all files that the user may write:
+	// some are not wholly his.
+	Mixed bool `json:"mixed,omitempty"`
 	// Wireup is the last that was seen of how the ranks found each other; nil
 	// where nothing was.
 	Wireup *Wireup `json:"wireup,omitempty"`

@@ -1175,6 +1175,7 @@ type ContainRequest struct {
 	Needed        [][]byte               `protobuf:"bytes,3,rep,name=needed,proto3" json:"needed,omitempty"`               // other paths that it names
 	Empty         []byte                 `protobuf:"bytes,4,opt,name=empty,proto3" json:"empty,omitempty"`                 // a directory that is to be empty in the view; empty for none
 	LogDir        []byte                 `protobuf:"bytes,5,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"` // as Start.log_dir; what is written there stays
+	Sharing       int32                  `protobuf:"varint,6,opt,name=sharing,proto3" json:"sharing,omitempty"`            // hosts of the gang that are this one machine
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1244,10 +1245,18 @@ func (x *ContainRequest) GetLogDir() []byte {
 	return nil
 }
 
+func (x *ContainRequest) GetSharing() int32 {
+	if x != nil {
+		return x.Sharing
+	}
+	return 0
+}
+
 type ContainReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
 	Room          int64                  `protobuf:"varint,2,opt,name=room,proto3" json:"room,omitempty"`    // bytes that the layer holds
+	Mixed         bool                   `protobuf:"varint,3,opt,name=mixed,proto3" json:"mixed,omitempty"`  // files that the user may write cannot be written in the view
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1294,6 +1303,13 @@ func (x *ContainReply) GetRoom() int64 {
 		return x.Room
 	}
 	return 0
+}
+
+func (x *ContainReply) GetMixed() bool {
+	if x != nil {
+		return x.Mixed
+	}
+	return false
 }
 
 type FilesRequest struct {
@@ -2962,16 +2978,18 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"\x7f\n" +
+	"\x03why\x18\x01 \x01(\tR\x03why\"\x99\x01\n" +
 	"\x0eContainRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04work\x18\x02 \x03(\fR\x04work\x12\x16\n" +
 	"\x06needed\x18\x03 \x03(\fR\x06needed\x12\x14\n" +
 	"\x05empty\x18\x04 \x01(\fR\x05empty\x12\x17\n" +
-	"\alog_dir\x18\x05 \x01(\fR\x06logDir\":\n" +
+	"\alog_dir\x18\x05 \x01(\fR\x06logDir\x12\x18\n" +
+	"\asharing\x18\x06 \x01(\x05R\asharing\"P\n" +
 	"\fContainReply\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04room\x18\x02 \x01(\x03R\x04room\"^\n" +
+	"\x04room\x18\x02 \x01(\x03R\x04room\x12\x14\n" +
+	"\x05mixed\x18\x03 \x01(\bR\x05mixed\"^\n" +
 	"\fFilesRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04dirs\x18\x02 \x03(\fR\x04dirs\x12\x10\n" +
