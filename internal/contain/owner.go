@@ -28,9 +28,14 @@ func mirror(from, to string) error {
 	return os.Chmod(to, mode)
 }
 
-// own reports whether a file has the caller's own IDs.
+// overflow is the ID that the kernel shows in a user namespace for all that it does not
+// have: see overflowuid in proc_sys_kernel(5).
+const overflow = 65534
+
+// own reports whether a file surely has the caller's own IDs: where these are overflow, any
+// file may seem to.
 func own(stat *syscall.Stat_t) bool {
-	return int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid()
+	return int(stat.Uid) == os.Geteuid() && int(stat.Gid) == os.Getegid() && stat.Uid != overflow && stat.Gid != overflow
 }
 
 // allowed returns what the caller may do in a directory, as the rights of its owner.
