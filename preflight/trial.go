@@ -126,13 +126,13 @@ func (t *trial) tell(s step) {
 	case bad:
 		t.say("failed after %s: %s", span(s.elapsed), s.cause.Text)
 	case few:
-		t.say("failed after %s, perhaps for want of ranks: %s", span(s.elapsed), s.cause.Text)
+		t.say("failed after %s; it may need more ranks: %s", span(s.elapsed), s.cause.Text)
 	case waiting:
-		t.say("ended after %s: it waits for standard input", span(s.elapsed))
+		t.say("ended after %s: the program waits for standard input, which is kept for the gang", span(s.elapsed))
 	case late:
 		t.say("not started within %s", span(StartLimit))
 	default:
-		t.say("shows nothing (%s): %s", s.judgement, s.cause.Text)
+		t.say("not conclusive (%s): %s", s.judgement, s.cause.Text)
 	}
 }
 

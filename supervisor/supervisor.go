@@ -156,7 +156,7 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Re
 		if e := l.preflight(ctx); e != nil {
 			return e
 		}
-		return &end{ending: Ending{State: job.StateSucceeded}, text: "the preflight found nothing in the gang's way"}
+		return &end{ending: Ending{State: job.StateSucceeded}, text: "no problem found"}
 	})
 }
 
