@@ -95,9 +95,7 @@ func squeeze(text string) string {
 // A trial on many hosts names the first of them.
 func TestTrialStepString(t *testing.T) {
 	s := TrialStep{Ranks: 64}
-	for _, h := range strings.Fields("a b c d e f g h i j") {
-		s.Hosts = append(s.Hosts, h)
-	}
+	s.Hosts = append(s.Hosts, strings.Fields("a b c d e f g h i j")...)
 	if have, want := s.String(), "64 ranks on a, b, c, d, e, f, g, h, 2 more"; have != want {
 		t.Errorf("%q, want %q", have, want)
 	}

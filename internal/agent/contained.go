@@ -83,37 +83,46 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	return &wire.ContainReply{Room: request.Room, Mixed: c.user && request.Mixed()}, nil
 }
 
-// layerPrefix begins the names of the directories over which agents mount layers; the
-// agent's PID follows.
+// layerPrefix begins the names of the directories over which agents mount layers.
 const layerPrefix = "gangrun-layer-"
 
 // makeLayer makes a directory to mount a layer over: in the agent's own, else in the first
-// directory for temporary files that can be used.
-func makeLayer(own string) (dir string, err error) {
-	if own != "" {
-		return os.MkdirTemp(own, layerPrefix)
+// directory for temporary files that can be used. It is locked as long as the agent keeps
+// it open.
+func makeLayer(own string) (dir *os.File, err error) {
+	dirs := []string{own}
+	if own == "" {
+		removeDeadLayers()
+		dirs = append([]string{os.TempDir(), "/tmp"}, besideTmp...)
 	}
-	removeDeadLayers()
 	var errs []error
-	for _, in := range append([]string{os.TempDir(), "/tmp"}, besideTmp...) {
-		if dir, err = os.MkdirTemp(in, fmt.Sprintf("%s%d-", layerPrefix, os.Getpid())); err == nil {
-			return dir, nil
+	for _, in := range dirs {
+		path, err := os.MkdirTemp(in, layerPrefix)
+		if err == nil {
+			dir, err = os.Open(path)
+		}
+		if err == nil {
+			return dir, unix.Flock(int(dir.Fd()), unix.LOCK_SH)
 		}
 		errs = append(errs, err)
 	}
-	return "", errors.Join(errs...)
+	return nil, errors.Join(errs...)
 }
 
 // removeDeadLayers removes the directories of agents that were killed: nothing is in
 // them, and nothing is mounted there any more.
 func removeDeadLayers() {
 	for _, in := range append([]string{os.TempDir(), "/tmp"}, besideTmp...) {
-		dirs, _ := filepath.Glob(filepath.Join(in, layerPrefix+"*-*"))
-		for _, dir := range dirs {
-			pid, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), layerPrefix), "-")
-			if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
-				_ = os.Remove(dir)
+		dirs, _ := filepath.Glob(filepath.Join(in, layerPrefix+"*"))
+		for _, path := range dirs {
+			dir, err := os.Open(path)
+			if err != nil {
+				continue // somebody else's
 			}
+			if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+				_ = os.Remove(path)
+			}
+			_ = dir.Close()
 		}
 	}
 }
@@ -142,17 +151,17 @@ func (s *server) newContained(ctx context.Context, gang, host string, env []stri
 	if err != nil {
 		return nil, err
 	}
-	request.Layer, request.User = layer, os.Geteuid() != 0 || !contain.FirstNamespace()
+	request.Layer, request.User = layer.Name(), os.Geteuid() != 0 || !contain.FirstNamespace()
 	c, err := s.startContained(ctx, host, env, request)
 	if errors.Is(err, unix.EPERM) && !request.User {
 		request.User = true
 		c, err = s.startContained(ctx, host, env, request)
 	}
 	if err != nil {
-		_ = os.Remove(layer)
-		return nil, err
+		return nil, errors.Join(err, os.Remove(layer.Name()), layer.Close())
 	}
-	c.gang, c.layer, c.user = gang, layer, request.User
+	c.gang, c.layer, c.user = gang, layer.Name(), request.User
+	c.files = append(c.files, layer)
 	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host}); err != nil {
 		c.close(s.children)
 		return nil, fmt.Errorf("a contained agent does not answer: %w", err)
