@@ -65,6 +65,9 @@ func TestReader(t *testing.T) {
 		{"lammps", lammps, []string{"0/- - -", "50/- - -", "100/- - -", "100/- - -", "200/- - -"}},
 		{"gromacs", "           Step           Time\n            100        0.20000\n\n   Energies (kJ/mol)\n           Bond          Angle\n    2.27e+03    1.2e+03\n           Step           Time\n            200        0.40000\n",
 			[]string{"100/- - -", "200/- - -"}},
+		{"cp2k", " MD| Step number                                                               1\n MD| Conserved quantity [hartree]                            -0.526611108254E-03\n" +
+			" MD|                                          Instantaneous             Averages\n MD| Potential energy [hartree]         -0.123877057538E-02  -0.123877057538E-02\n" +
+			" MD| Step number                                                               2\n", []string{"1/- - -", "2/- - -"}},
 		{"a loss in a column", "step  val_loss train_loss\n10 0.9 0.5\n20 0.9 nan\n30 0.9 -inf\n", []string{"10/- - 0.5", "20/- - nan", "30/- - -inf"}},
 		{"iterations", "  Iter\tTrain_Loss\tTime\n1 1.25 3\n1 2 3 4\n2\t1.25\t3\n", []string{"1/- - 1.25", "2/- - 1.25"}},
 		{"steps that go down", "Step Temp\n10 1\n5 1\n10 1\n11 1\n", []string{"10/- - -", "11/- - -"}},

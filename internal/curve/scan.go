@@ -74,6 +74,11 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 		into = &s.epoch
 	case "batch", "minibatch":
 		into = &s.batch
+	case "number":
+		if !s.stepNumber(end - len(word)) {
+			return end
+		}
+		into = &s.step
 	default:
 		return end
 	}
@@ -86,6 +91,13 @@ func (s *scanner) word(before, word string, end int, slash bool) int {
 	}
 	*into = c
 	return c.end
+}
+
+// stepNumber reports whether what stands before "number" at i is how CP2K begins
+// the line with its step: "MD| Step", and "STEP" in old versions.
+func (s *scanner) stepNumber(i int) bool {
+	before := bytes.TrimPrefix(bytes.TrimLeft(s.text[:i], " "), []byte("md| "))
+	return string(bytes.TrimSpace(before)) == "step"
 }
 
 func first(word string) string {
