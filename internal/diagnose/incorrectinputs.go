@@ -26,8 +26,13 @@ var incorrectInputs = []Rule{{
 	Needles: []string{"no such file or directory", "file not found", "error opening file", "cannot open file", "could not open file", "unable to open file"},
 	Find: re(`(?:[Nn]o such file or directory|[Ff]ile not found)(?::|\s+-) *['"]?(?P<artefact>[^\s'"]+)|` +
 		`(?P<artefact>[^\s'":(]*[/.][^\s'":(]*)['"]?: [Nn]o such file|` +
-		`(?:open(?:ing)? file:?|name =) *['"]?(?P<artefact>[^\s'",)]+)`),
+		`(?:open(?:ing)? file:?|locate file:|name =) *['"]?(?P<artefact>[^\s'",)]+)`),
 	Unless: re(`(?i)shared object file|\(ignored\)|slurmd|warning:`),
+}, {
+	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9, Continued: true,
+	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
+	Needles: []string{"from a  non-existing file:", "from a non-existing file:"},
+	Find:    re(`non-existing file: (?P<artefact>\S+)`),
 }, {
 	Category: job.IncorrectInputs, Signature: "missing-file", Confidence: 0.9,
 	Hint:    "check the path ${artefact|named} on the rank's host; relative paths start at the job's working directory",
@@ -122,6 +127,11 @@ var incorrectInputs = []Rule{{
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
 	Classes: []string{message},
 	Match: re(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +
-		`undefined|misspelled|must be (?:specified|given|set|positive|one of)|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
+		`undefined|misspelled|must be (?:specified|given|set|positive|one of|a multiple of)|must not be (?:smaller|larger|greater|less) than|not (?:specified|recogni[sz]ed|supported|allowed|a valid)|missing (?:\w+ )?(?:file|value|section|block|field)|expected|illegal|invalid|incorrect|bad (?:line|value|format|number))\b`),
 	Unless: re(`(?i)\b(?:invalid|illegal) (?:\w+ )?(?:pointer|memory|address|access|instruction|free|read|write|state)\b|input/output|unexpected(?:ly)? (?:end of|signal|error|exception|closed|internal|nan)|internal error|unknown (?:error|reason)`),
+}, {
+	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.9,
+	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
+	Classes: []string{"Error"},
+	Needles: []string{"unable to find requested ", " has no numeric value", " has no integer value", "unknown option ", "unknown logical value"},
 }}

@@ -54,7 +54,7 @@ var (
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd|gangrun|make|ninja)(?:\[\d+\])?[: ]|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// advance is a line of a program that goes on with its work.
-	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b[ :=#(\[]*\d+|\d+%\||` + numbers.String())
+	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + numbers.String())
 	// numbers is a row of a table.
 	numbers = re(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )

@@ -45,6 +45,11 @@ func TestOwnMessages(t *testing.T) {
 		"petsc":           {"[0]PETSC ERROR: --------------------- Error Message --------------------------------------------------------------\n[0]PETSC ERROR: Object is in wrong state\n[0]PETSC ERROR: Matrix is missing diagonal entry 0", "semantic-error [0]PETSC ERROR: Object is in wrong state; Matrix is missing diagonal entry 0", ""},
 		"hpcc":            {"HPL ERROR from process # 0, on line 331 of function HPL_pdinfo:\n>>> cannot open file hpccinf.txt <<<", "incorrect-inputs HPL ERROR from process # 0, on line 331 of function HPL_pdinfo: >>> cannot open file hpccinf.txt <<<", "hpccinf.txt"},
 		"ior":             {"ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", "incorrect-inputs ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", ""},
+		"ior, an option":  {"ERROR: block size must be a multiple of transfer size, (ior.c:1520)", "incorrect-inputs ERROR: block size must be a multiple of transfer size, (ior.c:1520)", ""},
+		"ior, old":        {"ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", "incorrect-inputs ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", ""},
+		"output is there": {"ERROR: output directory /out/run1 already exists", "output-error ERROR: output directory /out/run1 already exists", "/out/run1"},
+		"output is kept":  {"ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", "semantic-error ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", ""},
+		"nwchem, no file": {nwchemNoFile, "incorrect-inputs Attempting to read a basis set from a non-existing file: /usr/share/nwchem/libraries/sto-99g", "/usr/share/nwchem/libraries/sto-99g"},
 		"STOP":            {"STOP the grid has no points", "semantic-error STOP the grid has no points", ""},
 		"ERROR STOP":      {"ERROR STOP unknown keyword NSTEPP\n\nError termination. Backtrace:\n#0  0x7f in main", "incorrect-inputs ERROR STOP unknown keyword NSTEPP", ""},
 		"a message, STOP": {"Error: the grid has no points\nSTOP 1", "semantic-error Error: the grid has no points", ""},
@@ -72,6 +77,26 @@ func TestOwnMessages(t *testing.T) {
 		}
 	}
 }
+
+const nwchemNoFile = ` Attempting to read a basis set from a  non-existing file:
+ /usr/share/nwchem/libraries/sto-99g                                            
+ ------------------------------------------------------------------------
+ bas_tag_lib: failed opening basis file                   0
+ ------------------------------------------------------------------------
+ ------------------------------------------------------------------------
+  current input line : 
+    12: task scf optimize
+ ------------------------------------------------------------------------
+ ------------------------------------------------------------------------
+ There is an error in the specified basis set
+ ------------------------------------------------------------------------
+ For more information see the NWChem manual at https://github.com/nwchemgit/nwchem/wiki
+
+
+ For further details see manual section:`
+
+// examlExists is what ExaML prints where an earlier run wrote.
+const examlExists = "\nThis is ExaML FINE-GRAIN MPI Process Number: 0\nExaML output files with the run ID <run1> already exist \nin directory /data/tree/ ...... exiting"
 
 const cp2kError = ` *******************************************************************************
  *   ___                                                                       *
@@ -104,6 +129,34 @@ func TestAnnounces(t *testing.T) {
 		if got := announces(text); got != want {
 			t.Errorf("announces(%q) = %v", text, got)
 		}
+	}
+}
+
+// TestContinuedLine: a line that a rule knows is quoted with the line on which its
+// sentence ends.
+func TestContinuedLine(t *testing.T) {
+	const arm = "[0] ARMCI Error: 0:bas_tag_lib: failed opening basis file:"
+	for _, c := range []struct {
+		name                      string
+		evidence                  *gang
+		signature, text, artefact string
+	}{
+		{"examl", four().prints(0, 10, examlExists).exit(0, 10.1, job.Exit{Code: 255}), "output-exists",
+			"rank 0 on h1: ExaML output files with the run ID <run1> already exist in directory /data/tree/ ...... exiting", "/data/tree/"},
+		{"examl goes on", four().prints(0, 10, examlExists).prints(0, 11, strings.Repeat("the weather is fine\n", 30)).exit(0, 20, failed), "exit-code", "", ""},
+		{"output that a program overwrites", four().prints(0, 10, "output file /data/x already exists\nand is overwritten").prints(0, 10, "output file y already exists, overwriting it").exit(0, 10.1, kill), "sigkill", "", ""},
+		{"a line that does not go on", four().prints(0, 10, "the output directory /data/tree already exists").exit(0, 10.1, failed), "output-exists",
+			"rank 0 on h1: the output directory /data/tree already exists", "/data/tree"},
+		{"nwchem, stderr too", four().prints(0, 10, nwchemNoFile).says(0, 10.1, arm+"\n"+aborting).exit(0, 10.2, abort), "missing-file",
+			"rank 0 on h1: Attempting to read a basis set from a non-existing file: /usr/share/nwchem/libraries/sto-99g", "/usr/share/nwchem/libraries/sto-99g"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := Diagnose(c.evidence.Evidence)
+			sane(t, got)
+			if got.Signature != c.signature || c.text != "" && got.Text != c.text || got.Artefact != c.artefact {
+				t.Errorf("got %s, artefact %q: %s", got.Signature, got.Artefact, got.Text)
+			}
+		})
 	}
 }
 
@@ -142,6 +195,7 @@ func TestWhoSpoke(t *testing.T) {
 		{"out of memory after a message", four().kernel("h1", 10, "Out of memory: Killed process 1001 (lmp)").prints(1, 9.9, lammpsError).exit(1, 10.1, kill), "oom-killer", 1, ""},
 		{"work went on after it", four().prints(1, 10, "ERROR: no cache\nstep 1 loss 0.3").exit(1, 10.1, failed), "exit-code", 1, "its last words are \"step 1 loss 0.3\""},
 		{"a table went on after it", four().prints(1, 10, "ERROR: no cache\n  100  0.3  1.5e-3  2").exit(1, 10.1, failed), "exit-code", 1, ""},
+		{"CP2K went on after it", four().prints(1, 10, "ERROR: no cache\nMD| Step number                       3").exit(1, 10.1, failed), "exit-code", 1, ""},
 		{"work went on on stdout", four().says(1, 10, "ERROR: no cache").prints(1, 12, "Epoch 3").exit(1, 12.1, failed), "exit-code", 1, ""},
 		{"much was printed after it", four().prints(1, 10, "ERROR: no cache\n"+strings.Repeat("the weather is fine\n", 40)).exit(1, 10.1, failed), "exit-code", 1, ""},
 		{"the rank lived on for long", four().prints(1, 10, "ERROR: no cache").exit(1, 1000, failed), "exit-code", 1, ""},

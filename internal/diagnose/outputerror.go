@@ -4,6 +4,18 @@ import "github.com/gangrun/gangrun/internal/job"
 
 const outputHint = "create the directory of ${artefact|the output} beforehand on every host that writes, or correct the output path"
 
+const existsHint = "choose another output path, or allow the program to go on in it (exist_ok=True, --overwrite)"
+
+var (
+	// outputExists is how a program says that its output is there already: it names
+	// the output, then says that it exists.
+	outputExists = re(`(?i)\boutput (?:files?|director(?:y|ies)|folders?)\b.*\balready exists?\b`)
+	// goesOn are the words of a program that does not mind.
+	goesOn = re(`(?i)overwrit|append|skip|warning|resum|reus|continu|delet|remov|backup|backing|renam|ignor`)
+	// existing finds the path in what outputExists matches.
+	existing = re(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)
+)
+
 var outputError = []Rule{{
 	Category: job.OutputError, Signature: "missing-output-directory", Confidence: 0.9,
 	Meaning: "the directory in which the job wants to write does not exist",
@@ -20,9 +32,23 @@ var outputError = []Rule{{
 }, {
 	Category: job.OutputError, Signature: "output-exists", Confidence: 0.9,
 	Meaning: "a file or directory that the job wants to create is there already",
-	Hint:    "choose another output path, or allow the program to go on in it (exist_ok=True, --overwrite)",
+	Hint:    existsHint,
 	Classes: []string{"FileExistsError"},
 	Find:    re(`exists: '(?P<artefact>[^']+)'`),
+}, {
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.7, Weak: true, Continued: true,
+	Hint:    existsHint,
+	Needles: []string{"already exist"},
+	Match:   outputExists,
+	Unless:  goesOn,
+	Find:    existing,
+}, {
+	Category: job.OutputError, Signature: "output-exists", Confidence: 0.85,
+	Hint:    existsHint,
+	Classes: []string{message},
+	Match:   outputExists,
+	Unless:  goesOn,
+	Find:    existing,
 }, {
 	Category: job.OutputError, Signature: "read-only", Confidence: 0.95,
 	Meaning: "the file system that the job writes to is mounted read-only",

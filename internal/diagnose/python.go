@@ -32,7 +32,7 @@ var (
 	classLine  = re(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
 	errorClass = re(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
 	groupLine  = re(`^\s*(?:\| ?|\+ |\+-)`)
-	libraries  = re(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__`)
+	libraries  = re(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
 	// more is a line at the margin that still belongs to the message above it.
 	more = re(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
@@ -211,6 +211,10 @@ func (e *exception) named(t string) bool {
 // rest takes the further lines of a message.
 func (e *exception) rest(text []string, at int) {
 	e.to = at + 1
+	if codeOnly.MatchString(e.message) {
+		e.decoded(text, at)
+		return
+	}
 	for j := at + 1; j < len(text) && j <= at+12; j++ {
 		t := text[j]
 		switch {

@@ -67,6 +67,8 @@ type Rule struct {
 	Weak bool
 	// Generic marks a sign that says little: any other one beside it is better.
 	Generic bool
+	// Continued marks a line whose sentence ends on the next line.
+	Continued bool
 	// Mute marks an end, or a line about one, that says only that the program ended
 	// itself: the error message that it printed tells why.
 	Mute bool

@@ -126,6 +126,10 @@ func (s *stream) scan(kernel bool) {
 		if g.rule != nil {
 			g.weak, g.plain = g.rule.Weak, true
 			covered[i] = true
+			if g.rule.Continued && i+1 < len(s.text) && !covered[i+1] {
+				g.text = strings.TrimSpace(text) + " " + strings.TrimSpace(s.text[i+1])
+				g.title, g.to, covered[i+1] = g.text, i+2, true
+			}
 			if g.kernel {
 				s.kernel = append(s.kernel, g)
 			} else {
@@ -152,7 +156,9 @@ func (s *stream) addMessage(covered []bool) {
 	taken := slices.Clone(covered)
 	for _, g := range s.signs {
 		if g.plain && g.weak {
-			taken[g.at] = false
+			for i := g.from; i < g.to; i++ {
+				taken[i] = false
+			}
 		}
 	}
 	g := ownMessage(s.text, taken)
