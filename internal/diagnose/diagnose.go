@@ -47,6 +47,7 @@ func Diagnose(e job.Evidence) job.Cause {
 	if s == nil {
 		return nothing(e, live)
 	}
+	s = firstToEnd(s, all)
 	s.adopt(members)
 	return s.cause(e, all)
 }
@@ -171,6 +172,41 @@ func deathBehind(suffered *suspect, all []*suspect) *suspect {
 		}
 	}
 	return cmp.Or(death, suffered)
+}
+
+// firstToEnd returns, of the ranks that failed for the same reason as s at about
+// the same time, the one whose end was seen first. That end is why the gang was
+// ended, so the cause and the exit code name the rank that the user was told of.
+func firstToEnd(s *suspect, all []*suspect) *suspect {
+	first := s
+	for _, o := range all {
+		same := o.rule.Category == s.rule.Category && o.rule.Signature == s.rule.Signature && o.confidence >= s.confidence
+		if s.recorded() && s.sign.title != o.title() { // which error came first is known exactly
+			continue
+		}
+		near := s.time.IsZero() || o.time.IsZero() || o.time.Sub(s.time).Abs() <= clearly
+		if same && near && o.endedItself() && s.exit != nil && (o.order < first.order || first.exit.Stopped) {
+			first = o
+		}
+	}
+	return first
+}
+
+// recorded reports whether the suspect is what a rank has written to its error file.
+func (s *suspect) recorded() bool {
+	return s.stream != nil && s.stream.lines[0].Source == job.SourceErrorFile
+}
+
+func (s *suspect) title() string {
+	if s.sign == nil {
+		return ""
+	}
+	return s.sign.title
+}
+
+// endedItself reports whether the suspect is about a rank that failed by itself.
+func (s *suspect) endedItself() bool {
+	return s.exit != nil && s.exit.Rank == s.rank && !s.exit.Good() && !s.exit.Stopped && !s.beside
 }
 
 // clearly is how much earlier one event must have been seen than another, on
