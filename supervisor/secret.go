@@ -1,6 +1,7 @@
 package supervisor
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -66,10 +67,14 @@ func hideCause(c *job.Cause, clean func(string) string) *job.Cause {
 	}
 	hidden := *c
 	hidden.Text, hidden.Hint, hidden.Artefact = clean(c.Text), clean(c.Hint), clean(c.Artefact)
-	hidden.Evidence = make([]job.Line, len(c.Evidence))
-	for i, line := range c.Evidence {
-		line.Text = clean(line.Text)
-		hidden.Evidence[i] = line
-	}
+	hidden.Evidence, hidden.After = hideLines(c.Evidence, clean), hideLines(c.After, clean)
 	return &hidden
+}
+
+func hideLines(lines []job.Line, clean func(string) string) []job.Line {
+	lines = slices.Clone(lines)
+	for i := range lines {
+		lines[i].Text = clean(lines[i].Text)
+	}
+	return lines
 }

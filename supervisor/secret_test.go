@@ -13,7 +13,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	const value = "hunter2-and-more"
 	spec := job.Spec{Env: map[string]string{"TOKEN": value, "PIN": "12"}, Secret: []string{"TOKEN", "PIN"}}
 	said := "ValueError: bad token " + value
-	cause := job.Cause{Text: said, Hint: said, Artefact: value, Evidence: []job.Line{{Text: said, Line: 12}}}
+	cause := job.Cause{Text: said, Hint: said, Artefact: value, Evidence: []job.Line{{Text: said, Line: 12}}, After: []job.Line{{Text: said, Line: 13}}}
 	event := job.Event{
 		Text: said, Hint: said, Cause: &cause, Finding: &job.Finding{Text: said, Hint: said, Cause: &cause},
 		Exit: &job.Exit{Text: said, Code: 12}, Verdict: &job.Verdict{Reason: said},
@@ -22,7 +22,7 @@ func TestSecretsAreHidden(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(data); strings.Contains(text, value) || strings.Count(text, job.Hidden) != 14 {
+	if text := string(data); strings.Contains(text, value) || strings.Count(text, job.Hidden) != 16 {
 		t.Errorf("%d times hidden in %s", strings.Count(text, job.Hidden), text)
 	}
 	if cause.Evidence[0].Text != said || event.Finding.Text != said {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -255,7 +256,7 @@ func (s *show) closing(r supervisor.Report) {
 	if cause == nil || r.State == job.StateSucceeded || s.spec.Output == job.OutputNone {
 		return
 	}
-	for _, line := range cause.Evidence {
+	for _, line := range slices.Concat(cause.Evidence, cause.After) {
 		switch {
 		case line.Source != job.SourceStdout && line.Source != job.SourceStderr && line.Source != job.SourceErrorFile:
 		case line.Rank < 0: // mpirun's, or a daemon's

@@ -272,6 +272,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   short(names["artefact"], 500),
 		Evidence:   s.evidence(),
+		After:      s.after(),
 	}
 	if c.Artefact == "" && s.rule.Category == job.HostLost {
 		c.Artefact = s.host

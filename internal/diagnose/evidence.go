@@ -17,6 +17,22 @@ const (
 	lastLines = 5
 )
 
+// afterLines is how many lines of a stream are kept that follow the decisive one.
+const afterLines = 20
+
+// after are the lines that follow the decisive one in its stream.
+func (s *suspect) after() []job.Line {
+	if s.stream == nil {
+		return nil
+	}
+	lines := s.stream.lines[s.sign.at+1:]
+	lines = lines[:min(len(lines), afterLines)]
+	for len(lines) > 0 && strings.TrimSpace(lines[len(lines)-1].Text) == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}
+
 // evidence are the lines that prove a suspect; the decisive one is the last.
 func (s *suspect) evidence() []job.Line {
 	var lines []job.Line

@@ -164,6 +164,7 @@ func unfinished(t string) bool {
 func readMessage(text []string, from, to int) *sign {
 	g := &sign{class: message, from: from, at: from, to: to}
 	lead, command := leadOf(text[from]), ""
+	framed, open := inFrame(text, from), true // open: the sentence has not come to its end
 	for i, t := range text[from:to] {
 		if aside.MatchString(t) {
 			if lastCommand.MatchString(t) {
@@ -176,13 +177,17 @@ func readMessage(text []string, from, to int) *sign {
 			t, join = rest, "; "
 		}
 		if w := plainWords(t); w != "" {
+			if open || framed || join != " " {
+				g.title = strings.TrimLeft(g.title+join+w, " ")
+			}
 			g.text, g.at = strings.TrimLeft(g.text+join+w, " "), from+i
+			open = unfinished(t)
 		}
 	}
 	if g.text == "" || endWords.MatchString(g.text) {
 		return nil
 	}
-	g.title = short(g.text, 300-min(len(command), 100)) + command
+	g.title = short(g.title, 300-min(len(command), 100)) + command
 	return g
 }
 

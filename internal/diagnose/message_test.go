@@ -36,28 +36,30 @@ func TestOwnMessages(t *testing.T) {
 			"incorrect-inputs Error in user input: Invalid command-line options In command-line option -s File 'nofile.tpr' does not exist or is not accessible.", "nofile.tpr"},
 		"gromacs, fatal": {"-------------------------------------------------------\nProgram:     gmx mdrun, version 2022.5\n\nFatal error:\nThere is no domain decomposition for 7 ranks that is compatible with the\ngiven box and a minimum cell size of 1.2 nm\n\n" +
 			"For more information and tips\n-------------------------------------------------------", "semantic-error Fatal error: There is no domain decomposition for 7 ranks that is compatible with the given box and a minimum cell size of 1.2 nm", ""},
-		"nwchem":          {" ------------------------------------------------------------------------\n There is an error in the specified basis set\n ------------------------------------------------------------------------\n For more information see the NWChem manual at https://x/wiki\n\n\n For further details see manual section:", "incorrect-inputs There is an error in the specified basis set", ""},
-		"R":               {"Error in solve.default(a) : \n  Lapack routine dgesv: system is exactly singular: U[1,1] = 0\nCalls: solve -> solve.default\nExecution halted", "semantic-error Error in solve.default(a) : Lapack routine dgesv: system is exactly singular: U[1,1] = 0", ""},
-		"R, a file":       {"Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory\nExecution halted", "incorrect-inputs Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory", "data/x.csv"},
-		"FreeFem":         {" Error line number 3, in file job.edp, before  token plott\n current line = 3", "incorrect-inputs Error line number 3, in file job.edp, before token plott", ""},
-		"OpenFOAM":        {"\n\n--> FOAM FATAL IO ERROR: (openfoam-2206)\nEntry 'deltaTT' not found in dictionary \"/case/system/controlDict\"\n\nFOAM exiting", "", ""},
-		"cp2k":            {cp2kError, "semantic-error CPASSERT failed qs_scf.F:246", ""},
-		"petsc":           {"[0]PETSC ERROR: --------------------- Error Message --------------------------------------------------------------\n[0]PETSC ERROR: Object is in wrong state\n[0]PETSC ERROR: Matrix is missing diagonal entry 0", "semantic-error [0]PETSC ERROR: Object is in wrong state; Matrix is missing diagonal entry 0", ""},
-		"hpcc":            {"HPL ERROR from process # 0, on line 331 of function HPL_pdinfo:\n>>> cannot open file hpccinf.txt <<<", "incorrect-inputs HPL ERROR from process # 0, on line 331 of function HPL_pdinfo: >>> cannot open file hpccinf.txt <<<", "hpccinf.txt"},
-		"ior":             {"ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", "incorrect-inputs ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", ""},
-		"ior, an option":  {"ERROR: block size must be a multiple of transfer size, (ior.c:1520)", "incorrect-inputs ERROR: block size must be a multiple of transfer size, (ior.c:1520)", ""},
-		"ior, old":        {"ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", "incorrect-inputs ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", ""},
-		"output is there": {"ERROR: output directory /out/run1 already exists", "output-error ERROR: output directory /out/run1 already exists", "/out/run1"},
-		"output is kept":  {"ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", "semantic-error ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", ""},
-		"nwchem, no file": {nwchemNoFile, "incorrect-inputs Attempting to read a basis set from a non-existing file: /usr/share/nwchem/libraries/sto-99g", "/usr/share/nwchem/libraries/sto-99g"},
-		"STOP":            {"STOP the grid has no points", "semantic-error STOP the grid has no points", ""},
-		"ERROR STOP":      {"ERROR STOP unknown keyword NSTEPP\n\nError termination. Backtrace:\n#0  0x7f in main", "incorrect-inputs ERROR STOP unknown keyword NSTEPP", ""},
-		"a message, STOP": {"Error: the grid has no points\nSTOP 1", "semantic-error Error: the grid has no points", ""},
-		"scalapack":       {"{    0,    0}:  On entry to PDGETRF parameter number    3 had an illegal value", "incorrect-inputs {    0,    0}: On entry to PDGETRF parameter number 3 had an illegal value", ""},
-		"a logger":        {"2024-05-01 12:00:00,123 main ERROR: the mesh is empty", "semantic-error 2024-05-01 12:00:00,123 main ERROR: the mesh is empty", ""},
-		"several":         {"ERROR: cannot open potential.dat\nERROR: initialization failed\nERROR: exiting", "incorrect-inputs ERROR: cannot open potential.dat; initialization failed; exiting", "potential.dat"},
-		"an empty one":    {"Error: the mesh is empty\nwriting the log\nFATAL: aborting because of the previous error", "semantic-error Error: the mesh is empty", ""},
-		"a full disk":     {"ERROR: cannot write restart.10: No space left on device", "disk-full ERROR: cannot write restart.10: No space left on device", ""},
+		"nwchem":           {" ------------------------------------------------------------------------\n There is an error in the specified basis set\n ------------------------------------------------------------------------\n For more information see the NWChem manual at https://x/wiki\n\n\n For further details see manual section:", "incorrect-inputs There is an error in the specified basis set", ""},
+		"R":                {"Error in solve.default(a) : \n  Lapack routine dgesv: system is exactly singular: U[1,1] = 0\nCalls: solve -> solve.default\nExecution halted", "semantic-error Error in solve.default(a) : Lapack routine dgesv: system is exactly singular: U[1,1] = 0", ""},
+		"R, a file":        {"Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory\nExecution halted", "incorrect-inputs Error in file(file, \"rt\") : cannot open file 'data/x.csv': No such file or directory", "data/x.csv"},
+		"FreeFem":          {" Error line number 3, in file job.edp, before  token plott\n current line = 3", "incorrect-inputs Error line number 3, in file job.edp, before token plott", ""},
+		"OpenFOAM":         {"\n\n--> FOAM FATAL IO ERROR: (openfoam-2206)\nEntry 'deltaTT' not found in dictionary \"/case/system/controlDict\"\n\nFOAM exiting", "", ""},
+		"cp2k":             {cp2kError, "semantic-error CPASSERT failed qs_scf.F:246", ""},
+		"petsc":            {"[0]PETSC ERROR: --------------------- Error Message --------------------------------------------------------------\n[0]PETSC ERROR: Object is in wrong state\n[0]PETSC ERROR: Matrix is missing diagonal entry 0", "semantic-error [0]PETSC ERROR: Object is in wrong state; Matrix is missing diagonal entry 0", ""},
+		"hpcc":             {"HPL ERROR from process # 0, on line 331 of function HPL_pdinfo:\n>>> cannot open file hpccinf.txt <<<", "incorrect-inputs HPL ERROR from process # 0, on line 331 of function HPL_pdinfo: >>> cannot open file hpccinf.txt <<<", "hpccinf.txt"},
+		"ior":              {"ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", "incorrect-inputs ior ERROR: open64(\"/nowhere/testfile\", 66, 0664) failed, errno 2, No such file or directory (aiori-POSIX.c:592)", ""},
+		"ior, an option":   {"ERROR: block size must be a multiple of transfer size, (ior.c:1520)", "incorrect-inputs ERROR: block size must be a multiple of transfer size, (ior.c:1520)", ""},
+		"ior, old":         {"ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", "incorrect-inputs ior ERROR: block size must not be smaller than transfer size, errno 0, Success (ior.c:2295)", ""},
+		"output is there":  {"ERROR: output directory /out/run1 already exists", "output-error ERROR: output directory /out/run1 already exists", "/out/run1"},
+		"output is kept":   {"ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", "semantic-error ERROR: the mesh is empty; output directory /out/run1 already exists and is appended to", ""},
+		"nwchem, no file":  {nwchemNoFile, "incorrect-inputs Attempting to read a basis set from a non-existing file: /usr/share/nwchem/libraries/sto-99g", "/usr/share/nwchem/libraries/sto-99g"},
+		"STOP":             {"STOP the grid has no points", "semantic-error STOP the grid has no points", ""},
+		"ERROR STOP":       {"ERROR STOP unknown keyword NSTEPP\n\nError termination. Backtrace:\n#0  0x7f in main", "incorrect-inputs ERROR STOP unknown keyword NSTEPP", ""},
+		"a message, STOP":  {"Error: the grid has no points\nSTOP 1", "semantic-error Error: the grid has no points", ""},
+		"scalapack":        {"{    0,    0}:  On entry to PDGETRF parameter number    3 had an illegal value", "incorrect-inputs {    0,    0}: On entry to PDGETRF parameter number 3 had an illegal value", ""},
+		"a logger":         {"2024-05-01 12:00:00,123 main ERROR: the mesh is empty", "semantic-error 2024-05-01 12:00:00,123 main ERROR: the mesh is empty", ""},
+		"several":          {"ERROR: cannot open potential.dat\nERROR: initialization failed\nERROR: exiting", "incorrect-inputs ERROR: cannot open potential.dat; initialization failed; exiting", "potential.dat"},
+		"an empty one":     {"Error: the mesh is empty\nwriting the log\nFATAL: aborting because of the previous error", "semantic-error Error: the mesh is empty", ""},
+		"a full disk":      {"ERROR: cannot write restart.10: No space left on device", "disk-full ERROR: cannot write restart.10: No space left on device", ""},
+		"a link at last":   {"ERROR: the grid has no points\n   detail 0\n   detail 1\n   detail 2\nsee http://docs.example.org/grid", "semantic-error ERROR: the grid has no points", ""},
+		"a file in detail": {"ERROR: the grid cannot be built\n   cannot open file a/grid.dat\n   detail 1", "incorrect-inputs ERROR: the grid cannot be built", "a/grid.dat"},
 	} {
 		for printed, end := range map[string]job.Exit{"a plain exit": failed, "MPI_Abort": abort, "abort()": {Signal: 6}} {
 			for _, say := range []func(*gang, string) *gang{
@@ -226,6 +228,30 @@ func TestEvidenceOfMessage(t *testing.T) {
 	lines := Diagnose(four().prints(0, 10, lammpsError).exit(0, 10.1, abort).Evidence).Evidence
 	if last := lines[len(lines)-1]; last.Text != "ERROR: Unrecognized pair style 'foo' (src/force.cpp:278)" || last.Source != job.SourceStdout || last.Line != 2 {
 		t.Errorf("the decisive line is %+v", last)
+	}
+}
+
+// TestAfter: a cause has the lines that follow the decisive one, to the end of the
+// output or as many as are bearable.
+func TestAfter(t *testing.T) {
+	message := "ERROR: the grid has no points\n   detail 0\n   detail 1\nsee http://docs.example.org/grid\n\n"
+	truncated := "Abort(268574734) on node 1 (rank 1 in comm 0): Fatal error in internal_Recv: Message truncated, error stack:\ninternal_Recv(127): MPI_Recv(buf=0x7ffd, count=4, MPI_CHAR) failed"
+	for name, c := range map[string]struct {
+		text  string
+		first string
+		lines int
+	}{
+		"a message":               {message, "see http://docs.example.org/grid", 1},
+		"MPICH's stack":           {truncated, "internal_Recv(127): MPI_Recv(buf=0x7ffd, count=4, MPI_CHAR) failed", 1},
+		"Open MPI's abort":        {aborting, "with errorcode 1.", 6},
+		"much more":               {raise("KeyError: 'a'") + strings.Repeat("\nclosing", 50), "closing", afterLines},
+		"nothing":                 {raise("KeyError: 'a'") + "\n\n", "", 0},
+		"an end without a reason": {"the grid has no points", "", 0},
+	} {
+		after := Diagnose(four().says(0, 10, c.text).exit(0, 10.1, abort).Evidence).After
+		if len(after) != c.lines || len(after) > 0 && after[0].Text != c.first {
+			t.Errorf("%s: got %d lines: %+v", name, len(after), after)
+		}
 	}
 }
 

@@ -21,6 +21,9 @@ type Cause struct {
 	Artefact string `json:"artefact,omitempty"`
 	// Evidence are the proving lines; the decisive one is the last.
 	Evidence []Line `json:"evidence"`
+	// After are the lines that follow the decisive one in the same output, at most
+	// 20: the end of a message of which the decisive line is the beginning.
+	After []Line `json:"after,omitempty"`
 }
 
 // MarshalJSON encodes an empty category as null and no rank as null.

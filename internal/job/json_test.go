@@ -159,7 +159,7 @@ func TestCauseJSON(t *testing.T) {
 			}
 			// What an earlier reading left in the variable must not shine through.
 			back := filled[job.Cause]()
-			back.Artefact, back.Evidence = "", nil
+			back.Artefact, back.Evidence, back.After = "", nil, nil
 			if err := json.Unmarshal(data, &back); err != nil {
 				t.Fatal(err)
 			}
