@@ -156,13 +156,14 @@ func TestLogFile(t *testing.T) {
 		line  job.Line
 		want  string
 	}{
-		"standard output": {line: job.Line{Source: job.SourceStdout, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.out"}, want: "/run/attempts/1/rank-0003.out"},
-		"standard error":  {line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
-		"of this machine": {local: true, line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/run/attempts/1/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
-		"the kernel's":    {line: job.Line{Source: job.SourceKernel, Rank: -1, File: "/dev/kmsg"}, want: "/dev/kmsg"},
-		"mpirun's":        {line: job.Line{Source: job.SourceStderr, Rank: -1, File: "/tmp/x/logs/r/1/mpirun.log"}, want: "/run/attempts/1/mpirun.log"},
-		"the agent's own": {line: job.Line{Source: job.SourceAgent, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.err"}, want: "/tmp/x/logs/r/1/rank-0003.err"},
-		"no log's":        {line: job.Line{Source: job.SourceStderr, Rank: -1}},
+		"standard output":    {line: job.Line{Source: job.SourceStdout, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.out"}, want: "/run/attempts/1/rank-0003.out"},
+		"standard error":     {line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
+		"of this machine":    {local: true, line: job.Line{Source: job.SourceStderr, Rank: 3, File: "/run/attempts/1/rank-0003.err"}, want: "/run/attempts/1/rank-0003.err"},
+		"the kernel's":       {line: job.Line{Source: job.SourceKernel, Rank: -1, File: "/dev/kmsg"}, want: "/dev/kmsg"},
+		"mpirun's":           {line: job.Line{Source: job.SourceStderr, Rank: -1, File: "/tmp/x/logs/r/1/mpirun.log"}, want: "/run/attempts/1/mpirun.log"},
+		"the agent's own":    {line: job.Line{Source: job.SourceAgent, Rank: 3, File: "/tmp/x/logs/r/1/rank-0003.err"}, want: "/tmp/x/logs/r/1/rank-0003.err"},
+		"a rank's, mpirun's": {line: job.Line{Source: job.SourceStderr, Rank: 1, File: "/tmp/x/logs/r/1/mpirun.log"}, want: "/run/attempts/1/mpirun.log"},
+		"no log's":           {line: job.Line{Source: job.SourceStderr, Rank: -1}},
 	} {
 		g := &running{attempt: job.Attempt{Run: "r", Number: 1, LogDir: "/run/attempts/1"}}
 		if got := g.logFile(&node{agent: &remote{dir: "/tmp/x", link: Link{Local: c.local}}}, c.line); got != c.want {

@@ -42,6 +42,7 @@ func logsCommand() *cli.Command {
 				return err
 			}
 			if asJSON {
+				want.openMPI = want.rank < 0 && want.stream == ""
 				files, err := want.files(run)
 				if err != nil {
 					return err
@@ -60,6 +61,7 @@ type wish struct {
 	rank    int    // -1 is every rank
 	attempt string // "" is the latest
 	stream  string // "" is both
+	openMPI bool   // the files of what mpirun and Open MPI's daemons say, too
 }
 
 func logWish(c *cli.Context) (wish, error) {
@@ -85,13 +87,16 @@ func logWish(c *cli.Context) (wish, error) {
 // logFile is one log file of a run.
 type logFile struct {
 	Attempt string `json:"attempt"`
-	Rank    int    `json:"rank"`
-	Stream  string `json:"stream"`
+	Rank    int    `json:"rank"`   // -1 of what is no rank's
+	Stream  string `json:"stream"` // out, err, or who speaks in what is no rank's: mpirun, daemon
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 }
 
-var logForm = regexp.MustCompile(`^rank-([0-9]{4,})\.(out|err)$`)
+var (
+	logForm     = regexp.MustCompile(`^rank-([0-9]{4,})\.(out|err)$`)
+	openMPIForm = regexp.MustCompile(`^(mpirun|daemon)(?:-.*)?\.log$`)
+)
 
 // files lists the log files that there are now.
 func (w wish) files(run home.Run) ([]logFile, error) {
@@ -119,12 +124,15 @@ func (w wish) files(run home.Run) ([]logFile, error) {
 	}
 	files := []logFile{}
 	for _, e := range entries {
-		m := logForm.FindStringSubmatch(e.Name())
-		if m == nil {
+		f := logFile{Attempt: attempt, Path: filepath.Join(dir, e.Name())}
+		if m := logForm.FindStringSubmatch(e.Name()); m != nil {
+			f.Stream = m[2]
+			f.Rank, _ = strconv.Atoi(m[1]) // digits, by its form
+		} else if m := openMPIForm.FindStringSubmatch(e.Name()); m != nil && w.openMPI {
+			f.Rank, f.Stream = -1, m[1]
+		} else {
 			continue
 		}
-		f := logFile{Attempt: attempt, Stream: m[2], Path: filepath.Join(dir, e.Name())}
-		f.Rank, _ = strconv.Atoi(m[1]) // digits, by its form
 		if w.rank >= 0 && f.Rank != w.rank || w.stream != "" && f.Stream != w.stream {
 			continue
 		}

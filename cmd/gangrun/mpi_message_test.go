@@ -2,6 +2,8 @@ package main_test
 
 import (
 	"fmt"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -43,4 +45,48 @@ func TestMPIMessages(t *testing.T) {
 			})
 		}
 	}
+}
+
+// TestMPITruncated: the text of an MPI library's own error is shown to its end and
+// without anything before it, and the cause names the file that holds it.
+func TestMPITruncated(t *testing.T) {
+	for flavour, want := range map[job.MPI]struct{ file, first, last string }{
+		job.MPIMPICH:   {"rank-0000.err", "Abort(", "count=4, MPI_CHAR"},
+		job.MPIOpenMPI: {"mpirun.log", "[", "potentially your MPI job)"},
+	} {
+		program := mpiProgram(t, "testdata/mpi/speak.c", flavour)
+		t.Run(string(flavour), func(t *testing.T) {
+			r := newBench(t).start(nil, "--mpi", string(flavour), "--preflight", "off", "--retries", "0", "-n", "2", "--", program, "truncate")
+			r.finish()
+			r.gone()
+			c := r.report().Attempts[0].Cause
+			if c == nil || c.Signature != "mpi-truncate" || c.Rank != 0 {
+				t.Fatalf("cause %+v, want mpi-truncate of rank 0", c)
+			}
+			for _, line := range append(c.Evidence, c.After...) {
+				if filepath.Base(line.File) != want.file || line.Text != "" && !strings.Contains(r.logged(line.File), line.Text+"\n") {
+					t.Errorf("%+v is no line of %s", line, want.file)
+				}
+			}
+			if said := c.Evidence[0].Text; !strings.HasPrefix(said, want.first) {
+				t.Errorf("the text begins with %q", said)
+			}
+			_, shown, _ := strings.Cut(r.file("stderr"), "exit code ")
+			if !strings.Contains(shown, want.last) {
+				t.Errorf("%q is not shown at the end: %s", want.last, shown)
+			}
+			if logs := string(r.ask("logs", "-o", "json")); !strings.Contains(logs, "/"+want.file+`"`) {
+				t.Errorf("%s is not among the logs: %s", want.file, logs)
+			}
+		})
+	}
+}
+
+// logged returns what a log file holds.
+func (b *bench) logged(path string) string {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		b.t.Error(err)
+	}
+	return string(data)
 }

@@ -176,10 +176,11 @@ func (o *openMPI) dismiss() {
 	}
 }
 
-// said is what a rank wants its server to print.
+// said is what a rank wants its server to print: mpirun does, on the first host.
 func (o *openMPI) said(rank int, text string) {
+	file := filepath.Join(string(o.g.start.LogDir), mpirunLog)
 	for line := range strings.Lines(text) {
-		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, Time: now(), Text: clean([]byte(line))})
+		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, File: file, Time: now(), Text: clean([]byte(line))})
 	}
 }
 

@@ -11,14 +11,17 @@ import (
 // Open MPI's daemon.
 const runtimeRank = -1
 
+// mpirunLog is the file of what mpirun says, on the host that starts it.
+const mpirunLog = "mpirun.log"
+
 // newWords returns the log of what mpirun says, on the host that starts it, or the
 // daemon on every other. It has no pipe of its own: runtime writes to it.
 func newWords(g *gang) *stream {
-	name := "daemon-" + g.host
+	name := "daemon-" + g.host + ".log"
 	if g.start.Mpirun != nil {
-		name = "mpirun"
+		name = mpirunLog
 	}
-	return &stream{rank: runtimeRank, path: filepath.Join(string(g.start.LogDir), name+".log"), bell: &g.bell, spooled: g.spooled}
+	return &stream{rank: runtimeRank, path: filepath.Join(string(g.start.LogDir), name), bell: &g.bell, spooled: g.spooled}
 }
 
 // grow tells followers that so many more bytes are in the log.

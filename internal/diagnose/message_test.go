@@ -255,6 +255,20 @@ func TestAfter(t *testing.T) {
 	}
 }
 
+// TestTwiceInOneLog: what a rank has had mpirun print, and mpirun's log that holds
+// it, are not mixed.
+func TestTwiceInOneLog(t *testing.T) {
+	const text = "[h1:1] *** An error occurred in MPI_Recv\n[h1:1] *** MPI_ERR_TRUNCATE: message truncated\n[h1:1] *** MPI_ERRORS_ARE_FATAL (processes in this communicator will now abort,"
+	g := four().lines(job.SourceStderr, "h1", 0, "mpirun.log", 10, text)
+	for i := range g.Lines {
+		g.Lines[i].Line = 0
+	}
+	c := Diagnose(g.lines(job.SourceStderr, "h1", 0, "mpirun.log", 10.001, text).exit(0, 10.1, abort).Evidence)
+	if c.Signature != "mpi-truncate" || len(c.Evidence) != 2 || len(c.After) != 1 {
+		t.Errorf("%s, evidence %+v, after %+v", c.Signature, c.Evidence, c.After)
+	}
+}
+
 // A log alone, as mpirun wrote it: the message is the cause, and the launcher says whose
 // it is.
 func TestMessageInLog(t *testing.T) {

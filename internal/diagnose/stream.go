@@ -54,11 +54,14 @@ func streams(lines []job.Line) []*stream {
 		rank       int
 		host, file string
 		source     job.Source
+		// What a rank has had mpirun print comes without its place in mpirun's log,
+		// and again with it.
+		placed int
 	}
 	byKey := map[key]*stream{}
 	var keys []key
 	for _, l := range lines {
-		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source}
+		k := key{rank: l.Rank, host: l.Host, file: l.File, source: l.Source, placed: min(l.Line, 1)}
 		s := byKey[k]
 		if s == nil {
 			s = &stream{rank: l.Rank, host: l.Host}
@@ -69,7 +72,7 @@ func streams(lines []job.Line) []*stream {
 		s.text = append(s.text, plainText(l.Text))
 	}
 	slices.SortFunc(keys, func(a, b key) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.file, b.file), cmp.Compare(a.source, b.source))
+		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(a.host, b.host), cmp.Compare(a.file, b.file), cmp.Compare(a.source, b.source), cmp.Compare(b.placed, a.placed))
 	})
 	all := make([]*stream, len(keys))
 	for i, k := range keys {

@@ -201,13 +201,36 @@ func unpackInt(rest []byte) int {
 // more than one line.
 func printable(rest []byte) string {
 	var b strings.Builder
-	for part := range bytes.SplitSeq(rest, []byte{0}) {
-		if i := bytes.LastIndexFunc(part, func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '�' }); i >= 0 {
-			part = part[i+1:]
+	for from := 0; from < len(rest); {
+		to := from + bytes.IndexByte(rest[from:], 0)
+		if to < from { // the end of a message that was too long
+			to = len(rest)
 		}
+		part := rest[textStart(rest, from, to):to]
 		if bytes.Count(part, []byte{'\n'}) > 1 {
 			b.Write(part)
 		}
+		from = to + 1
 	}
 	return b.String()
+}
+
+// textStart returns where the text begins that ends before rest[to], a 0 byte.
+// rest[from] follows the 0 byte before it. The size of the text, with its 0 byte,
+// stands before it: four bytes in network order, or a number in zigzag of as many
+// bytes as it needs. A byte of it may look like a letter.
+func textStart(rest []byte, from, to int) int {
+	for at := from; at <= min(from+4, to); at++ {
+		size := uint64(to - at + 1)
+		if at >= 4 && uint64(binary.BigEndian.Uint32(rest[at-4:])) == size {
+			return at
+		}
+		zigzag := binary.AppendUvarint(nil, 2*size)
+		if size > 1 && bytes.HasSuffix(rest[:at], zigzag) {
+			return at
+		}
+	}
+	// Its end may have been cut off: what is no text is no part of it.
+	unprintable := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '�' }
+	return from + bytes.LastIndexFunc(rest[from:to], unprintable) + 1
 }

@@ -2,6 +2,7 @@ package openmpi
 
 import (
 	"bytes"
+	"encoding/binary"
 	"encoding/hex"
 	"slices"
 	"strings"
@@ -84,6 +85,23 @@ func TestPMIxTexts(t *testing.T) {
 	}
 	if texts := p.Client(slices.Concat(header, body)); !slices.Equal(texts, []string{text}) {
 		t.Errorf("got %q, want %q", texts, text)
+	}
+}
+
+// TestPMIxTextStart: whatever the size of a text is, no byte of it becomes part of
+// the text.
+func TestPMIxTextStart(t *testing.T) {
+	for size := 4; size < 5000; size++ {
+		text := []byte("[h1:1] *** An error occurred in MPI_Recv\n\n"[:min(size-1, 40)])
+		text = append(text, bytes.Repeat([]byte{'x'}, size-1-len(text))...)
+		text[size-2], text[size-3] = '\n', '\n'
+		four := binary.BigEndian.AppendUint32([]byte("help.txt\x00\x00\x00\x01"), uint32(size))
+		few := binary.AppendUvarint([]byte("help.txt\x00\x02\x01"), 2*uint64(size))
+		for name, head := range map[string][]byte{"four bytes": four, "as many as needed": few} {
+			if got := printable(slices.Concat(head, text, []byte{0, 1, 2})); got != string(text) {
+				t.Fatalf("%d bytes, the size in %s: got %q, want %q", size, name, got, text)
+			}
+		}
 	}
 }
 

@@ -76,7 +76,14 @@ int main(int argc, char **argv) {
 			raise(SIGSEGV);
 		}
 		MPI_Barrier(MPI_COMM_WORLD);
+	} else if (!strcmp(mode, "truncate")) { // rank 1 sends more than rank 0 takes
+		char words[32] = "";
+		if (rank == 0)
+			MPI_Recv(words, 4, MPI_CHAR, 1, 0, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		else if (rank == 1)
+			MPI_Send(words, 32, MPI_CHAR, 0, 0, MPI_COMM_WORLD);
+		MPI_Barrier(MPI_COMM_WORLD);
 	}
-	fprintf(stderr, "usage: speak one-aborts|all-abort|stderr-abort|all-exit|stop|bare|crash\n");
+	fprintf(stderr, "usage: speak one-aborts|all-abort|stderr-abort|all-exit|stop|bare|crash|truncate\n");
 	return 9;
 }
