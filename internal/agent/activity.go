@@ -20,7 +20,8 @@ func (g *gang) tellActivity() {
 		if r.child == nil || closed(r.child.exited) {
 			continue
 		}
-		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.pid), Quiet: rounded(r.quiet(at, g.begun.Add(ahead())))}
+		begun := g.begun.Add(ahead())
+		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.pid), Quiet: rounded(r.quiet(at, begun)), Age: rounded(at.Sub(begun))}
 		if idle, ok := r.progress.idle(time.Now()); ok {
 			idle := rounded(idle)
 			a.Idle = &idle

@@ -56,26 +56,61 @@ func standstill(rule *Rule, all []job.Activity) []job.Line {
 	switch {
 	case stopped != "":
 		rule.Hint = fmt.Sprintf("find out what stopped %s, which the others may have waited for; else %s", stopped, rule.Hint)
-	case quiet(all) >= hung:
-		rule.Hint = "if the gang hung, find the rank that the others wait for while it hangs (py-spy dump --pid PID, gdb -p PID); else " + rule.Hint
+	case stood(all) && spoke(all):
+		rule.Hint = fmt.Sprintf("the gang stood still for the last %s of %s: run it again and, while it hangs, %s", rough(still(all)), rough(age(all)), lookAt)
+	case stood(all) || quiet(all) >= hung:
+		rule.Hint = "if the gang hung, run it again and, while it hangs, " + lookAt + "; else " + rule.Hint
 	}
 	return lines
+}
+
+// lookAt says how to find out what a rank waits for.
+const lookAt = "look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs)"
+
+// stood reports whether nothing had moved for most of the time.
+func stood(all []job.Activity) bool { return age(all) > 0 && 2*still(all) >= age(all) }
+
+// spoke reports whether a rank had printed anything: else the gang may have
+// worked without a word.
+func spoke(all []job.Activity) bool {
+	return slices.ContainsFunc(all, func(a job.Activity) bool { return a.Quiet < a.Age })
+}
+
+// age returns for how long the gang had run.
+func age(all []job.Activity) time.Duration {
+	oldest := all[0].Age
+	for _, a := range all {
+		oldest = max(oldest, a.Age)
+	}
+	return time.Duration(oldest)
+}
+
+// still returns for how long there was neither output nor a new step.
+func still(all []job.Activity) time.Duration {
+	if idle, ok := idle(all); ok {
+		return min(idle, quiet(all))
+	}
+	return quiet(all)
 }
 
 // silence says for how long nothing had moved, as in "no output for 3m12s, no new
 // step for 3m13s".
 func silence(all []job.Activity) string {
 	text := "no output for " + rough(quiet(all))
-	idle := time.Duration(-1)
-	for _, a := range all {
-		if a.Idle != nil && (idle < 0 || time.Duration(*a.Idle) < idle) {
-			idle = time.Duration(*a.Idle)
-		}
-	}
-	if idle >= 0 {
+	if idle, ok := idle(all); ok {
 		text += ", no new step for " + rough(idle)
 	}
 	return text
+}
+
+// idle returns for how long no rank had told a new step, and whether any ever had.
+func idle(all []job.Activity) (least time.Duration, ok bool) {
+	for _, a := range all {
+		if a.Idle != nil && (!ok || time.Duration(*a.Idle) < least) {
+			least, ok = time.Duration(*a.Idle), true
+		}
+	}
+	return least, ok
 }
 
 // quiet returns for how long none of the ranks had printed anything.

@@ -20,6 +20,11 @@ func doing(rank int, host string, state job.ProcessState, quiet, idle time.Durat
 	return a
 }
 
+func aged(a job.Activity, age time.Duration) job.Activity {
+	a.Age = job.Duration(age)
+	return a
+}
+
 // The cause of a time limit says how long nothing had moved, and what the ranks did.
 func TestStandstill(t *testing.T) {
 	const limit = "the run's time limit passed, and gangrun ended the gang"
@@ -46,8 +51,22 @@ func TestStandstill(t *testing.T) {
 			[]string{"-1 h1 ranks 0-2,4-7 sleeping; no output for 3m12s, no new step for 3m13s", "3 h1 rank 3 stopped by a signal; no output for 3m15s, no new step for 3m17s"}},
 		"all sleep": {[]job.Activity{doing(1, "h2", job.ProcessSleeping, long, -1), doing(0, "h1", job.ProcessSleeping, 2*long, -1)},
 			"; no output for 3m12s; ranks 0-1 sleeping",
-			"if the gang hung, find the rank that the others wait for while it hangs (py-spy dump --pid PID, gdb -p PID); else raise --timeout",
+			"if the gang hung, run it again and, while it hangs, look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs); else raise --timeout",
 			[]string{"-1  ranks 0-1 sleeping; no output for 3m12s"}},
+		"it stood still for most of the run": {[]job.Activity{aged(doing(0, "h1", job.ProcessSleeping, 5200*time.Millisecond, 5210*time.Millisecond), 5300*time.Millisecond)},
+			"; no output for 5.2s, no new step for 5.2s; rank 0 sleeping",
+			"the gang stood still for the last 5.2s of 5.3s: run it again and, while it hangs, look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs)",
+			[]string{"0 h1 rank 0 sleeping; no output for 5.2s, no new step for 5.2s"}},
+		"it printed, and made no step, as in a long evaluation": {[]job.Activity{aged(doing(0, "h1", job.ProcessRunning, 0, 4*time.Second), 5*time.Second)},
+			"; no output for 0.0s, no new step for 4.0s; rank 0 running", "raise --timeout",
+			[]string{"0 h1 rank 0 running; no output for 0.0s, no new step for 4.0s"}},
+		"it never said anything": {[]job.Activity{aged(doing(0, "h1", job.ProcessRunning, 5*time.Second, -1), 5*time.Second)},
+			"; no output for 5.0s; rank 0 running",
+			"if the gang hung, run it again and, while it hangs, look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs); else raise --timeout",
+			[]string{"0 h1 rank 0 running; no output for 5.0s"}},
+		"it stood still at last": {[]job.Activity{aged(doing(0, "h1", job.ProcessRunning, 2*time.Second, 2*time.Second), 10*time.Second)},
+			"; no output for 2.0s, no new step for 2.0s; rank 0 running", "raise --timeout",
+			[]string{"0 h1 rank 0 running; no output for 2.0s, no new step for 2.0s"}},
 		"it goes on": {[]job.Activity{doing(0, "h1", job.ProcessRunning, 130*time.Millisecond, 2*time.Second)},
 			"; no output for 0.1s, no new step for 2.0s; rank 0 running", "raise --timeout",
 			[]string{"0 h1 rank 0 running; no output for 0.1s, no new step for 2.0s"}},

@@ -20,6 +20,8 @@ type Activity struct {
 	State ProcessState `json:"state"`
 	// Quiet is for how long it had printed nothing: since its start if it never had.
 	Quiet Duration `json:"quiet"`
+	// Age is for how long its gang had run on its host; 0 where that is not known.
+	Age Duration `json:"age,omitempty"`
 	// Idle is for how long it had told no new step; nil if it never told one.
 	Idle *Duration `json:"idle,omitempty"`
 }
