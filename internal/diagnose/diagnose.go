@@ -48,6 +48,7 @@ func Diagnose(e job.Evidence) job.Cause {
 		return nothing(e, live)
 	}
 	s = firstToEnd(s, all)
+	s.tooFew(e)
 	s.adopt(members)
 	return s.cause(e, all)
 }
@@ -246,6 +247,13 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, named(s.rule.Signature).Meaning)
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
+	quoted := ""
+	if s.rule.Mute && s.member != nil && s.signal == 0 {
+		quoted = s.lastWords()
+	}
+	if quoted == "" {
+		names["silence"] = ", and nothing that it printed tells why"
+	}
 	text := expand(s.rule.Text, names)
 	if text == "" {
 		text = names["title"]
@@ -256,10 +264,8 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	if s.record != nil {
 		text = short(expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
 	}
-	if s.rule.Mute && s.member != nil && s.signal == 0 {
-		if last := s.lastWords(); last != "" {
-			text += fmt.Sprintf("; its last words are %q", last)
-		}
+	if quoted != "" {
+		text += fmt.Sprintf("; its last words are %q", quoted)
 	}
 	if s.rule.Signature == "exit-code" {
 		text += "; its output is in " + s.logs()

@@ -412,9 +412,63 @@ func TestWorldSize(t *testing.T) {
 		if got != want || got && l.Text != text {
 			t.Errorf("WorldSize(%q) = %q, %v", text, l.Text, got)
 		}
-		e.Ranks = 2
+		e.Ranks = 16 // more than any asks for
 		if _, got := WorldSize(e); got {
-			t.Errorf("WorldSize(%q) of two ranks", text)
+			t.Errorf("WorldSize(%q) of 16 ranks", text)
 		}
+	}
+}
+
+// TestTooFewRanks: a rank whose last words, exception or error message ask for more
+// ranks than the gang has failed for want of them.
+func TestTooFewRanks(t *testing.T) {
+	for _, c := range []struct {
+		ranks    int
+		text     string
+		want     string // the program needs ...
+		n        string
+		category job.Category // of what is none
+	}{
+		{2, "this needs at least 4 ranks", "at least 4 ranks", "4", ""},
+		{1, "this needs at least 4 ranks", "at least 4 ranks", "4", ""},
+		{3, "this needs at least 4 ranks", "at least 4 ranks", "4", ""},
+		{2, "This program requires more than 3 processes", "at least 4 ranks", "4", ""},
+		{2, "Error: This example must be run with exactly eight MPI processes", "8 ranks", "8", ""},
+		{2, raise("ValueError: world size must be 4, not 2"), "4 ranks", "4", ""},
+		{2, raise("AssertionError: world_size should be divisible by 8"), "at least 8 ranks", "8", ""},
+		{2, "please run with mpirun -np 4", "4 ranks", "4", ""},
+
+		{4, "this needs at least 4 ranks", "", "", job.Unknown},
+		{8, "this needs exactly 4 ranks", "", "", job.Unknown},
+		{2, "this needs at least 4 GPUs", "", "", job.Unknown},
+		{2, "usage: mpirun -np 4 ./grid FILE", "", "", job.Unknown},
+		{2, "this needs several processes", "", "", job.Unknown},
+		{2, "this needs at least 4 ranks\nthe grid has no points", "", "", job.Unknown},
+		{2, raise("KeyError: 'ranks'"), "", "", job.SemanticError},
+	} {
+		for name, end := range map[string]job.Exit{"code 1": failed, "MPI_Abort": abort} {
+			g := &gang{job.Evidence{Ranks: c.ranks}}
+			got := Diagnose(g.says(0, 10, c.text).exit(0, 10.1, end).Evidence)
+			sane(t, got)
+			if c.want == "" {
+				if got.Signature == "too-few-ranks" || name == "code 1" && got.Category != c.category {
+					t.Errorf("%s, %d ranks, %s: got %s", c.text, c.ranks, name, got.Text)
+				}
+				continue
+			}
+			if got.Category != job.IncorrectInputs || got.Signature != "too-few-ranks" || got.Retry != job.RetryNever || got.Rank != 0 ||
+				!strings.Contains(got.Text, "the program needs "+c.want+": ") || got.Hint != "ask for them with -n "+c.n {
+				t.Errorf("%s, %d ranks, %s: got %s (%s): %s; %s", c.text, c.ranks, name, got.Category, got.Signature, got.Text, got.Hint)
+			}
+		}
+	}
+}
+
+// TestLastWordsAreNoSilence: where the last words are quoted it is not said that
+// nothing tells why.
+func TestLastWordsAreNoSilence(t *testing.T) {
+	got := Diagnose(four().says(0, 10, "the grid has no points").exit(0, 10.1, failed).Evidence).Text
+	if want := `rank 0 on h1: ended with code 1; its last words are "the grid has no points"; its output is in rank-0000.err`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }

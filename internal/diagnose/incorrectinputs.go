@@ -46,6 +46,12 @@ var incorrectInputs = []Rule{{
 	Classes: []string{"IsADirectoryError"},
 	Find:    re(`directory: '(?P<artefact>[^']+)'`),
 }, {
+	Category: job.IncorrectInputs, Signature: "too-few-ranks", Confidence: 0.95,
+	Meaning: "the program says that it needs more ranks than the gang has",
+	Hint:    "ask for them with -n ${ranks}",
+	Text:    "the program needs ${need} ranks: ${said}",
+	Classes: []string{tooFewRanks},
+}, {
 	Category: job.IncorrectInputs, Signature: "argparse", Confidence: 0.95,
 	Meaning: "the program does not know or accept one of its command-line arguments",
 	Hint:    "correct the argument in the job's command; the program's --help lists what it takes",

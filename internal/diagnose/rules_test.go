@@ -25,6 +25,10 @@ func raise(exception string, source ...string) string {
 // that had a segmentation fault; one with "unstarted: " why a
 // rank could not be started.
 var samples = map[string]struct{ yes, no []string }{
+	"too-few-ranks": {
+		yes: []string{"train.py: error: requires at least 4 processes", raise("ValueError: world size must be 4, not 2")},
+		no:  []string{"train.py: error: requires at least 2 processes", "the gang has 4 processes"},
+	},
 	"missing-file": {
 		yes: []string{
 			raise("FileNotFoundError: [Errno 2] No such file or directory: '/data/x.csv'", "open(path)"),

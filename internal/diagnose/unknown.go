@@ -25,6 +25,6 @@ var unknown = []Rule{{
 	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Generic: true, Mute: true,
 	Meaning:  "the rank ended with a code that is not 0 and printed nothing that tells why",
 	Hint:     "read the rank's last lines; let the program say why it ends",
-	Text:     "ended with code ${code}, and nothing that it printed tells why",
+	Text:     "ended with code ${code}${silence}",
 	Statuses: []job.ExitStatus{job.Exited},
 }}

@@ -1,34 +1,120 @@
 package diagnose
 
 import (
+	"fmt"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// WorldSize returns the line in which a program that was tried with one rank
-// says that it wants more, and whether there is one.
+// WorldSize returns the line in which a program says that it wants more ranks than
+// its gang had, and whether there is one.
 func WorldSize(e job.Evidence) (job.Line, bool) {
-	if e.Ranks > 1 {
-		return job.Line{}, false
-	}
 	lines := e.Lines
 	if len(lines) == 0 {
 		lines = e.Outcome.Lines
 	}
 	for i := len(lines) - 1; i >= 0; i-- {
-		text := plainText(lines[i].Text)
-		if len(text) > 4<<10 || !mentions(text) {
-			continue
-		}
-		for _, want := range wants {
-			if m := want.FindStringSubmatch(text); m != nil && !one(m) {
-				return lines[i], true
-			}
+		if _, ok := wanted(plainText(lines[i].Text), e.Ranks); ok {
+			return lines[i], true
 		}
 	}
 	return job.Line{}, false
 }
+
+// wish is how many ranks a program says that it wants.
+type wish struct {
+	ranks int    // 0 where it names no number
+	least bool   // more will do, too
+	text  string // the words that say so
+}
+
+// wanted reads how many ranks a line asks for, and reports whether those are more
+// than there are.
+func wanted(text string, ranks int) (wish, bool) {
+	if len(text) > 4<<10 || !mentions(text) {
+		return wish{}, false
+	}
+	for _, want := range wants {
+		m := want.FindStringSubmatch(text)
+		if m == nil || one(m) {
+			continue
+		}
+		w := wish{text: m[0]}
+		for _, g := range m[1:] {
+			if w.ranks = number(g); w.ranks > 0 {
+				break
+			}
+		}
+		if w.least = least.MatchString(m[0]); above.MatchString(m[0]) && w.ranks > 0 {
+			w.ranks, w.least = w.ranks+1, true
+		}
+		if w.ranks > ranks || w.ranks == 0 && ranks <= 1 {
+			return w, true
+		}
+	}
+	if ranks <= 1 {
+		for _, complaint := range ofOne {
+			if complaint.MatchString(text) {
+				return wish{text: text}, true
+			}
+		}
+	}
+	return wish{}, false
+}
+
+var (
+	least = re(`(?i)at least|minimum|>=|divi|multiple of|or more`)
+	above = re(`(?i)(?:more|greater|larger) than|>\s*\d`)
+)
+
+// number reads a number of ranks; 0 is none.
+func number(text string) int {
+	for i, word := range [...]string{"two", "three", "four", "five", "six", "seven", "eight"} {
+		if strings.EqualFold(text, word) {
+			return i + 2
+		}
+	}
+	if strings.EqualFold(text, "sixteen") {
+		return 16
+	}
+	return atoi(text)
+}
+
+// tooFewRanks is the class of what asks for more ranks than there are, which no line
+// says by itself.
+const tooFewRanks = "too few ranks"
+
+// tooFew makes of a suspect the rank that asked for more ranks than there are, where
+// its error message, its exception or its last words say so.
+func (s *suspect) tooFew(e job.Evidence) {
+	own := s.rule.Mute || s.sign != nil && (s.sign.class != "" || s.sign.plain)
+	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Cascade || !own {
+		return
+	}
+	said := s.lastWords()
+	if s.sign != nil && !s.rule.Mute {
+		said = s.sign.text
+	}
+	first, _, _ := strings.Cut(said, "\n")
+	w, ok := wanted(first, e.Ranks)
+	if !ok || w.ranks == 0 || otherUnits.MatchString(w.text) || example.MatchString(first) {
+		return
+	}
+	need := fmt.Sprint(w.ranks)
+	if w.least {
+		need = "at least " + need
+	}
+	s.rule = named("too-few-ranks")
+	s.confidence = s.rule.Confidence
+	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.ranks), "said": short(first, 200)}
+}
+
+// otherUnits are what a rank may have several of.
+var otherUnits = re(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
+
+// example shows how a program is started, whatever the number of ranks.
+var example = re(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
 // mentions reports whether a text speaks of ranks at all.
 func mentions(text string) bool {
@@ -57,18 +143,21 @@ const (
 	world = `(?:world[ _-]?size|comm(?:unicator)?[ _]size|number of (?:mpi )?(?:processes|procs|ranks|processors|tasks|cpus|workers)|num[_ ]?(?:procs|processes|ranks|tasks|workers)|nprocs?|np)`
 )
 
-var wants = []interface {
-	FindStringSubmatch(string) []string
-}{
+// wants are requests for ranks. The first group that is a number says for how many.
+var wants = []*pattern{
 	re(`(?i)\b` + world + `\b[^.;]{0,24}?\b(?:must|should|has to|needs? to|ought to|expected|required)\b (?:to )?(?:be |equal |have |divide )?(?:at least |exactly |more than |>=? ?|==? ?|equal to |divisible by |a multiple of )?(\d+|two|three|four|eight|even|a power|divisible|a multiple|greater|larger|more)`),
 	re(`(?i)\b(?:requires?|needs?|wants|expects?|must (?:be )?(?:run|launched|started|executed|called|invoked|use|have)(?: (?:with|on|using|by|under))?|only works with|only supports|(?:run|launch|start)(?:ed)? (?:it )?(?:with|on|using)|works only with|at least|expected)\b (?:a |an )?(?:total of )?` + many + `\s+` + units),
+	re(`(?i)(?:mpirun|mpiexec|srun|torchrun|torch\.distributed\.(?:launch|run)|horovodrun|deepspeed|accelerate launch)\b[^.]{0,60}?(?: -np?| --np| --nproc[-_]per[-_]node| --num[-_]processes| --num_gpus| --ntasks| -w)[ =]*(\d+|<?n>?|\$?\{?\w+\}?)`),
+	re(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
+}
+
+// ofOne are complaints of a program that was started with one rank.
+var ofOne = []*pattern{
 	re(`(?i)invalid world[ _]?size:?\s*\(?1\b`),
 	re(`(?i)\bworld[ _]?size \(1\) (?:is not|must be|should be|is smaller|is less|isn't)`),
 	re(`(?i)is (?:greater|larger|more) than (?:the )?` + world + ` ?[(:]?\s*1\b`),
 	re(`(?i)` + world + `\s*(?:is|=|==|of|:)?\s*\(?1\)?[ ,]+(?:is not divisible|not divisible|which is not|but|is too small|is less than|is smaller than|is not a multiple|cannot be)`),
 	re(`(?i)\b(?:tensor|pipeline|data|model|sequence|expert|context)[ _-]?(?:model[ _-])?parallel(?:[ _-]?size|ism)?\b[^.]{0,80}(?:world[ _]?size|number of (?:gpus|ranks|processes))[^.]{0,20}\b1\b`),
-	re(`(?i)(?:mpirun|mpiexec|srun|torchrun|torch\.distributed\.(?:launch|run)|horovodrun|deepspeed|accelerate launch)\b[^.]{0,60}?(?: -np?| --np| --nproc[-_]per[-_]node| --num[-_]processes| --num_gpus| --ntasks| -w)[ =]*(\d+|<?n>?|\$?\{?\w+\}?)`),
 	re(`(?i)(?:cannot|can't|can not|not|don't) (?:be )?run (?:on |with )?(?:a |only |just )?(?:single|one|1) (?:process|rank|processor|gpu|mpi process)`),
 	re(`(?i)(?:more than|at least two|greater than) (?:one|1|two|2)? ?(?:process|rank|processor|mpi task)`),
-	re(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
 }
