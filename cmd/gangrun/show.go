@@ -97,6 +97,8 @@ func (s *show) lines(e job.Event) []string {
 		switch {
 		case e.ResumeFrom != "":
 			return []string{fmt.Sprintf("attempt %d resumes from %s", e.Attempt, e.ResumeFrom)}
+		case e.Attempt > 1 && s.spec.CheckpointDir == "":
+			return []string{fmt.Sprintf("attempt %d starts; gangrun has no checkpoint to give it (no --checkpoint-dir)", e.Attempt)}
 		case e.Attempt > 1:
 			return []string{fmt.Sprintf("attempt %d starts from the beginning", e.Attempt)}
 		}

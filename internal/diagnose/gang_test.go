@@ -312,7 +312,7 @@ func TestEnded(t *testing.T) {
 		g := four().exit(0, 10, stopped)
 		g.Ended = ended
 		c := Diagnose(g.Evidence)
-		if c.Category != want || c.Confidence != 1 || c.Rank != -1 {
+		if c.Category != want || c.Confidence != 1 || c.Rank != -1 || strings.Contains(c.Hint, "from the beginning") {
 			t.Errorf("%s: %+v", ended, c)
 		}
 		sane(t, c)
