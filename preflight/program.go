@@ -14,6 +14,14 @@ var programCheck = Check{
 		{"program-missing", job.SeverityError, job.LaunchError,
 			"the program {path} does not exist or is not on PATH",
 			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS: on every host it is that of the shell that gangrun was started in, which may not name the directories that the program is in there"},
+		{"program-here", job.SeverityError, job.LaunchError,
+			"the program {path} is not on PATH; the file is in the working directory", "write {instead}"},
+		{"program-assignment", job.SeverityError, job.LaunchError,
+			"the program {path} does not exist: it sets a variable", "write {instead} before the command"},
+		{"program-quoted", job.SeverityError, job.LaunchError,
+			"the program {path} does not exist: a whole command is one word", "remove the quotes: {instead}"},
+		{"program-shell", job.SeverityError, job.LaunchError,
+			"the program {path} does not exist: it is a shell's own", "write {instead}"},
 		{"program-permission", job.SeverityError, job.PermissionError,
 			"the program {path} may not be executed: {error}",
 			"run chmod +x on it, or name a script's interpreter first, as in python3 train.py; if it is executable, look at the directories above it and at a noexec mount"},
@@ -37,6 +45,11 @@ var programCheck = Check{
 		}
 		hit := func(signature string, pairs ...string) []Hit {
 			return []Hit{{Signature: signature, Path: p.Path, Values: about(p.Path, pairs...)}}
+		}
+		if p.Kind == job.ErrorMissing {
+			if h, ok := slip(s, p); ok {
+				return []Hit{h}
+			}
 		}
 		if hits := pathHits("program", p.PathFact, job.ErrorMissing, job.ErrorPermission, job.ErrorKindOf); hits != nil {
 			return hits

@@ -36,6 +36,10 @@ func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		fallthrough
 	case err != nil:
 		fail(&fact.PathFact, err)
+		here := filepath.Join(ask.Workdir, ask.Command[0])
+		if info, err := os.Stat(here); err == nil && info.Mode().IsRegular() && !strings.Contains(ask.Command[0], "/") {
+			fact.Here = here
+		}
 		return fact
 	}
 	fact.Executable = true

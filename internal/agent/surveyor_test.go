@@ -112,6 +112,7 @@ func TestSurveyProgram(t *testing.T) {
 		{"env with options", "./env-options", nil, job.ProgramFact{Executable: true}},
 		{"in PATH", "script", []string{"PATH=" + dir}, job.ProgramFact{Executable: true}},
 		{"missing", "./absent", nil, job.ProgramFact{PathFact: job.PathFact{Kind: job.ErrorMissing, Error: "no such file or directory"}}},
+		{"not in PATH, and in the working directory", "script", []string{"PATH=/nowhere"}, job.ProgramFact{PathFact: job.PathFact{Kind: job.ErrorMissing, Error: `"script" is not in PATH: file does not exist`}, Here: dir + "/script"}},
 		{"dangling link", "./dangling", nil, job.ProgramFact{PathFact: job.PathFact{Kind: job.ErrorMissing, Error: "no such file or directory"}}},
 		{"below a file", "./script/x", nil, job.ProgramFact{PathFact: job.PathFact{Kind: job.ErrorMissing, Error: "not a directory"}}},
 		{"not executable", "./plain", nil, job.ProgramFact{PathFact: job.PathFact{Kind: job.ErrorPermission, Error: "permission denied"}}},
@@ -131,7 +132,9 @@ func TestSurveyProgram(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			got := survey(c.command, c.env...)
 			path := filepath.Join(dir, c.command)
-			c.want.Path = path
+			if c.want.Path = path; c.want.Here != "" {
+				c.want.Path = c.command
+			}
 			if c.want.Executable {
 				data, err := os.ReadFile(path)
 				if err != nil {
@@ -146,7 +149,7 @@ func TestSurveyProgram(t *testing.T) {
 			if strings.HasPrefix(got.Format, "its ELF header is damaged: ") && c.want.Format != "" {
 				got.Format = c.want.Format // the rest is debug/elf's word
 			}
-			if got.PathFact != c.want.PathFact || got.SHA256 != c.want.SHA256 || got.Executable != c.want.Executable || got.Format != c.want.Format || got.Interpreter != c.want.Interpreter {
+			if got.PathFact != c.want.PathFact || got.SHA256 != c.want.SHA256 || got.Executable != c.want.Executable || got.Format != c.want.Format || got.Interpreter != c.want.Interpreter || got.Here != c.want.Here {
 				t.Errorf("got  %+v\nwant %+v", got, c.want)
 			}
 		})

@@ -85,6 +85,9 @@ type ProgramFact struct {
 	PathFact
 	SHA256     string `json:"sha256,omitempty"`
 	Executable bool   `json:"executable"`
+	// Here says, of a name that is not in PATH, that the working directory has a file
+	// of that name: its path.
+	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`
 	// Format says why the kernel could not execute the file (wrong machine, no
