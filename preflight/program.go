@@ -6,22 +6,24 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+const missingText = "the program {path} does not exist or is not on PATH"
+
 var programCheck = Check{
 	Code:      "program",
 	Asks:      "Does every host find the program, and can it execute it?",
 	DependsOn: []string{"workdir"},
 	Problems: []Problem{
 		{"program-missing", job.SeverityError, job.LaunchError,
-			"the program {path} does not exist or is not on PATH",
+			missingText,
 			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS: on every host it is that of the shell that gangrun was started in, which may not name the directories that the program is in there"},
 		{"program-here", job.SeverityError, job.LaunchError,
-			"the program {path} is not on PATH; the file is in the working directory", "write {instead}"},
+			missingText, "write {instead}"},
 		{"program-assignment", job.SeverityError, job.LaunchError,
-			"the program {path} does not exist: it sets a variable", "write {instead} before the command"},
+			missingText, "write {instead} before the command"},
 		{"program-quoted", job.SeverityError, job.LaunchError,
-			"the program {path} does not exist: a whole command is one word", "remove the quotes: {instead}"},
+			missingText, "remove the quotes: {instead}"},
 		{"program-shell", job.SeverityError, job.LaunchError,
-			"the program {path} does not exist: it is a shell's own", "write {instead}"},
+			missingText, "write {instead}"},
 		{"program-permission", job.SeverityError, job.PermissionError,
 			"the program {path} may not be executed: {error}",
 			"run chmod +x on it, or name a script's interpreter first, as in python3 train.py; if it is executable, look at the directories above it and at a noexec mount"},

@@ -52,11 +52,16 @@ func slip(s job.Spec, p job.ProgramFact) (Hit, bool) {
 		return hit("program-shell", shellCommand(shell, s.Command))
 	}
 	if p.Here != "" {
-		instead := "./" + first
+		var instead []string
 		if by := interpreters[path.Ext(first)]; by != "" {
-			instead = by + " " + first + ", or " + instead
+			instead = append(instead, by+" "+first)
 		}
-		return hit("program-here", instead)
+		if p.Executable {
+			instead = append(instead, "./"+first)
+		}
+		if len(instead) > 0 {
+			return hit("program-here", strings.Join(instead, ", or "))
+		}
 	}
 	return Hit{}, false
 }

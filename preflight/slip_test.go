@@ -17,28 +17,30 @@ func TestSlips(t *testing.T) {
 	shown := map[string]bool{}
 	for _, c := range []struct {
 		command         []string
-		here            bool
+		here, execute   bool
 		signature, hint string
 	}{
-		{[]string{"train.py"}, true, "program-here", "write python3 train.py, or ./train.py"},
-		{[]string{"run.sh", "3"}, true, "program-here", "write sh run.sh, or ./run.sh"},
-		{[]string{"a.out"}, true, "program-here", "write ./a.out"},
-		{[]string{"LR=1", "python3", "x.py"}, false, "program-assignment", "write -e LR=1 before the command"},
-		{[]string{"LR=1", "OPT=b", "python3", "E=5"}, false, "program-assignment", "write -e LR=1 -e OPT=b before the command"},
-		{[]string{"LR=1 python3 x.py"}, false, "program-quoted", "remove the quotes: -e LR=1 -- python3 x.py"},
-		{[]string{"python3 arg.py"}, false, "program-quoted", "remove the quotes: python3 arg.py"},
-		{[]string{"python3 /srv/arg.py --lr", "3"}, false, "program-quoted", "remove the quotes: python3 /srv/arg.py --lr 3"},
-		{[]string{"cd", "/tmp"}, false, "program-shell", "write sh -c 'cd /tmp'"},
-		{[]string{"cd /tmp && python3 x.py"}, false, "program-shell", "write sh -c 'cd /tmp && python3 x.py'"},
-		{[]string{"python3 x.py > 'a b'"}, false, "program-shell", `write sh -c 'python3 x.py > '\''a b'\'''`},
-		{[]string{"source", "env.sh"}, false, "program-shell", "write bash -c 'source env.sh'"},
-		{[]string{"module", "load", "mpi"}, false, "program-shell", "write bash -lc 'module load mpi'"},
+		{[]string{"train.py"}, true, true, "program-here", "write python3 train.py, or ./train.py"},
+		{[]string{"run.sh", "3"}, true, true, "program-here", "write sh run.sh, or ./run.sh"},
+		{[]string{"a.out"}, true, true, "program-here", "write ./a.out"},
+		{[]string{"LR=1", "python3", "x.py"}, false, false, "program-assignment", "write -e LR=1 before the command"},
+		{[]string{"LR=1", "OPT=b", "python3", "E=5"}, false, false, "program-assignment", "write -e LR=1 -e OPT=b before the command"},
+		{[]string{"LR=1 python3 x.py"}, false, false, "program-quoted", "remove the quotes: -e LR=1 -- python3 x.py"},
+		{[]string{"python3 arg.py"}, false, false, "program-quoted", "remove the quotes: python3 arg.py"},
+		{[]string{"python3 /srv/arg.py --lr", "3"}, false, false, "program-quoted", "remove the quotes: python3 /srv/arg.py --lr 3"},
+		{[]string{"cd", "/tmp"}, false, false, "program-shell", "write sh -c 'cd /tmp'"},
+		{[]string{"cd /tmp && python3 x.py"}, false, false, "program-shell", "write sh -c 'cd /tmp && python3 x.py'"},
+		{[]string{"python3 x.py > 'a b'"}, false, false, "program-shell", `write sh -c 'python3 x.py > '\''a b'\'''`},
+		{[]string{"source", "env.sh"}, false, false, "program-shell", "write bash -c 'source env.sh'"},
+		{[]string{"module", "load", "mpi"}, false, false, "program-shell", "write bash -lc 'module load mpi'"},
 
-		{[]string{"trian"}, false, general, ""},
-		{[]string{"train.py"}, false, general, ""},
-		{[]string{"./train.py"}, false, general, ""},
-		{[]string{"/srv/my runs/train"}, false, general, ""},
-		{[]string{"trian", "LR=1"}, false, general, ""},
+		{[]string{"train.py"}, true, false, "program-here", "write python3 train.py"},
+		{[]string{"job.yaml"}, true, false, general, ""},
+		{[]string{"trian"}, false, false, general, ""},
+		{[]string{"train.py"}, false, false, general, ""},
+		{[]string{"./train.py"}, false, false, general, ""},
+		{[]string{"/srv/my runs/train"}, false, false, general, ""},
+		{[]string{"trian", "LR=1"}, false, false, general, ""},
 	} {
 		s := testSpec()
 		s.Command = c.command
@@ -46,7 +48,7 @@ func TestSlips(t *testing.T) {
 		for i := range facts {
 			facts[i].Program = job.ProgramFact{PathFact: broken("", job.ErrorMissing, "not found")}
 			if c.here {
-				facts[i].Program.Here = "/w/" + c.command[0]
+				facts[i].Program.Here, facts[i].Program.Executable = "/w/"+c.command[0], c.execute
 			}
 			facts[i].Script = nil
 		}

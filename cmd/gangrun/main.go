@@ -31,6 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 		return agent.Main(args[2:])
 	}
 	a := app(stdout, stderr)
+	a.Metadata = map[string]any{typedWords: args}
 	return tell(a.Run(ordered(a, args)), stderr)
 }
 

@@ -49,9 +49,25 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		if meant := meantFlag(flag, known); meant != "" {
 			hint = "did you mean " + meant + "? " + hint
 		}
-		return usage(hint, "%s has no flag %q", name, dashed(flag))
+		return usage(hint, "%s has no flag %q", name, typed(c, flag))
 	}
 	return usage(hint, "%w", err)
+}
+
+// typedWords is where an app keeps the words of its command line.
+const typedWords = "words"
+
+// typed returns a flag as it was typed, which the flag parser does not tell: with one
+// dash or two.
+func typed(c *cli.Context, flag string) string {
+	words, _ := c.App.Metadata[typedWords].([]string)
+	for _, word := range words {
+		word, _, _ = strings.Cut(word, "=")
+		if strings.HasPrefix(word, "-") && strings.TrimLeft(word, "-") == flag {
+			return word
+		}
+	}
+	return dashed(flag)
 }
 
 // dashed returns a flag's name as it is typed.

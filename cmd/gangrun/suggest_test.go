@@ -55,6 +55,25 @@ func TestTypos(t *testing.T) {
 	}
 }
 
+// TestUnknownFlagAsTyped: a flag that there is not is quoted as it was typed.
+func TestUnknownFlagAsTyped(t *testing.T) {
+	t.Setenv("GANGRUN_HOME", t.TempDir())
+	for words, want := range map[string]string{
+		"run -np 2 -- true":       `gangrun run has no flag "-np"`,
+		"run --np=2 -- true":      `gangrun run has no flag "--np"`,
+		"run -n2 -- true":         `gangrun run has no flag "-n2"`,
+		"run --rnaks 2 -- -rnaks": `gangrun run has no flag "--rnaks"`,
+		"ps -z":                   `gangrun ps has no flag "-z"`,
+		"run -n -1 -- true":       "--ranks: ranks is -1, but must be 1 to 131072",
+	} {
+		var said bytes.Buffer
+		run(slices.Concat([]string{"gangrun"}, strings.Fields(words)), io.Discard, &said)
+		if line, _, _ := strings.Cut(said.String(), "\ngangrun: hint: "); line != "gangrun: error: "+want {
+			t.Errorf("gangrun %s: got %s, want %s", words, line, want)
+		}
+	}
+}
+
 // What is suggested is there.
 func TestSuggestions(t *testing.T) {
 	flags := commandFlags()

@@ -38,7 +38,7 @@ func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		fail(&fact.PathFact, err)
 		here := filepath.Join(ask.Workdir, ask.Command[0])
 		if info, err := os.Stat(here); err == nil && info.Mode().IsRegular() && !strings.Contains(ask.Command[0], "/") {
-			fact.Here = here
+			fact.Here, fact.Executable = here, executable(here) == nil
 		}
 		return fact
 	}

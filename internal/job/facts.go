@@ -86,7 +86,7 @@ type ProgramFact struct {
 	SHA256     string `json:"sha256,omitempty"`
 	Executable bool   `json:"executable"`
 	// Here says, of a name that is not in PATH, that the working directory has a file
-	// of that name: its path.
+	// of that name: its path. Executable is then about that file.
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`

@@ -35,7 +35,7 @@ func TestValidate(t *testing.T) {
 	}{
 		{"no command", func(s *job.Spec) { s.Command = nil }, "there is no command to run"},
 		{"empty program", func(s *job.Spec) { s.Command[0] = "" }, "there is no command to run"},
-		{"too few ranks", func(s *job.Spec) { s.Ranks, s.Trial.Ranks, s.Stdin = 0, 0, "0" }, "ranks is 0, but must be 1 to 131072"},
+		{"too few ranks", func(s *job.Spec) { s.Ranks, s.MinRanks, s.Stdin = 0, 3, "0" }, "ranks is 0, but must be 1 to 131072"},
 		{"too many ranks", func(s *job.Spec) { s.Ranks = job.MaxRanks + 1 }, "ranks is 131073, but must be 1 to 131072"},
 		{"negative loopback", func(s *job.Spec) { s.Loopback = -1 }, "loopback is -1, but must be 0 to 256"},
 		{"two lists of hosts", func(s *job.Spec) { s.Loopback, s.Hosts, s.Hostfile = 0, "h1", "/f" }, "hosts come from one list, but several of hosts, hostfile and inventory are given"},
@@ -116,7 +116,7 @@ func TestValidateJoins(t *testing.T) {
 	s := job.Spec{Ranks: -1, Resume: true, Env: map[string]string{"B=": "", "A=": ""},
 		Policy: map[job.Category]job.Action{"z": "", "a": ""}}
 	want := []string{
-		"there is no command", "ranks is -1", "host-timeout 0s", "locality", "patience", "trial.ranks is 0", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
+		"there is no command", "ranks is -1", "host-timeout 0s", "locality", "patience", "trial.steps is 0", "trial.time is 0s", "workdir", "resume needs",
 		`environment variable "A="`, `environment variable "B="`, "stdin", "preflight", "output", "tty", "exit-code", "mpi", "env-compat",
 		`policy names "a"`, "policy gives a", `policy names "z"`, "policy gives z",
 	}
