@@ -22,5 +22,13 @@ var cudaVersion = []Rule{{
 	Category: job.CUDAVersion, Signature: "no-cuda-build", Confidence: 0.95,
 	Meaning: "the framework was built without CUDA",
 	Hint:    "install the build with CUDA on every host",
-	Needles: []string{"torch not compiled with cuda enabled", "not compiled with cuda", "distributed package doesn't have nccl", "was not built with gpu support", "not compiled with gpu support"},
+	Needles: []string{"not compiled with cuda", "distributed package doesn't have nccl", "was not built with gpu support", "not compiled with gpu support"},
+	Unless:  torchWithoutCUDA,
+}, {
+	Category: job.CUDAVersion, Signature: "no-cuda-build", Confidence: 0.95,
+	Hint:    "this PyTorch has no CUDA: install its build with CUDA on every host, or have the program use the CPU where torch.cuda.is_available() is false",
+	Needles: []string{"torch not compiled with cuda enabled", "module 'torch._c' has no attribute '_cuda"},
+	Match:   torchWithoutCUDA,
 }}
+
+var torchWithoutCUDA = re(`(?i)torch not compiled with cuda enabled|module 'torch\._C' has no attribute '_cuda`)

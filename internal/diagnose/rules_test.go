@@ -340,7 +340,8 @@ var samples = map[string]struct{ yes, no []string }{
 	"driver-too-old":           {yes: []string{raise("RuntimeError: The NVIDIA driver on your system is too old (found version 11040)."), raise("RuntimeError: CUDA error: the provided PTX was compiled with an unsupported toolchain."), raise("RuntimeError: CUDA driver version is insufficient for CUDA runtime version")}, no: []string{"the driver of the car is too old"}},
 	"no-kernel-image":          {yes: []string{raise("RuntimeError: CUDA error: no kernel image is available for execution on the device")}, no: []string{"no kernel image is shown"}},
 	"cuda-mismatch":            {yes: []string{raise("RuntimeError: \nThe detected CUDA version (11.2) mismatches the version that was used to compile\nPyTorch (10.2). Please make sure to use the same CUDA versions.")}, no: []string{"CUDA version (11.2) matches"}},
-	"no-cuda-build":            {yes: []string{raise("AssertionError: Torch not compiled with CUDA enabled"), raise("RuntimeError: Distributed package doesn't have NCCL built in")}, no: []string{"torch is compiled with CUDA"}},
+	"no-cuda-build":            {yes: []string{raise("AssertionError: Torch not compiled with CUDA enabled"), raise("RuntimeError: Distributed package doesn't have NCCL built in"),
+		raise("AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'", "torch._C._cuda_setDevice(device)")}, no: []string{"torch is compiled with CUDA", raise("AttributeError: module 'torch._C' has no attribute '_XLAC'")}},
 	"shared-library":           {yes: []string{"./a.out: error while loading shared libraries: libg.so: cannot open shared object file: No such file or directory", raise("OSError: libcudart.so.11.0: cannot open shared object file: No such file or directory"), raise("ImportError: libGL.so.1: cannot open shared object file: No such file or directory")}, no: []string{"W tensorflow/stream_executor/platform/default/dso_loader.cc:64] Could not load dynamic library 'libnvinfer.so.7'; dlerror: libnvinfer.so.7: cannot open shared object file: No such file or directory\n" + raise("KeyError: 'x'")}},
 	"library-version":          {yes: []string{"./a.out: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.38' not found (required by ./a.out)", raise("ImportError: /lib/x86_64-linux-gnu/libstdc++.so.6: version `GLIBCXX_3.4.30' not found (required by /x/y.so)")}, no: []string{"version `GLIBC_2.38' found"}},
 	"undefined-symbol":         {yes: []string{"./a.out: symbol lookup error: ./a.out: undefined symbol: solve", raise("ImportError: /x/fused.so: undefined symbol: _ZN3c104cuda9SetDeviceEi")}, no: []string{"the symbol is undefined"}},
@@ -514,6 +515,15 @@ func TestRuleForm(t *testing.T) {
 	for _, c := range job.Categories() {
 		if meanings[c] == "" {
 			t.Errorf("category %s is not described", c)
+		}
+	}
+}
+
+// TestTorchWithoutCUDA: both ways in which a PyTorch without CUDA fails say so.
+func TestTorchWithoutCUDA(t *testing.T) {
+	for _, text := range []string{"AssertionError: Torch not compiled with CUDA enabled", "AttributeError: module 'torch._C' has no attribute '_cuda_setDevice'"} {
+		if got := Diagnose(rankOne(raise(text))); !strings.HasPrefix(got.Hint, "this PyTorch has no CUDA: ") || got.Retry != job.RetryNever {
+			t.Errorf("%s: got %s, retry %s: %s", text, got.Signature, got.Retry, got.Hint)
 		}
 	}
 }
