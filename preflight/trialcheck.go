@@ -8,7 +8,7 @@ import (
 )
 
 const (
-	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: 2}` or `trial: {args: [...]}`, or leave the trial out with --trial off"
+	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: N}` or `trial: {args: [...]}`, or leave the trial out with --trial off"
 	// leaveOut ends the hint of a trial that failed; the cause's own stands before it.
 	leaveOut = "{hint}--trial off leaves the trial out"
 )
