@@ -100,7 +100,7 @@ func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 		a.Contain, a.CheckpointDir = &c, dir
 		return a, nil
 	}
-	a.Watch = &job.FileWatch{Dirs: []string{t.spec.Workdir}, But: t.p.Private}
+	a.Watch = &job.FileWatch{Dirs: append([]string{t.spec.Workdir}, directories(t.spec, a.Command)...), But: t.p.Private}
 	if t.spec.CheckpointDir != "" {
 		a.Watch.Dirs = append(a.Watch.Dirs, t.spec.CheckpointDir)
 		if a.CheckpointDir, err = os.MkdirTemp(t.p.Scratch, "trial-checkpoints-"); err != nil {

@@ -59,6 +59,28 @@ func contained(spec job.Spec, command []string, run string) (job.Containment, st
 	return c, dir
 }
 
+// directories returns the directories that a command names, as far as this machine sees
+// them, but for the job's inputs: what is left are mostly those that it writes to.
+func directories(spec job.Spec, command []string) (dirs []string) {
+	for _, word := range command {
+		if _, value, ok := strings.Cut(word, "="); ok {
+			word = value
+		}
+		path := word
+		if !filepath.IsAbs(path) {
+			path = filepath.Join(spec.Workdir, word)
+		}
+		info, err := os.Stat(path)
+		if err != nil || !info.IsDir() || word == "" || path == "/" || slices.Contains(spec.Inputs, word) || slices.Contains(spec.Inputs, path) {
+			continue
+		}
+		if path = filepath.Clean(path); path != spec.Workdir && !slices.Contains(dirs, path) {
+			dirs = append(dirs, path)
+		}
+	}
+	return dirs
+}
+
 // mayBeContainment reports whether a contained attempt may have failed because it was
 // contained: by what overlayfs and user namespaces cannot do, because it
 // saw other files than the gang will see, or because the checkpoint directory was found

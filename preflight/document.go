@@ -133,8 +133,9 @@ off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.un
 a file system under the job that no overlay may lie over. Then the trial is left
 out, with a warning that says why. ` + "`" + `--trial uncontained` + "`" + ` runs it all the same, among the
 job's own files and with an empty checkpoint directory of its own. It compares the files
-in the working and the checkpoint directory before and after, up to 20000 of them; where
-some have changed, the gang is not started, and the error names them.
+in the working directory, the checkpoint directory and the directories that the command
+names (but for ` + "`inputs:`" + `) before and after, up to 20000 of them. Where some have
+changed, the gang is not started, and the error names them.
 
 ### What a failure means
 

@@ -410,11 +410,14 @@ func TestUncontainedAttempt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, succeeds)
 		s.spec.Trial.Mode, s.Private = job.TrialUncontained, []string{"/home/x/gangrun"}
+		out := t.TempDir()
+		s.spec.Command = []string{"train", "--out=" + out, "--data", "/proc", out, "/", "/nonexistent", "--flag="}
+		s.spec.Inputs = []string{"/proc"}
 		if have, err := s.check(t.Context()); err != nil || len(have) > 0 {
 			t.Fatal(have, err)
 		}
 		a := s.runner.attempts[0]
-		want := &job.FileWatch{Dirs: []string{"/w", s.spec.CheckpointDir}, But: s.Private}
+		want := &job.FileWatch{Dirs: []string{"/w", out, s.spec.CheckpointDir}, But: s.Private}
 		if a.Contain != nil || filepath.Dir(a.CheckpointDir) != s.Scratch || !reflect.DeepEqual(a.Watch, want) {
 			t.Errorf("attempt %+v", a)
 		}
