@@ -105,6 +105,13 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Fatal(err)
 		}
 	}
+	// The line is mended only once the agent is gone: it could send the rest itself until then.
+	some(t, func() []int {
+		if len(h.processes()["agent"]) > 0 {
+			return nil
+		}
+		return []int{0}
+	})
 	h.proxy.set(false)
 	if o := <-over; o.Good(2) {
 		t.Errorf("it has ended well: %+v", o)
