@@ -100,8 +100,9 @@ func mayBeContainment(cause job.Cause, o job.Outcome, a job.Attempt) bool {
 	return false
 }
 
-// blurred reports whether a contained attempt saw other files than the gang will see:
-// those that ranks on another host write, or could not write some of the user's.
+// blurred reports whether a contained attempt may have failed though the gang does not:
+// its ranks on one host could not see what those on another one wrote, or they could not
+// write some of the user's files.
 func blurred(o job.Outcome, a job.Attempt) bool { return len(a.Placement.Hosts) > 1 || o.Mixed }
 
 // containmentErrors are the C library's words for errors that a contained rank may get

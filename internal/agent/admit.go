@@ -25,7 +25,7 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if start == nil {
 		return status.Error(codes.InvalidArgument, "the first request starts no gang")
 	}
-	if c := s.containing(start.Gang); c != nil {
+	if c := s.containedFor(start.Gang); c != nil {
 		return s.passGang(c, first, stream)
 	}
 	s.retire()
@@ -181,7 +181,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 		if err != nil {
 			return err
 		}
-		if c := s.containing(r.Gang); c != nil && stdin == nil {
+		if c := s.containedFor(r.Gang); c != nil && stdin == nil {
 			return passFeed(c, r, stream)
 		}
 		if stdin == nil {

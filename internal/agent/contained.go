@@ -80,7 +80,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.contained = c
-	return &wire.ContainReply{Room: request.Room, Mixed: c.user && request.Mixed()}, nil
+	return &wire.ContainReply{Mixed: c.user && request.Mixed()}, nil
 }
 
 // layerPrefix begins the names of the directories over which agents mount layers.

@@ -13,7 +13,7 @@ const chunkBytes = 32 << 10
 // Output implements wire.AgentServer. It reads the log files, not the pipes:
 // a terminal that is slow or stopped costs a file offset and nothing else.
 func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
-	if c := s.containing(r.Gang); c != nil {
+	if c := s.containedFor(r.Gang); c != nil {
 		return passOutput(c, r, to)
 	}
 	ctx := to.Context()

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// containing returns the contained agent that runs a gang, nil where none does.
-func (s *server) containing(gang string) *contained {
+// containedFor returns the contained agent that runs a gang, nil where none does.
+func (s *server) containedFor(gang string) *contained {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.contained == nil || s.contained.gang != gang {
@@ -20,8 +20,8 @@ func (s *server) containing(gang string) *contained {
 	return s.contained
 }
 
-// retire ends the contained agent, if there is one. What its gang has printed cannot be
-// followed any more; it is in the log files.
+// retire ends the contained agent, if there is one, and gives its layer's memory back. What
+// its gang has printed cannot be followed any more; it is in the log files.
 func (s *server) retire() {
 	s.mu.Lock()
 	c := s.contained

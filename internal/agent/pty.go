@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -111,4 +112,27 @@ func (g *gang) stdout(pty opener) opener {
 		})
 		return openPipe()
 	}
+}
+
+// readEnd reads a pipe or the agent's end of a pseudoterminal. The kernel may tell the end
+// of a pseudoterminal (EIO) while its last bytes are still on their way to the reader: seen
+// on Linux 6.18 once in some thousands of ends. A later read returns them, so that EIO counts
+// only once it has come again and again.
+type readEnd struct{ from *os.File }
+
+// How often EIO has to come, and the pause before the next read.
+const (
+	eioReads = 6
+	eioPause = time.Millisecond
+)
+
+// Read implements io.Reader.
+func (r readEnd) Read(buffer []byte) (n int, err error) {
+	for range eioReads {
+		if n, err = r.from.Read(buffer); n > 0 || !errors.Is(err, unix.EIO) {
+			return n, err
+		}
+		time.Sleep(eioPause)
+	}
+	return n, err
 }

@@ -104,7 +104,7 @@ func TestPTYEndsAfterItsLastByte(t *testing.T) {
 			_, err := theirs.Write(text)
 			wrote <- errors.Join(err, theirs.Close())
 		}()
-		got, err := io.ReadAll(ours)
+		got, err := io.ReadAll(readEnd{ours})
 		if !errors.Is(err, unix.EIO) || !bytes.Equal(got, text) {
 			t.Fatalf("round %d: read %d bytes of %d, then %v; want all, then EIO", round, len(got), len(text), err)
 		}

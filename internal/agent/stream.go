@@ -83,13 +83,13 @@ func (s *stream) pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
 	for {
-		n, err := s.from.Read(buffer)
+		n, err := readEnd{s.from}.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
 			s.torn = true
 			return
 		}
 		if err != nil {
-			// EIO is the end of a pseudoterminal, and comes after its last byte.
+			// EIO is the end of a pseudoterminal: see readEnd.
 			s.torn = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
 			return
 		}

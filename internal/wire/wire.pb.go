@@ -1255,8 +1255,7 @@ func (x *ContainRequest) GetSharing() int32 {
 type ContainReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
-	Room          int64                  `protobuf:"varint,2,opt,name=room,proto3" json:"room,omitempty"`    // bytes that the layer holds
-	Mixed         bool                   `protobuf:"varint,3,opt,name=mixed,proto3" json:"mixed,omitempty"`  // files that the user may write cannot be written in the view
+	Mixed         bool                   `protobuf:"varint,2,opt,name=mixed,proto3" json:"mixed,omitempty"`  // files that the user may write cannot be written in the view
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1296,13 +1295,6 @@ func (x *ContainReply) GetReason() string {
 		return x.Reason
 	}
 	return ""
-}
-
-func (x *ContainReply) GetRoom() int64 {
-	if x != nil {
-		return x.Room
-	}
-	return 0
 }
 
 func (x *ContainReply) GetMixed() bool {
@@ -2985,11 +2977,10 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06needed\x18\x03 \x03(\fR\x06needed\x12\x14\n" +
 	"\x05empty\x18\x04 \x01(\fR\x05empty\x12\x17\n" +
 	"\alog_dir\x18\x05 \x01(\fR\x06logDir\x12\x18\n" +
-	"\asharing\x18\x06 \x01(\x05R\asharing\"P\n" +
+	"\asharing\x18\x06 \x01(\x05R\asharing\"<\n" +
 	"\fContainReply\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x12\n" +
-	"\x04room\x18\x02 \x01(\x03R\x04room\x12\x14\n" +
-	"\x05mixed\x18\x03 \x01(\bR\x05mixed\"^\n" +
+	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x05mixed\x18\x02 \x01(\bR\x05mixed\"^\n" +
 	"\fFilesRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04dirs\x18\x02 \x03(\fR\x04dirs\x12\x10\n" +
