@@ -6,8 +6,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // cgroup is a control group of the ranks of one host, where the system lets
@@ -25,14 +29,18 @@ type cgroup struct {
 }
 
 // newCgroup makes a cgroup for the agent with that PID below this process's own
-// one in the version 2 hierarchy, or returns nil where that is not possible.
+// one in the version 2 hierarchy, or returns nil where that is not possible. It is
+// locked as long as the process lives.
 func newCgroup(pid int) *cgroup {
 	path := cgroupPath(pid)
 	if path == "" || os.Mkdir(path, 0o755) != nil {
 		return nil
 	}
 	if group := openCgroup(pid); group != nil {
-		return group
+		if unix.Flock(int(group.dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+			return group
+		}
+		_ = group.dir.Close() // somebody is removing it
 	}
 	_ = os.Remove(path)
 	return nil
@@ -121,7 +129,7 @@ func (c *cgroup) renew() bool {
 	}
 	_ = c.dir.Close()
 	c.dir, c.killed = dir, false
-	return true
+	return unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
 }
 
 // kill kills every process in the group.
@@ -142,18 +150,29 @@ func (c *cgroup) close() {
 	}
 }
 
-// removeDeadCgroups removes those of agents below this process's own cgroup that were
-// killed, as a contained agent may have been together with the one above it.
-func removeDeadCgroups() {
+// endDeadCgroups kills what is in the cgroups of agents below this process's own cgroup
+// that were killed, together with their watchdogs, and removes them.
+func endDeadCgroups() {
 	own := cgroupPath(os.Getpid())
 	if own == "" {
 		return
 	}
-	groups, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-*"))
-	for _, group := range groups {
-		pid := strings.TrimPrefix(filepath.Base(group), "gangrun-")
-		if _, err := os.Stat("/proc/" + pid); errors.Is(err, os.ErrNotExist) {
-			_ = os.Remove(group) // which fails while something is in it
+	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-*"))
+	var dead []string
+	for _, path := range paths {
+		dir, err := os.Open(path)
+		if err != nil {
+			continue
 		}
+		defer dir.Close()
+		if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			_ = os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0)
+			dead = append(dead, path)
+		}
+	}
+	for deadline := time.Now().Add(killLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+		dead = slices.DeleteFunc(dead, func(path string) bool {
+			return !errors.Is(os.Remove(path), unix.EBUSY) // which it is while there are processes in it
+		})
 	}
 }

@@ -6,6 +6,8 @@ import (
 	"os"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
 // keeper has the watchdog keep files open that are locked for a lease: where the
@@ -14,22 +16,18 @@ type keeper struct{ conn *net.UnixConn }
 
 // newKeeper takes over the agent's end of the socket to its watchdog.
 func newKeeper(file *os.File) (*keeper, error) {
-	defer file.Close()
-	conn, err := net.FileConn(file)
+	conn, err := unixConn(file)
 	if err != nil {
-		return nil, fmt.Errorf("descriptor %d is no socket of a watchdog: %w", file.Fd(), err)
+		return nil, fmt.Errorf("descriptor %d is no socket of a watchdog: %w", watchdog.KeepFD, err)
 	}
-	unixConn, ok := conn.(*net.UnixConn)
-	if !ok {
-		return nil, fmt.Errorf("descriptor %d is no unix socket", file.Fd())
-	}
-	return &keeper{unixConn}, nil
+	return &keeper{conn}, nil
 }
 
 // The first byte of a message; a name follows.
 const (
 	keepThese = 'k' // descriptors come with it
 	keepNone  = 'n' // of those that came by that name
+	keepAgent = 'a' // the name is the agent's PID; only the inner watchdog says it
 )
 
 // mostKept is how many descriptors travel at once: the kernel allows 253.
@@ -49,47 +47,5 @@ func (k *keeper) keep(name string, fds []int) error {
 func (k *keeper) drop(name string) {
 	if k != nil {
 		_, _ = k.conn.Write(append([]byte{keepNone}, name...)) // a watchdog that is gone keeps nothing
-	}
-}
-
-// keepFiles is the watchdog's side. It returns when the agent is gone; what it
-// keeps then stays open as long as the process.
-func keepFiles(file *os.File) {
-	keep, err := net.FileConn(file)
-	_ = file.Close()
-	if err != nil {
-		return
-	}
-	conn, ok := keep.(*net.UnixConn)
-	if !ok {
-		return
-	}
-	kept := map[string][]int{}
-	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*mostKept))
-	for {
-		n, oob, _, _, err := conn.ReadMsgUnix(message, rights)
-		if err != nil || n == 0 {
-			return
-		}
-		name := string(message[1:n])
-		if message[0] == keepNone {
-			for _, fd := range kept[name] {
-				_ = unix.Close(fd)
-			}
-			delete(kept, name)
-			continue
-		}
-		parts, err := unix.ParseSocketControlMessage(rights[:oob])
-		if err != nil {
-			continue
-		}
-		for _, part := range parts {
-			if fds, err := unix.ParseUnixRights(&part); err == nil {
-				for _, fd := range fds {
-					unix.CloseOnExec(fd)
-				}
-				kept[name] = append(kept[name], fds...)
-			}
-		}
 	}
 }

@@ -21,7 +21,11 @@ func TestKeeper(t *testing.T) {
 		t.Fatal(err)
 	}
 	ended := make(chan struct{})
-	go func() { defer close(ended); keepFiles(os.NewFile(uintptr(fds[1]), "watchdog")) }()
+	conn, err := unixConn(os.NewFile(uintptr(fds[1]), "watchdog"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { defer close(ended); (&shelf{kept: map[string][]int{}}).fill(conn) }()
 	dir := t.TempDir()
 	locked := func(name string) bool {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)

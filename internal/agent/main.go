@@ -22,23 +22,26 @@ const KillSignal = unix.SIGUSR1
 // its ranks may take, and short enough that nothing is left after 3 s.
 const endLimit = strayGrace + 500*time.Millisecond
 
-// Main is the hidden command "gangrun agent HOST", a process of its own: the
-// watchdog first, and under it the agent, which serves on watchdog.ConnFD. The host's
-// name is there for people who look at ps. It returns the exit code.
+// Main is the hidden command "gangrun agent HOST", a process of its own: the outer
+// watchdog first, under it the inner one, and under that the agent, which serves on
+// watchdog.ConnFD. The host's name is there for people who look at ps. It returns the
+// exit code.
 func Main(args []string) int {
+	var code int
 	var err error
 	if len(args) == 2 && args[1] == watchdog.Worker {
 		// Nothing that whoever started gangrun has left open is for the ranks.
 		_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
-		err = work()
+		if err = work(); err != nil {
+			code = 70
+		}
 	} else {
-		err = watch(args)
+		code, err = watch(args)
 	}
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: agent:", err)
-		return 70
 	}
-	return 0
+	return code
 }
 
 // work serves the controller until it goes, or until the watchdog dies or a

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"os/signal"
@@ -12,37 +13,63 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// watch is the watchdog: it starts the agent, unless that is done, and waits for
-// it. When the agent
-// has ended, whatever is left of its processes is a child of the watchdog, the
-// next subreaper above, and is killed.
-func watch(args []string) error {
+// watch is a watchdog: it starts the process below it, unless that is done, and waits
+// for it. When the agent has ended, whatever is left of its processes is a child of
+// the watchdog, the next subreaper above, and is killed: by the inner watchdog, or by
+// the outer one if the inner one was killed. It returns the exit code.
+func watch(args []string) (code int, err error) {
 	dog, err := watchdog.Start(args)
 	if err != nil {
-		return err
+		return 70, err
 	}
-	pid := dog.Agent
+	child, err := unix.PidfdOpen(dog.Child, 0)
+	if err != nil {
+		return 70, fmt.Errorf("watch process %d: %w", dog.Child, err)
+	}
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
-	go func() {
-		// Ends with the process. The agent ends its ranks in order.
+	go func() { // ends with the process
 		for s := range signals {
-			if s == KillSignal {
-				s = unix.SIGKILL
-			}
-			_ = unix.Kill(pid, s.(syscall.Signal))
+			pass(child, s.(syscall.Signal), dog.Inner)
 		}
 	}()
-	go keepFiles(dog.Keep) // ends with the agent, and what it keeps with the process
-	status := reapUntil(pid)
-	sweep(pid)
-	removeShortLived(pid)
-	removeDeadLayers()
-	removeDeadCgroups()
-	if status.Exited() && status.ExitStatus() == 0 {
-		return nil
+	shelf, err := newShelf(dog)
+	if err != nil {
+		return 70, err
 	}
-	return fmt.Errorf("the agent ended with status %#x", uint32(status))
+	status := reapUntil(dog.Child)
+	agent := dog.Child
+	if !dog.Inner {
+		if status.Exited() { // the inner one has done what follows
+			return status.ExitStatus(), nil
+		}
+		agent = shelf.agentPID()
+		reapOrphan(agent)
+	}
+	sweep(agent)
+	removeShortLived(agent)
+	removeDeadLayers()
+	endDeadCgroups()
+	switch {
+	case status.Exited():
+		return status.ExitStatus(), nil
+	case dog.Inner:
+		return 70, fmt.Errorf("the agent was ended by signal %d", status.Signal())
+	default:
+		return 70, errors.New("the watchdog below this one was killed")
+	}
+}
+
+// pass hands a signal to the child of a watchdog. The agent ends its ranks in order,
+// unless it is killed.
+func pass(child int, s syscall.Signal, isAgent bool) {
+	if s == KillSignal {
+		_ = unix.PidfdSendSignal(child, unix.SIGCONT, nil, 0) // it may be stopped
+		if isAgent {
+			s = unix.SIGKILL
+		}
+	}
+	_ = unix.PidfdSendSignal(child, s, nil, 0)
 }
 
 // reapUntil reaps children until the one with that PID has ended.
@@ -52,6 +79,26 @@ func reapUntil(pid int) unix.WaitStatus {
 		got, err := unix.Wait4(-1, &status, 0, nil)
 		if got == pid || err == unix.ECHILD {
 			return status
+		}
+	}
+}
+
+// orphanLimit bounds the end of an agent whose inner watchdog was killed: it has
+// endLimit for its ranks, and as long again to clean up.
+const orphanLimit = 2 * endLimit
+
+// reapOrphan waits for an agent that has become this process's child, and ends its
+// ranks in order since its watchdog is gone.
+func reapOrphan(agent int) {
+	tick := time.NewTicker(time.Millisecond)
+	defer tick.Stop()
+	for deadline := time.Now().Add(orphanLimit); time.Now().Before(deadline); <-tick.C {
+		if p, ok := readProcess(agent); !ok || p.parent != os.Getpid() || p.zombie {
+			return
+		}
+		var status unix.WaitStatus
+		if pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil); pid == agent || err == unix.ECHILD {
+			return
 		}
 	}
 }

@@ -1,6 +1,12 @@
-// Package watchdog starts the agent of a host under its watchdog. It is a package
+// Package watchdog starts the agent of a host under two watchdogs. It is a package
 // of its own, which needs next to nothing, so that the agent starts while the
-// rest of the watchdog's program is being set up.
+// rest of the watchdogs' program is being set up.
+//
+// The kernel gives the children of a process that has died to the nearest ancestor
+// that is a subreaper. So whoever of the agent and the inner watchdog is killed, the
+// outer one inherits every process that the agent has started, and kills it. The
+// outer one has another name than the rest of gangrun, so that "pkill -9 gangrun"
+// ends a job instead of leaving its processes behind.
 package watchdog
 
 import (
@@ -14,27 +20,41 @@ import (
 
 // Descriptors that an agent finds open.
 const (
-	// ConnFD is the controller's connection, in the watchdog and in the agent.
+	// ConnFD is the controller's connection, in the watchdogs and in the agent.
 	ConnFD = 3
-	// LifelineFD is a pipe that both hold open and nobody uses: the controller
-	// sees its end when both are gone.
+	// LifelineFD is a pipe that all of them hold open and nobody uses: the controller
+	// sees its end when all are gone.
 	LifelineFD = 4
-	// AliveFD is, in the agent, a pipe that ends when the watchdog does.
+	// AliveFD is, in the agent, a pipe that ends when the inner watchdog does.
 	AliveFD = 5
-	// KeepFD is, in the agent, a socket by which it gives the watchdog files to keep
+	// KeepFD is, in the agent, a socket by which it gives its watchdogs files to keep
 	// open until all that is left of the agent is gone.
 	KeepFD = 6
 )
 
-// Worker follows the host's name among the arguments of the process that the
-// watchdog starts.
-const Worker = "worker"
+// Descriptors that a watchdog finds open.
+const (
+	heldFD  = 5 // any file, to be kept open as long as the watchdogs live; may be missing
+	aboveFD = 6 // in the inner watchdog, its socket to the outer one
+)
 
-// Watchdog is this process, which has started an agent.
+// What follows the host's name among the arguments; nothing does in the outer
+// watchdog's.
+const (
+	Inner  = "watchdog"
+	Worker = "worker" // the agent itself
+)
+
+// Name is the outer watchdog's, in place of that of its program.
+const Name = "gang-watchdog"
+
+// Watchdog is this process, which has started its child.
 type Watchdog struct {
-	Agent int      // its PID
-	Keep  *os.File // the other end of KeepFD
-	ours  *os.File // open as long as this process lives
+	Child int      // the PID of the inner watchdog, or of the agent
+	Inner bool     // the child is the agent
+	Below *os.File // a socket: the other end is the child's KeepFD, or aboveFD
+	Above *os.File // the inner one's socket to the outer one; nil in that
+	alive *os.File // open as long as this process lives
 }
 
 // started is what Start has done in this process.
@@ -44,15 +64,17 @@ var started struct {
 	err      error
 }
 
-// Start starts the agent if the arguments are a watchdog's, the name of a host,
-// and this process has not done so.
+// Start starts the process below a watchdog if the arguments are a watchdog's, and
+// this process has not done so: the name of a host, and behind that of an inner
+// one Inner.
 func Start(args []string) (*Watchdog, error) {
-	if len(args) != 1 {
+	inner := len(args) == 2 && args[1] == Inner
+	if len(args) != 1 && !inner {
 		return nil, fmt.Errorf("want the name of a host, got %q", args)
 	}
 	if !started.done {
 		started.done = true
-		started.watchdog, started.err = start(args[0])
+		started.watchdog, started.err = start(args[0], inner)
 	}
 	return started.watchdog, started.err
 }
@@ -68,34 +90,46 @@ func leaveTerminal() {
 	_ = unix.Close(fd)
 }
 
-func start(host string) (*Watchdog, error) {
+func start(host string, inner bool) (w *Watchdog, err error) {
 	// Nothing that whoever started gangrun has left open is for the ranks.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
 	}
-	leaveTerminal()
-	alive, ours, err := os.Pipe()
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		return nil, err
-	}
-	defer alive.Close()
-	keep, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		_ = ours.Close()
 		return nil, os.NewSyscallError("socketpair", err)
 	}
-	defer unix.Close(keep[1])
-	pid, err := syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host, Worker}, &syscall.ProcAttr{
-		Env:   os.Environ(),
-		Files: []uintptr{0, 1, 2, ConnFD, LifelineFD, alive.Fd(), uintptr(keep[1])},
-	})
-	if err != nil {
-		_ = ours.Close()
-		_ = unix.Close(keep[0])
+	defer unix.Close(fds[1])
+	w = &Watchdog{Inner: inner, Below: os.NewFile(uintptr(fds[0]), "below")}
+	argv := []string{os.Args[0], "agent", host, Inner}
+	files := []uintptr{0, 1, 2, ConnFD, LifelineFD}
+	if inner {
+		w.Above = os.NewFile(aboveFD, "above")
+		var ours *os.File
+		if ours, w.alive, err = os.Pipe(); err != nil {
+			return nil, err
+		}
+		defer ours.Close()
+		argv[3], files = Worker, append(files, ours.Fd(), uintptr(fds[1]))
+	} else {
+		leaveTerminal()
+		rename()
+		held := uintptr(heldFD)
+		if _, err := unix.FcntlInt(held, unix.F_GETFD, 0); err != nil {
+			held = LifelineFD // once more, in the place of nothing
+		}
+		files = append(files, held, uintptr(fds[1]))
+	}
+	if w.Child, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
 	// The connection is the agent's: when it dies, the controller must see it.
 	_ = unix.Close(ConnFD)
-	return &Watchdog{Agent: pid, Keep: os.NewFile(uintptr(keep[0]), "keep"), ours: ours}, nil
+	return w, nil
+}
+
+// rename gives this process, and no thread of it but the first, its own Name.
+func rename() {
+	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(Name), 0) // it goes by the program's else
 }

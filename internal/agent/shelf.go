@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"net"
+	"os"
+	"strconv"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/watchdog"
+)
+
+// shelf is what a watchdog keeps open for its agent. The inner watchdog hands
+// everything on to the outer one, which so keeps the same and learns which process
+// the agent is.
+type shelf struct {
+	above *net.UnixConn // nil in the outer watchdog
+	kept  map[string][]int
+	agent atomic.Int64
+	ended chan struct{} // closed when nothing more can come from below
+}
+
+// newShelf starts to keep what comes from the process below a watchdog, until that
+// process is gone; what it keeps then stays open as long as this process.
+func newShelf(dog *watchdog.Watchdog) (*shelf, error) {
+	s := &shelf{kept: map[string][]int{}, ended: make(chan struct{})}
+	below, err := unixConn(dog.Below)
+	if err != nil {
+		return nil, err
+	}
+	if dog.Above != nil {
+		if s.above, err = unixConn(dog.Above); err != nil {
+			return nil, err
+		}
+		s.hand(append([]byte{keepAgent}, strconv.Itoa(dog.Child)...), nil)
+	}
+	go func() { defer close(s.ended); s.fill(below) }() // ends with the process below
+	return s, nil
+}
+
+// unixConn turns a file that is a unix socket into a connection.
+func unixConn(file *os.File) (*net.UnixConn, error) {
+	defer file.Close()
+	conn, err := net.FileConn(file)
+	if err != nil {
+		return nil, err
+	}
+	unixConn, ok := conn.(*net.UnixConn)
+	if !ok {
+		return nil, unix.ENOTSOCK
+	}
+	return unixConn, nil
+}
+
+// agentPID returns the PID of the agent, 0 where the inner watchdog was killed before it
+// could tell.
+func (s *shelf) agentPID() int {
+	<-s.ended
+	return int(s.agent.Load())
+}
+
+func (s *shelf) hand(message, rights []byte) {
+	if s.above != nil {
+		_, _, _ = s.above.WriteMsgUnix(message, rights, nil) // one that is gone keeps nothing
+	}
+}
+
+// fill reads from conn until its other end is gone.
+func (s *shelf) fill(conn *net.UnixConn) {
+	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*mostKept))
+	for {
+		n, oob, _, _, err := conn.ReadMsgUnix(message, rights)
+		if err != nil || n == 0 {
+			return
+		}
+		name := string(message[1:n])
+		switch message[0] {
+		case keepAgent:
+			pid, _ := strconv.Atoi(name)
+			s.agent.Store(int64(pid))
+		case keepNone:
+			for _, fd := range s.kept[name] {
+				_ = unix.Close(fd)
+			}
+			delete(s.kept, name)
+			s.hand(message[:n], nil)
+		case keepThese:
+			fds := receivedFDs(rights[:oob])
+			s.kept[name] = append(s.kept[name], fds...)
+			s.hand(message[:n], unix.UnixRights(fds...))
+		}
+	}
+}
+
+func receivedFDs(oob []byte) (all []int) {
+	parts, _ := unix.ParseSocketControlMessage(oob) // which the kernel has made
+	for _, part := range parts {
+		fds, _ := unix.ParseUnixRights(&part)
+		for _, fd := range fds {
+			unix.CloseOnExec(fd)
+		}
+		all = append(all, fds...)
+	}
+	return all
+}
