@@ -23,6 +23,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	}
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes, at, err := l.gather(ctx, &a)
+	if err == nil {
+		err = proveAlone(ctx, a, nodes, emit)
+	}
 	var both mixed
 	if errors.As(err, &both) && ctx.Err() == nil {
 		return both.outcome(a, emit), nil

@@ -13,15 +13,17 @@ import (
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/leftover"
 )
 
 func cleanCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "clean",
-		Usage:     "remove the records and logs of runs that have ended",
+		Usage:     "remove the records and logs of runs that have ended, and processes that they have left behind",
 		ArgsUsage: "[OPTIONS] [RUN ...]",
 		Description: "Without RUNs, those are removed that ended longer ago than --older. Runs that are up are never\n" +
-			"touched. What lost runs have left in the temporary directory is removed too.",
+			"touched. What lost runs have left in the temporary directory is removed too. Processes of gangs\n" +
+			"whose agents and watchdogs were all killed are ended on this machine, whatever run they are of.",
 		Flags: []cli.Flag{
 			&cli.StringFlag{Name: "older", Usage: "remove runs that ended longer than `TIME` ago", Value: "168h"},
 			&cli.BoolFlag{Name: "dry-run", Usage: "only say what would be removed"},
@@ -44,7 +46,9 @@ func cleanCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			return clean(c.App.Writer, victims, c.Bool("dry-run"), asJSON)
+			dry := c.Bool("dry-run")
+			killed, left := endLeftovers(c.Context, dry)
+			return errors.Join(clean(c.App.Writer, victims, killed, dry, asJSON), stillThere(left))
 		},
 	}
 }
@@ -90,13 +94,15 @@ type removed struct {
 	Run   string    `json:"run"`
 	State job.State `json:"state"`
 	Bytes int64     `json:"bytes"`
+	// Processes are the PIDs of those that the run had left behind on this machine.
+	Processes []int `json:"processes,omitempty"`
 }
 
-func clean(w io.Writer, victims []home.Summary, dry, asJSON bool) error {
+func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, asJSON bool) error {
 	list, total := []removed{}, int64(0)
 	var errs []error
 	for _, v := range victims {
-		r := removed{v.Run, v.State, treeBytes(v.Dir)}
+		r := removed{Run: v.Run, State: v.State, Bytes: treeBytes(v.Dir)}
 		if !dry {
 			tmp := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), v.Run)
 			if err := errors.Join(os.RemoveAll(v.Dir), os.RemoveAll(tmp)); err != nil {
@@ -106,17 +112,22 @@ func clean(w io.Writer, victims []home.Summary, dry, asJSON bool) error {
 		}
 		list, total = append(list, r), total+r.Bytes
 	}
+	runs := len(list)
+	list = addProcesses(list, killed)
 	if asJSON {
 		return errors.Join(append(errs, printJSON(w, list))...)
 	}
-	verb := "removed"
+	verb, end := "removed", "ended"
 	if dry {
-		verb = "would remove"
+		verb, end = "would remove", "would end"
 	}
-	for _, r := range list {
+	for _, r := range list[:runs] {
 		fmt.Fprintf(w, "%s %s (%s, %.1f MB)\n", verb, r.Run, r.State, float64(r.Bytes)/1e6)
 	}
-	fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, len(list), float64(total)/1e6)
+	for _, p := range killed {
+		fmt.Fprintf(w, "%s process %d (%s), which was left of attempt %s\n", end, p.PID, p.Name, p.Gang)
+	}
+	fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, runs, float64(total)/1e6)
 	return errors.Join(errs...)
 }
 

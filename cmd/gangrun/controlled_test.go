@@ -250,14 +250,18 @@ func (b *bench) marked() map[string]map[int]string {
 
 func proc(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
 
-// tree is what stands below a controller. A leader is a rank's first process;
+// tree is what stands below a controller. The watchdogs are the inner ones, of which each
+// has an outer one above it. A leader is a rank's first process;
 // what ranks have left behind is an agent's child too, but leads no group or
 // has a session of its own.
-type tree struct{ watchdogs, agents, leaders []int }
+type tree struct{ outer, watchdogs, agents, leaders []int }
 
 func (r *controlled) tree() (found tree) {
-	for _, watchdog := range children(r.cmd.Process.Pid) {
-		found.watchdogs = append(found.watchdogs, watchdog)
+	found.outer = children(r.cmd.Process.Pid)
+	for _, outer := range found.outer {
+		found.watchdogs = append(found.watchdogs, children(outer)...)
+	}
+	for _, watchdog := range found.watchdogs {
 		for _, agent := range children(watchdog) {
 			found.agents = append(found.agents, agent)
 			_, own := groups(agent)
@@ -469,7 +473,7 @@ func (r *controlled) leftovers() []string {
 		if fields := strings.Fields(before); strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
 			_ = filepath.WalkDir(fields[4], func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
-					if pid, ok := strings.CutPrefix(d.Name(), "gangrun-"); ok {
+					if pid, ok := strings.CutPrefix(d.Name(), "gangrun-agent-"); ok {
 						if n, _ := strconv.Atoi(pid); r.agents[n] {
 							found = append(found, path)
 						}

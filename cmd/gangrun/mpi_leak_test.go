@@ -202,18 +202,21 @@ func (l *longLived) nothing(expected map[string]int) {
 // find returns the PIDs of this process, of its watchdogs and of their agents.
 func (l *longLived) find() map[string]int {
 	found := map[string]int{"controller": os.Getpid()}
-	for _, watchdog := range children(os.Getpid()) {
-		args := arguments(watchdog)
+	for _, outer := range children(os.Getpid()) {
+		args := arguments(outer)
 		if len(args) < 3 || args[1] != "agent" {
 			continue
 		}
-		found["watchdog of "+args[2]] = watchdog
-		for _, worker := range children(watchdog) {
-			found["agent of "+args[2]] = worker
+		found["outer watchdog of "+args[2]] = outer
+		for _, watchdog := range children(outer) {
+			found["watchdog of "+args[2]] = watchdog
+			for _, worker := range children(watchdog) {
+				found["agent of "+args[2]] = worker
+			}
 		}
 	}
-	if len(found) != 1+2*len(l.hosts) {
-		l.t.Fatalf("found %v, want this process, and a watchdog and an agent for each of %d hosts", found, len(l.hosts))
+	if len(found) != 1+3*len(l.hosts) {
+		l.t.Fatalf("found %v, want this process, and two watchdogs and an agent for each of %d hosts", found, len(l.hosts))
 	}
 	return found
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -163,7 +164,7 @@ func (r *controlled) memory() func() int64 {
 		defer tick.Stop()
 		for {
 			found := r.tree()
-			for _, pid := range append(append(found.agents, found.watchdogs...), r.cmd.Process.Pid) {
+			for _, pid := range append(slices.Concat(found.agents, found.watchdogs, found.outer), r.cmd.Process.Pid) {
 				// The latest is the highest, except that a process that is just
 				// being made still has its maker's.
 				if peak := highWater(pid); peak > 0 {

@@ -76,7 +76,7 @@ type round struct {
 	strikes      []strike
 
 	killed    bool          // the controller was
-	lostHosts map[int]bool  // watchdogs of agents that were killed
+	lostHosts map[int]int   // how many of the agent and its watchdogs were struck, by the outer one's PID
 	last      time.Time     // the last strike
 	gone      time.Duration // from then to the end of the job's last process
 	end       string        // the run's state
@@ -93,7 +93,7 @@ type strike struct {
 func newRound(random *rand.Rand) *round {
 	pick := func(words ...string) string { return words[random.IntN(len(words))] }
 	r := &round{
-		ranks: 1 + random.IntN(8), retries: random.IntN(2), lostHosts: map[int]bool{},
+		ranks: 1 + random.IntN(8), retries: random.IntN(2), lostHosts: map[int]int{},
 		grace:     []time.Duration{0, 300 * time.Millisecond, time.Second, 2 * time.Second}[random.IntN(4)],
 		preflight: pick("off", "off", "static", "full"),
 		output:    pick("first", "all", "failed", "none"),
@@ -107,7 +107,7 @@ i=0; while [ $i -lt ` + strconv.Itoa(r.lines) + ` ]; do
 done`
 	for range 1 + random.IntN(3) {
 		s := strike{signal: unix.SIGKILL, after: time.Duration(random.Int64N(int64(2 * time.Second)))}
-		s.victim = pick("controller", "agent", "watchdog", "leader", "any of the job")
+		s.victim = pick("controller", "agent", "watchdog", "outer watchdog", "leader", "any of the job")
 		if s.victim == "controller" {
 			s.signal = []unix.Signal{unix.SIGKILL, unix.SIGKILL, unix.SIGTERM, unix.SIGINT, unix.SIGHUP}[random.IntN(5)]
 		}
@@ -152,10 +152,10 @@ func (r *round) strike(g *controlled, start time.Time) {
 		case <-g.exited:
 			return
 		}
-		pid, watchdog := r.victim(g, s.victim)
-		// A host that loses its agent and its watchdog has nobody left to end
+		pid, outer := r.victim(g, s.victim)
+		// A host that loses its agent and both watchdogs has nobody left to end
 		// what has hidden.
-		if pid == 0 || r.lostHosts[watchdog] && watchdog != 0 {
+		if pid == 0 || r.lostHosts[outer] == 2 && outer != 0 {
 			continue
 		}
 		moment := time.Now()
@@ -163,15 +163,15 @@ func (r *round) strike(g *controlled, start time.Time) {
 			continue
 		}
 		r.last = moment
-		if r.lostHosts[watchdog] = true; s.victim == "controller" && s.signal == unix.SIGKILL {
+		if r.lostHosts[outer]++; s.victim == "controller" && s.signal == unix.SIGKILL {
 			r.killed = true
 		}
 	}
 }
 
 // victim finds the process to strike, 0 when there is none, and for one of
-// gangrun's own on a host that host's watchdog.
-func (r *round) victim(g *controlled, name string) (pid, watchdog int) {
+// gangrun's own on a host that host's outer watchdog.
+func (r *round) victim(g *controlled, name string) (pid, outer int) {
 	found := g.tree()
 	one := func(pids []int) int {
 		if len(pids) == 0 {
@@ -184,9 +184,12 @@ func (r *round) victim(g *controlled, name string) (pid, watchdog int) {
 		return g.cmd.Process.Pid, 0
 	case "agent":
 		pid = one(found.agents)
-		return pid, parent(pid)
+		return pid, parent(parent(pid))
 	case "watchdog":
 		pid = one(found.watchdogs)
+		return pid, parent(pid)
+	case "outer watchdog":
+		pid = one(found.outer)
 		return pid, pid
 	case "leader":
 		return one(found.leaders), 0

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -80,7 +81,7 @@ func cgroupPath(pid int) string {
 	if root == "" || !ok {
 		return ""
 	}
-	return filepath.Join(root, sub, fmt.Sprintf("gangrun-%d", pid))
+	return filepath.Join(root, sub, fmt.Sprintf("gangrun-agent-%d", pid))
 }
 
 // cgroup2Mount finds where the version 2 hierarchy is mounted; "" if nowhere.
@@ -151,13 +152,14 @@ func (c *cgroup) close() {
 }
 
 // endDeadCgroups kills what is in the cgroups of agents below this process's own cgroup
-// that were killed, together with their watchdogs, and removes them.
-func endDeadCgroups() {
+// that were killed, together with their watchdogs, and removes them. It returns the
+// PIDs of what it killed.
+func endDeadCgroups() (killed []int) {
 	own := cgroupPath(os.Getpid())
 	if own == "" {
-		return
+		return nil
 	}
-	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-*"))
+	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-agent-*"))
 	var dead []string
 	for _, path := range paths {
 		dir, err := os.Open(path)
@@ -166,6 +168,7 @@ func endDeadCgroups() {
 		}
 		defer dir.Close()
 		if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
+			killed = append(killed, processesIn(path)...)
 			_ = os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0)
 			dead = append(dead, path)
 		}
@@ -175,4 +178,16 @@ func endDeadCgroups() {
 			return !errors.Is(os.Remove(path), unix.EBUSY) // which it is while there are processes in it
 		})
 	}
+	return killed
+}
+
+// processesIn returns the PIDs of what is in a cgroup.
+func processesIn(path string) (pids []int) {
+	data, _ := os.ReadFile(filepath.Join(path, "cgroup.procs")) // it is being removed
+	for _, field := range strings.Fields(string(data)) {
+		if pid, err := strconv.Atoi(field); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
 }

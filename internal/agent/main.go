@@ -75,6 +75,7 @@ func work() error {
 	group := newCgroup(os.Getpid())
 	s := newServer(children, group, line)
 	s.leases.keeper = keeper
+	s.running.Go(func() { s.leftovers.tidy(s.life) })
 	go func() {
 		<-s.life.Done()
 		// A file system that hangs may hold a survey for ever; the ranks must not

@@ -28,14 +28,15 @@ import (
 // server answers one controller.
 type server struct {
 	wire.UnimplementedAgentServer
-	children *children
-	group    *cgroup
-	line     *line
-	life     context.Context // of gangs
-	end      context.CancelFunc
-	running  sync.WaitGroup // gangs
-	leases   leases
-	hung     atomic.Bool // gangrun-nvml has hung here
+	children  *children
+	group     *cgroup
+	line      *line
+	life      context.Context // of gangs
+	end       context.CancelFunc
+	running   sync.WaitGroup // gangs
+	leases    leases
+	leftovers *leftovers
+	hung      atomic.Bool // gangrun-nvml has hung here
 
 	mu     sync.Mutex
 	host   string
@@ -55,7 +56,7 @@ func newServer(c *children, group *cgroup, line *line) *server {
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
 	life, end := context.WithCancel(context.Background())
-	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*gang{}}
+	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*gang{}, leftovers: &leftovers{looked: make(chan struct{})}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and

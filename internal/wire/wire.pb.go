@@ -25,6 +25,171 @@ const (
 	_ = protoimpl.EnforceVersion(protoimpl.MaxVersion - 20)
 )
 
+type LeftoversRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Gang          string                 `protobuf:"bytes,1,opt,name=gang,proto3" json:"gang,omitempty"` // RUN/ATTEMPT, which is to be started
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeftoversRequest) Reset() {
+	*x = LeftoversRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[0]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeftoversRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeftoversRequest) ProtoMessage() {}
+
+func (x *LeftoversRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[0]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeftoversRequest.ProtoReflect.Descriptor instead.
+func (*LeftoversRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{0}
+}
+
+func (x *LeftoversRequest) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
+}
+
+type LeftoversReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Ended         []*Leftover            `protobuf:"bytes,1,rep,name=ended,proto3" json:"ended,omitempty"`   // since the last reply, or since the agent started
+	Living        []*Leftover            `protobuf:"bytes,2,rep,name=living,proto3" json:"living,omitempty"` // that could not be ended yet, or are being ended by another agent
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *LeftoversReply) Reset() {
+	*x = LeftoversReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[1]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *LeftoversReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*LeftoversReply) ProtoMessage() {}
+
+func (x *LeftoversReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[1]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use LeftoversReply.ProtoReflect.Descriptor instead.
+func (*LeftoversReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{1}
+}
+
+func (x *LeftoversReply) GetEnded() []*Leftover {
+	if x != nil {
+		return x.Ended
+	}
+	return nil
+}
+
+func (x *LeftoversReply) GetLiving() []*Leftover {
+	if x != nil {
+		return x.Living
+	}
+	return nil
+}
+
+// Leftover is a process of an earlier gang.
+type Leftover struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Pid           int32                  `protobuf:"varint,1,opt,name=pid,proto3" json:"pid,omitempty"`
+	Name          []byte                 `protobuf:"bytes,2,opt,name=name,proto3" json:"name,omitempty"`   // of its program
+	State         string                 `protobuf:"bytes,3,opt,name=state,proto3" json:"state,omitempty"` // a letter, as in /proc/PID/stat
+	Gang          string                 `protobuf:"bytes,4,opt,name=gang,proto3" json:"gang,omitempty"`   // RUN/ATTEMPT
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Leftover) Reset() {
+	*x = Leftover{}
+	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Leftover) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Leftover) ProtoMessage() {}
+
+func (x *Leftover) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Leftover.ProtoReflect.Descriptor instead.
+func (*Leftover) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{2}
+}
+
+func (x *Leftover) GetPid() int32 {
+	if x != nil {
+		return x.Pid
+	}
+	return 0
+}
+
+func (x *Leftover) GetName() []byte {
+	if x != nil {
+		return x.Name
+	}
+	return nil
+}
+
+func (x *Leftover) GetState() string {
+	if x != nil {
+		return x.State
+	}
+	return ""
+}
+
+func (x *Leftover) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
+}
+
 type HelloRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
@@ -41,7 +206,7 @@ type HelloRequest struct {
 
 func (x *HelloRequest) Reset() {
 	*x = HelloRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[0]
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -53,7 +218,7 @@ func (x *HelloRequest) String() string {
 func (*HelloRequest) ProtoMessage() {}
 
 func (x *HelloRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[0]
+	mi := &file_internal_wire_wire_proto_msgTypes[3]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -66,7 +231,7 @@ func (x *HelloRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloRequest.ProtoReflect.Descriptor instead.
 func (*HelloRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{0}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
 }
 
 func (x *HelloRequest) GetHost() string {
@@ -114,7 +279,7 @@ type HelloReply struct {
 
 func (x *HelloReply) Reset() {
 	*x = HelloReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[1]
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -126,7 +291,7 @@ func (x *HelloReply) String() string {
 func (*HelloReply) ProtoMessage() {}
 
 func (x *HelloReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[1]
+	mi := &file_internal_wire_wire_proto_msgTypes[4]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -139,7 +304,7 @@ func (x *HelloReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use HelloReply.ProtoReflect.Descriptor instead.
 func (*HelloReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{1}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
 }
 
 func (x *HelloReply) GetPid() int32 {
@@ -203,7 +368,7 @@ type Interface struct {
 
 func (x *Interface) Reset() {
 	*x = Interface{}
-	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -215,7 +380,7 @@ func (x *Interface) String() string {
 func (*Interface) ProtoMessage() {}
 
 func (x *Interface) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[2]
+	mi := &file_internal_wire_wire_proto_msgTypes[5]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -228,7 +393,7 @@ func (x *Interface) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Interface.ProtoReflect.Descriptor instead.
 func (*Interface) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{2}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
 }
 
 func (x *Interface) GetName() string {
@@ -253,7 +418,7 @@ type ClockRequest struct {
 
 func (x *ClockRequest) Reset() {
 	*x = ClockRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -265,7 +430,7 @@ func (x *ClockRequest) String() string {
 func (*ClockRequest) ProtoMessage() {}
 
 func (x *ClockRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[3]
+	mi := &file_internal_wire_wire_proto_msgTypes[6]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -278,7 +443,7 @@ func (x *ClockRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockRequest.ProtoReflect.Descriptor instead.
 func (*ClockRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{3}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
 }
 
 type ClockReply struct {
@@ -290,7 +455,7 @@ type ClockReply struct {
 
 func (x *ClockReply) Reset() {
 	*x = ClockReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -302,7 +467,7 @@ func (x *ClockReply) String() string {
 func (*ClockReply) ProtoMessage() {}
 
 func (x *ClockReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[4]
+	mi := &file_internal_wire_wire_proto_msgTypes[7]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -315,7 +480,7 @@ func (x *ClockReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ClockReply.ProtoReflect.Descriptor instead.
 func (*ClockReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{4}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
 }
 
 func (x *ClockReply) GetClock() int64 {
@@ -334,7 +499,7 @@ type SurveyRequest struct {
 
 func (x *SurveyRequest) Reset() {
 	*x = SurveyRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -346,7 +511,7 @@ func (x *SurveyRequest) String() string {
 func (*SurveyRequest) ProtoMessage() {}
 
 func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[5]
+	mi := &file_internal_wire_wire_proto_msgTypes[8]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -359,7 +524,7 @@ func (x *SurveyRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyRequest.ProtoReflect.Descriptor instead.
 func (*SurveyRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{5}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
 }
 
 func (x *SurveyRequest) GetSurvey() []byte {
@@ -378,7 +543,7 @@ type SurveyReply struct {
 
 func (x *SurveyReply) Reset() {
 	*x = SurveyReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -390,7 +555,7 @@ func (x *SurveyReply) String() string {
 func (*SurveyReply) ProtoMessage() {}
 
 func (x *SurveyReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[6]
+	mi := &file_internal_wire_wire_proto_msgTypes[9]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -403,7 +568,7 @@ func (x *SurveyReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use SurveyReply.ProtoReflect.Descriptor instead.
 func (*SurveyReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{6}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
 }
 
 func (x *SurveyReply) GetFacts() []byte {
@@ -424,7 +589,7 @@ type LibraryRequest struct {
 
 func (x *LibraryRequest) Reset() {
 	*x = LibraryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -436,7 +601,7 @@ func (x *LibraryRequest) String() string {
 func (*LibraryRequest) ProtoMessage() {}
 
 func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[7]
+	mi := &file_internal_wire_wire_proto_msgTypes[10]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -449,7 +614,7 @@ func (x *LibraryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryRequest.ProtoReflect.Descriptor instead.
 func (*LibraryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{7}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
 }
 
 func (x *LibraryRequest) GetArgv() [][]byte {
@@ -484,7 +649,7 @@ type LibraryReply struct {
 
 func (x *LibraryReply) Reset() {
 	*x = LibraryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -496,7 +661,7 @@ func (x *LibraryReply) String() string {
 func (*LibraryReply) ProtoMessage() {}
 
 func (x *LibraryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[8]
+	mi := &file_internal_wire_wire_proto_msgTypes[11]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -509,7 +674,7 @@ func (x *LibraryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LibraryReply.ProtoReflect.Descriptor instead.
 func (*LibraryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{8}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
 }
 
 func (x *LibraryReply) GetMpi() string {
@@ -546,7 +711,7 @@ type MeetRequest struct {
 
 func (x *MeetRequest) Reset() {
 	*x = MeetRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -558,7 +723,7 @@ func (x *MeetRequest) String() string {
 func (*MeetRequest) ProtoMessage() {}
 
 func (x *MeetRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[9]
+	mi := &file_internal_wire_wire_proto_msgTypes[12]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -571,7 +736,7 @@ func (x *MeetRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetRequest.ProtoReflect.Descriptor instead.
 func (*MeetRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{9}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
 }
 
 func (x *MeetRequest) GetSecret() []byte {
@@ -615,7 +780,7 @@ type Peer struct {
 
 func (x *Peer) Reset() {
 	*x = Peer{}
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -627,7 +792,7 @@ func (x *Peer) String() string {
 func (*Peer) ProtoMessage() {}
 
 func (x *Peer) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[10]
+	mi := &file_internal_wire_wire_proto_msgTypes[13]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -640,7 +805,7 @@ func (x *Peer) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Peer.ProtoReflect.Descriptor instead.
 func (*Peer) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{10}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
 }
 
 func (x *Peer) GetHost() string {
@@ -693,7 +858,7 @@ type MeetReply struct {
 
 func (x *MeetReply) Reset() {
 	*x = MeetReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -705,7 +870,7 @@ func (x *MeetReply) String() string {
 func (*MeetReply) ProtoMessage() {}
 
 func (x *MeetReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[11]
+	mi := &file_internal_wire_wire_proto_msgTypes[14]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -718,7 +883,7 @@ func (x *MeetReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use MeetReply.ProtoReflect.Descriptor instead.
 func (*MeetReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{11}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
 }
 
 func (x *MeetReply) GetPort() int32 {
@@ -764,7 +929,7 @@ type PortRequest struct {
 
 func (x *PortRequest) Reset() {
 	*x = PortRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -776,7 +941,7 @@ func (x *PortRequest) String() string {
 func (*PortRequest) ProtoMessage() {}
 
 func (x *PortRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[12]
+	mi := &file_internal_wire_wire_proto_msgTypes[15]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -789,7 +954,7 @@ func (x *PortRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortRequest.ProtoReflect.Descriptor instead.
 func (*PortRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{12}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
 }
 
 type PortReply struct {
@@ -801,7 +966,7 @@ type PortReply struct {
 
 func (x *PortReply) Reset() {
 	*x = PortReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -813,7 +978,7 @@ func (x *PortReply) String() string {
 func (*PortReply) ProtoMessage() {}
 
 func (x *PortReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[13]
+	mi := &file_internal_wire_wire_proto_msgTypes[16]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -826,7 +991,7 @@ func (x *PortReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use PortReply.ProtoReflect.Descriptor instead.
 func (*PortReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{13}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
 }
 
 func (x *PortReply) GetPort() int32 {
@@ -845,7 +1010,7 @@ type DevicesRequest struct {
 
 func (x *DevicesRequest) Reset() {
 	*x = DevicesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -857,7 +1022,7 @@ func (x *DevicesRequest) String() string {
 func (*DevicesRequest) ProtoMessage() {}
 
 func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[14]
+	mi := &file_internal_wire_wire_proto_msgTypes[17]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -870,7 +1035,7 @@ func (x *DevicesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesRequest.ProtoReflect.Descriptor instead.
 func (*DevicesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{14}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
 }
 
 func (x *DevicesRequest) GetNvml() []byte {
@@ -891,7 +1056,7 @@ type DevicesReply struct {
 
 func (x *DevicesReply) Reset() {
 	*x = DevicesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -903,7 +1068,7 @@ func (x *DevicesReply) String() string {
 func (*DevicesReply) ProtoMessage() {}
 
 func (x *DevicesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[15]
+	mi := &file_internal_wire_wire_proto_msgTypes[18]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -916,7 +1081,7 @@ func (x *DevicesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use DevicesReply.ProtoReflect.Descriptor instead.
 func (*DevicesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{15}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
 }
 
 func (x *DevicesReply) GetHost() []byte {
@@ -951,7 +1116,7 @@ type LeaseTryRequest struct {
 
 func (x *LeaseTryRequest) Reset() {
 	*x = LeaseTryRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -963,7 +1128,7 @@ func (x *LeaseTryRequest) String() string {
 func (*LeaseTryRequest) ProtoMessage() {}
 
 func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[16]
+	mi := &file_internal_wire_wire_proto_msgTypes[19]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -976,7 +1141,7 @@ func (x *LeaseTryRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryRequest.ProtoReflect.Descriptor instead.
 func (*LeaseTryRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{16}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
 }
 
 func (x *LeaseTryRequest) GetTurn() string {
@@ -1009,7 +1174,7 @@ type LeaseTryReply struct {
 
 func (x *LeaseTryReply) Reset() {
 	*x = LeaseTryReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1021,7 +1186,7 @@ func (x *LeaseTryReply) String() string {
 func (*LeaseTryReply) ProtoMessage() {}
 
 func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[17]
+	mi := &file_internal_wire_wire_proto_msgTypes[20]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1034,7 +1199,7 @@ func (x *LeaseTryReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseTryReply.ProtoReflect.Descriptor instead.
 func (*LeaseTryReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{17}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
 }
 
 func (x *LeaseTryReply) GetWaiting() []byte {
@@ -1053,7 +1218,7 @@ type LeaseRequest struct {
 
 func (x *LeaseRequest) Reset() {
 	*x = LeaseRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1065,7 +1230,7 @@ func (x *LeaseRequest) String() string {
 func (*LeaseRequest) ProtoMessage() {}
 
 func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[18]
+	mi := &file_internal_wire_wire_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1078,7 +1243,7 @@ func (x *LeaseRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseRequest.ProtoReflect.Descriptor instead.
 func (*LeaseRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{18}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
 }
 
 func (x *LeaseRequest) GetTurn() string {
@@ -1096,7 +1261,7 @@ type LeaseReply struct {
 
 func (x *LeaseReply) Reset() {
 	*x = LeaseReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1108,7 +1273,7 @@ func (x *LeaseReply) String() string {
 func (*LeaseReply) ProtoMessage() {}
 
 func (x *LeaseReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[19]
+	mi := &file_internal_wire_wire_proto_msgTypes[22]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1121,7 +1286,7 @@ func (x *LeaseReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseReply.ProtoReflect.Descriptor instead.
 func (*LeaseReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{19}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
 }
 
 type LeaseLostReply struct {
@@ -1133,7 +1298,7 @@ type LeaseLostReply struct {
 
 func (x *LeaseLostReply) Reset() {
 	*x = LeaseLostReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1145,7 +1310,7 @@ func (x *LeaseLostReply) String() string {
 func (*LeaseLostReply) ProtoMessage() {}
 
 func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[20]
+	mi := &file_internal_wire_wire_proto_msgTypes[23]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1158,7 +1323,7 @@ func (x *LeaseLostReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use LeaseLostReply.ProtoReflect.Descriptor instead.
 func (*LeaseLostReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{20}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
 func (x *LeaseLostReply) GetWhy() string {
@@ -1182,7 +1347,7 @@ type ContainRequest struct {
 
 func (x *ContainRequest) Reset() {
 	*x = ContainRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1194,7 +1359,7 @@ func (x *ContainRequest) String() string {
 func (*ContainRequest) ProtoMessage() {}
 
 func (x *ContainRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[21]
+	mi := &file_internal_wire_wire_proto_msgTypes[24]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1207,7 +1372,7 @@ func (x *ContainRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainRequest.ProtoReflect.Descriptor instead.
 func (*ContainRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{21}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
 }
 
 func (x *ContainRequest) GetGang() string {
@@ -1262,7 +1427,7 @@ type ContainReply struct {
 
 func (x *ContainReply) Reset() {
 	*x = ContainReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1274,7 +1439,7 @@ func (x *ContainReply) String() string {
 func (*ContainReply) ProtoMessage() {}
 
 func (x *ContainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[22]
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1287,7 +1452,7 @@ func (x *ContainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainReply.ProtoReflect.Descriptor instead.
 func (*ContainReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{22}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ContainReply) GetReason() string {
@@ -1316,7 +1481,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1328,7 +1493,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[23]
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1341,7 +1506,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *FilesRequest) GetGang() string {
@@ -1385,7 +1550,7 @@ type FilesReply struct {
 
 func (x *FilesReply) Reset() {
 	*x = FilesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1397,7 +1562,7 @@ func (x *FilesReply) String() string {
 func (*FilesReply) ProtoMessage() {}
 
 func (x *FilesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[24]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1410,7 +1575,7 @@ func (x *FilesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesReply.ProtoReflect.Descriptor instead.
 func (*FilesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{24}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *FilesReply) GetPartly() bool {
@@ -1460,7 +1625,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1472,7 +1637,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1485,7 +1650,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -1661,7 +1826,7 @@ type Start struct {
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1673,7 +1838,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1686,7 +1851,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *Start) GetGang() string {
@@ -1823,7 +1988,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1835,7 +2000,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1848,7 +2013,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -1901,7 +2066,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1913,7 +2078,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1926,7 +2091,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Barrier) GetGroup() string {
@@ -1961,7 +2126,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1973,7 +2138,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1986,7 +2151,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -2010,7 +2175,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2022,7 +2187,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2035,7 +2200,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Name) GetId() int64 {
@@ -2076,7 +2241,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2088,7 +2253,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2101,7 +2266,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Pair) GetKey() string {
@@ -2127,7 +2292,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2139,7 +2304,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2152,7 +2317,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -2168,7 +2333,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2180,7 +2345,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2193,7 +2358,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -2230,7 +2395,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2242,7 +2407,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2255,7 +2420,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2304,7 +2469,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2316,7 +2481,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2329,7 +2494,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2398,7 +2563,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2410,7 +2575,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2423,7 +2588,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2450,7 +2615,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2462,7 +2627,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2475,7 +2640,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2551,7 +2716,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2563,7 +2728,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2576,7 +2741,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2601,7 +2766,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2613,7 +2778,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2626,7 +2791,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2669,7 +2834,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2681,7 +2846,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2694,7 +2859,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2733,7 +2898,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2745,7 +2910,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2758,7 +2923,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 type KeepReply struct {
@@ -2769,7 +2934,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2781,7 +2946,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2794,7 +2959,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 type FeedRequest struct {
@@ -2808,7 +2973,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2820,7 +2985,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2833,7 +2998,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -2865,7 +3030,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2877,7 +3042,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2890,14 +3055,24 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
 
 const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
-	"\x18internal/wire/wire.proto\x12\x0fgangrun.wire.v1\"t\n" +
+	"\x18internal/wire/wire.proto\x12\x0fgangrun.wire.v1\"&\n" +
+	"\x10LeftoversRequest\x12\x12\n" +
+	"\x04gang\x18\x01 \x01(\tR\x04gang\"t\n" +
+	"\x0eLeftoversReply\x12/\n" +
+	"\x05ended\x18\x01 \x03(\v2\x19.gangrun.wire.v1.LeftoverR\x05ended\x121\n" +
+	"\x06living\x18\x02 \x03(\v2\x19.gangrun.wire.v1.LeftoverR\x06living\"Z\n" +
+	"\bLeftover\x12\x10\n" +
+	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x12\n" +
+	"\x04name\x18\x02 \x01(\fR\x04name\x12\x14\n" +
+	"\x05state\x18\x03 \x01(\tR\x05state\x12\x12\n" +
+	"\x04gang\x18\x04 \x01(\tR\x04gang\"t\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\x12\x10\n" +
@@ -3091,7 +3266,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\x97\n" +
+	"\tFeedReply2\xe8\n" +
 	"\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
@@ -3106,7 +3281,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"LeaseLeave\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12K\n" +
 	"\tLeaseLost\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1f.gangrun.wire.v1.LeaseLostReply\x12J\n" +
 	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
-	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12I\n" +
+	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12O\n" +
+	"\tLeftovers\x12!.gangrun.wire.v1.LeftoversRequest\x1a\x1f.gangrun.wire.v1.LeftoversReply\x12I\n" +
 	"\aContain\x12\x1f.gangrun.wire.v1.ContainRequest\x1a\x1d.gangrun.wire.v1.ContainReply\x12C\n" +
 	"\x05Files\x12\x1d.gangrun.wire.v1.FilesRequest\x1a\x1b.gangrun.wire.v1.FilesReply\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
@@ -3126,114 +3302,121 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 45)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
 var file_internal_wire_wire_proto_goTypes = []any{
-	(*HelloRequest)(nil),    // 0: gangrun.wire.v1.HelloRequest
-	(*HelloReply)(nil),      // 1: gangrun.wire.v1.HelloReply
-	(*Interface)(nil),       // 2: gangrun.wire.v1.Interface
-	(*ClockRequest)(nil),    // 3: gangrun.wire.v1.ClockRequest
-	(*ClockReply)(nil),      // 4: gangrun.wire.v1.ClockReply
-	(*SurveyRequest)(nil),   // 5: gangrun.wire.v1.SurveyRequest
-	(*SurveyReply)(nil),     // 6: gangrun.wire.v1.SurveyReply
-	(*LibraryRequest)(nil),  // 7: gangrun.wire.v1.LibraryRequest
-	(*LibraryReply)(nil),    // 8: gangrun.wire.v1.LibraryReply
-	(*MeetRequest)(nil),     // 9: gangrun.wire.v1.MeetRequest
-	(*Peer)(nil),            // 10: gangrun.wire.v1.Peer
-	(*MeetReply)(nil),       // 11: gangrun.wire.v1.MeetReply
-	(*PortRequest)(nil),     // 12: gangrun.wire.v1.PortRequest
-	(*PortReply)(nil),       // 13: gangrun.wire.v1.PortReply
-	(*DevicesRequest)(nil),  // 14: gangrun.wire.v1.DevicesRequest
-	(*DevicesReply)(nil),    // 15: gangrun.wire.v1.DevicesReply
-	(*LeaseTryRequest)(nil), // 16: gangrun.wire.v1.LeaseTryRequest
-	(*LeaseTryReply)(nil),   // 17: gangrun.wire.v1.LeaseTryReply
-	(*LeaseRequest)(nil),    // 18: gangrun.wire.v1.LeaseRequest
-	(*LeaseReply)(nil),      // 19: gangrun.wire.v1.LeaseReply
-	(*LeaseLostReply)(nil),  // 20: gangrun.wire.v1.LeaseLostReply
-	(*ContainRequest)(nil),  // 21: gangrun.wire.v1.ContainRequest
-	(*ContainReply)(nil),    // 22: gangrun.wire.v1.ContainReply
-	(*FilesRequest)(nil),    // 23: gangrun.wire.v1.FilesRequest
-	(*FilesReply)(nil),      // 24: gangrun.wire.v1.FilesReply
-	(*GangRequest)(nil),     // 25: gangrun.wire.v1.GangRequest
-	(*Start)(nil),           // 26: gangrun.wire.v1.Start
-	(*Mpirun)(nil),          // 27: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),         // 28: gangrun.wire.v1.Barrier
-	(*Part)(nil),            // 29: gangrun.wire.v1.Part
-	(*Name)(nil),            // 30: gangrun.wire.v1.Name
-	(*Pair)(nil),            // 31: gangrun.wire.v1.Pair
-	(*Look)(nil),            // 32: gangrun.wire.v1.Look
-	(*Spawn)(nil),           // 33: gangrun.wire.v1.Spawn
-	(*Relay)(nil),           // 34: gangrun.wire.v1.Relay
-	(*RankStart)(nil),       // 35: gangrun.wire.v1.RankStart
-	(*Stop)(nil),            // 36: gangrun.wire.v1.Stop
-	(*GangReply)(nil),       // 37: gangrun.wire.v1.GangReply
-	(*Done)(nil),            // 38: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),   // 39: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),     // 40: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),     // 41: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),       // 42: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),     // 43: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),       // 44: gangrun.wire.v1.FeedReply
+	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
+	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
+	(*Leftover)(nil),         // 2: gangrun.wire.v1.Leftover
+	(*HelloRequest)(nil),     // 3: gangrun.wire.v1.HelloRequest
+	(*HelloReply)(nil),       // 4: gangrun.wire.v1.HelloReply
+	(*Interface)(nil),        // 5: gangrun.wire.v1.Interface
+	(*ClockRequest)(nil),     // 6: gangrun.wire.v1.ClockRequest
+	(*ClockReply)(nil),       // 7: gangrun.wire.v1.ClockReply
+	(*SurveyRequest)(nil),    // 8: gangrun.wire.v1.SurveyRequest
+	(*SurveyReply)(nil),      // 9: gangrun.wire.v1.SurveyReply
+	(*LibraryRequest)(nil),   // 10: gangrun.wire.v1.LibraryRequest
+	(*LibraryReply)(nil),     // 11: gangrun.wire.v1.LibraryReply
+	(*MeetRequest)(nil),      // 12: gangrun.wire.v1.MeetRequest
+	(*Peer)(nil),             // 13: gangrun.wire.v1.Peer
+	(*MeetReply)(nil),        // 14: gangrun.wire.v1.MeetReply
+	(*PortRequest)(nil),      // 15: gangrun.wire.v1.PortRequest
+	(*PortReply)(nil),        // 16: gangrun.wire.v1.PortReply
+	(*DevicesRequest)(nil),   // 17: gangrun.wire.v1.DevicesRequest
+	(*DevicesReply)(nil),     // 18: gangrun.wire.v1.DevicesReply
+	(*LeaseTryRequest)(nil),  // 19: gangrun.wire.v1.LeaseTryRequest
+	(*LeaseTryReply)(nil),    // 20: gangrun.wire.v1.LeaseTryReply
+	(*LeaseRequest)(nil),     // 21: gangrun.wire.v1.LeaseRequest
+	(*LeaseReply)(nil),       // 22: gangrun.wire.v1.LeaseReply
+	(*LeaseLostReply)(nil),   // 23: gangrun.wire.v1.LeaseLostReply
+	(*ContainRequest)(nil),   // 24: gangrun.wire.v1.ContainRequest
+	(*ContainReply)(nil),     // 25: gangrun.wire.v1.ContainReply
+	(*FilesRequest)(nil),     // 26: gangrun.wire.v1.FilesRequest
+	(*FilesReply)(nil),       // 27: gangrun.wire.v1.FilesReply
+	(*GangRequest)(nil),      // 28: gangrun.wire.v1.GangRequest
+	(*Start)(nil),            // 29: gangrun.wire.v1.Start
+	(*Mpirun)(nil),           // 30: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),          // 31: gangrun.wire.v1.Barrier
+	(*Part)(nil),             // 32: gangrun.wire.v1.Part
+	(*Name)(nil),             // 33: gangrun.wire.v1.Name
+	(*Pair)(nil),             // 34: gangrun.wire.v1.Pair
+	(*Look)(nil),             // 35: gangrun.wire.v1.Look
+	(*Spawn)(nil),            // 36: gangrun.wire.v1.Spawn
+	(*Relay)(nil),            // 37: gangrun.wire.v1.Relay
+	(*RankStart)(nil),        // 38: gangrun.wire.v1.RankStart
+	(*Stop)(nil),             // 39: gangrun.wire.v1.Stop
+	(*GangReply)(nil),        // 40: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 41: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 42: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 43: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 44: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 45: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 46: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 47: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
-	2,  // 0: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
-	10, // 1: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	26, // 2: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	36, // 3: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	28, // 4: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	32, // 5: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	33, // 6: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	34, // 7: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	30, // 8: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	29, // 9: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	35, // 10: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	27, // 11: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	31, // 12: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	38, // 13: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	28, // 14: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	33, // 15: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	34, // 16: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	30, // 17: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	0,  // 18: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	3,  // 19: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	5,  // 20: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	12, // 21: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	7,  // 22: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	14, // 23: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	16, // 24: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	18, // 25: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 26: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 27: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	18, // 28: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	9,  // 29: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	21, // 30: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	23, // 31: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	25, // 32: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	39, // 33: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	41, // 34: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	43, // 35: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	1,  // 36: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	4,  // 37: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	6,  // 38: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	13, // 39: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	8,  // 40: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	15, // 41: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	17, // 42: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	19, // 43: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	19, // 44: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	20, // 45: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	19, // 46: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	11, // 47: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	22, // 48: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	24, // 49: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	37, // 50: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	40, // 51: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	42, // 52: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	44, // 53: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	36, // [36:54] is the sub-list for method output_type
-	18, // [18:36] is the sub-list for method input_type
-	18, // [18:18] is the sub-list for extension type_name
-	18, // [18:18] is the sub-list for extension extendee
-	0,  // [0:18] is the sub-list for field type_name
+	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
+	2,  // 1: gangrun.wire.v1.LeftoversReply.living:type_name -> gangrun.wire.v1.Leftover
+	5,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
+	13, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
+	29, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	39, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	31, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	35, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	36, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	37, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	33, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	32, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	38, // 12: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	30, // 13: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	34, // 14: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	41, // 15: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	31, // 16: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	36, // 17: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	37, // 18: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	33, // 19: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	3,  // 20: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	6,  // 21: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	8,  // 22: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	15, // 23: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	10, // 24: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	17, // 25: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	19, // 26: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	21, // 27: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 28: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 29: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 30: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	12, // 31: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	0,  // 32: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
+	24, // 33: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	26, // 34: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	28, // 35: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	42, // 36: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	44, // 37: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	46, // 38: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	4,  // 39: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	7,  // 40: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	9,  // 41: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	16, // 42: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	11, // 43: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	18, // 44: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	20, // 45: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	22, // 46: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	22, // 47: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	23, // 48: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	22, // 49: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	14, // 50: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 51: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	25, // 52: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	27, // 53: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	40, // 54: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	43, // 55: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	45, // 56: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	47, // 57: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	39, // [39:58] is the sub-list for method output_type
+	20, // [20:39] is the sub-list for method input_type
+	20, // [20:20] is the sub-list for extension type_name
+	20, // [20:20] is the sub-list for extension extendee
+	0,  // [0:20] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -3241,7 +3424,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[25].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[28].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -3257,7 +3440,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   45,
+			NumMessages:   48,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

@@ -35,6 +35,7 @@ const (
 	Agent_LeaseLost_FullMethodName    = "/gangrun.wire.v1.Agent/LeaseLost"
 	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
 	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
+	Agent_Leftovers_FullMethodName    = "/gangrun.wire.v1.Agent/Leftovers"
 	Agent_Contain_FullMethodName      = "/gangrun.wire.v1.Agent/Contain"
 	Agent_Files_FullMethodName        = "/gangrun.wire.v1.Agent/Files"
 	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
@@ -75,6 +76,9 @@ type AgentClient interface {
 	// connects to the others and looks for their files. What it made is gone when the
 	// stream has ended.
 	Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[MeetRequest, MeetReply], error)
+	// Leftovers ends what earlier gangs have left on the host when their agents and
+	// watchdogs were killed, and returns what a gang may not start beside.
+	Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error)
 	// Contain makes a view of the host in which all that the ranks of a gang write goes
 	// into a layer that is thrown away. The share of that gang then runs in it.
 	Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error)
@@ -227,6 +231,16 @@ func (c *agentClient) Meet(ctx context.Context, opts ...grpc.CallOption) (grpc.B
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_MeetClient = grpc.BidiStreamingClient[MeetRequest, MeetReply]
 
+func (c *agentClient) Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	out := new(LeftoversReply)
+	err := c.cc.Invoke(ctx, Agent_Leftovers_FullMethodName, in, out, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
 func (c *agentClient) Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ContainReply)
@@ -334,6 +348,9 @@ type AgentServer interface {
 	// connects to the others and looks for their files. What it made is gone when the
 	// stream has ended.
 	Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error
+	// Leftovers ends what earlier gangs have left on the host when their agents and
+	// watchdogs were killed, and returns what a gang may not start beside.
+	Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error)
 	// Contain makes a view of the host in which all that the ranks of a gang write goes
 	// into a layer that is thrown away. The share of that gang then runs in it.
 	Contain(context.Context, *ContainRequest) (*ContainReply, error)
@@ -398,6 +415,9 @@ func (UnimplementedAgentServer) LeaseRelease(context.Context, *LeaseRequest) (*L
 }
 func (UnimplementedAgentServer) Meet(grpc.BidiStreamingServer[MeetRequest, MeetReply]) error {
 	return status.Error(codes.Unimplemented, "method Meet not implemented")
+}
+func (UnimplementedAgentServer) Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error) {
+	return nil, status.Error(codes.Unimplemented, "method Leftovers not implemented")
 }
 func (UnimplementedAgentServer) Contain(context.Context, *ContainRequest) (*ContainReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Contain not implemented")
@@ -643,6 +663,24 @@ func _Agent_Meet_Handler(srv interface{}, stream grpc.ServerStream) error {
 // This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
 type Agent_MeetServer = grpc.BidiStreamingServer[MeetRequest, MeetReply]
 
+func _Agent_Leftovers_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
+	in := new(LeftoversRequest)
+	if err := dec(in); err != nil {
+		return nil, err
+	}
+	if interceptor == nil {
+		return srv.(AgentServer).Leftovers(ctx, in)
+	}
+	info := &grpc.UnaryServerInfo{
+		Server:     srv,
+		FullMethod: Agent_Leftovers_FullMethodName,
+	}
+	handler := func(ctx context.Context, req interface{}) (interface{}, error) {
+		return srv.(AgentServer).Leftovers(ctx, req.(*LeftoversRequest))
+	}
+	return interceptor(ctx, in, info, handler)
+}
+
 func _Agent_Contain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ContainRequest)
 	if err := dec(in); err != nil {
@@ -772,6 +810,10 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			MethodName: "LeaseRelease",
 			Handler:    _Agent_LeaseRelease_Handler,
+		},
+		{
+			MethodName: "Leftovers",
+			Handler:    _Agent_Leftovers_Handler,
 		},
 		{
 			MethodName: "Contain",

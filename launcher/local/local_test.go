@@ -39,8 +39,12 @@ func TestSuite(t *testing.T) {
 // agents finds the watchdogs below a process, and the agents below those.
 func agents(self int) map[string][]int {
 	found := map[string][]int{}
-	for _, watchdog := range children(self) {
-		if bytes.Contains(cmdline(watchdog), []byte("\x00agent\x00")) {
+	for _, outer := range children(self) {
+		if !bytes.Contains(cmdline(outer), []byte("\x00agent\x00")) {
+			continue
+		}
+		found["outer watchdog"] = append(found["outer watchdog"], outer)
+		for _, watchdog := range children(outer) {
 			found["watchdog"] = append(found["watchdog"], watchdog)
 			for _, worker := range children(watchdog) {
 				if bytes.HasSuffix(cmdline(worker), []byte("\x00worker\x00")) {

@@ -104,7 +104,7 @@ func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
 }
 
 // processes are those of programs that were put on the hosts, by what they are:
-// agent, watchdog or bridge.
+// agent, watchdog (the inner one), outer watchdog or bridge.
 func (h *hosts) processes() map[string][]int {
 	found := map[string][]int{}
 	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
@@ -118,8 +118,10 @@ func (h *hosts) processes() map[string][]int {
 		switch {
 		case len(args) == 4 && args[1] == "agent" && args[3] == "worker":
 			kind = "agent"
-		case len(args) == 3 && args[1] == "agent":
+		case len(args) == 4 && args[1] == "agent" && args[3] == "watchdog":
 			kind = "watchdog"
+		case len(args) == 3 && args[1] == "agent":
+			kind = "outer watchdog"
 		case len(args) > 1 && args[1] == "bridge":
 			kind = "bridge"
 		default:

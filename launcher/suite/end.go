@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"runtime"
+	"slices"
 	"strconv"
 	"syscall"
 	"testing"
@@ -147,39 +148,61 @@ func stoppedRanks(t *testing.T, b Bed) {
 	}
 }
 
-// kill: whoever of gangrun's own processes is killed, nothing is left, and the
-// next attempt finds a new agent.
+// kill: whoever of gangrun's own processes on a host are killed, nothing is left of the
+// gang, at the latest once the next attempt starts, which finds a new agent.
 func kill(t *testing.T, b Bed) {
 	const hidden = `(setsid sh -c 'trap "" TERM; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; while [ ! -s pid$RANK ]; do sleep 0.01; done; echo ready > ready$RANK; exec sleep 1000`
-	for _, whom := range []string{"agent", "watchdog"} {
-		t.Run(whom, func(t *testing.T) {
+	for name, whom := range map[string][]string{
+		"agent":               {"agent"},
+		"watchdog":            {"watchdog"},
+		"outer watchdog":      {"outer watchdog"},
+		"agent and watchdog":  {"watchdog", "agent"},
+		"both watchdogs":      {"outer watchdog", "watchdog"},
+		"all but the ranks":   {"outer watchdog", "watchdog", "agent"},
+		"agent and outer one": {"outer watchdog", "agent"},
+	} {
+		t.Run(name, func(t *testing.T) {
 			g := b.gang(t, options{ranks: 2, grace: 500 * time.Millisecond, command: sh(hidden)})
-			wait := g.start(t.Context())
+			ctx, cancel := context.WithCancel(t.Context())
+			defer cancel()
+			wait := g.start(ctx)
 			g.exists("ready0")
 			g.exists("ready1")
-			pids := b.Agents(os.Getpid())[whom]
-			if len(pids) != 1 {
-				t.Fatalf("%d processes are called %s, want 1: %v", len(pids), whom, pids)
+			found := b.Agents(os.Getpid())
+			for _, one := range whom {
+				pids := found[one]
+				if len(pids) != 1 {
+					t.Fatalf("%d processes are called %s, want 1: %v", len(pids), one, pids)
+				}
+				if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
+					t.Fatal(err)
+				}
 			}
-			if err := syscall.Kill(pids[0], syscall.SIGKILL); err != nil {
-				t.Fatal(err)
+			if name == "outer watchdog" { // the others do without it
+				time.AfterFunc(100*time.Millisecond, cancel)
 			}
 			o := wait()
-			g.noneLeft()
+			if len(whom) < 3 {
+				g.noneLeft()
+			}
 			if len(o.Exits) != 2 || len(o.Unreaped) != 0 {
 				t.Errorf("outcome %+v, want 2 exits and none unreaped", o)
 			}
 			first, ok := o.First()
-			if whom == "agent" && (!ok || first.Status != job.Lost) {
+			if slices.Contains(whom, "agent") && (!ok || first.Status != job.Lost) {
 				t.Errorf("first is %+v, want a lost rank", first)
 			}
-			if whom == "watchdog" && o.Good(2) {
+			if name == "outer watchdog" && exitOf(t, o, 0).Status == job.Lost {
+				t.Errorf("the gang was lost without its outer watchdog: %+v", o)
+			}
+			if slices.Contains(whom, "watchdog") && o.Good(2) {
 				t.Errorf("the gang ended well without its watchdog")
 			}
 			g.attempt.Number, g.attempt.LogDir, g.attempt.Command = 2, t.TempDir(), []string{"true"}
 			if o := g.run(t.Context()); !o.Good(2) {
 				t.Errorf("the next attempt: %+v", o)
 			}
+			g.noneLeft()
 		})
 	}
 }

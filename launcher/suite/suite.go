@@ -30,7 +30,7 @@ type Bed struct {
 	// Dialer starts an agent on any host of the names h1, h2 ...
 	Dialer func(t *testing.T) launcher.Dialer
 	// Agents returns the PIDs of the agents and watchdogs that serve the process
-	// self, by name: "agent", "watchdog".
+	// self, by name: "agent", "watchdog", "outer watchdog".
 	Agents func(self int) map[string][]int
 	// Far is what only agents have that are not on the controller's own machine; nil
 	// where they are. Its hosts are one machine all the same, and see the same files.
@@ -145,7 +145,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 		g.noneLeft()
 	})
 	g.attempt = job.Attempt{
-		Run: "test", Number: 1, Command: o.command, Workdir: dir, Placement: placement, LogDir: dir,
+		Run: "test" + strconv.Itoa(rand.Int()), Number: 1, Command: o.command, Workdir: dir, Placement: placement, LogDir: dir,
 		Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, TTY: o.tty, Show: o.show, Steps: 3,
 	}
 	return g

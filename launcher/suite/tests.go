@@ -88,7 +88,7 @@ func environment(t *testing.T, b Bed) {
 	}
 	where := ""
 	for r := range 4 {
-		want := fmt.Sprintf("%d 4 %d 2 %d set by the user test %d 1 %s 1 %d@h%d {{other}} $HOME;`id`\xff\n", r, r%2, r/2, r, g.attempt.Workdir, r, r/2+1)
+		want := fmt.Sprintf("%d 4 %d 2 %d set by the user %s %d 1 %s 1 %d@h%d {{other}} $HOME;`id`\xff\n", r, r%2, r/2, g.attempt.Run, r, g.attempt.Workdir, r, r/2+1)
 		if got := g.log(r, "out"); got != want {
 			t.Errorf("rank %d got\n%swant\n%s", r, got, want)
 		}

@@ -1,0 +1,52 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/leftover"
+)
+
+// leftoverLimit bounds the wait for the end of processes that were killed.
+const leftoverLimit = 10 * time.Second
+
+// endLeftovers ends the processes that gangs have left behind on this machine, or only
+// finds them.
+func endLeftovers(ctx context.Context, dry bool) (killed, left []leftover.Process) {
+	if dry {
+		return leftover.Read().Find(os.Getpid(), "", leftover.Look), nil
+	}
+	return leftover.End(ctx, os.Getpid(), "", leftoverLimit)
+}
+
+// addProcesses adds processes to the runs that have left them; runs that are not in the
+// list come behind those that are.
+func addProcesses(list []removed, killed []leftover.Process) []removed {
+	for _, p := range killed {
+		run, _, _ := strings.Cut(p.Gang, "/")
+		i := slices.IndexFunc(list, func(r removed) bool { return r.Run == run })
+		if i < 0 {
+			i, list = len(list), append(list, removed{Run: run, State: job.StateLost})
+		}
+		list[i].Processes = append(list[i].Processes, p.PID)
+	}
+	return list
+}
+
+// stillThere is an error where processes do not end.
+func stillThere(left []leftover.Process) error {
+	if len(left) == 0 {
+		return nil
+	}
+	var names []string
+	for _, p := range left {
+		names = append(names, fmt.Sprintf("%d (%s, state %s)", p.PID, p.Name, p.State))
+	}
+	return &failure{code: exitInternal, err: fmt.Errorf("processes that gangs have left behind do not end within %s of SIGKILL: %s", leftoverLimit, strings.Join(names, ", ")),
+		hint: "state D is a wait for a device or file system that does not answer: look at what it waits for with \"cat /proc/PID/stack\" as root"}
+}

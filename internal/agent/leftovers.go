@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/leftover"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// leftoverWait is how long one look for leftovers waits for the end of those that it has
+// killed.
+const leftoverWait = time.Second
+
+// leftovers is what this agent has found on its host of gangs whose own agents were killed
+// together with their watchdogs.
+type leftovers struct {
+	looked chan struct{} // closed once the first look is over
+
+	mu     sync.Mutex
+	killed []leftover.Process // that nobody was told of yet
+	left   []leftover.Process // that the newest look could not end
+}
+
+// look kills what earlier gangs have left; run is the one that is to be started, empty
+// where that is not known yet.
+func (l *leftovers) look(ctx context.Context, run string) {
+	killed, left := leftover.End(ctx, os.Getpid(), run, leftoverWait)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.killed, l.left = append(l.killed, killed...), left
+}
+
+// tidy makes the first look, once in the life of an agent, and removes what agents that
+// were killed have left.
+func (l *leftovers) tidy(ctx context.Context) {
+	defer close(l.looked)
+	l.look(ctx, "")
+	all := leftover.Read()
+	for _, pid := range endDeadCgroups() { // what carries no mark
+		if p, ok := all[pid]; ok {
+			l.mu.Lock()
+			l.killed = append(l.killed, p)
+			l.mu.Unlock()
+		}
+	}
+}
+
+// Leftovers implements wire.AgentServer.
+func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire.LeftoversReply, error) {
+	run, number, ok := strings.Cut(r.Gang, "/")
+	attempt, err := strconv.Atoi(number)
+	if !ok || err != nil {
+		return nil, status.Errorf(codes.InvalidArgument, "%q is no gang", r.Gang)
+	}
+	l := s.leftovers
+	select {
+	case <-l.looked:
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+	l.mu.Lock()
+	again := attempt > 1 || len(l.left) > 0
+	l.mu.Unlock()
+	reply := &wire.LeftoversReply{}
+	if again { // before the first attempt no other agent has had a gang of this run
+		l.look(ctx, run)
+		reply.Living = told(leftover.Read().Alive(os.Getpid(), r.Gang, leftover.Look))
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	reply.Ended, reply.Living = told(l.killed), append(reply.Living, told(l.left)...)
+	l.killed = nil
+	return reply, nil
+}
+
+func told(processes []leftover.Process) (all []*wire.Leftover) {
+	for _, p := range processes {
+		all = append(all, &wire.Leftover{Pid: int32(p.PID), Name: []byte(p.Name), State: p.State, Gang: p.Gang})
+	}
+	return all
+}

@@ -1,0 +1,59 @@
+package leftover
+
+import (
+	"context"
+	"strconv"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// endEvery is the time between two looks at processes that were killed.
+const endEvery = 5 * time.Millisecond
+
+// End kills the leftovers that self, which starts a gang of a run, may judge. It returns
+// those that it has killed, and those that are there when limit has passed or ctx has
+// ended: the kernel does not let one go that waits for a device.
+func End(ctx context.Context, self int, run string, limit time.Duration) (killed, left []Process) {
+	seen := map[identity]bool{}
+	deadline := time.Now().Add(limit)
+	for suspects := map[identity]bool(nil); ; {
+		now := map[identity]bool{}
+		left = Read().Find(self, run, Look)
+		for _, p := range left {
+			id := identity{p.PID, p.Start}
+			now[id] = true
+			if !suspects[id] {
+				continue // each is judged twice: what is read of many processes is not of one moment
+			}
+			if p.kill(); !seen[id] {
+				seen[id] = true
+				killed = append(killed, p)
+			}
+		}
+		if suspects = now; len(left) == 0 || ctx.Err() != nil || time.Now().After(deadline) {
+			return killed, left
+		}
+		select {
+		case <-time.After(endEvery):
+		case <-ctx.Done():
+		}
+	}
+}
+
+type identity struct {
+	pid   int
+	start uint64
+}
+
+// kill kills exactly the process that was seen, never a later one that got its PID.
+func (p Process) kill() {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return // it is gone
+	}
+	defer unix.Close(fd)
+	if now, ok := parseStat(readAll(strconv.Itoa(p.PID), "stat")); ok && now.Start == p.Start {
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may end meanwhile
+	}
+}
