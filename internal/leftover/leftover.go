@@ -79,7 +79,14 @@ func (t Table) Find(self int, run string, look func(pid int) Details) (found []P
 		if adopter == self {
 			continue
 		}
-		caring := adopter != 1 && slices.Contains(own, adopter) && look(adopter).Agent
+		var d Details
+		if slices.Contains(own, adopter) {
+			d = look(adopter)
+		}
+		if d.Gang != "" && !d.Agent {
+			continue // its children have the mark from it
+		}
+		caring := d.Agent
 		for _, p := range below[adopter] {
 			if slices.Contains(own, p.PID) {
 				continue
