@@ -473,7 +473,7 @@ func (r *controlled) leftovers() []string {
 		if fields := strings.Fields(before); strings.HasPrefix(after, "cgroup2 ") && len(fields) > 4 {
 			_ = filepath.WalkDir(fields[4], func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
-					if pid, ok := strings.CutPrefix(d.Name(), "gangrun-agent-"); ok {
+					if pid, ok := strings.CutPrefix(d.Name(), "gangrun."); ok {
 						if n, _ := strconv.Atoi(pid); r.agents[n] {
 							found = append(found, path)
 						}

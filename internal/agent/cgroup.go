@@ -38,13 +38,24 @@ func newCgroup(pid int) *cgroup {
 		return nil
 	}
 	if group := openCgroup(pid); group != nil {
-		if unix.Flock(int(group.dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil {
+		if lockedDir(group.dir) {
 			return group
 		}
-		_ = group.dir.Close() // somebody is removing it
+		_ = group.dir.Close()
 	}
 	_ = os.Remove(path)
 	return nil
+}
+
+// lockedDir locks the directory of a cgroup. It is false where another agent that has
+// started at the same time took it for one of a dead agent, and removes it.
+func lockedDir(dir *os.File) bool {
+	if unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
+		return false
+	}
+	ours, err := dir.Stat()
+	there, err2 := os.Stat(dir.Name())
+	return err == nil && err2 == nil && os.SameFile(ours, there)
 }
 
 // openCgroup opens the cgroup of the agent with that PID; nil if there is none
@@ -81,7 +92,7 @@ func cgroupPath(pid int) string {
 	if root == "" || !ok {
 		return ""
 	}
-	return filepath.Join(root, sub, fmt.Sprintf("gangrun-agent-%d", pid))
+	return filepath.Join(root, sub, fmt.Sprintf("gangrun.%d", pid))
 }
 
 // cgroup2Mount finds where the version 2 hierarchy is mounted; "" if nowhere.
@@ -130,7 +141,7 @@ func (c *cgroup) renew() bool {
 	}
 	_ = c.dir.Close()
 	c.dir, c.killed = dir, false
-	return unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) == nil
+	return lockedDir(dir)
 }
 
 // kill kills every process in the group.
@@ -159,7 +170,7 @@ func endDeadCgroups() (killed []int) {
 	if own == "" {
 		return nil
 	}
-	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun-agent-*"))
+	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun.*"))
 	var dead []string
 	for _, path := range paths {
 		dir, err := os.Open(path)

@@ -112,7 +112,8 @@ func (r *rank) pump(streams []*os.File, release <-chan struct{}) {
 }
 
 // forkInto starts the program in the cgroup, and without it where the kernel
-// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP).
+// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP, ENOENT for a cgroup that
+// was removed).
 func forkInto(fork starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
 	fd, ok := group.fd()
 	if !ok {
@@ -122,7 +123,7 @@ func forkInto(fork starter, group *cgroup, path string, argv []string, attr *sys
 	with.UseCgroupFD, with.CgroupFD = true, fd
 	ch, err := fork(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
 	switch {
-	case errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
 		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.EINVAL):
 		return fork(path, argv, attr)
 	}

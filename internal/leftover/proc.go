@@ -21,7 +21,7 @@ func place(process string) string {
 	sum := sha256.New()
 	for line := range strings.Lines(string(readAll(process, "cgroup"))) {
 		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "0::") && strings.HasPrefix(filepath.Base(line), "gangrun-") {
+		if strings.HasPrefix(line, "0::") && strings.HasPrefix(filepath.Base(line), "gangrun.") {
 			line = "0::" + filepath.Dir(strings.TrimPrefix(line, "0::"))
 		}
 		sum.Write([]byte(line + "\n"))

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/launcher"
 )
 
@@ -92,25 +93,30 @@ func socketPair() (net.Conn, *os.File, error) {
 	return conn, theirs, nil
 }
 
-// process is a started watchdog, with its agent under it.
+// process is a started outer watchdog, with the inner one and the agent under it.
 type process struct {
 	cmd  *exec.Cmd
 	conn net.Conn
-	done chan struct{} // closed when both are gone
+	done chan struct{} // closed when all are gone
 }
 
-// watch waits for the processes in the background. gone is a pipe that both
-// hold open: its end is the end of both, whichever was killed.
+// watch waits for the processes in the background. gone is a pipe that all of them
+// hold open: its end is the end of all, whichever was killed.
 func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
 	p := &process{cmd, conn, make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_, _ = gone.Read(make([]byte, 1)) // nobody writes: this is io.EOF
 		_ = gone.Close()
-		_ = cmd.Wait() // its code tells nothing that the connection did not
+		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // who would end what is left was killed
+			leftover.End(context.Background(), os.Getpid(), "", leftoverLimit)
+		}
 	}()
 	return p
 }
+
+// leftoverLimit bounds the wait for what is killed in the place of a watchdog.
+const leftoverLimit = 5 * time.Second
 
 // forceAfter is how long an agent may take to end by itself: longer than it
 // gives its ranks.

@@ -1,0 +1,47 @@
+//go:build soak
+
+package main_test
+
+import (
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// TestSoakKilledTogether kills every set of the processes that a run is made of, in every
+// phase and flavour: nothing of the job is left, and no two attempts are there at once.
+func TestSoakKilledTogether(t *testing.T) {
+	var mu sync.Mutex
+	slowest, count := map[string]time.Duration{}, 0
+	places := make(chan struct{}, atOnce)
+	t.Run("all", func(t *testing.T) {
+		for _, phase := range []string{"preflight", "launch", "running", "stopping"} {
+			for _, flavour := range append([]job.MPI{job.MPINone}, mpiFlavours...) {
+				for set := 1; set < 1<<len(allVictims); set++ {
+					k := together{phase: phase, flavour: flavour}
+					for i, victim := range allVictims {
+						if set&(1<<i) != 0 {
+							k.victims = append(k.victims, victim)
+						}
+					}
+					if k.has("runtime") && flavour != job.MPIOpenMPI {
+						continue
+					}
+					t.Run(k.name(), func(t *testing.T) {
+						t.Parallel()
+						places <- struct{}{}
+						defer func() { <-places }()
+						gone := k.inject(t)
+						mu.Lock()
+						defer mu.Unlock()
+						slowest[phase] = max(slowest[phase], gone)
+						count++
+					})
+				}
+			}
+		}
+	})
+	t.Logf("%d sets of processes were killed; the slowest job was gone after %v", count, slowest)
+}

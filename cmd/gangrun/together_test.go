@@ -1,0 +1,196 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// detached has a rank leave four kinds of processes behind, each of which writes the number
+// of its attempt to the file order again and again: a child, one that ignores SIGTERM, one
+// that has closed its streams, and one in a session of its own that does both.
+const detached = `
+loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.02; done'
+sh -c "$loop" &
+sh -c "trap '' TERM; $loop" &
+(sh -c "exec <&- >&- 2>&-; $loop" &)
+(setsid sh -c "trap '' TERM HUP INT; : > detached.$RANK; exec <&- >&- 2>&-; $loop" &)
+while [ ! -e detached.$RANK ]; do sleep 0.01; done
+echo ready; : > ready.$RANK
+`
+
+// together is several processes of one run that are killed at the same time: of its first
+// host, the controller, the watchdogs, the agent, the first process of a rank, and what of
+// Open MPI stands above that.
+type together struct {
+	phase   string
+	flavour job.MPI
+	victims []string
+}
+
+// allVictims are in the order in which they are killed.
+var allVictims = []string{"controller", "outer watchdog", "watchdog", "agent", "runtime", "leader"}
+
+func (k together) name() string {
+	return fmt.Sprintf("%s/%s/%s", k.phase, k.flavour, strings.ReplaceAll(strings.Join(k.victims, "+"), " ", "-"))
+}
+
+func (k together) has(victim string) bool { return slices.Contains(k.victims, victim) }
+
+// blind reports whether nobody is left on the host who would end what is left.
+func (k together) blind() bool {
+	return k.has("outer watchdog") && k.has("watchdog") && k.has("agent") && k.has("controller")
+}
+
+// TestKilledTogether is a part of TestSoakKilledTogether.
+func TestKilledTogether(t *testing.T) {
+	for _, victims := range [][]string{{"watchdog", "agent"}, {"controller", "watchdog", "agent"}, {"outer watchdog", "watchdog", "agent"}, {"controller", "outer watchdog", "watchdog", "agent"}} {
+		for phase, flavour := range map[string]job.MPI{"preflight": job.MPINone, "launch": job.MPIMPICH, "running": job.MPIOpenMPI, "stopping": job.MPINone} {
+			k := together{phase, flavour, victims}
+			t.Run(k.name(), func(t *testing.T) {
+				t.Parallel()
+				k.inject(t)
+			})
+		}
+	}
+}
+
+// program returns what the ranks run: it hangs in the first attempt and ends well in the
+// next.
+func (k together) program(t *testing.T) []string {
+	hang, well := "exec sleep 1000", "exit 0"
+	if k.flavour != job.MPINone {
+		hang, well = `exec "$0" hang-barrier 0`, `exec "$0" hello`
+	}
+	guard := `test $GANGRUN_ATTEMPT = 2 && { echo 2 >> order; ` + well + "; }\n"
+	if k.phase == "preflight" { // the gang that may follow is not looked at
+		guard = "test $GANGRUN_ATTEMPT = 0 && test ! -e killed || { " + well + "; }\n"
+	}
+	script := "export RANK=${RANK:-$OMPI_COMM_WORLD_RANK}\n" + guard + detached + hang
+	if k.phase == "stopping" {
+		script = "trap '' TERM\n" + script
+	}
+	command := []string{"sh", "-c", script}
+	if k.flavour != job.MPINone {
+		command = append(command, failProgram(t, k.flavour))
+	}
+	return command
+}
+
+// inject kills the victims, and returns when the last process of the job was seen after
+// that.
+func (k together) inject(t *testing.T) (gone time.Duration) {
+	b := newBench(t)
+	args := []string{"--retries", "1", "--loopback", "2", "-n", "4", "--grace", "1s", "--mpi", string(k.flavour)}
+	if k.phase != "preflight" {
+		args = append(args, "--preflight", "off")
+	}
+	r := b.start(nil, append(append(args, "--"), k.program(t)...)...)
+	pids := k.find(r)
+	if k.phase == "stopping" && !r.strike(r.cmd.Process.Pid, unix.SIGTERM) {
+		t.Fatal("gangrun is gone")
+	}
+	since := time.Now()
+	for _, victim := range k.victims {
+		for _, pid := range pids[victim] {
+			_ = r.strike(pid, unix.SIGKILL) // it may have followed those above it
+		}
+	}
+	r.create("killed").Close()
+	if k.blind() { // whoever starts next ends it
+		<-r.exited
+		r.ask("clean")
+	}
+	gone = r.vanish(since)
+	k.check(r)
+	return gone
+}
+
+// find waits for the phase and returns the processes that are to be killed.
+func (k together) find(r *controlled) map[string][]int {
+	attempt := 1
+	if k.phase == "preflight" {
+		attempt = 0
+	}
+	leader := r.started(attempt, 0)
+	switch k.phase {
+	case "preflight":
+		r.await("what the trial's rank says", func() bool { return r.trialLog() == "ready\n" })
+	case "running", "stopping":
+		r.files("ready", 4)
+	}
+	var found tree
+	r.await("the agents", func() bool { found = r.tree(); return len(found.agents) == 2 })
+	agent := found.agents[0]
+	for _, pid := range found.agents {
+		if isBelow(pid, leader) {
+			agent = pid
+		}
+	}
+	var runtime []int
+	for pid := parent(leader); pid > 1 && pid != agent; pid = parent(pid) {
+		runtime = append(runtime, pid)
+	}
+	return map[string][]int{
+		"controller": {r.cmd.Process.Pid}, "outer watchdog": {parent(parent(agent))}, "watchdog": {parent(agent)}, "agent": {agent},
+		"runtime": runtime, "leader": {leader},
+	}
+}
+
+// isBelow reports whether a process descends from another.
+func isBelow(top, pid int) bool {
+	for ; pid > 1; pid = parent(pid) {
+		if pid == top {
+			return true
+		}
+	}
+	return false
+}
+
+// check looks at what gangrun tells, and at the order in which attempts have written.
+func (k together) check(r *controlled) {
+	t := r.t
+	run, code := r.list()[0], r.cmd.ProcessState.ExitCode()
+	switch {
+	case k.has("controller"):
+		if code != -1 || run.State != job.StateLost && k.phase != "preflight" && k.phase != "launch" {
+			t.Errorf("exit code %d, state %s of a run whose controller was killed", code, run.State)
+		}
+	case run.ExitCode == nil || *run.ExitCode != code || (run.State == job.StateSucceeded) != (code == 0):
+		t.Errorf("gangrun exited with %d, gangrun ps tells %+v", code, run)
+	case k.phase == "stopping" && code != 128+int(unix.SIGTERM):
+		t.Errorf("exit code %d of a run that was cancelled", code)
+	}
+	last := 0
+	for i, line := range strings.Fields(r.file("order")) {
+		n, err := strconv.Atoi(line)
+		if err != nil || n < last {
+			t.Fatalf("line %d of order is %q after %d: two attempts were there at once", i+1, line, last)
+		}
+		last = n
+	}
+	if k.phase == "running" && !k.has("controller") && len(k.victims) > 0 && last != 2 && k.fatal() {
+		t.Errorf("there was no second attempt; exit code %d", code)
+	}
+	if said := r.file("stderr"); strings.Contains(said, "panic:") || strings.Contains(said, "fatal error:") {
+		t.Error("gangrun panicked")
+	}
+	if left, err := filepath.Glob(filepath.Join(r.dir, "tmp", "gangrun-layer*")); err != nil || len(left) > 0 && !k.blind() {
+		t.Errorf("left in the directory for temporary files: %q, %v", left, err)
+	}
+	_ = os.Remove(filepath.Join(r.dir, "order"))
+}
+
+// fatal reports whether the gang cannot go on without the victims.
+func (k together) fatal() bool {
+	return slices.ContainsFunc(k.victims, func(v string) bool { return v != "outer watchdog" && v != "controller" && (v != "runtime" || k.flavour == job.MPIOpenMPI) })
+}
