@@ -65,8 +65,12 @@ func (g *running) await() {
 			continue
 		}
 		n.told = true
-		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host, Text: fmt.Sprintf(
-			"waiting until no rank of this attempt can be left on %s: its agent ends them when it has heard nothing for %s (--orphan-grace)", n.agent.host, g.orphanGrace)})
+		why := fmt.Sprintf("its agent ends them when it has heard nothing for %s (--orphan-grace)", g.orphanGrace)
+		if n.agent.link.Local {
+			why = "what is left of its agent is ending them"
+		}
+		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host,
+			Text: fmt.Sprintf("waiting until no rank of this attempt can be left on %s: %s", n.agent.host, why)})
 	}
 }
 

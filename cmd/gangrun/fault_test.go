@@ -221,15 +221,22 @@ func (f fault) check(r *controlled) {
 // hidden returns what tells whether the process that a rank has hidden is gone.
 func (r *controlled) hidden(rank int) (gone func() bool) {
 	r.t.Helper()
-	pid, err := strconv.Atoi(strings.TrimSpace(r.file("hidden." + strconv.Itoa(rank))))
-	if err != nil {
-		r.t.Fatal(err)
-	}
+	pid := r.hiddenPID("hidden." + strconv.Itoa(rank))
 	since := begun(pid)
 	if since == "" {
 		r.t.Fatalf("what rank %d has hidden is gone already", rank)
 	}
 	return func() bool { return begun(pid) != since }
+}
+
+// hiddenPID reads the PID in a file of the bench.
+func (r *controlled) hiddenPID(file string) int {
+	r.t.Helper()
+	pid, err := strconv.Atoi(strings.TrimSpace(r.file(file)))
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	return pid
 }
 
 // TestStrays kills a rank beside one that uses its grace: what the dead one has

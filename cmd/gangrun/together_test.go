@@ -23,8 +23,8 @@ loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.02; done'
 sh -c "$loop" &
 sh -c "trap '' TERM; $loop" &
 (sh -c "exec <&- >&- 2>&-; $loop" &)
-(setsid sh -c "trap '' TERM HUP INT; : > detached.$RANK; exec <&- >&- 2>&-; $loop" &)
-while [ ! -e detached.$RANK ]; do sleep 0.01; done
+(setsid sh -c "trap '' TERM HUP INT; echo \$\$ > detached.$RANK; exec <&- >&- 2>&-; $loop" &)
+while [ ! -s detached.$RANK ]; do sleep 0.01; done
 echo ready; : > ready.$RANK
 `
 
@@ -106,6 +106,9 @@ func (k together) inject(t *testing.T) (gone time.Duration) {
 		}
 	}
 	r.create("killed").Close()
+	if !k.has("controller") && !k.fatal() { // nor does anything end
+		r.strike(r.cmd.Process.Pid, unix.SIGTERM)
+	}
 	if k.blind() { // whoever starts next ends it
 		<-r.exited
 		r.ask("clean")
@@ -192,5 +195,7 @@ func (k together) check(r *controlled) {
 
 // fatal reports whether the gang cannot go on without the victims.
 func (k together) fatal() bool {
-	return slices.ContainsFunc(k.victims, func(v string) bool { return v != "outer watchdog" && v != "controller" && (v != "runtime" || k.flavour == job.MPIOpenMPI) })
+	return slices.ContainsFunc(k.victims, func(v string) bool {
+		return v != "outer watchdog" && v != "controller" && (v != "runtime" || k.flavour == job.MPIOpenMPI)
+	})
 }
