@@ -13,11 +13,20 @@ import (
 // TestSoakKilledTogether kills every set of the processes that a run is made of, in every
 // phase and flavour: nothing of the job is left, and no two attempts are there at once.
 func TestSoakKilledTogether(t *testing.T) {
+	soakTogether(t, []string{"preflight", "launch", "running", "stopping"}, together.inject)
+}
+
+// TestSoakHostsKilledTogether does so while a gang runs on hosts that are reached over SSH.
+func TestSoakHostsKilledTogether(t *testing.T) {
+	soakTogether(t, []string{"running"}, together.injectFar)
+}
+
+func soakTogether(t *testing.T, phases []string, inject func(together, *testing.T) time.Duration) {
 	var mu sync.Mutex
 	slowest, count := map[string]time.Duration{}, 0
 	places := make(chan struct{}, atOnce)
 	t.Run("all", func(t *testing.T) {
-		for _, phase := range []string{"preflight", "launch", "running", "stopping"} {
+		for _, phase := range phases {
 			for _, flavour := range append([]job.MPI{job.MPINone}, mpiFlavours...) {
 				for set := 1; set < 1<<len(allVictims); set++ {
 					k := together{phase: phase, flavour: flavour}
@@ -33,7 +42,7 @@ func TestSoakKilledTogether(t *testing.T) {
 						t.Parallel()
 						places <- struct{}{}
 						defer func() { <-places }()
-						gone := k.inject(t)
+						gone := inject(k, t)
 						mu.Lock()
 						defer mu.Unlock()
 						slowest[phase] = max(slowest[phase], gone)

@@ -8,6 +8,7 @@ package bridge
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"net"
@@ -19,6 +20,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/leftover"
 )
 
 // Greeting begins the one line that a bridge says before it carries anything: the
@@ -136,7 +139,7 @@ func bases() []string {
 // start starts the agent of the host called host, unless there is one by that
 // token, and connects to it.
 func start(token, host string) (*net.UnixConn, started, error) {
-	if conn, _, err := join(token); err == nil {
+	if conn, _, err := find(token); err == nil {
 		return conn, started{}, nil
 	}
 	var errs []error
@@ -219,8 +222,25 @@ func launch(dir, host string) (agent int, err error) {
 	return agent, nil
 }
 
-// join connects to an agent that there is; the State is that of the error.
+// leftoverLimit bounds the wait for the end of what dead gangs have left behind.
+const leftoverLimit = 5 * time.Second
+
+// join connects to an agent that there is; the State is that of the error. It is Gone only
+// once what agents that were killed with their watchdogs have left on this host has ended.
 func join(token string) (*net.UnixConn, State, error) {
+	conn, state, err := find(token)
+	if state != Gone {
+		return conn, state, err
+	}
+	if _, left := leftover.End(context.Background(), os.Getpid(), "", leftoverLimit); len(left) > 0 {
+		p := left[0]
+		return nil, Ending, fmt.Errorf("%w, and what it has left does not end: process %d (%s of %s, state %s) and %d more", err, p.PID, p.Name, p.Gang, p.State, len(left)-1)
+	}
+	return conn, state, err
+}
+
+// find connects to an agent that there is.
+func find(token string) (*net.UnixConn, State, error) {
 	for _, base := range bases() {
 		dir := filepath.Join(base, token)
 		if own(base) != nil || own(dir) != nil {

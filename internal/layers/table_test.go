@@ -47,9 +47,10 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/resumable"}, ours: only(), stdOnly: true},
-	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/bridge", "internal/selfcheck", "internal/contain", "internal/leftover"}, ours: only()},
+	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck", "internal/contain", "internal/leftover"}, ours: only()},
+	{paths: []string{"internal/bridge"}, ours: only("internal/leftover")},
 	{paths: []string{"internal/shim"}, ours: only("internal/environ", "internal/affinity")},
-	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/bridge", "internal/selfcheck", "internal/contain")},
+	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/bridge", "internal/selfcheck", "internal/contain", "internal/leftover")},
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
