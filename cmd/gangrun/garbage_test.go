@@ -98,8 +98,12 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	} else {
 		g.args = []string{one(garbageCommands)}
 	}
-	of := func(name string) string { // right three times out of four
-		if right := sound[name]; len(right) > 0 && random.IntN(4) > 0 {
+	wild := 25 // how often a value is right before one is not
+	if random.IntN(2) == 0 {
+		wild = 3
+	}
+	of := func(name string) string {
+		if right := sound[name]; len(right) > 0 && random.IntN(wild+1) > 0 {
 			return one(right)
 		}
 		return value()
@@ -111,7 +115,7 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 			dashes = "-"
 		}
 		switch {
-		case sound[flag] == nil && random.IntN(3) > 0:
+		case sound[flag] == nil && random.IntN(wild) > 0:
 		case random.IntN(3) == 0 && dashes == "--":
 			g.args = append(g.args, "--"+flag+"="+of(flag))
 		default:
@@ -119,7 +123,7 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 		}
 	}
 	if random.IntN(2) == 0 {
-		g.file = garbageFile(random, one, of)
+		g.file = garbageFile(random, wild, one, of)
 		g.args = append(g.args, "job.yaml")
 	}
 	if run || random.IntN(3) == 0 {
@@ -137,13 +141,16 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	return g
 }
 
-func garbageFile(random *rand.Rand, one func([]string) string, of func(string) string) string {
+func garbageFile(random *rand.Rand, wild int, one func([]string) string, of func(string) string) string {
 	var lines []string
 	if random.IntN(3) > 0 {
 		lines = append(lines, "command: [sh, -c, 'exit 0']")
 	}
 	for range random.IntN(5) {
 		key := one(garbageKeys)
+		if sound[key] == nil && wild > 3 {
+			continue
+		}
 		if group, sub, ok := strings.Cut(key, "."); ok {
 			lines = append(lines, fmt.Sprintf("%s: {%s: %s}", group, sub, of(key)))
 		} else {
@@ -151,7 +158,7 @@ func garbageFile(random *rand.Rand, one func([]string) string, of func(string) s
 		}
 	}
 	text := []byte(strings.Join(lines, "\n"))
-	for range max(0, random.IntN(5)-2) { // noise
+	for range max(0, random.IntN(5)-2) * (25 - wild) / 22 { // noise
 		if len(text) > 0 {
 			text[random.IntN(len(text))] = byte(random.IntN(256))
 		}

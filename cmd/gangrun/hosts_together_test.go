@@ -115,7 +115,9 @@ func (k together) findFar(r *farRun, h *testhosts.Host) (pids []int) {
 		return found
 	}
 	agent := func(last string) func(testhosts.Process) bool {
-		return func(p testhosts.Process) bool { return len(p.Args) > 2 && p.Args[1] == "agent" && p.Args[len(p.Args)-1] == last }
+		return func(p testhosts.Process) bool {
+			return len(p.Args) > 2 && p.Args[1] == "agent" && p.Args[len(p.Args)-1] == last
+		}
 	}
 	victims := map[string][]int{
 		"controller": {r.cmd.Process.Pid}, "outer watchdog": find(agent("h1")), "watchdog": find(agent("watchdog")), "agent": find(agent("worker")),
