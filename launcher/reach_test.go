@@ -30,6 +30,8 @@ type fakeHosts struct {
 	stuck    map[string]string // the call that a host does not answer
 	full     bool              // no host has a free port
 	machines map[string]string // that of each host
+	// leftovers are each host's replies to who asks for them, the last again and again.
+	leftovers map[string][]*wire.LeftoversReply
 
 	mu    sync.Mutex
 	ended map[string]bool
