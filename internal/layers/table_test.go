@@ -42,8 +42,11 @@ var world = []string{"os/...", "io/ioutil", "net/...", "!net/netip", "!net/url",
 // may stand here; a package that exists must.
 var rooms = []room{
 	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
-	{paths: []string{"internal/jobfile", "internal/atomicfile", "internal/journal"}, ours: only("internal/job")},
-	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile")},
+	{paths: []string{"internal/jobfile", "internal/atomicfile"}, ours: only("internal/job")},
+	{paths: []string{"internal/safefile"}, ours: only()},
+	{paths: []string{"internal/growing"}, ours: only("internal/safefile")},
+	{paths: []string{"internal/journal"}, ours: only("internal/job", "internal/safefile")},
+	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile", "internal/safefile")},
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/resumable"}, ours: only(), stdOnly: true},
@@ -53,10 +56,10 @@ var rooms = []room{
 	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/bridge", "internal/selfcheck", "internal/contain", "internal/leftover")},
 
 	{paths: []string{"topology"}, ours: only("internal/job"), not: []string{"os/exec"}},
-	{paths: []string{"topology/inventory"}, ours: only("internal/job")},
+	{paths: []string{"topology/inventory"}, ours: only("internal/job", "internal/safefile")},
 	{paths: []string{"topology/nvml", "topology/sysfs"}, ours: only("internal/job", "topology")},
 	{paths: []string{"topology/probe"}, ours: only("internal/job", "topology", "topology/nvml")},
-	{paths: []string{"topology/machine"}, ours: only("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory")},
+	{paths: []string{"topology/machine"}, ours: only("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile")},
 	{paths: []string{"topology/lease"}, ours: only("internal/job", "internal/atomicfile")},
 
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
@@ -67,7 +70,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "topology", "topology/lease")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

@@ -1,0 +1,123 @@
+package growing
+
+import (
+	"context"
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/safefile"
+)
+
+// maxKept is how many files a Reader keeps open. Others are opened whenever they have
+// grown.
+const maxKept = 512
+
+// Reader reads files that grow, for one goroutine.
+type Reader struct {
+	buffer []byte
+	kept   int
+}
+
+// File is one of them.
+type File struct {
+	path   string
+	offset int64    // of what was read
+	file   *os.File // nil while it is not kept open
+	failed error    // why it is read no more
+}
+
+// NewFile returns the file at path, which need not exist yet, to be read from offset on.
+func NewFile(path string, offset int64) *File { return &File{path: path, offset: offset} }
+
+// Path returns where the file is.
+func (f *File) Path() string { return f.path }
+
+// More calls emit for every piece that has come to a file since it was last read, which
+// is valid until emit returns, until there is no more or ctx ends. A file that is not
+// there has nothing yet. fresh asks the server of a network file system how long the
+// file is, and looks whether another file has its name now. The error says why the file
+// cannot be read; it is returned once, and the file is read no more after it.
+func (r *Reader) More(ctx context.Context, f *File, fresh bool, emit func(piece []byte)) error {
+	if f.failed != nil {
+		return nil
+	}
+	err := r.more(ctx, f, fresh, emit)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		f.failed = err
+		r.Close(f)
+	}
+	return err
+}
+
+func (r *Reader) more(ctx context.Context, f *File, fresh bool, emit func([]byte)) error {
+	if f.file != nil && fresh && removed(f.file) {
+		r.Close(f)
+		f.offset = 0
+	}
+	if f.file == nil {
+		if info, err := os.Stat(f.path); err != nil || info.Mode().IsRegular() && info.Size() <= f.offset {
+			return err
+		}
+		file, err := safefile.Open(f.path)
+		if err != nil {
+			return err
+		}
+		f.file = file
+		if r.kept++; r.kept > maxKept {
+			defer r.Close(f)
+		}
+	}
+	if r.buffer == nil {
+		r.buffer = make([]byte, 64<<10)
+	}
+	for ctx.Err() == nil {
+		n, err := f.file.ReadAt(r.buffer, f.offset)
+		f.offset += int64(n)
+		if n > 0 {
+			emit(r.buffer[:n])
+		}
+		if err == io.EOF {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Close closes a file that is kept open. It may be read again.
+func (r *Reader) Close(f *File) {
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+		r.kept--
+	}
+}
+
+// removed reports whether a file has no name any more. It has a network file system ask
+// its server, so that what is read next is what is there now.
+func removed(file *os.File) bool {
+	var now unix.Statx_t
+	err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_NLINK|unix.STATX_SIZE, &now)
+	if err == nil {
+		return now.Nlink == 0
+	}
+	if errors.Is(err, unix.ESTALE) {
+		return true
+	}
+	info, err := file.Stat() // a kernel before 4.11
+	if err != nil {
+		return true
+	}
+	stat, ok := info.Sys().(*syscall.Stat_t)
+	return ok && stat.Nlink == 0
+}

@@ -1,0 +1,135 @@
+// Package growing follows files that other processes write to: it says when they may
+// have grown, and reads what has come.
+package growing
+
+import (
+	"context"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+)
+
+const (
+	// PollEvery is how often everything counts as changed, whatever the kernel has said:
+	// it says nothing of network file systems, and nothing at all where the user has used
+	// up the inotify instances or watches of the machine.
+	PollEvery = 500 * time.Millisecond
+	// pace is the shortest time between two changes that are told.
+	pace = 100 * time.Millisecond
+)
+
+// Changes are the files that may have changed.
+type Changes struct {
+	All   bool // any file may have
+	names map[string]bool
+}
+
+// Has reports whether the file at path may have changed.
+func (c Changes) Has(path string) bool { return c.All || c.names[path] }
+
+// Watch says which files of some directories may have changed.
+type Watch struct {
+	watcher *fsnotify.Watcher // nil: there is none to be had, and the poll has to do
+	wake    chan struct{}     // holds one value while there is something to tell
+	poll    *time.Ticker
+	done    sync.WaitGroup
+
+	mu      sync.Mutex
+	changes Changes
+	last    time.Time // when Next returned
+}
+
+// NewWatch returns a Watch of no directory. The caller closes it.
+func NewWatch() *Watch {
+	w := &Watch{wake: make(chan struct{}, 1), poll: time.NewTicker(PollEvery)}
+	if watcher, err := fsnotify.NewWatcher(); err == nil {
+		w.watcher = watcher
+		w.done.Go(w.gather)
+	}
+	w.Touch() // what was there before is new to the caller
+	return w
+}
+
+// Close ends the watch.
+func (w *Watch) Close() {
+	w.poll.Stop()
+	if w.watcher != nil {
+		_ = w.watcher.Close()
+	}
+	w.done.Wait()
+}
+
+// Add watches the files of a directory, too. A directory that is watched already may be
+// added again: it may have been removed and made anew. Where it cannot be watched, the
+// poll has to do.
+func (w *Watch) Add(dir string) {
+	if w.watcher != nil {
+		_ = w.watcher.Add(dir)
+	}
+}
+
+// Touch makes everything count as changed.
+func (w *Watch) Touch() { w.note(func(c *Changes) { c.All = true }) }
+
+// Next waits until files may have changed, and returns which. The error is the cause
+// of ctx where that ends first.
+func (w *Watch) Next(ctx context.Context) (Changes, error) {
+	// Who writes a line at a time is not to be read a line at a time.
+	if rest := pace - time.Since(w.last); rest > 0 {
+		timer := time.NewTimer(rest)
+		defer timer.Stop()
+		select {
+		case <-timer.C:
+		case <-ctx.Done():
+			return Changes{}, context.Cause(ctx)
+		}
+	}
+	select {
+	case <-w.wake:
+	case <-w.poll.C:
+		w.Touch()
+	case <-ctx.Done():
+		return Changes{}, context.Cause(ctx)
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	changes := w.changes
+	w.changes, w.last = Changes{}, time.Now()
+	return changes, nil
+}
+
+// gather takes what the kernel says, until the watcher is closed.
+func (w *Watch) gather() {
+	for {
+		select {
+		case event, open := <-w.watcher.Events:
+			if !open {
+				return
+			}
+			w.note(func(c *Changes) {
+				if c.names == nil {
+					c.names = map[string]bool{}
+				}
+				c.names[filepath.Clean(event.Name)] = true
+			})
+		case _, open := <-w.watcher.Errors: // it could not keep up, mostly
+			if !open {
+				return
+			}
+			w.Touch()
+		}
+	}
+}
+
+// note changes what Next will return, and wakes it.
+func (w *Watch) note(change func(*Changes)) {
+	w.mu.Lock()
+	change(&w.changes)
+	w.mu.Unlock()
+	select {
+	case w.wake <- struct{}{}:
+	default:
+	}
+}
