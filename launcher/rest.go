@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // Rest is what is wanted of an agent that is gone, and had not handed on all that
@@ -105,7 +106,7 @@ func (s *share) last() bool {
 
 // append puts the rest of a log behind what there is of it.
 func (r reopened) append(rest io.Reader) (n int64, err error) {
-	file, err := os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	file, err := safefile.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return 0, err
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -34,7 +35,7 @@ func (r *runtimeLog) find(a job.Attempt, n *node) error {
 		name = "mpirun.log"
 	}
 	r.path = filepath.Join(a.LogDir, name)
-	file, err := os.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
+	file, err := safefile.OpenFile(r.path, os.O_WRONLY|os.O_APPEND, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}
@@ -60,7 +61,7 @@ func (r *runtimeLog) take(reply *wire.OutputReply, emit func(job.Event)) {
 
 func (r *runtimeLog) write(piece []byte) (err error) {
 	if r.file == nil {
-		if r.file, err = os.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
+		if r.file, err = safefile.OpenFile(r.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644); err != nil {
 			return err
 		}
 	}

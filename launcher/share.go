@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -86,7 +87,7 @@ func lostShare(a job.Attempt, n *node) *share {
 func (s *share) open(a job.Attempt, rank int) error {
 	s.ask.Ranks = append(s.ask.Ranks, int32(rank))
 	for _, stream := range []string{"out", "err"} {
-		f, err := os.OpenFile(filepath.Join(a.LogDir, job.LogName(rank, stream)), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+		f, err := safefile.OpenFile(filepath.Join(a.LogDir, job.LogName(rank, stream)), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 		if err != nil {
 			return fmt.Errorf("make the log of rank %d: %w", rank, err)
 		}

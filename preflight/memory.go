@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // Lifetime is how long a good trial is remembered: long enough for a user who
@@ -70,9 +71,12 @@ func (m Memory) Remember(key string, p Passed) error {
 
 func (m Memory) file(key string) string { return filepath.Join(m.Dir, key+".json") }
 
+// maxEntry is more bytes than any entry has.
+const maxEntry = 16 << 20
+
 // read returns the entry in path; ok says that it is whole.
 func (m Memory) read(path string) (e entry, ok bool) {
-	data, err := os.ReadFile(path)
+	data, err := safefile.ReadFile(path, maxEntry)
 	if err != nil || json.Unmarshal(data, &e) != nil || m.file(e.Key) != path {
 		return entry{}, false
 	}

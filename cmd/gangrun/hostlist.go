@@ -129,8 +129,9 @@ func statedHosts(c *cli.Context) (inventory.List, error) {
 	return inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile)
 }
 
+// readList reads a list of hosts that the user has named.
 func readList(path string) ([]byte, error) {
-	text, err := inventory.ReadFile(path)
+	text, err := readNamed(path, inventory.MaxSize)
 	if err != nil {
 		return nil, usage("give the path of a file that can be read", "read the list of hosts: %w", err)
 	}

@@ -78,7 +78,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	}
 	var errs []error // all of them are told at once
 	if file != "" {
-		f, err := jobfile.Load(file)
+		f, err := jobfile.Load(file, readNamed)
 		if err == nil {
 			options.Apply(f)
 		}

@@ -42,7 +42,7 @@ func mpiexecCommand() *cli.Command {
 			"   -v                       tell how the run goes, and which options change nothing\n" +
 			"docs/mpiexec.md has the others.",
 		Action: func(c *cli.Context) error {
-			args, err := parseMpiexec(c.Args().Slice(), os.LookupEnv, os.ReadFile)
+			args, err := parseMpiexec(c.Args().Slice(), os.LookupEnv, readHostFile)
 			switch {
 			case err != nil:
 				return err

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -56,7 +57,7 @@ func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear 
 	if stdin != nil {
 		defer stdin.Close()
 	}
-	log, err := os.OpenFile(o.words.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := safefile.OpenFile(o.words.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}

@@ -3,9 +3,7 @@ package jobfile
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"os"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -35,28 +33,19 @@ func (o origin) error(bad *fault) *Error {
 	return &Error{File: o.file, Line: o.line, Column: o.column, Flag: o.flag, Text: bad.text, hint: bad.hint}
 }
 
-// Load reads the job file at path.
-func Load(path string) (*File, error) {
-	data, err := read(path)
-	if err != nil {
-		cause := err
-		if p := (*fs.PathError)(nil); errors.As(err, &p) {
-			cause = p.Err
-		}
-		return nil, Errors{{Text: fmt.Sprintf("cannot read the job file %q: %v", path, cause),
+// Load reads the job file at path with read, which returns what the file holds, up to
+// limit bytes and one more.
+func Load(path string, read func(path string, limit int64) ([]byte, error)) (*File, error) {
+	data, err := read(path, MaxSize)
+	var cause *fs.PathError
+	switch {
+	case err == nil:
+		return Parse(path, data)
+	case errors.As(err, &cause):
+		return nil, Errors{{Text: fmt.Sprintf("cannot read the job file %q: %v", path, cause.Err),
 			hint: "give the path of a job file; a command needs none, as in: gangrun run -n 4 -- python train.py"}}
 	}
-	return Parse(path, data)
-}
-
-// read returns what is in the file, or enough of it to see that it is too large.
-func read(path string) ([]byte, error) {
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+	return nil, fmt.Errorf("cannot read the job file %q: %w", path, err)
 }
 
 // Parse reads the YAML in data; name is the file's in errors, which are

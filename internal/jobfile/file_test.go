@@ -251,11 +251,15 @@ func TestAliasesAreBounded(t *testing.T) {
 
 func TestLoad(t *testing.T) {
 	dir := t.TempDir()
+	read := func(path string, limit int64) ([]byte, error) {
+		text, err := os.ReadFile(path)
+		return text[:min(int64(len(text)), limit+1)], err
+	}
 	path := filepath.Join(dir, "job.yaml")
 	if err := os.WriteFile(path, []byte("ranks: 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	f, err := Load(path)
+	f, err := Load(path, read)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -267,22 +271,26 @@ func TestLoad(t *testing.T) {
 	if err := os.WriteFile(path, []byte("rnks: 3\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path); err == nil || err.Error() != path+`:1:1: unknown key "rnks", did you mean "ranks"?` {
+	if _, err := Load(path, read); err == nil || err.Error() != path+`:1:1: unknown key "rnks", did you mean "ranks"?` {
 		t.Errorf("error %v", err)
 	}
 
 	if err := os.WriteFile(path, bytes.Repeat([]byte("\n"), MaxSize+1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Load(path); err == nil || !strings.Contains(err.Error(), "larger than") {
+	if _, err := Load(path, read); err == nil || !strings.Contains(err.Error(), "larger than") {
 		t.Errorf("error %v", err)
 	}
 
 	var errs Errors
-	if _, err := Load(filepath.Join(dir, "none")); !errors.As(err, &errs) || !strings.Contains(err.Error(), "no such file") || !strings.Contains(errs[0].Hint(), "give the path of a job file") {
+	if _, err := Load(filepath.Join(dir, "none"), read); !errors.As(err, &errs) || !strings.Contains(err.Error(), "no such file") || !strings.Contains(errs[0].Hint(), "give the path of a job file") {
 		t.Errorf("error %v", err)
 	}
-	if _, err := Load(dir); !errors.As(err, &errs) || !strings.Contains(err.Error(), "is a directory") {
+	enough := errors.New("somebody has seen enough")
+	if _, err := Load(path, func(string, int64) ([]byte, error) { return nil, enough }); !errors.Is(err, enough) {
+		t.Errorf("error %v", err)
+	}
+	if _, err := Load(dir, read); !errors.As(err, &errs) || !strings.Contains(err.Error(), "is a directory") {
 		t.Errorf("error %v", err)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/fsnotify/fsnotify"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // pollEvery is how often a followed file is looked at where nobody says that
@@ -37,7 +38,7 @@ func Follow(ctx context.Context, path string, offset int64, emit func(job.Event)
 }
 
 func follow(ctx context.Context, path string, offset int64, emit func(job.Event), watcher *fsnotify.Watcher) (int64, error) {
-	file, err := os.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return offset, fmt.Errorf("cannot follow the journal: %w", err)
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 const (
@@ -54,7 +55,7 @@ func Create(path string) (*Journal, error) {
 // Open goes on with the journal of a run whose last writer is gone. A torn
 // last line stays, closed off, so that nothing that follows is lost with it.
 func Open(path string) (*Journal, error) {
-	file, err := os.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
+	file, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
 		return nil, fmt.Errorf("cannot open the journal: %w", err)
 	}

@@ -6,9 +6,9 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // Replay returns the events of the journal at path and the number of lines
@@ -16,12 +16,17 @@ import (
 // killed or is writing it right now, is none of them. Kinds and fields that
 // this version does not know are no error: kinds are kept, fields ignored.
 func Replay(path string) (events []job.Event, skipped int, err error) {
-	file, err := os.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	defer file.Close()
-	skipped, err = Scan(file, func(e job.Event) bool {
+	info, err := file.Stat()
+	if err != nil {
+		return nil, 0, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	// What is written from now on is not read: a writer may be faster than this reader.
+	skipped, err = Scan(io.NewSectionReader(file, 0, info.Size()), func(e job.Event) bool {
 		events = append(events, e)
 		return true
 	})

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/leftover"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/launcher"
 )
 
@@ -76,7 +77,7 @@ func (d Dialer) log(host string) (*os.File, error) {
 	if err := os.MkdirAll(d.LogDir, 0o700); err != nil {
 		return nil, err
 	}
-	return os.OpenFile(filepath.Join(d.LogDir, host+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	return safefile.OpenFile(filepath.Join(d.LogDir, host+".log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 }
 
 // socketPair returns a connection and the file that is its other end.

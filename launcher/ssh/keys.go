@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	xssh "golang.org/x/crypto/ssh"
+
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // maxAsks is how often a passphrase is asked for before the key is left out.
@@ -62,17 +64,20 @@ func (r *keyring) key(path string) (*key, error) {
 }
 
 func readKey(path string) (*key, error) {
-	f, err := os.Open(path)
+	f, err := safefile.Open(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, fs.ErrNotExist
+	}
+	if errors.As(err, new(*safefile.KindError)) {
+		return nil, errors.New("it is not a file")
 	}
 	if err != nil {
 		return nil, errors.New("it cannot be read")
 	}
 	defer f.Close()
 	info, err := f.Stat()
-	if err != nil || !info.Mode().IsRegular() {
-		return nil, errors.New("it is not a file")
+	if err != nil {
+		return nil, errors.New("it cannot be read")
 	}
 	data, err := io.ReadAll(io.LimitReader(f, 1<<20))
 	if err != nil {
@@ -102,7 +107,7 @@ func readKey(path string) (*key, error) {
 
 // readPublic reads a public key or a certificate.
 func readPublic(path string) (xssh.PublicKey, error) {
-	data, err := os.ReadFile(path)
+	data, err := readSetting(path)
 	if err != nil {
 		return nil, err
 	}

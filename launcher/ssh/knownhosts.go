@@ -9,7 +9,6 @@ import (
 	"fmt"
 	"io/fs"
 	"net"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -61,7 +60,7 @@ func readKnown(e Endpoint) (knownHost, error) {
 	var k knownHost
 	name, portless := e.lookup()
 	for _, file := range e.KnownHosts {
-		data, err := os.ReadFile(file)
+		data, err := readSetting(file)
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -75,7 +74,7 @@ func readKnown(e Endpoint) (knownHost, error) {
 	if e.RevokedHostKeys == "" {
 		return k, nil
 	}
-	data, err := os.ReadFile(e.RevokedHostKeys)
+	data, err := readSetting(e.RevokedHostKeys)
 	if err != nil {
 		return knownHost{}, &ConfigError{File: e.RevokedHostKeys, Text: err.Error(), Fix: "make the file readable: without it no host can be believed"}
 	}

@@ -117,7 +117,7 @@ func (o *options) file(path, name string, system bool, depth int) error {
 	if depth > maxIncludes {
 		return &ConfigError{File: path, Text: "Include nests too deep", Fix: "see whether a file includes itself"}
 	}
-	data, err := os.ReadFile(path)
+	data, err := readSetting(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

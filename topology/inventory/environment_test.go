@@ -105,7 +105,13 @@ func TestReadFile(t *testing.T) {
 	if text, err := ReadFile(path); err != nil || string(text) != "h1\n" {
 		t.Errorf("%q, %v", text, err)
 	}
-	if text, err := ReadFile("/dev/zero"); err != nil || len(text) != MaxSize+1 {
+	if err := os.Truncate(path, 2*MaxSize); err != nil {
+		t.Fatal(err)
+	}
+	if text, err := ReadFile(path); err != nil || len(text) != MaxSize+1 {
+		t.Errorf("%d bytes, %v", len(text), err)
+	}
+	if text, err := ReadFile("/dev/zero"); err == nil || reason(err).Error() != "it is a character device, not a regular file" {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	if _, err := ReadFile(path + "x"); !errors.Is(err, fs.ErrNotExist) {

@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // MaxSize bounds every file that this package reads, in bytes; a YAML inventory
@@ -18,11 +19,10 @@ const (
 	MaxYAML = 2 << 20
 )
 
-// ReadFile reads a file for this package: as os.ReadFile does, but no more than
-// is needed to see that it is too large, so that no device and no pipe can fill
-// the memory. It does not resolve "~".
+// ReadFile reads a regular file for this package: as os.ReadFile does, but no more
+// than is needed to see that it is too large. It does not resolve "~".
 func ReadFile(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := safefile.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -34,6 +34,9 @@ func ReadFile(path string) ([]byte, error) {
 func reason(err error) error {
 	if p := (*fs.PathError)(nil); errors.As(err, &p) {
 		return p.Err
+	}
+	if k := (*safefile.KindError)(nil); errors.As(err, &k) {
+		return fmt.Errorf("it is %s, not a regular file", safefile.Kind(k.Mode))
 	}
 	return err
 }
