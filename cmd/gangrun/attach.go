@@ -32,7 +32,7 @@ func attachCommand() *cli.Command {
 		},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
 			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
-				return attach(c.Context, run, c.Bool("force"), asJSON, self)
+				return attach(run, c.Bool("force"), asJSON, self)
 			})
 		}),
 	}
@@ -40,7 +40,7 @@ func attachCommand() *cli.Command {
 
 // attach follows a run to its end, or goes on with it where nobody else does. self
 // is this process where it is to go on with the run by itself.
-func attach(ctx context.Context, run home.Run, force, asJSON bool, self *detached) error {
+func attach(run home.Run, force, asJSON bool, self *detached) error {
 	begun := time.Now()
 	for {
 		s, err := run.Summary()
@@ -53,14 +53,16 @@ func attach(ctx context.Context, run home.Run, force, asJSON bool, self *detache
 			elsewhere = !known
 		}
 		if s.State == job.StateLost || elsewhere && force {
-			t, err := take(ctx, run, force)
+			taking, stop := leaving()
+			t, err := take(taking, run, force)
+			stop()
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}
-			if err != nil {
-				return err
+			if err == nil {
+				err = t.goOn(asJSON, self)
 			}
-			return t.goOn(asJSON, self, s.Controller)
+			return cutOff(run, err, asJSON)
 		}
 		if self != nil {
 			return usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
@@ -73,7 +75,7 @@ func attach(ctx context.Context, run home.Run, force, asJSON bool, self *detache
 			continue
 		}
 		if err != nil {
-			return err
+			return cutOff(run, err, asJSON)
 		}
 		if asJSON {
 			if err := printJSON(os.Stdout, report); err != nil {

@@ -6,12 +6,12 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"sync"
 
 	"github.com/gangrun/gangrun/checkpoint"
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // checkpoints implements supervisor.Checkpoints. Of a run that does not resume,
@@ -60,7 +60,7 @@ func (c *checkpoints) recall() error {
 	if c.looked || c.resume || c.seen == "" {
 		return nil
 	}
-	text, err := os.ReadFile(c.seen)
+	text, err := safefile.ReadFile(c.seen, maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

@@ -82,6 +82,9 @@ func victims(dir string, names []string, older time.Duration, now time.Time) ([]
 		if end.IsZero() {
 			end = s.Started // lost
 		}
+		if end.IsZero() {
+			end = home.Run{ID: s.Run}.Created() // lost before it had told when it started
+		}
 		if s.State.Final() && !end.IsZero() && now.Sub(end) >= older {
 			found = append(found, s)
 		}
@@ -96,6 +99,9 @@ type removed struct {
 	Bytes int64     `json:"bytes"`
 	// Processes are the PIDs of those that the run had left behind on this machine.
 	Processes []int `json:"processes,omitempty"`
+	// Left is the directory that the run's entry was a link to, which stays; empty where
+	// it was no link.
+	Left string `json:"left,omitempty"`
 }
 
 func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, asJSON bool) error {
@@ -103,6 +109,9 @@ func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, 
 	var errs []error
 	for _, v := range victims {
 		r := removed{Run: v.Run, State: v.State, Bytes: treeBytes(v.Dir)}
+		if info, err := os.Lstat(v.Dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			r.Left, _ = filepath.EvalSymlinks(v.Dir)
+		}
 		if !dry {
 			tmp := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), v.Run)
 			if err := errors.Join(os.RemoveAll(v.Dir), os.RemoveAll(tmp)); err != nil {
@@ -123,6 +132,9 @@ func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, 
 	}
 	for _, r := range list[:runs] {
 		fmt.Fprintf(w, "%s %s (%s, %.1f MB)\n", verb, r.Run, r.State, float64(r.Bytes)/1e6)
+		if r.Left != "" {
+			fmt.Fprintf(w, "%s is left: the run was a link to it\n", r.Left)
+		}
 	}
 	for _, p := range killed {
 		fmt.Fprintf(w, "%s process %d (%s), which was left of attempt %s\n", end, p.PID, p.Name, p.Gang)

@@ -16,6 +16,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 func detachFlag() cli.Flag {
@@ -131,7 +132,7 @@ func detachedSelf() (*detached, error) {
 
 // settle has everything said from now on go to the run's directory.
 func (d *detached) settle(run home.Run) error {
-	log, err := os.OpenFile(filepath.Join(run.Dir, controllerLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	log, err := safefile.OpenFile(filepath.Join(run.Dir, controllerLog), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
 		return fmt.Errorf("make the controller's log: %w", err)
 	}

@@ -16,12 +16,16 @@ import (
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
 // environmentName is the file of a run's directory by which a later controller sees
 // whether its environment is the one that the run was started in.
 const environmentName = "environment.json"
+
+// maxRecord is more bytes than any file has that gangrun keeps beside a journal.
+const maxRecord = 64 << 20
 
 // marks are of each variable of an environment one byte of its hash. That is too
 // little to tell the value by, from the files of however many runs, and enough to
@@ -52,7 +56,7 @@ func (m marks) write(run home.Run) error {
 
 // readMarks returns those of a run; nil where it has none.
 func readMarks(run home.Run) (m marks, err error) {
-	text, err := os.ReadFile(filepath.Join(run.Dir, environmentName))
+	text, err := safefile.ReadFile(filepath.Join(run.Dir, environmentName), maxRecord)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}

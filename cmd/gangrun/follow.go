@@ -4,14 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"os"
-	"path/filepath"
 	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/growing"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -28,7 +26,9 @@ type onlooker struct {
 
 	// Of the attempt that is shown, for the one goroutine that reads its logs.
 	attempt int
-	tails   []*tail
+	tails   []tail
+	reader  growing.Reader
+	watch   *growing.Watch
 }
 
 // follow shows a run from now on to its end and returns its report. It ends
@@ -56,18 +56,16 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 	}
 	ctx, stop := leaving()
 	defer stop()
-	err = o.watch(ctx, len(past))
+	err = o.look(ctx, len(past))
 
 	// A second signal ends the wait for a terminal that is stopped.
 	stop()
 	hurried, hurry := leaving()
 	defer hurry()
 	report := o.report()
-	var left leave
 	switch {
-	case errors.As(err, &left):
+	case errors.As(err, new(leave)):
 		o.said.say(fmt.Sprintf("detached: run %[1]s goes on; gangrun attach %[1]s shows it again, gangrun stop %[1]s ends it", run.ID))
-		err = exitCode(128 + int(left.signal))
 	case errors.Is(err, errControllerGone):
 		err = lost(run)
 	}
@@ -101,12 +99,14 @@ func (o *onlooker) report() supervisor.Report {
 	return o.show.folder.Report()
 }
 
-// watch shows what comes behind the first events until the run has ended. The
+// look shows what comes behind the first events until the run has ended. The
 // error is why it has not.
-func (o *onlooker) watch(ctx context.Context, known int) error {
+func (o *onlooker) look(ctx context.Context, known int) error {
 	if o.report().State.Final() {
 		return nil
 	}
+	o.watch = growing.NewWatch()
+	defer o.watch.Close()
 	o.open(ctx, true)
 	if o.attempt > 0 {
 		o.said.say("attempt " + fmt.Sprint(o.attempt) + " is on its way; gangrun logs " + o.run.ID + " shows what its ranks have printed so far")
@@ -114,25 +114,31 @@ func (o *onlooker) watch(ctx context.Context, known int) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	var wg sync.WaitGroup
-	ended := make(chan struct{})
+	growth, ended := context.WithCancel(ctx)
+	defer ended()
 	shown := make(chan struct{})
 	wg.Go(func() { o.show.refresh(ctx) })
 	wg.Go(func() { o.guard(ctx, cancel) })
-	wg.Go(func() { defer close(shown); o.read(ctx, ended) })
+	wg.Go(func() { defer close(shown); o.read(ctx, growth) })
 	number := 0
 	_, err := journal.Follow(ctx, o.run.JournalPath(), 0, func(e job.Event) {
 		o.heard.Add(1)
 		if number++; number > known {
 			o.show.event(e, o.said.say)
+			if e.Kind == job.KindAttempt {
+				o.watch.Touch() // its logs are elsewhere
+			}
 		}
 	})
 	if err == nil {
 		o.parting(ctx)
 	}
-	close(ended) // what the ranks have printed last is in their logs
+	ended() // what the ranks have printed last is in their logs
 	select {
 	case <-shown:
 	case <-ctx.Done():
+	}
+	if ctx.Err() != nil {
 		err = context.Cause(ctx)
 	}
 	cancel(nil)
@@ -198,87 +204,5 @@ func (o *onlooker) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 			cancel(errControllerGone)
 			return
 		}
-	}
-}
-
-// tail is a place in one stream of a rank that is shown.
-type tail struct {
-	rank   job.Rank
-	stderr bool
-	path   string
-	offset int64
-}
-
-// open turns to the logs of the newest attempt. What they hold already is passed
-// over where it was printed before anybody looked.
-func (o *onlooker) open(ctx context.Context, over bool) {
-	last := o.report().Last()
-	if last == nil || last.Logs == "" || last.Number == o.attempt {
-		return
-	}
-	o.close(ctx)
-	o.attempt = last.Number
-	for _, r := range last.Placement {
-		if mode := o.show.spec.Output; mode != job.OutputAll && (mode != job.OutputFirst || r.Rank != 0) {
-			continue
-		}
-		for _, stream := range []string{"out", "err"} {
-			t := &tail{rank: r, stderr: stream == "err", path: filepath.Join(last.Logs, job.LogName(r.Rank, stream))}
-			if info, err := os.Stat(t.path); err == nil && over {
-				t.offset = info.Size()
-			}
-			o.tails = append(o.tails, t)
-		}
-	}
-}
-
-// close shows the rest of the attempt that was shown.
-func (o *onlooker) close(ctx context.Context) {
-	o.more(ctx)
-	for _, t := range o.tails {
-		_ = o.show.screen.EndOfStream(t.rank.Rank, t.stderr)
-	}
-	o.tails = nil
-}
-
-// read shows what the ranks print, until ended is closed and all of it is shown,
-// or ctx ends.
-func (o *onlooker) read(ctx context.Context, ended <-chan struct{}) {
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		select {
-		case <-tick.C:
-			o.open(ctx, false)
-			o.more(ctx)
-		case <-ended:
-			o.open(ctx, false)
-			o.close(ctx)
-			return
-		}
-	}
-}
-
-// more shows what has come to the logs.
-func (o *onlooker) more(ctx context.Context) {
-	buffer := make([]byte, 64<<10)
-	for _, t := range o.tails {
-		file, err := os.Open(t.path)
-		if err != nil {
-			continue // it is not there yet
-		}
-		for err == nil && ctx.Err() == nil {
-			var n int
-			n, err = file.ReadAt(buffer, t.offset)
-			t.offset += int64(n)
-			if n > 0 {
-				o.heard.Add(1)
-				_ = o.show.screen.Output(t.rank.Rank, t.rank.Host, t.stderr, buffer[:n])
-			}
-		}
-		if err != nil && err != io.EOF {
-			o.said.say(fmt.Sprintf("what rank %d prints cannot be read: %v", t.rank.Rank, err))
-		}
-		_ = file.Close()
 	}
 }

@@ -36,8 +36,17 @@ func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionF
 		if err != nil {
 			return err
 		}
-		return do(c, run, asJSON)
+		return ofRun(run, do(c, run, asJSON))
 	}
+}
+
+// ofRun is the error of a command about a run: where its directory was removed meanwhile,
+// that is the reason, whatever could not be read.
+func ofRun(run home.Run, err error) error {
+	if err = run.Explain(err); errors.As(err, new(*home.RemovedError)) {
+		return &failure{code: exitUsage, err: err}
+	}
+	return err
 }
 
 // oneRun returns the run that the command's arguments name; none is the newest.
@@ -67,7 +76,7 @@ func replay(run home.Run) ([]job.Event, int, error) {
 
 // remains says what there is of a run without a journal that could be read.
 func remains(run home.Run) string {
-	return fmt.Sprintf("gangrun logs %s shows what its ranks have printed, if anything; the directory %s is of no other use", run.ID, run.Dir)
+	return fmt.Sprintf("gangrun logs %[1]s shows what its ranks have printed, if anything; gangrun clean %[1]s removes it", run.ID)
 }
 
 // startLimit is longer than it takes from the making of a run to the first event of

@@ -1,10 +1,8 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/signal"
 	"path/filepath"
@@ -13,12 +11,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/home"
-	"github.com/gangrun/gangrun/internal/screen"
 )
 
 func logsCommand() *cli.Command {
@@ -43,7 +39,11 @@ func logsCommand() *cli.Command {
 			}
 			if asJSON {
 				want.openMPI = want.rank < 0 && want.stream == ""
-				files, err := want.files(run)
+				s, err := run.Summary()
+				if err != nil {
+					return err
+				}
+				files, err := want.files(s)
 				if err != nil {
 					return err
 				}
@@ -98,23 +98,25 @@ var (
 	openMPIForm = regexp.MustCompile(`^(mpirun|daemon)(?:-.*)?\.log$`)
 )
 
-// files lists the log files that there are now.
-func (w wish) files(run home.Run) ([]logFile, error) {
-	attempt := w.attempt
+// where returns the attempt of a run that is wanted, and the directory of its logs.
+func (w wish) where(s home.Summary) (attempt, dir string) {
+	attempt = w.attempt
 	if attempt == "" {
 		attempt = "trial"
-		s, err := run.Summary()
-		if err != nil {
-			return nil, err
-		}
 		if s.Attempts > 0 {
 			attempt = strconv.Itoa(s.Attempts)
 		}
 	}
-	dir := filepath.Join(run.Dir, "attempts", attempt)
 	if strings.HasPrefix(attempt, "trial") {
-		attempt, dir = trialStep(filepath.Join(run.Dir, "attempts", "trial"), attempt)
+		return trialStep(filepath.Join(s.Dir, "attempts", "trial"), attempt)
 	}
+	return attempt, filepath.Join(s.Dir, "attempts", attempt)
+}
+
+// files lists the log files of a run that there are now.
+func (w wish) files(s home.Summary) ([]logFile, error) {
+	attempt, dir := w.where(s)
+	run := home.Run{ID: s.Run, Dir: s.Dir}
 	entries, err := os.ReadDir(dir)
 	if errors.Is(err, os.ErrNotExist) && w.attempt == "" {
 		return []logFile{}, nil // nothing has been started yet
@@ -162,80 +164,4 @@ func trialStep(dir, step string) (name, logs string) {
 		return "trial", dir
 	}
 	return step, filepath.Join(dir, step)
-}
-
-// followEvery is how often growing logs are looked at.
-const followEvery = 100 * time.Millisecond
-
-// show prints the logs, and with follow goes on until the run has ended.
-func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
-	shown := map[string]int64{}
-	var s *screen.Screen
-	tick := time.NewTicker(followEvery)
-	defer tick.Stop()
-	for {
-		// Asked before the files are read: what it wrote last is then in them.
-		summary, err := run.Summary()
-		if err != nil {
-			return err
-		}
-		files, err := w.files(run)
-		if err != nil {
-			return err
-		}
-		if s == nil && (len(files) > 0 || !follow) {
-			s = screen.New(screen.Options{
-				Out: screen.FileStream(os.Stdout, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
-				Ranks: summary.Ranks, Prefix: w.rank < 0 && summary.Ranks > 1,
-			})
-		}
-		for _, f := range files {
-			if err := copyTo(ctx, s, f, shown); err != nil {
-				return err
-			}
-		}
-		if ctx.Err() != nil || !follow || summary.State.Final() {
-			if len(files) == 0 && w.rank < 0 && ctx.Err() == nil {
-				fmt.Fprintf(os.Stderr, "gangrun: note: no rank of run %[1]s has been started: gangrun status %[1]s tells how it is\n", run.ID)
-			}
-			if s == nil {
-				return nil
-			}
-			if len(files) == 0 && w.rank >= 0 {
-				return usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, w.rank)
-			}
-			return s.Close()
-		}
-		select {
-		case now := <-tick.C:
-			if s != nil {
-				_ = s.Flush(now)
-			}
-		case <-ctx.Done():
-		}
-	}
-}
-
-// copyTo shows what has come to a file since it was last looked at.
-func copyTo(ctx context.Context, s *screen.Screen, f logFile, shown map[string]int64) error {
-	file, err := os.Open(f.Path)
-	if err != nil {
-		return err
-	}
-	defer file.Close()
-	buffer := make([]byte, 64<<10)
-	for ctx.Err() == nil {
-		n, err := file.ReadAt(buffer, shown[f.Path])
-		shown[f.Path] += int64(n)
-		if err := s.Output(f.Rank, "", f.Stream == "err", buffer[:n]); err != nil {
-			return err
-		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }

@@ -127,6 +127,9 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.event(e, said.say)
 			err := s.journal.Append(e)
+			if e.Kind == job.KindAttached {
+				err = errors.Join(err, s.control.Keep())
+			}
 			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
 				s.detached.announce(s.run)
 			}
@@ -140,6 +143,9 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	// terminal, which may take its time, unless the user is in a hurry.
 	_ = s.launcher.Drain(hurried)
 	closeErr := s.close()
+	if err != nil {
+		err = errors.Join(err, s.abandon())
+	}
 	saving.Wait()
 	stale()
 	said.close(hurried)

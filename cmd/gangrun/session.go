@@ -10,9 +10,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
-	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
@@ -21,15 +19,13 @@ import (
 // session is one run from its controller's side: everything wired together.
 type session struct {
 	terms
+	records
 	spec     job.Spec
-	run      home.Run
-	journal  *journal.Journal
 	home     string
 	tmp      string // holds the TMPDIRs of pretended hosts; "" when there are none
 	launcher *launcher.Launcher
 	show     *show
 	signals  chan os.Signal // those that ask for an end
-	lock     *os.File       // of the controller: nobody else becomes it while this is open
 	probed   *probed
 	several  bool         // the job names more hosts than one
 	turns    atomic.Int64 // places among those that wait for GPUs
@@ -91,15 +87,16 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		}
 	}
 	signals := catch()
-	run, journal, lock, err := terms.records(dir, spec)
+	kept, err := terms.records(dir, spec)
 	if err != nil {
 		signal.Stop(signals)
 		return nil, err
 	}
+	run := kept.run
 	if tmp != "" {
 		tmp = filepath.Join(tmp, run.ID)
 	}
-	s := &session{terms: terms, tmp: tmp, spec: spec, run: run, journal: journal, home: dir, signals: signals, lock: lock, several: len(list.Hosts) > 1}
+	s := &session{terms: terms, records: kept, tmp: tmp, spec: spec, home: dir, signals: signals, several: len(list.Hosts) > 1}
 	outStream, errStream := terms.streams()
 	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(hosts) > 1, Prefix: !terms.plain,
@@ -112,9 +109,9 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
 	if err != nil {
 		signal.Stop(signals)
-		return nil, errors.Join(err, journal.Close(), lock.Close())
+		return nil, errors.Join(err, kept.discard())
 	}
-	dialer.local.Held = lock
+	dialer.local.Held = kept.control.File
 	for _, note := range list.Notes {
 		s.say("", note)
 	}
@@ -169,13 +166,13 @@ func (s *session) started(host string, at job.Agent) {
 	}
 }
 
-// close ends the agents and removes what the session made outside of the run's
-// home.
+// close ends the agents, removes what the session made outside of the run's home, and
+// gives the control of the run back.
 func (s *session) close() error {
 	s.probed.close()
 	err := s.launcher.Close()
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}
-	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.lock.Close())
+	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.control.Close())
 }

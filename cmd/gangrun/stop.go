@@ -48,7 +48,7 @@ func stopCommand() *cli.Command {
 			}
 			stopped, already, err := stopping{c.Bool("now"), c.Bool("force"), c.App.ErrWriter}.end(c.Context, run)
 			if err != nil {
-				return err
+				return ofRun(run, err)
 			}
 			if asJSON {
 				return printJSON(c.App.Writer, stopped)
@@ -87,7 +87,7 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, er
 		}
 		_, known := home.Alive(*s.Controller)
 		if s.State == job.StateLost || o.force && !known {
-			ended, err := o.instead(ctx, run, *s.Controller)
+			ended, err := o.instead(ctx, run)
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}
@@ -112,14 +112,14 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, er
 
 // instead ends a run in the place of its last controller, which is gone. The error is
 // home.ErrControlled where another process has taken the run over.
-func (o stopping) instead(ctx context.Context, run home.Run, last job.Controller) (home.Summary, error) {
+func (o stopping) instead(ctx context.Context, run home.Run) (home.Summary, error) {
 	// Who would stop it too may ask this process at once: it is doing so.
 	asked := make(chan os.Signal, 1)
 	signal.Notify(asked, unix.SIGTERM, signalNow)
 	defer signal.Stop(asked)
 	t, err := take(ctx, run, o.force)
 	if err == nil {
-		err = t.end(o.now, last)
+		err = t.end(o.now)
 	}
 	if err != nil {
 		return home.Summary{}, err

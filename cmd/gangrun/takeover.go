@@ -20,7 +20,7 @@ import (
 // taken is a run that another controller has begun, and this process goes on with.
 type taken struct {
 	run     home.Run
-	lock    *os.File
+	control *home.Control
 	journal *journal.Journal
 	past    []job.Event
 	agents  map[string]job.Agent // on other hosts, the newest of each
@@ -34,11 +34,11 @@ const takeLimit = 20 * time.Second
 // take makes this process the controller of a run that has none. The error is
 // home.ErrControlled where another has become that meanwhile.
 func take(ctx context.Context, run home.Run, force bool) (*taken, error) {
-	lock, err := control(ctx, run, force)
+	control, err := control(ctx, run, force)
 	if err != nil {
 		return nil, err
 	}
-	t := &taken{run: run, lock: lock, agents: map[string]job.Agent{}}
+	t := &taken{run: run, control: control, agents: map[string]job.Agent{}}
 	skipped := 0
 	if t.past, skipped, err = replay(run); err == nil && specOf(t.past) == nil {
 		err = untold(run, t.past, skipped)
@@ -58,19 +58,19 @@ func take(ctx context.Context, run home.Run, force bool) (*taken, error) {
 		t.journal, err = journal.Open(run.JournalPath())
 	}
 	if err != nil {
-		return nil, errors.Join(err, lock.Close())
+		return nil, errors.Join(err, control.Close())
 	}
 	return t, nil
 }
 
 // control waits until all is gone that ended with the run's last controller.
-func control(ctx context.Context, run home.Run, force bool) (*os.File, error) {
+func control(ctx context.Context, run home.Run, force bool) (*home.Control, error) {
 	look := time.NewTicker(takeLimit / 1000)
 	defer look.Stop()
 	for deadline := time.Now().Add(takeLimit); ; {
-		lock, err := run.Control(home.Self())
+		control, err := run.TakeOver(home.Self())
 		if err == nil || !errors.Is(err, home.ErrControlled) {
-			return lock, err
+			return control, err
 		}
 		if s, err := run.Summary(); err != nil || s.State != job.StateLost && !force {
 			return nil, errors.Join(err, home.ErrControlled)
@@ -141,8 +141,11 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 	return spec, nil
 }
 
+// giveBack leaves the run to its last controller again.
+func (t *taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
+
 // goOn goes on with a run whose controller is gone, unless nothing of it is reached.
-func (t *taken) goOn(asJSON bool, self *detached, last *job.Controller) error {
+func (t *taken) goOn(asJSON bool, self *detached) error {
 	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
 	if err != nil {
 		return err
@@ -152,9 +155,9 @@ func (t *taken) goOn(asJSON bool, self *detached, last *job.Controller) error {
 		return s.conclude(s.toEnd(s))
 	}
 	hint, left := hintOf(err), leave{}
-	if err = s.renounce(err, last); errors.As(err, &left) {
+	if err = s.renounce(err); errors.As(err, &left) {
 		fmt.Fprintf(os.Stderr, "gangrun: note: run %s is left as it was\n", t.run.ID)
-		return exitCode(128 + int(left.signal))
+		return err
 	}
 	return &failure{
 		code: exitMayPass, err: fmt.Errorf("run %s, whose controller is gone, cannot be gone on with from here: %w", t.run.ID, err),
@@ -166,7 +169,7 @@ func (t *taken) goOn(asJSON bool, self *detached, last *job.Controller) error {
 func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
 	spec, err := t.spec(order != nil)
 	if err != nil {
-		return nil, errors.Join(err, t.journal.Close(), t.lock.Close())
+		return nil, errors.Join(err, t.giveBack())
 	}
 	terms.taken = t
 	if order != nil {
@@ -177,7 +180,7 @@ func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
 	}
 	s, err := openSession(spec, terms)
 	if err != nil {
-		return nil, err
+		return nil, errors.Join(err, t.giveBack())
 	}
 	for _, e := range t.past {
 		s.show.event(e, func(string) {})
@@ -185,16 +188,15 @@ func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
 	return s, nil
 }
 
-// end ends a run that was taken over for that. Where it cannot, the run has its last
-// controller again for all that its directory tells.
-func (t *taken) end(now bool, last job.Controller) error {
+// end ends a run that was taken over for that.
+func (t *taken) end(now bool) error {
 	order := home.StopRequest{By: home.Self(), User: userName(), Now: now}
 	s, err := t.open(terms{aside: true}, &order)
 	if err == nil {
 		if err = s.beyond(); err == nil {
 			_, err = s.toEnd(s)
 		} else {
-			err = s.renounce(err, &last)
+			err = s.renounce(err)
 		}
 	}
 	if err != nil {
@@ -234,12 +236,9 @@ func (s *session) beyond() error {
 	return &failure{code: exitMayPass, err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), hint: hint}
 }
 
-// renounce closes the session of a run that is not gone on with, for why, and gives it
-// back to its last controller, where that is known.
-func (s *session) renounce(why error, last *job.Controller) error {
-	if last != nil {
-		why = errors.Join(why, home.Disown(s.lock, *last))
-	}
+// renounce closes the session of a run that is not gone on with, for why: the run has
+// its last controller again.
+func (s *session) renounce(why error) error {
 	return errors.Join(why, s.close(), s.journal.Close())
 }
 

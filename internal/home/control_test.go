@@ -5,6 +5,8 @@ import (
 	"errors"
 	"os"
 	"os/exec"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -33,15 +35,8 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	controlled("with a controller", true, true)
-	if info, err := lock.Stat(); err != nil || info.Mode() != 0o600 {
+	if info, err := lock.File.Stat(); err != nil || info.Mode() != 0o600 {
 		t.Errorf("the lock has mode %v, %v", info.Mode(), err)
-	}
-	if err := Disown(lock, Self()); err != nil || *run.controller() != Self() {
-		t.Errorf("it was given back to %+v, %v", run.controller(), err)
-	}
-	controlled("when it was given back", true, true)
-	if err := Disown(lock, long); err != nil {
-		t.Fatal(err)
 	}
 	if _, err := run.Control(Self()); !errors.Is(err, ErrControlled) {
 		t.Errorf("a second controller got %v", err)
@@ -56,7 +51,7 @@ func TestControl(t *testing.T) {
 		t.Fatal(err)
 	}
 	heir := exec.Command("cat")
-	heir.Stdin, heir.ExtraFiles = r, []*os.File{lock}
+	heir.Stdin, heir.ExtraFiles = r, []*os.File{lock.File}
 	if err := errors.Join(heir.Start(), r.Close(), lock.Close()); err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +69,73 @@ func TestControl(t *testing.T) {
 	defer lock.Close()
 	if c := run.controller(); c == nil || *c != Self() {
 		t.Errorf("controller %+v, want %+v", c, Self())
+	}
+}
+
+// TestTakeOver: who tries to take a run over is its controller only while that goes on,
+// unless it keeps the run.
+func TestTakeOver(t *testing.T) {
+	far := job.Controller{Host: "elsewhere", BootID: "b", PID: 1, Start: 1}
+	gone := Self()
+	gone.Start++
+	for name, before := range map[string]string{
+		"a controller elsewhere": `{"host":"elsewhere","boot_id":"b","pid":1,"start":1}` + "\n",
+		"none":                   "",
+		"unreadable":             "no JSON at all, and longer than what is written over it: " + strings.Repeat("x", 1000),
+	} {
+		t.Run(name, func(t *testing.T) {
+			run, journal, err := Create(t.TempDir(), time.Now(), "", nil, rand.Reader)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer journal.Close()
+			path := filepath.Join(run.Dir, controlName)
+			if err := os.WriteFile(path, []byte(before), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			was := run.controller()
+			if name == "a controller elsewhere" && (was == nil || *was != far) || name != "a controller elsewhere" && was != nil {
+				t.Fatalf("the controller was %+v", was)
+			}
+
+			control, err := run.TakeOver(Self())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if c := run.controller(); c == nil || *c != Self() {
+				t.Errorf("while the run is being taken over its controller is %+v", c)
+			}
+			if _, err := run.TakeOver(Self()); !errors.Is(err, ErrControlled) {
+				t.Errorf("another got %v", err)
+			}
+			if err := control.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if text, err := os.ReadFile(path); err != nil || string(text) != before {
+				t.Errorf("it was not kept, and the file holds %q, %v", text, err)
+			}
+
+			// Who is killed in between gives nothing back itself.
+			if control, err = run.TakeOver(gone); err != nil {
+				t.Fatal(err)
+			}
+			if err := control.File.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if c := run.controller(); (c == nil) != (was == nil) || c != nil && *c != *was {
+				t.Errorf("after a kill the controller is %+v, want %+v", c, was)
+			}
+
+			if control, err = run.TakeOver(Self()); err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(control.Keep(), control.Close()); err != nil {
+				t.Fatal(err)
+			}
+			if c := run.controller(); c == nil || *c != Self() {
+				t.Errorf("after the takeover the controller is %+v", c)
+			}
+		})
 	}
 }
 

@@ -32,10 +32,10 @@ func runs(dir string) ([]Run, error) {
 	}
 	var found []made
 	for _, e := range entries {
-		if !e.IsDir() || !idForm.MatchString(e.Name()) {
+		m := made{Run: Run{e.Name(), filepath.Join(all, e.Name())}}
+		if !idForm.MatchString(e.Name()) || !e.IsDir() && !linked(all, e) {
 			continue
 		}
-		m := made{Run: Run{e.Name(), filepath.Join(all, e.Name())}}
 		// The job file is written once: it orders the runs of one second.
 		if info, err := os.Stat(m.JobPath()); err == nil {
 			m.at = info.ModTime()
@@ -56,6 +56,24 @@ func runs(dir string) ([]Run, error) {
 		out[i] = m.Run
 	}
 	return out, nil
+}
+
+// linked reports whether an entry of dir is a link to a directory elsewhere, as of a run
+// that was moved to another disk. One to a run of dir is a second name for that.
+func linked(dir string, e fs.DirEntry) bool {
+	if e.Type()&fs.ModeSymlink == 0 {
+		return false
+	}
+	target, err := filepath.EvalSymlinks(filepath.Join(dir, e.Name()))
+	if err != nil {
+		return false
+	}
+	own, err := filepath.EvalSymlinks(dir)
+	if err != nil || filepath.Dir(target) == own {
+		return false
+	}
+	info, err := os.Stat(target)
+	return err == nil && info.IsDir()
 }
 
 // Find returns the run of the home at dir that text means: its ID, or the

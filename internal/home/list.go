@@ -5,11 +5,11 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"os"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // Summary is what a list of runs tells of one.
@@ -72,11 +72,15 @@ func (r Run) Summary() (Summary, error) {
 		s.State = job.StatePreflight
 	}
 	if s.Controller == nil {
-		info, err := os.Stat(r.Dir)
+		info, err := r.stat()
 		if err != nil {
 			return s, err
 		}
-		if time.Since(info.ModTime()) > young {
+		made := r.Created() // an attach that fails changes the directory, not the ID
+		if made.IsZero() || info.ModTime().Before(made) {
+			made = info.ModTime()
+		}
+		if time.Since(made) > young {
 			s.State = job.StateLost
 		}
 		return s, nil
@@ -101,9 +105,9 @@ const (
 // fold reads what the journal says.
 func (r Run) fold() (Summary, error) {
 	s := Summary{Run: r.ID, Dir: r.Dir, Step: -1}
-	file, err := os.Open(r.JournalPath())
+	file, err := safefile.Open(r.JournalPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		_, err := os.Stat(r.Dir) // half-made, or gone
+		_, err := r.stat() // half-made, or gone
 		s.Controller = r.controller()
 		return s, err
 	}

@@ -178,7 +178,7 @@ func TestList(t *testing.T) {
 	}
 	var want []home.Summary
 	for i, test := range tests {
-		run := create(t, dir, noon.Add(time.Duration(i)*time.Second), test.name, "ab", test.events...)
+		run := create(t, dir, time.Now().Add(time.Duration(i-len(tests))*time.Second), test.name, "ab", test.events...)
 		s := test.want
 		s.Run, s.Dir = run.ID, run.Dir
 		if len(test.events) > 0 {

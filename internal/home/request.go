@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 )
 
 // StopRequest asks one controller of a run to end it. It is a file of the run's
@@ -52,7 +52,7 @@ func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 // Taken reports whether the controller has the request now. It opens the file: a
 // network file system answers that from no cache.
 func (a AskedStop) Taken() bool {
-	file, err := os.Open(a.path)
+	file, err := safefile.Open(a.path)
 	if err == nil {
 		_ = file.Close()
 	}
@@ -94,11 +94,6 @@ func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 
 // readRequest reads a request; false where the file holds none, or is gone.
 func readRequest(path string) (q StopRequest, ok bool) {
-	file, err := os.Open(path)
-	if err != nil {
-		return q, false
-	}
-	defer file.Close()
-	text, err := io.ReadAll(io.LimitReader(file, maxRequest))
+	text, err := safefile.ReadFile(path, maxRequest)
 	return q, err == nil && json.Unmarshal(text, &q) == nil
 }

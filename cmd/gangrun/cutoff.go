@@ -1,0 +1,40 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// cutReport is what attach -o json prints of a run whose end it has not seen.
+type cutReport struct {
+	supervisor.Report
+	Dir    string `json:"dir"`
+	CutOff string `json:"cut_off"` // why the report goes no further
+}
+
+// cutOff is the error with which attach ends before the run does. With asJSON it prints
+// what is known of the run, where err leaves that as it is.
+func cutOff(run home.Run, err error, asJSON bool) error {
+	var left leave
+	why := ""
+	switch {
+	case errors.As(err, &left):
+		why = fmt.Sprintf("gangrun attach was ended by %s; the run was left as it was", job.SignalName(int(left.signal)))
+		err = exitCode(128 + int(left.signal))
+	case errors.As(err, new(goneError)):
+		why = err.Error()
+	}
+	if why == "" || !asJSON {
+		return err
+	}
+	report, _, read := readReport(run)
+	if read != nil {
+		return errors.Join(err, read)
+	}
+	return errors.Join(err, printJSON(os.Stdout, cutReport{report, run.Dir, why}))
+}
