@@ -5,7 +5,6 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net"
@@ -18,6 +17,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -205,7 +205,7 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 	err := each(len(facts), func(i int) error {
 		a, ask := agents[i], ask
 		ask.Compile, ask.Versions = i == 0, several
-		data, err := json.Marshal(ask)
+		data, err := exact.Marshal(ask)
 		if err != nil {
 			return err
 		}
@@ -215,7 +215,7 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		if err != nil {
 			return fmt.Errorf("survey host %s: %w", hosts[i].Name, unseen(ctx, asking, a, err))
 		}
-		return json.Unmarshal(reply.Facts, &facts[i])
+		return exact.Unmarshal(reply.Facts, &facts[i])
 	})
 	if err == nil && several {
 		err = meet(ctx, agents, hosts, ask.CheckpointDir, facts)

@@ -2,13 +2,13 @@ package launcher
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"path"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -160,21 +160,21 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	r := report{node: n, done: reply.Done, barriers: reply.Barriers, names: reply.Names, spawns: reply.Spawns, relays: reply.Relays}
 	if len(reply.Wireup) > 0 {
 		r.wireup = &job.Wireup{}
-		if err := json.Unmarshal(reply.Wireup, r.wireup); err != nil {
+		if err := exact.Unmarshal(reply.Wireup, r.wireup); err != nil {
 			r.err = fmt.Errorf("a wireup that cannot be decoded: %w", err)
 			return r, r.err
 		}
 	}
 	if len(reply.Standing) > 0 {
 		r.standing = &pmi1.Standing{}
-		if err := json.Unmarshal(reply.Standing, r.standing); err != nil {
+		if err := exact.Unmarshal(reply.Standing, r.standing); err != nil {
 			r.err = fmt.Errorf("a standing that cannot be decoded: %w", err)
 			return r, r.err
 		}
 	}
 	for _, data := range reply.Lines {
 		var line job.Line
-		if err := json.Unmarshal(data, &line); err != nil {
+		if err := exact.Unmarshal(data, &line); err != nil {
 			r.err = fmt.Errorf("a line that cannot be decoded: %w", err)
 			return r, r.err
 		}
@@ -183,7 +183,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	}
 	for _, data := range reply.Events {
 		var event job.Event
-		if err := json.Unmarshal(data, &event); err != nil {
+		if err := exact.Unmarshal(data, &event); err != nil {
 			r.err = fmt.Errorf("an event that cannot be decoded: %w", err)
 			return r, r.err
 		}

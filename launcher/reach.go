@@ -3,11 +3,11 @@ package launcher
 import (
 	"context"
 	"crypto/rand"
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -67,11 +67,11 @@ func meet(ctx context.Context, agents []*remote, hosts []job.Host, dir string, f
 		}
 		facts[i].Skew, facts[i].SkewWithin = agents[i].skew, agents[i].skewWithin
 		if len(reply.Shared) > 0 {
-			if err := json.Unmarshal(reply.Shared, &facts[i].Shared); err != nil {
+			if err := exact.Unmarshal(reply.Shared, &facts[i].Shared); err != nil {
 				return err
 			}
 		}
-		return json.Unmarshal(reply.Reach, &facts[i].Reach)
+		return exact.Unmarshal(reply.Reach, &facts[i].Reach)
 	})
 	if err != nil {
 		return err

@@ -3,8 +3,8 @@ package preflight
 import (
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -42,7 +42,7 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 		}
 		hosts = append(hosts, h)
 	}
-	data, err := json.Marshal(struct {
+	data, err := exact.Marshal(struct {
 		Spec        job.Spec
 		Environment []string
 		Hosts       []host

@@ -2,13 +2,13 @@ package supervisor
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -291,7 +291,7 @@ func keyOf(e job.Event) string {
 		}
 		x := *e.Exit
 		x.Time = time.Time{}
-		if text, err := json.Marshal(x); err == nil {
+		if text, err := exact.Marshal(x); err == nil {
 			return string(e.Kind) + " " + string(text)
 		}
 	}

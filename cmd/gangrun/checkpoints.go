@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -10,6 +9,7 @@ import (
 
 	"github.com/gangrun/gangrun/checkpoint"
 	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -65,7 +65,7 @@ func (c *checkpoints) recall() error {
 		return nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &c.before)
+		err = exact.Unmarshal(text, &c.before)
 	}
 	if err != nil {
 		return fmt.Errorf("what lay in the checkpoint directory before the run: %w", err)
@@ -79,7 +79,7 @@ func (c *checkpoints) remember() error {
 	if c.seen == "" {
 		return nil
 	}
-	text, err := json.Marshal(c.before)
+	text, err := exact.Marshal(c.before)
 	if err == nil {
 		err = atomicfile.WriteFile(c.seen, text, 0o600)
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -14,6 +13,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
@@ -47,7 +47,7 @@ func marksOf(env []string, spec job.Spec) marks {
 // write keeps the marks of a run that begins. Nothing depends on them: the disk is
 // not waited for.
 func (m marks) write(run home.Run) error {
-	text, err := json.Marshal(m)
+	text, err := exact.Marshal(m)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func readMarks(run home.Run) (m marks, err error) {
 		return nil, nil
 	}
 	if err == nil {
-		err = json.Unmarshal(text, &m)
+		err = exact.Unmarshal(text, &m)
 	}
 	return m, err
 }

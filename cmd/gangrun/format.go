@@ -5,6 +5,8 @@ import (
 	"io"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/exact"
 )
 
 // formatFlag chooses how a command prints.
@@ -24,10 +26,11 @@ func asJSON(c *cli.Context) (bool, error) {
 	}
 }
 
-// printJSON prints v, indented, with a newline behind it.
+// printJSON prints v, indented, with a newline behind it. Strings may hold bytes
+// that are not UTF-8, as paths do: package exact says how they are written.
 func printJSON(w io.Writer, v any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)
-	return e.Encode(v)
+	return e.Encode(exact.Escaped(v))
 }

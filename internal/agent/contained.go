@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -22,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/contain"
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/watchdog"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -249,7 +249,7 @@ func heardReport(ctx context.Context, from *os.File) error {
 		return nil
 	}
 	var why contain.Error
-	if err := json.Unmarshal(data, &why); err != nil {
+	if err := exact.Unmarshal(data, &why); err != nil {
 		return err
 	}
 	return &why

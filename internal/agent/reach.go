@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"io"
 	"net"
@@ -17,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -78,8 +78,8 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	}
 	wg.Wait()
 	reply = &wire.MeetReply{}
-	if reply.Reach, err = json.Marshal(reach); err == nil && shared != nil {
-		reply.Shared, err = json.Marshal(shared)
+	if reply.Reach, err = exact.Marshal(reach); err == nil && shared != nil {
+		reply.Shared, err = exact.Marshal(shared)
 	}
 	if err != nil {
 		return status.Error(codes.Internal, err.Error())

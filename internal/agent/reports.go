@@ -3,13 +3,13 @@ package agent
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"slices"
 	"sync"
 
 	"google.golang.org/protobuf/proto"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -31,7 +31,7 @@ type reports struct {
 }
 
 func (r *reports) event(e job.Event) {
-	data, err := json.Marshal(e)
+	data, err := exact.Marshal(e)
 	if err != nil {
 		panic("encode an event: " + err.Error()) // the vocabulary can always be encoded
 	}
@@ -44,7 +44,7 @@ func (r *reports) event(e job.Event) {
 
 func (r *reports) line(lines ...job.Line) {
 	for _, line := range lines {
-		data, err := json.Marshal(line)
+		data, err := exact.Marshal(line)
 		if err != nil {
 			panic("encode a line: " + err.Error())
 		}

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -21,6 +20,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -204,13 +204,13 @@ func rdma() (names []string) {
 // Survey implements wire.AgentServer.
 func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
 	var ask job.Survey
-	if err := json.Unmarshal(r.Survey, &ask); err != nil {
+	if err := exact.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	s.mu.Lock()
 	look := surveyor{host: s.host, env: environ.Overlay(s.env, ask.Env), children: s.children}
 	s.mu.Unlock()
-	facts, err := json.Marshal(look.survey(ctx, ask))
+	facts, err := exact.Marshal(look.survey(ctx, ask))
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}

@@ -1,13 +1,14 @@
 package contain
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
 	"runtime"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/exact"
 )
 
 // Main is the hidden command "gangrun contain REQUEST WORD ...": it enters the view
@@ -22,7 +23,7 @@ func Main(program string, args []string) int {
 	if !errors.As(err, &why) {
 		why = &Error{Step: "start", Text: err.Error()}
 	}
-	data, _ := json.Marshal(why)
+	data, _ := exact.Marshal(why)
 	if _, err := report.Write(data); err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: error:", why)
 		fmt.Fprintln(os.Stderr, "gangrun: hint: this command is for gangrun's own use")
@@ -35,7 +36,7 @@ func become(program string, args []string) error {
 		return fmt.Errorf("want a request and words, got %d arguments", len(args))
 	}
 	var r Request
-	if err := json.Unmarshal([]byte(args[0]), &r); err != nil {
+	if err := exact.Unmarshal([]byte(args[0]), &r); err != nil {
 		return fmt.Errorf("a request that cannot be decoded: %w", err)
 	}
 	if err := Enter(r); err != nil {

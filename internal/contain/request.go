@@ -10,12 +10,13 @@
 package contain
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/gangrun/gangrun/internal/exact"
 )
 
 // Request says what the view is to be like. Paths are absolute.
@@ -103,7 +104,7 @@ func FirstNamespace() bool {
 // Args returns the arguments of the process that builds the view and then becomes
 // this program with the given words.
 func (r Request) Args(program string, words ...string) ([]string, error) {
-	data, err := json.Marshal(r)
+	data, err := exact.Marshal(r)
 	if err != nil {
 		return nil, err
 	}

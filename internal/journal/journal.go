@@ -5,7 +5,6 @@ package journal
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -13,6 +12,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -126,7 +126,7 @@ func Durable(kind job.Kind) bool {
 // the line is left to spoil those that follow, the error names the file, and
 // the line is written before the next one, or at Close, once that is possible.
 func (j *Journal) Append(e job.Event) error {
-	line, err := json.Marshal(e)
+	line, err := exact.Marshal(e)
 	if err == nil && len(line) >= MaxLine {
 		err = fmt.Errorf("it is %d bytes long, but a line may have %d", len(line), MaxLine-1)
 	}

@@ -3,10 +3,10 @@ package journal
 import (
 	"bufio"
 	"bytes"
-	"encoding/json"
 	"fmt"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -62,7 +62,7 @@ func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 // prefix of a JSON object is one.
 func parse(line []byte) (job.Event, bool) {
 	var e job.Event
-	err := json.Unmarshal(line, &e)
+	err := exact.Unmarshal(line, &e)
 	return e, err == nil && e.Kind != ""
 }
 
