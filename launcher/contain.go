@@ -29,8 +29,8 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err
 		if err != nil {
 			return failed(ctx, agent, err)
 		}
-		if reply.Reason != "" {
-			return &job.UncontainedError{Host: agent.host, Reason: reply.Reason}
+		if len(reply.Reason) > 0 {
+			return &job.UncontainedError{Host: agent.host, Reason: string(reply.Reason)}
 		}
 		replies[i] = reply.Mixed
 		return nil

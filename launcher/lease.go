@@ -136,7 +136,7 @@ func (l *Launcher) Adopted(host string) *Grant {
 // is told by the gang's own stream.
 func (g *Grant) watch(ctx context.Context, a *remote) bool {
 	reply, err := a.client.LeaseLost(ctx, g.turn.request())
-	if err != nil || reply.Why == "" {
+	if err != nil || len(reply.Why) == 0 {
 		return false
 	}
 	g.mu.Lock()

@@ -107,7 +107,7 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		return nil, errors.Join(err, link.End(ctx))
 	}
 	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, stop: make(chan struct{})}
-	ask := &wire.HelloRequest{Host: host, Tmpdir: tmpdir}
+	ask := &wire.HelloRequest{Host: host, Tmpdir: []byte(tmpdir)}
 	if !link.Local {
 		ask.Env, ask.OrphanGraceMs = raw(opts.Env), opts.OrphanGrace.Milliseconds()
 	}

@@ -22,18 +22,18 @@ func (g *running) wire(r report) {
 		r.node.send(&wire.GangRequest{Kind: &wire.GangRequest_Name{Name: name}})
 	}
 	for _, b := range r.barriers {
-		puts := make([]pmi1.Pair, len(b.Puts))
+		group, puts := string(b.Group), make([]pmi1.Pair, len(b.Puts))
 		for i, p := range b.Puts {
-			puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
+			puts[i] = pmi1.Pair{Key: string(p.Key), Value: string(p.Value)}
 		}
-		all, done := g.wiring.hub.Enter(r.node.number, b.Group, puts)
+		all, done := g.wiring.hub.Enter(r.node.number, group, puts)
 		if !done {
 			continue
 		}
-		g.wiring.released[b.Group]++
-		release := &wire.Barrier{Group: b.Group, Number: g.wiring.released[b.Group]}
+		g.wiring.released[group]++
+		release := &wire.Barrier{Group: b.Group, Number: g.wiring.released[group]}
 		for _, p := range all {
-			release.Puts = append(release.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
+			release.Puts = append(release.Puts, &wire.Pair{Key: []byte(p.Key), Value: []byte(p.Value)})
 		}
 		for _, n := range g.nodes {
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Release{Release: release}})

@@ -69,10 +69,10 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	c, err := s.newContained(ctx, r.Gang, host, env, request)
 	var cannot *contain.Error
 	if errors.As(err, &cannot) {
-		return &wire.ContainReply{Reason: cannot.Error()}, nil
+		return &wire.ContainReply{Reason: []byte(cannot.Error())}, nil
 	}
 	if err != nil && ctx.Err() == nil {
-		return &wire.ContainReply{Reason: "cannot start an agent for it: " + err.Error()}, nil
+		return &wire.ContainReply{Reason: []byte("cannot start an agent for it: " + err.Error())}, nil
 	}
 	if err != nil {
 		return nil, status.Error(codes.Aborted, err.Error())

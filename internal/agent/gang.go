@@ -164,8 +164,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			abort = nil
 			g.abort()
 		case b := <-g.releases:
-			if b.Number > g.released[b.Group] {
-				g.released[b.Group] = b.Number
+			if b.Number > g.released[string(b.Group)] {
+				g.released[string(b.Group)] = b.Number
 				g.wiring.release(b)
 			}
 		case p := <-g.parts:
@@ -174,7 +174,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 				part = nextPart(0)
 			}
 		case n := <-g.names:
-			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: n.Service, Port: n.Port, Ask: n.Ask})
+			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
 		case <-g.looks:
 			up := g.wireup()
 			up.Answer = true

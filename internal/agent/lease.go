@@ -135,7 +135,7 @@ func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.Lea
 	}
 	reply := &wire.LeaseLostReply{}
 	if err := held.Err(); err != nil {
-		reply.Why = err.Error()
+		reply.Why = []byte(err.Error())
 	}
 	return reply, nil
 }

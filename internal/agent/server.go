@@ -133,12 +133,12 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.host = r.Host
-	if r.Tmpdir != "" {
-		if err := os.MkdirAll(r.Tmpdir, 0o700); err != nil {
+	if dir := string(r.Tmpdir); dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return nil, status.Error(codes.FailedPrecondition, err.Error())
 		}
-		s.tmpdir = r.Tmpdir
-		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + r.Tmpdir})
+		s.tmpdir = dir
+		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + dir})
 	}
 	s.env = environ.Overlay(s.env, environ.Inherited(texts(r.Env)))
 	if r.OrphanGraceMs > 0 {

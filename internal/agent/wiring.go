@@ -52,15 +52,15 @@ func newWiring(start *wire.Start, reports *reports) *wiring {
 		Appnum:  func(rank int) int { return appnum[rank] },
 		Mapping: start.Mapping,
 		Enter: func(group string, puts []pmi1.Pair) {
-			b := &wire.Barrier{Group: group}
+			b := &wire.Barrier{Group: []byte(group)}
 			for _, p := range puts {
-				b.Puts = append(b.Puts, &wire.Pair{Key: p.Key, Value: p.Value})
+				b.Puts = append(b.Puts, &wire.Pair{Key: []byte(p.Key), Value: []byte(p.Value)})
 			}
 			reports.barrier(b)
 		},
 		Tell: func(n pmi1.Name) {
 			reports.add(func(m *wire.GangReply) {
-				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: n.Service, Port: n.Port, Ask: n.Ask})
+				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: []byte(n.Service), Port: []byte(n.Port), Ask: n.Ask})
 			})
 		},
 		Changed: func(int) { w.ring() },
@@ -80,9 +80,9 @@ func (w *wiring) ring() {
 func (w *wiring) release(b *wire.Barrier) {
 	puts := make([]pmi1.Pair, len(b.Puts))
 	for i, p := range b.Puts {
-		puts[i] = pmi1.Pair{Key: p.Key, Value: p.Value}
+		puts[i] = pmi1.Pair{Key: string(p.Key), Value: string(p.Value)}
 	}
-	w.server.Release(b.Group, puts)
+	w.server.Release(string(b.Group), puts)
 }
 
 // pmiFD is the descriptor of a rank's PMI connection.

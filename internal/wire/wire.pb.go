@@ -194,7 +194,7 @@ type HelloRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
 	// tmpdir, when set, is made and becomes the ranks' TMPDIR (pretended hosts).
-	Tmpdir string `protobuf:"bytes,2,opt,name=tmpdir,proto3" json:"tmpdir,omitempty"`
+	Tmpdir []byte `protobuf:"bytes,2,opt,name=tmpdir,proto3" json:"tmpdir,omitempty"`
 	// env is set over the agent's own environment, NAME=VALUE.
 	Env [][]byte `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"`
 	// orphan_grace_ms is how long an agent that was started for a controller on
@@ -241,11 +241,11 @@ func (x *HelloRequest) GetHost() string {
 	return ""
 }
 
-func (x *HelloRequest) GetTmpdir() string {
+func (x *HelloRequest) GetTmpdir() []byte {
 	if x != nil {
 		return x.Tmpdir
 	}
-	return ""
+	return nil
 }
 
 func (x *HelloRequest) GetEnv() [][]byte {
@@ -1291,7 +1291,7 @@ func (*LeaseReply) Descriptor() ([]byte, []int) {
 
 type LeaseLostReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Why           string                 `protobuf:"bytes,1,opt,name=why,proto3" json:"why,omitempty"` // empty when it was released
+	Why           []byte                 `protobuf:"bytes,1,opt,name=why,proto3" json:"why,omitempty"` // empty when it was released
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1326,11 +1326,11 @@ func (*LeaseLostReply) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{23}
 }
 
-func (x *LeaseLostReply) GetWhy() string {
+func (x *LeaseLostReply) GetWhy() []byte {
 	if x != nil {
 		return x.Why
 	}
-	return ""
+	return nil
 }
 
 type ContainRequest struct {
@@ -1419,7 +1419,7 @@ func (x *ContainRequest) GetSharing() int32 {
 
 type ContainReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Reason        string                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
+	Reason        []byte                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
 	Mixed         bool                   `protobuf:"varint,2,opt,name=mixed,proto3" json:"mixed,omitempty"`  // files that the user may write cannot be written in the view
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1455,11 +1455,11 @@ func (*ContainReply) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
 }
 
-func (x *ContainReply) GetReason() string {
+func (x *ContainReply) GetReason() []byte {
 	if x != nil {
 		return x.Reason
 	}
-	return ""
+	return nil
 }
 
 func (x *ContainReply) GetMixed() bool {
@@ -2055,7 +2055,7 @@ func (x *Mpirun) GetEnv() [][]byte {
 // last one. From the controller it is what all have put, and lets the ranks go.
 type Barrier struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
-	Group string                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // as PMI-1.2 names it; empty for all ranks
+	Group []byte                 `protobuf:"bytes,1,opt,name=group,proto3" json:"group,omitempty"` // as PMI-1.2 names it; empty for all ranks
 	Puts  []*Pair                `protobuf:"bytes,2,rep,name=puts,proto3" json:"puts,omitempty"`
 	// number counts the releases of a group, from 1: one that comes again, from a
 	// controller that has taken over, is not obeyed again.
@@ -2094,11 +2094,11 @@ func (*Barrier) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
-func (x *Barrier) GetGroup() string {
+func (x *Barrier) GetGroup() []byte {
 	if x != nil {
 		return x.Group
 	}
-	return ""
+	return nil
 }
 
 func (x *Barrier) GetPuts() []*Pair {
@@ -2166,8 +2166,8 @@ func (x *Part) GetRanks() []int32 {
 type Name struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Id            int64                  `protobuf:"varint,1,opt,name=id,proto3" json:"id,omitempty"`
-	Service       string                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
-	Port          string                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"` // empty: withdrawn
+	Service       []byte                 `protobuf:"bytes,2,opt,name=service,proto3" json:"service,omitempty"`
+	Port          []byte                 `protobuf:"bytes,3,opt,name=port,proto3" json:"port,omitempty"` // empty: withdrawn
 	Ask           bool                   `protobuf:"varint,4,opt,name=ask,proto3" json:"ask,omitempty"`  // nothing of the kind: it only comes back, after all that went before
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -2210,18 +2210,18 @@ func (x *Name) GetId() int64 {
 	return 0
 }
 
-func (x *Name) GetService() string {
+func (x *Name) GetService() []byte {
 	if x != nil {
 		return x.Service
 	}
-	return ""
+	return nil
 }
 
-func (x *Name) GetPort() string {
+func (x *Name) GetPort() []byte {
 	if x != nil {
 		return x.Port
 	}
-	return ""
+	return nil
 }
 
 func (x *Name) GetAsk() bool {
@@ -2233,8 +2233,8 @@ func (x *Name) GetAsk() bool {
 
 type Pair struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
-	Key           string                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
-	Value         string                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
+	Key           []byte                 `protobuf:"bytes,1,opt,name=key,proto3" json:"key,omitempty"`
+	Value         []byte                 `protobuf:"bytes,2,opt,name=value,proto3" json:"value,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2269,18 +2269,18 @@ func (*Pair) Descriptor() ([]byte, []int) {
 	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
-func (x *Pair) GetKey() string {
+func (x *Pair) GetKey() []byte {
 	if x != nil {
 		return x.Key
 	}
-	return ""
+	return nil
 }
 
-func (x *Pair) GetValue() string {
+func (x *Pair) GetValue() []byte {
 	if x != nil {
 		return x.Value
 	}
-	return ""
+	return nil
 }
 
 // Look asks for a Joined.
@@ -3075,7 +3075,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x04 \x01(\tR\x04gang\"t\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
-	"\x06tmpdir\x18\x02 \x01(\tR\x06tmpdir\x12\x10\n" +
+	"\x06tmpdir\x18\x02 \x01(\fR\x06tmpdir\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12&\n" +
 	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xce\x01\n" +
 	"\n" +
@@ -3145,7 +3145,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\tR\x03why\"\x99\x01\n" +
+	"\x03why\x18\x01 \x01(\fR\x03why\"\x99\x01\n" +
 	"\x0eContainRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04work\x18\x02 \x03(\fR\x04work\x12\x16\n" +
@@ -3154,7 +3154,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\alog_dir\x18\x05 \x01(\fR\x06logDir\x12\x18\n" +
 	"\asharing\x18\x06 \x01(\x05R\asharing\"<\n" +
 	"\fContainReply\x12\x16\n" +
-	"\x06reason\x18\x01 \x01(\tR\x06reason\x12\x14\n" +
+	"\x06reason\x18\x01 \x01(\fR\x06reason\x12\x14\n" +
 	"\x05mixed\x18\x02 \x01(\bR\x05mixed\"^\n" +
 	"\fFilesRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
@@ -3204,19 +3204,19 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\tinterface\x18\x04 \x01(\fR\tinterface\x12\x10\n" +
 	"\x03env\x18\x05 \x03(\fR\x03env\"h\n" +
 	"\aBarrier\x12\x14\n" +
-	"\x05group\x18\x01 \x01(\tR\x05group\x12)\n" +
+	"\x05group\x18\x01 \x01(\fR\x05group\x12)\n" +
 	"\x04puts\x18\x02 \x03(\v2\x15.gangrun.wire.v1.PairR\x04puts\x12\x16\n" +
 	"\x06number\x18\x03 \x01(\x03R\x06numberJ\x04\b\x04\x10\x05\"\x1c\n" +
 	"\x04Part\x12\x14\n" +
 	"\x05ranks\x18\x01 \x03(\x05R\x05ranks\"V\n" +
 	"\x04Name\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x03R\x02id\x12\x18\n" +
-	"\aservice\x18\x02 \x01(\tR\aservice\x12\x12\n" +
-	"\x04port\x18\x03 \x01(\tR\x04port\x12\x10\n" +
+	"\aservice\x18\x02 \x01(\fR\aservice\x12\x12\n" +
+	"\x04port\x18\x03 \x01(\fR\x04port\x12\x10\n" +
 	"\x03ask\x18\x04 \x01(\bR\x03ask\".\n" +
 	"\x04Pair\x12\x10\n" +
-	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
-	"\x05value\x18\x02 \x01(\tR\x05value\"\x06\n" +
+	"\x03key\x18\x01 \x01(\fR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\fR\x05value\"\x06\n" +
 	"\x04Look\"E\n" +
 	"\x05Spawn\x12\x0e\n" +
 	"\x02id\x18\x01 \x01(\x05R\x02id\x12\x12\n" +
