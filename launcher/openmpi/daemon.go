@@ -57,7 +57,7 @@ var own = []string{
 // to set (NAME=VALUE), where $NAME alone stands for a variable's former value:
 // see Expand. Anything else is refused.
 func ParseDaemon(line string) (argv, env []string, err error) {
-	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(line), "")
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(asRunes(line)), "")
 	if err != nil {
 		return nil, nil, fmt.Errorf("mpirun's command for its daemon, %q, is not one of a shell: %w", line, err)
 	}
@@ -68,7 +68,7 @@ func ParseDaemon(line string) (argv, env []string, err error) {
 	if command.argv == nil {
 		return nil, nil, fmt.Errorf("mpirun's command for its daemon, %q, starts neither orted nor prted", line)
 	}
-	return withoutOwn(command.argv), command.env, nil
+	return asBytes(withoutOwn(command.argv)), asBytes(command.env), nil
 }
 
 // withoutOwn returns argv without the parameters that each node has its own of.

@@ -33,6 +33,7 @@ func TestParseDaemon(t *testing.T) {
 		{"another node's", `prted --prtemca prte_tmpdir_base /x --prtemca a b --mca btl_sm_backing_directory /y`, []string{"prted", "--prtemca", "a", "b"}, nil},
 		{"set twice", `A=1; A=2; orted`, []string{"orted"}, []string{"A=2"}},
 		{"quotes", `orted "a\"b" 'c$d' "" e\;f "\$x"`, []string{"orted", `a"b`, "c$d", "", "e;f", "$x"}, nil},
+		{"bytes that are not UTF-8", "A=/t\xe9/\xff:$A; orted -mca a '/\xfe\\' /\u00a0\ue0ff", []string{"orted", "-mca", "a", "/\xfe\\", "/\u00a0\ue0ff"}, []string{"A=/t\xe9/\xff:$A"}},
 		{"lines", "A=1\nexport A\norted a\\\nb\n", []string{"orted", "ab"}, []string{"A=1"}},
 	}
 	for _, test := range tests {
