@@ -35,7 +35,7 @@ func jobFlags() []cli.Flag {
 		case jobfile.Switch:
 			flags = append(flags, &cli.BoolFlag{Name: f.Flagged(), Aliases: aliases, Usage: f.Usage})
 		case jobfile.Env:
-			flags = append(flags, &cli.GenericFlag{Name: f.Flagged(), Aliases: aliases, Value: &texts{}, Usage: f.Usage + "; as `" + f.Value + "`"})
+			flags = append(flags, &cli.GenericFlag{Name: f.Flagged(), Aliases: aliases, Value: &repeated{}, Usage: f.Usage + "; as `" + f.Value + "`"})
 		default:
 			usage := f.Usage
 			if len(f.Choices) > 0 && f.Kind == jobfile.Choice {
@@ -93,7 +93,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		case jobfile.Switch:
 			values = []string{strconv.FormatBool(c.Bool(f.Flagged()))}
 		case jobfile.Env:
-			values = *c.Generic(f.Flagged()).(*texts)
+			values = *c.Generic(f.Flagged()).(*repeated)
 		}
 		for _, v := range values {
 			errs = append(errs, options.Set(f.Flagged(), v))
