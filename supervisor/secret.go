@@ -1,41 +1,49 @@
 package supervisor
 
 import (
+	"fmt"
 	"slices"
-	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// shortSecret is the length in bytes below which a secret value is not looked
-// for in what ranks print: it would be found in everything.
-const shortSecret = 4
-
-// hider returns what takes the values of a job's secrets out of a text. A rank
-// may print them in the very lines that prove why it failed.
-func hider(spec job.Spec) func(string) string {
-	var pairs []string
+// values returns what a job's secret is in the job's environment, in that of its
+// trial, or both.
+func values(spec job.Spec, name string) (all []string) {
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
-		for _, name := range spec.Secret {
-			if value := env[name]; len(value) >= shortSecret {
-				pairs = append(pairs, value, job.Hidden)
-			}
+		if value, ok := env[name]; ok {
+			all = append(all, value)
 		}
 	}
-	return strings.NewReplacer(pairs...).Replace
+	return all
 }
 
 // unknown reports whether a spec has a secret whose value it does not have: who ends a
 // run need not know it.
 func unknown(spec job.Spec) bool {
-	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
-		for _, name := range spec.Secret {
-			if env[name] == job.Hidden {
-				return true
-			}
+	return slices.ContainsFunc(spec.Secret, func(name string) bool {
+		return slices.Contains(values(spec, name), job.Hidden)
+	})
+}
+
+// secretFindings warns of secrets that are nowhere, and of those that are too short to
+// be hidden.
+func secretFindings(spec job.Spec) (findings []job.Finding) {
+	warn := func(text, hint string) {
+		findings = append(findings, job.Finding{Check: "secret", Severity: job.SeverityWarning, Text: text, Hint: hint})
+	}
+	for _, name := range slices.Compact(slices.Sorted(slices.Values(spec.Secret))) {
+		all := values(spec, name)
+		if len(all) == 0 {
+			warn(fmt.Sprintf("the secret %q is set neither by env nor in the environment of gangrun", name),
+				fmt.Sprintf("export %s before gangrun is started, correct its name, or take it out of secret", name))
+		}
+		if slices.ContainsFunc(all, func(value string) bool { return value != "" && len(forms(value)) == 0 }) {
+			warn(fmt.Sprintf("the value of the secret %q is shorter than %d bytes, and is not hidden where ranks print it", name, shortSecret),
+				"hide nothing so short, or give the job a longer one")
 		}
 	}
-	return false
+	return findings
 }
 
 // hide returns an event without secrets; what it shares with others is copied.
@@ -49,9 +57,16 @@ func hide(e job.Event, clean func(string) string) job.Event {
 	}
 	e.Cause = hideCause(e.Cause, clean)
 	if e.Exit != nil {
-		x := *e.Exit
-		x.Text = clean(x.Text)
+		x := hideExit(*e.Exit, clean)
 		e.Exit = &x
+	}
+	if e.Outcome != nil {
+		o := *e.Outcome
+		o.Exits = slices.Clone(o.Exits)
+		for i, x := range o.Exits {
+			o.Exits[i] = hideExit(x, clean)
+		}
+		e.Outcome = &o
 	}
 	if e.Verdict != nil {
 		v := *e.Verdict
@@ -59,6 +74,11 @@ func hide(e job.Event, clean func(string) string) job.Event {
 		e.Verdict = &v
 	}
 	return e
+}
+
+func hideExit(x job.Exit, clean func(string) string) job.Exit {
+	x.Text, x.Fault = clean(x.Text), clean(x.Fault)
+	return x
 }
 
 func hideCause(c *job.Cause, clean func(string) string) *job.Cause {

@@ -16,16 +16,16 @@ func TestSecretsAreHidden(t *testing.T) {
 	cause := job.Cause{Text: said, Hint: said, Artefact: value, Evidence: []job.Line{{Text: said, Line: 12}}, After: []job.Line{{Text: said, Line: 13}}}
 	event := job.Event{
 		Text: said, Hint: said, Cause: &cause, Finding: &job.Finding{Text: said, Hint: said, Cause: &cause},
-		Exit: &job.Exit{Text: said, Code: 12}, Verdict: &job.Verdict{Reason: said},
+		Exit: &job.Exit{Text: said, Code: 12}, Outcome: &job.Outcome{Exits: []job.Exit{{Text: said, Fault: said}}}, Verdict: &job.Verdict{Reason: said},
 	}
 	data, err := json.Marshal(hide(event, hider(spec)))
 	if err != nil {
 		t.Fatal(err)
 	}
-	if text := string(data); strings.Contains(text, value) || strings.Count(text, job.Hidden) != 16 {
+	if text := string(data); strings.Contains(text, value) || strings.Count(text, job.Hidden) != 18 {
 		t.Errorf("%d times hidden in %s", strings.Count(text, job.Hidden), text)
 	}
-	if cause.Evidence[0].Text != said || event.Finding.Text != said {
+	if cause.Evidence[0].Text != said || event.Finding.Text != said || event.Outcome.Exits[0].Text != said {
 		t.Error("the original was changed")
 	}
 }

@@ -182,6 +182,9 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	spec = spec.Redacted()
 	if len(past) == 0 {
 		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec})
+		for _, f := range secretFindings(l.spec) {
+			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
+		}
 	} else {
 		for _, e := range past {
 			l.folder.Add(e)

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -15,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -40,8 +40,12 @@ func detachable(c *cli.Context, asJSON bool, do func(asJSON bool, self *detached
 }
 
 // detachedEnv tells a process that it is the controller of a detached run, and
-// the number of the descriptor on which it tells which.
-const detachedEnv = "GANGRUN_DETACHED"
+// the number of the descriptor on which it tells which. On wordsFD it has the words of
+// its command line.
+const (
+	detachedEnv = "GANGRUN_DETACHED"
+	wordsFD     = 4
+)
 
 // controllerLog is the file of a run's directory in which a detached controller
 // says what it would have said on the terminal.
@@ -63,10 +67,15 @@ func detach(out io.Writer, asJSON bool) error {
 		return err
 	}
 	defer word.Close()
-	cmd := exec.Command("/proc/self/exe", os.Args[1:]...)
-	cmd.Args[0] = os.Args[0]
+	words, err := wordsFile(os.Args)
+	if err != nil {
+		return errors.Join(err, told.Close())
+	}
+	defer words.Close()
+	cmd := exec.Command("/proc/self/exe")
+	cmd.Args = shownWords(os.Args)
 	cmd.Env = append(os.Environ(), detachedEnv+"=3")
-	cmd.ExtraFiles = []*os.File{told}
+	cmd.ExtraFiles = []*os.File{told, words}
 	cmd.Stdout, cmd.Stderr = os.Stderr, os.Stderr // until it has a log
 	if !term.IsTerminal(0) {                      // a file or a pipe is there without the terminal, too
 		cmd.Stdin = os.Stdin
@@ -78,7 +87,8 @@ func detach(out io.Writer, asJSON bool) error {
 		return fmt.Errorf("start the detached controller: %w", err)
 	}
 	var run announced
-	if err := json.NewDecoder(word).Decode(&run); err != nil {
+	text, err := io.ReadAll(word)
+	if err != nil || exact.Unmarshal(text, &run) != nil {
 		return ownCode(cmd.Wait()) // it has said why
 	}
 	if err := cmd.Process.Release(); err != nil {
@@ -151,7 +161,9 @@ func (d *detached) settle(run home.Run) error {
 // announce tells who has started this process that the run has begun.
 func (d *detached) announce(run home.Run) {
 	// Who waits may have been killed: the run does not depend on it.
-	_ = json.NewEncoder(d.word).Encode(announced{Run: run.ID, Dir: run.Dir, Log: filepath.Join(run.Dir, controllerLog)})
+	if text, err := exact.Marshal(announced{Run: run.ID, Dir: run.Dir, Log: filepath.Join(run.Dir, controllerLog)}); err == nil {
+		_, _ = d.word.Write(text)
+	}
 	_ = d.word.Close()
 	d.word = nil
 	_ = unix.Close(d.saved)

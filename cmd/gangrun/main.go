@@ -30,6 +30,10 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
+	args, err := detachedWords(args)
+	if err != nil {
+		return tell(err, stderr)
+	}
 	a := app(stdout, stderr)
 	a.Metadata = map[string]any{typedWords: args}
 	return tell(a.Run(ordered(a, args)), stderr)

@@ -46,7 +46,8 @@ type Spec struct {
 	Patience Patience `json:"patience"`
 	// Env is set for every rank, over everything that gangrun sets itself.
 	Env map[string]string `json:"env,omitempty"`
-	// Secret names variables of Env whose values are shown nowhere.
+	// Secret names variables of Env whose values are shown nowhere. Those that are
+	// inherited are in Env, too.
 	Secret []string `json:"secret,omitempty"`
 	// Workdir is the absolute directory in which every rank starts.
 	Workdir string `json:"workdir"`

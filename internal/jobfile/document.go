@@ -134,8 +134,11 @@ A field that does not exist (´[[.Foo]]´), a condition that is not closed, and 
 
 ## Secrets
 
-´secret´ lists names of variables whose values gangrun writes and shows nowhere: the copy of the job file that a run keeps has ´***´ instead, and so have the lines of a failing rank that a report quotes (values of 4 bytes and more). What the ranks print themselves is in their logs as they printed it. It does not set them.
-A ´***´ is refused as the value of a secret, so running that copy again needs ´-e NAME´.
+´secret´ lists names of variables whose values gangrun writes and shows nowhere: the copy of the job file that a run keeps has ´***´ instead, and so have the journal, the report, the closing lines and the lines of a failing rank that they quote. What the ranks print themselves is on the terminal and in their logs as they printed it, and arguments of the command are written down as they are.
+A secret that ´env´ does not set is taken from the environment in which gangrun was started, as ´-e NAME´ does. So is one whose value is ´***´, as in that copy; where the environment lacks it, that is an error. A secret that is set nowhere is warned of.
+
+A value is hidden as it is, and as it stands in a URL (percent-encoded), in JSON and in base64. Of a value of several lines, each line is hidden by itself. Values of less than 4 bytes are not hidden in quoted lines, and are warned of; nor are single lines, and other encodings, of less than 8 bytes: they would hide too much else.
+On the command line, ´-e NAME=VALUE´ can be seen by every user of the machine (´ps´) while gangrun runs; ´-e NAME´, or ´secret´ alone, shows no value. The controller that ´--detach´ leaves has ´***´ in its command line for every value of ´-e´.
 
 ## YAML
 

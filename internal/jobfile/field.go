@@ -120,7 +120,7 @@ var table = withDefaults([]Field{
 		Usage: "set environment variables for every rank, over everything that gangrun sets; the flag sets one, may be repeated, and as -e K takes the value from the caller's environment",
 		at:    func(s *job.Spec) any { return &s.Env }},
 	{Name: "secret", Kind: Names, Key: true, Default: "none",
-		Usage: "show the values of these variables of env nowhere; this hides values, it sets none",
+		Usage: "show the values of these variables nowhere; those that env does not set are taken from the environment in which gangrun was started",
 		at:    func(s *job.Spec) any { return &s.Secret }},
 	{Name: "workdir", Kind: Path, Value: "DIR", Flag: true, Key: true, Default: "the current directory",
 		Usage: "start every rank in this directory",

@@ -84,6 +84,7 @@ func (o *Options) Finish(cwd string) (job.Spec, error) {
 	spec := o.spec
 	own(&spec)
 	absolute(&spec, cwd)
+	o.inherit(&spec)
 	errs := o.hidden(spec)
 	for _, err := range parts(spec.Validate()) {
 		errs = append(errs, o.blame(spec, err))
@@ -116,6 +117,23 @@ func (o *Options) from(f *Field, part string) (setting, bool) {
 	return setting{}, false
 }
 
+// inherit sets secrets from the caller's environment that env does not set, or has
+// as job.Hidden only, as the job file of an earlier run has them. They are then known
+// to be secret wherever those of env are.
+func (o *Options) inherit(spec *job.Spec) {
+	for _, name := range spec.Secret {
+		if value, set := spec.Env[name]; set && value != job.Hidden {
+			continue
+		}
+		if value, found := o.lookup(name); found {
+			if spec.Env == nil {
+				spec.Env = map[string]string{}
+			}
+			spec.Env[name] = value
+		}
+	}
+}
+
 // hidden refuses secrets that are only job.Hidden, as in the job file of an
 // earlier run: a rank would take that for the value.
 func (o *Options) hidden(spec job.Spec) Errors {
@@ -131,7 +149,7 @@ func (o *Options) hidden(spec job.Spec) Errors {
 				continue
 			}
 			s, _ := o.from(f, name)
-			hint := fmt.Sprintf("give it anew with -e %s, from the environment, or -e %s=VALUE", name, name)
+			hint := fmt.Sprintf("export %s, or give it with -e %s=VALUE", name, name)
 			if f.Name != "env" {
 				hint = "write its value there, or take the line away"
 			}

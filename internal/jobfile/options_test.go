@@ -230,6 +230,25 @@ func TestSecretGivenAnew(t *testing.T) {
 	}
 }
 
+// TestSecretInherited: what env does not set of a secret, or has hidden only, is the
+// caller's.
+func TestSecretInherited(t *testing.T) {
+	o := NewOptions(environment(map[string]string{"A": "caller-a", "B": "caller-b", "C": "caller-c", "D": "caller-d"}))
+	f, err := Parse("job.yaml", []byte("command: a\nsecret: [A, B, C, NOSUCH]\nenv: {A: file, B: '***'}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	o.Apply(f)
+	spec, err := o.Finish("/")
+	want := map[string]string{"A": "file", "B": "caller-b", "C": "caller-c"}
+	if err != nil || !reflect.DeepEqual(spec.Env, want) {
+		t.Errorf("got %v, %v, want %v", spec.Env, err, want)
+	}
+	if again, err := o.Finish("/"); err != nil || !reflect.DeepEqual(again.Env, want) {
+		t.Errorf("the second time: %v, %v, want %v", again.Env, err, want)
+	}
+}
+
 // TestFinishIsApart holds that what is set later does not change a finished Spec.
 func TestFinishIsApart(t *testing.T) {
 	o := NewOptions(environment(nil))

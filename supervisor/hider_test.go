@@ -1,0 +1,60 @@
+package supervisor
+
+import (
+	"encoding/base64"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+func TestHider(t *testing.T) {
+	const pem = "-----BEGIN KEY-----\nMIIEvQIBADANBgkqhkiG9w0B\r\n  AQEFAASCBKcwggSjAgEA  \nab=\n-----END KEY-----\n"
+	for _, c := range []struct{ name, value, text, want string }{
+		{"whole", "hunter2", "password hunter2!", "password ***!"},
+		{"short", "abc", "abcdef", "abcdef"},
+		{"short within blanks", " ab \n", "ab  ab \n", "ab  ab \n"},
+		{"with an end of line", "hunter2\n", "password hunter2!", "password ***!"},
+		{"all lines", pem, "x" + pem + "y", "x***y"},
+		{"one line", pem, "bad line AQEFAASCBKcwggSjAgEA of it", "bad line *** of it"},
+		{"another line, as Python quotes it", pem, `'MIIEvQIBADANBgkqhkiG9w0B\r\n  A'`, `'***\r\n  A'`},
+		{"a short line", pem, "ab= stays", "ab= stays"},
+		{"URL", "p@ss/w rd", "http://u:p%40ss%2Fw%20rd@x?p=p%40ss%2Fw+rd", "http://u:***@x?p=***"},
+		{"JSON", "p\"ss\\word", `{"a": "p\"ss\\word"}`, `{"a": "***"}`},
+		{"base64", "hunter2-and-more", "Bearer " + base64.StdEncoding.EncodeToString([]byte("hunter2-and-more")), "Bearer ***=="},
+		{"not UTF-8", "pass\xffword", "pass\ufffdword", "***"},
+		{"what is hidden already", job.Hidden, "***", "***"},
+		{"empty", "", "a text", "a text"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			clean := hider(job.Spec{Env: map[string]string{"K": c.value}, Secret: []string{"K"}})
+			if got := clean(c.text); got != c.want {
+				t.Errorf("%q became %q, want %q", c.text, got, c.want)
+			}
+		})
+	}
+}
+
+// Where one value is the beginning of another, nothing of the longer one is left.
+func TestHiderTakesTheLonger(t *testing.T) {
+	spec := job.Spec{Env: map[string]string{"A": "token", "B": "token-and-more"}, Trial: job.Trial{Env: map[string]string{"A": "token-and-more-of-it"}}}
+	for _, spec.Secret = range [][]string{{"A", "B"}, {"B", "A"}} {
+		if got := hider(spec)("token token-and-more token-and-more-of-it"); got != "*** *** ***" {
+			t.Errorf("got %q", got)
+		}
+	}
+}
+
+func TestSecretFindings(t *testing.T) {
+	spec := job.Spec{Env: map[string]string{"A": "hunter2", "PIN": "12", "EMPTY": ""}, Trial: job.Trial{Env: map[string]string{"T": "hunter2"}},
+		Secret: []string{"A", "NOSUCH", "T", "PIN", "NOSUCH", "EMPTY"}}
+	found := secretFindings(spec)
+	if len(found) != 2 || !strings.Contains(found[0].Text, `"NOSUCH" is set neither`) || !strings.Contains(found[1].Text, `"PIN" is shorter`) {
+		t.Errorf("%+v", found)
+	}
+	for _, f := range found {
+		if f.Severity != job.SeverityWarning || f.Hint == "" {
+			t.Errorf("%+v, want a warning with a hint", f)
+		}
+	}
+}
