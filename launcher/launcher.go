@@ -148,6 +148,20 @@ type Unreached struct {
 	Err  error
 }
 
+// Lasting is an error of a Dialer that knows whether the same will be said at any other
+// time, as long as nobody changes something: a login that is refused is, a host that is
+// down is not.
+type Lasting interface {
+	error
+	Lasting() bool
+}
+
+// Lasting reports whether the host will not be reached at another time either.
+func (u Unreached) Lasting() bool {
+	var lasting Lasting
+	return errors.As(u.Err, &lasting) && lasting.Lasting()
+}
+
 // Probe connects to every host and returns those that it has reached, with what
 // their agents found and the addresses at which they reach each other, and the
 // others. An error means that those reached have no network in common, or that several

@@ -46,6 +46,8 @@ type Ending struct {
 	// Storage says that a file system was full or did not answer when gangrun itself
 	// needed it.
 	Storage bool
+	// Never says of a run without a place that there will be none at another time.
+	Never bool
 	// Saved says that the run left a good checkpoint of its own; Resume, that
 	// the job starts from the newest one when it is run again.
 	Saved, Resume bool
@@ -72,7 +74,7 @@ var exitRules = []exitRule{
 		}},
 	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // said by the command line, before there is a run
 
-	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: the cause calls for a retry on another try or elsewhere, the retries were spent, no place was found in time, or the time was up and the next run resumes (`resume`) from a checkpoint that this one left.",
+	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: the cause calls for a retry on another try or elsewhere, the retries were spent, no place was found in time that there may be later, or the time was up and the next run resumes (`resume`) from a checkpoint that this one left.",
 		match: fixed(ExitMayPass, "running the job again may help", requeueHelps)},
 	{mode: job.ExitVerdict, codes: "93", doc: "Running the job again does not help.",
 		match: fixed(ExitNoRequeue, "running the job again does not help", func(Ending) bool { return true })},
@@ -180,8 +182,10 @@ func requeueHelps(e Ending) bool {
 	switch {
 	case e.Internal || e.State == job.StateStoppedEarly:
 		return false
-	case e.Storage, e.State == job.StateNoPlacement:
+	case e.Storage:
 		return true
+	case e.State == job.StateNoPlacement:
+		return !e.Never
 	case e.TimeLimit:
 		return e.Saved && e.Resume
 	}
@@ -239,6 +243,17 @@ with one test whether to queue the job again:
 
 `)
 	table(func(r exitRule) bool { return r.mode == job.ExitVerdict })
+	b.WriteString(`
+Endings of gangrun's own making, and what each gives:
+
+| ending | code | with --exit-code=verdict |
+| --- | --- | --- |
+`)
+	for _, own := range ownEndings {
+		rank, _ := ExitCode(own.ending, job.ExitRank)
+		verdict, _ := ExitCode(own.ending, job.ExitVerdict)
+		fmt.Fprintf(&b, "| %s | %d | %d |\n", own.doc, rank, verdict)
+	}
 	_, err := io.WriteString(w, b.String())
 	return err
 }

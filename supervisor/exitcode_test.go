@@ -3,6 +3,7 @@ package supervisor
 import (
 	"bytes"
 	"os"
+	"strings"
 	"testing"
 
 	"pgregory.net/rapid"
@@ -92,6 +93,7 @@ func TestExitCode(t *testing.T) {
 		{"preflight: a check on inputs without a cause", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "workdir"}}, 65, 93, "the preflight found a fault in the job's inputs"},
 		{"preflight: no cause", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}, 78, 93, "the preflight found a fault in the job's program or environment"},
 		{"no placement", Ending{State: job.StateNoPlacement}, 69, 75, "no place for the gang"},
+		{"no placement, ever", Ending{State: job.StateNoPlacement, Never: true}, 69, 93, "no place for the gang"},
 		{"full file system", Ending{State: job.StateFailed, Storage: true}, 75, 75, "a file system was full or did not answer"},
 		{"full file system beside a rank's code", with(failed(job.Killed, 0, signalled(0, 9)), func(e *Ending) { e.Storage = true }), 75, 75, "a file system was full or did not answer"},
 		{"gangrun's own fault", Ending{State: job.StateFailed, Internal: true}, 70, 93, "gangrun itself failed"},
@@ -165,6 +167,46 @@ func TestFailureIsNeverZero(t *testing.T) {
 			}
 		}
 	})
+}
+
+// TestOwnEndings decides for each ending of gangrun's own making, by the words that
+// its line in docs/exit-codes.md begins with, whether the job is to be queued again.
+func TestOwnEndings(t *testing.T) {
+	want := []struct {
+		begins        string
+		rank, verdict int
+	}{
+		{"The directory for the run's records", 70, 93},
+		{"A file system is full", 75, 75},
+		{"The gang would not fit if every slot", 69, 93},
+		{"The gang would not fit since some of the GPUs are sick", 69, 75},
+		{"The GPUs that the gang needs are in use", 69, 75},
+		{"The gang would fit if hosts were there", 69, 75},
+		{"The same, but all of these hosts refuse by policy", 69, 93},
+		{"The hosts have no network in common", 69, 93},
+		{"`gangrun preflight`: a host is not reached", 75, 75},
+		{"`gangrun preflight`: a host refuses by policy", 75, 93},
+		{"The preflight, or its trial, finds a fault that may pass", 65, 75},
+		{"The preflight, or its trial, finds a fault of the job's", 78, 93},
+		{"The preflight finds a fault of which no cause is known", 78, 93},
+		{"No place is found for another attempt", 75, 75},
+		{"The lease of the gang's GPUs is lost", 75, 75},
+		{"The time limit is reached, and the next run would start afresh", 124, 93},
+		{"The time limit is reached, and the next run resumes", 124, 75},
+		{"gangrun ends the gang early on purpose, and no good", 1, 93},
+		{"gangrun ends the gang early on purpose, and a good", 0, 0},
+		{"The run is cancelled", 143, 143},
+	}
+	if len(want) != len(ownEndings) {
+		t.Errorf("%d endings are decided, but there are %d", len(want), len(ownEndings))
+	}
+	for i, own := range ownEndings[:min(len(want), len(ownEndings))] {
+		rank, _ := ExitCode(own.ending, job.ExitRank)
+		verdict, _ := ExitCode(own.ending, job.ExitVerdict)
+		if w := want[i]; !strings.HasPrefix(own.doc, w.begins) || rank != w.rank || verdict != w.verdict {
+			t.Errorf("%q gives %d and %d, want %q, %d and %d", own.doc, rank, verdict, w.begins, w.rank, w.verdict)
+		}
+	}
 }
 
 // docs/exit-codes.md is what the table says; UPDATE=1 rewrites it.

@@ -126,7 +126,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 	}
 	var none NoPlacement
 	if errors.As(err, &none) {
-		return &end{ending: Ending{State: job.StateNoPlacement}, text: none.Text, hint: none.Hint}
+		return &end{ending: Ending{State: job.StateNoPlacement, Never: none.Never}, text: none.Text, hint: none.Hint}
 	}
 	if err != nil {
 		return failed("preflight", err)
@@ -168,7 +168,8 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		l.emit(e)
 	}
 	wished := l.wishes(ctx)
-	lease, err := l.Placer.Place(ctx, l.spec, union(wished, l.barred), emit)
+	but := union(wished, l.barred)
+	lease, err := l.Placer.Place(ctx, l.spec, but, emit)
 	var none NoPlacement
 	if ctx.Err() == nil && errors.As(err, &none) && !wished.Empty() {
 		lease, err = l.goBack(ctx, wished, err, emit)
@@ -184,7 +185,8 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	case !errors.As(err, &none):
 		return Lease{}, failed("placement", err)
 	}
-	e := &end{ending: Ending{State: job.StateNoPlacement}, text: none.Text, hint: none.Hint}
+	never := none.Never && but.Empty() // what is left out may be used another time
+	e := &end{ending: Ending{State: job.StateNoPlacement, Never: never}, text: none.Text, hint: none.Hint}
 	if number > 1 { // the run has failed, and all that is missing is a place to try again
 		e.ending.State, e.ending.Budget = job.StateFailed, true
 		e.text = "no place for another attempt: " + none.Text

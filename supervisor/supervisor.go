@@ -70,6 +70,9 @@ type Checkpoints interface {
 type NoPlacement struct {
 	Text string // what is missing
 	Hint string // what to do about it
+	// Never says that the same hosts will not do at another time either, as long as
+	// nobody changes something about them or the job.
+	Never bool
 }
 
 // Error says what is missing.

@@ -16,6 +16,8 @@ type NoPlacement struct {
 	// Ever says that the gang would fit if no GPU were busy: waiting can help.
 	// Where it is false only another inventory, or another wish, can.
 	Ever bool
+	// Unfit says that some GPUs are sick or excluded: with them the gang may fit.
+	Unfit bool
 	// Way lists the busy GPUs that are in the way of a gang with Ever set: those
 	// of every host that the gang could use, the host with most free first.
 	Way []Blocker

@@ -88,7 +88,7 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	if most < s.want.Ranks {
 		e := &NoPlacement{
 			Text: fmt.Sprintf("%s%s will never fit: there is room for %d at most", gang, where, most*s.want.GPUs),
-			Hint: idle.never(),
+			Hint: idle.never(), Unfit: idle.unfit > 0,
 		}
 		if place != "" {
 			e.Text += ", " + place

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -47,13 +48,10 @@ func tell(err error, stderr io.Writer) int {
 	if errors.As(err, &silent) {
 		return int(silent)
 	}
-	code, otherwise := exitInternal, ""
+	code, otherwise := codeOf(err), ""
 	var f *failure
 	if errors.As(err, &f) {
-		code, otherwise = f.code, f.otherwise
-	}
-	if code == exitInternal && supervisor.OfStorage(err) {
-		code = exitMayPass
+		otherwise = f.otherwise
 	}
 	for _, one := range split(err) {
 		fmt.Fprintf(stderr, "gangrun: error: %s\n", one)
@@ -66,6 +64,32 @@ func tell(err error, stderr io.Writer) int {
 		fmt.Fprintf(stderr, "gangrun: hint: %s\n", otherwise)
 	}
 	return code
+}
+
+// codeOf returns the code that an error ends the program with.
+func codeOf(err error) int {
+	code := exitInternal
+	var f *failure
+	if errors.As(err, &f) {
+		code = f.code
+	}
+	if code == exitInternal && supervisor.OfStorage(err) {
+		code = exitMayPass
+	}
+	return code
+}
+
+// verdictOf gives an error that ends a job before there is a run the code that the job
+// asks for: what ends a run has it already.
+func verdictOf(spec job.Spec, err error) error {
+	if err == nil || spec.ExitCode != job.ExitVerdict || errors.As(err, new(exitCode)) {
+		return err
+	}
+	if codeOf(err) != exitInternal { // 64 and 75 are the same in every mode
+		return err
+	}
+	code, _ := supervisor.ExitCode(supervisor.Ending{State: job.StateFailed, Internal: true}, spec.ExitCode)
+	return &failure{code: code, err: err}
 }
 
 // split takes joined errors apart.

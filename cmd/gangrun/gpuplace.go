@@ -129,5 +129,5 @@ func (p *gpuPlacer) refusal(err error) error {
 	if p.guessed {
 		hint += "; ranks that need no GPU, or share those that they see, are started with --gpus-per-rank 0"
 	}
-	return supervisor.NoPlacement{Text: none.Text, Hint: hint}
+	return supervisor.NoPlacement{Text: none.Text, Hint: hint, Never: !none.Ever && !none.Unfit}
 }

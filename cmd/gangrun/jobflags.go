@@ -58,7 +58,7 @@ func onJob(do func(c *cli.Context, spec job.Spec, asJSON bool) error) cli.Action
 		if err != nil {
 			return err
 		}
-		return do(c, spec, asJSON)
+		return verdictOf(spec, do(c, spec, asJSON))
 	}
 }
 

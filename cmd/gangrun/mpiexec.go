@@ -240,7 +240,7 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return isOwn(h.Name, own) })
 		}
 		if at < 0 {
-			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.host), Hint: "leave it out"})
+			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.host), Hint: "leave it out", Never: true})
 		}
 		turns[i].host = there.Hosts[at].Name
 	}

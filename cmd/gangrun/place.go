@@ -50,7 +50,7 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		}
 		gone := launcher.Unreachable(err)
 		if len(gone) == 0 || ctx.Err() != nil {
-			return lease, s.probed.without(err)
+			return lease, s.probed.without(err, away...)
 		}
 		for _, host := range slices.Sorted(maps.Keys(gone)) {
 			away = append(away, host)
@@ -84,7 +84,7 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 	placement, why, err := topology.Place(spec, inventory, not)
 	var none *topology.NoPlacement
 	if errors.As(err, &none) {
-		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint}
+		return supervisor.Lease{}, supervisor.NoPlacement{Text: none.Text, Hint: none.Hint, Never: !none.Ever}
 	}
 	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
 }

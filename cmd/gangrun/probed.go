@@ -118,9 +118,13 @@ func (p *probed) absent(emit func(job.Event)) {
 func (p *probed) faults() (findings []job.Finding) {
 	for _, u := range p.unreached {
 		text, hint := notReached([]launcher.Unreached{u})
+		retry := job.RetryAgain
+		if u.Lasting() {
+			retry = job.RetryNever
+		}
 		findings = append(findings, job.Finding{
 			Check: "hosts", Severity: job.SeverityError, Host: u.Host, Text: "not reached: " + text, Hint: hint,
-			Cause: &job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Host: u.Host, Confidence: 1, Text: text, Hint: hint, Retry: job.RetryAgain},
+			Cause: &job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Host: u.Host, Confidence: 1, Text: text, Hint: hint, Retry: retry},
 		})
 	}
 	return findings
@@ -166,7 +170,7 @@ func (p *probed) inventory(ctx context.Context) (job.Inventory, error) {
 			Hint() string
 		}
 		if errors.As(p.err, &unfit) {
-			return job.Inventory{}, supervisor.NoPlacement{Text: unfit.Error(), Hint: unfit.Hint()}
+			return job.Inventory{}, supervisor.NoPlacement{Text: unfit.Error(), Hint: unfit.Hint(), Never: true}
 		}
 		return job.Inventory{}, p.err
 	}
@@ -186,15 +190,26 @@ func (p *probed) inventory(ctx context.Context) (job.Inventory, error) {
 // noHosts is the end of a run none of whose hosts can be reached.
 func noHosts(unreached []launcher.Unreached) error {
 	text, hint := notReached(unreached)
-	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint}
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: lasting(unreached)}
+}
+
+// lasting reports whether none of these hosts will be reached at another time either.
+func lasting(unreached []launcher.Unreached) bool {
+	return !slices.ContainsFunc(unreached, func(u launcher.Unreached) bool { return !u.Lasting() })
 }
 
 // without adds to the error of a gang that does not fit which hosts it has to do
-// without.
-func (p *probed) without(err error) error {
+// without. It may fit another time where one of them may be there then, as those that
+// were lost meanwhile, or where more may be known of the hosts' GPUs.
+func (p *probed) without(err error, lost ...string) error {
 	var none supervisor.NoPlacement
-	if !errors.As(err, &none) || len(p.unreached) == 0 || len(p.hosts) == 0 { // or said already
+	if !errors.As(err, &none) || len(p.hosts) == 0 { // or said already
 		return err
+	}
+	unclear := slices.ContainsFunc(p.findings, func(f job.Finding) bool { return f.Severity != job.SeverityNote })
+	none.Never = none.Never && lasting(p.unreached) && len(lost) == 0 && !unclear
+	if len(p.unreached) == 0 {
+		return none
 	}
 	text, hint := notReached(p.unreached)
 	none.Text += "; not reached: " + text

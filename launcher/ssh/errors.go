@@ -99,6 +99,15 @@ func (e *AuthError) Hint() string {
 	return fmt.Sprintf("where %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.command())
 }
 
+// Lasting implements launcher.Lasting. A host that has had enough of failed logins lets
+// the user in again after a while.
+func (e *AuthError) Lasting() bool {
+	return e.Err == nil || !strings.Contains(e.Err.Error(), "oo many authentication failures")
+}
+
+// Lasting implements launcher.Lasting.
+func (e *ConfigError) Lasting() bool { return true }
+
 // DialReason is why a host was not reached.
 type DialReason string
 

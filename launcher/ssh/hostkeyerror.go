@@ -52,6 +52,9 @@ func (e *HostKeyError) Error() string {
 // Unwrap is why a certificate does not hold.
 func (e *HostKeyError) Unwrap() error { return e.Err }
 
+// Lasting implements launcher.Lasting.
+func (e *HostKeyError) Lasting() bool { return true }
+
 // Hint gives the exact commands that make the key known, for after its
 // fingerprint was compared.
 func (e *HostKeyError) Hint() string {
