@@ -79,6 +79,11 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	if terms.taken == nil { // else its ranks may be running
+		if err := fitsExec(spec, travelling(os.Environ()), execLimit()); err != nil {
+			return nil, err
+		}
+	}
 	// From here on there is something that must be ended in order.
 	tmp := ""
 	if spec.Loopback > 0 {

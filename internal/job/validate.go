@@ -101,6 +101,7 @@ func (s Spec) Validate() error {
 			bad("an argument of the command contains a NUL byte")
 		}
 	}
+	errs = append(errs, s.lengths()...)
 	commands := [][]string{s.Trial.Command, s.Trial.Args}
 	if len(s.Apps) == 0 {
 		commands = append(commands, s.Command)

@@ -109,6 +109,8 @@ One line of text is split at blanks; single quotes, double quotes and backslashe
 What a shell would have acted on is refused where it is not quoted: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
 Where a shell is wanted, it is named: ´command: [sh, -c, "python train.py > log"]´.
 
+An argument, or a variable with its name, may have at most 131,071 bytes, and all of them together a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB: Linux starts no process with more. What is longer, with its templates expanded as far as that is known, is refused before anything starts.
+
 ### Templates
 
 Arguments may hold templates, which each rank has expanded for itself:
@@ -143,6 +145,7 @@ On the command line, ´-e NAME=VALUE´ can be seen by every user of the machine 
 ## YAML
 
 Values are read as they are written: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´, wherever text is wanted.
+Tags are those of YAML itself (´!!str´, ´!!int´, ´!!float´, ´!!bool´, ´!!null´, ´!!binary´, ´!!map´, ´!!seq´); any other, as ´!!python/object´ or ´!env´, is an error.
 Anchors and aliases work; what they stand for may add up to {{size}}. Merge keys (´<<´) are not read.
 A key that stands twice is an error, as is a value of the wrong kind. A list or mapping key with nothing after it sets nothing.
 

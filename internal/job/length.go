@@ -1,0 +1,100 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// MaxString is how many bytes Linux lets one argument or variable (NAME=VALUE) of a new
+// process have: MAX_ARG_STRLEN of execve(2), without the NUL byte at the end.
+const MaxString = 128<<10 - 1
+
+// LengthError is an argument or a variable that no process can be given.
+type LengthError struct {
+	What   string // as in `the argument "xxx..."`
+	Length int
+}
+
+// Error says how long it is.
+func (e *LengthError) Error() string {
+	return fmt.Sprintf("%s is %d bytes long, but Linux gives a process none of more than %d", e.What, e.Length, MaxString)
+}
+
+// Hint says what to do.
+func (*LengthError) Hint() string {
+	return "write it to a file, and give the program the name of that file"
+}
+
+// lengths reports every argument and variable of the job that is too long.
+func (s Spec) lengths() (errs []error) {
+	seen := map[string]bool{}
+	for _, command := range s.Commands() {
+		for _, arg := range command {
+			if len(arg) > MaxString && !seen[arg] {
+				seen[arg] = true
+				errs = append(errs, &LengthError{"the argument " + shortened(arg) + " of the command", len(arg)})
+			}
+		}
+	}
+	for _, env := range s.environments() {
+		for _, name := range slices.Sorted(maps.Keys(env)) {
+			if length := len(name) + len("=") + len(env[name]); length > MaxString {
+				errs = append(errs, &LengthError{"the environment variable " + shortened(name) + " with its value", length})
+			}
+		}
+	}
+	return errs
+}
+
+// environments are the variables that the job sets: for every rank, for the trial, and
+// for the ranks of one program.
+func (s Spec) environments() []map[string]string {
+	all := []map[string]string{s.Env, s.Trial.Env}
+	for _, app := range s.Apps {
+		all = append(all, app.Env)
+	}
+	return all
+}
+
+// Commands returns the commands that processes of the job are started with, as far as
+// that is known before: those of all programs and of the trial, for the first rank and
+// the last, with a checkpoint to resume from and without. One whose templates cannot be
+// expanded is left out.
+func (s Spec) Commands() (commands [][]string) {
+	raw := [][]string{s.Command}
+	for _, app := range s.Apps {
+		raw = append(raw, app.Command)
+	}
+	trial := s.Trial.Command
+	if len(trial) == 0 {
+		trial = s.Command
+	}
+	raw = append(raw, slices.Concat(trial, s.Trial.Args))
+	for _, command := range raw {
+		if !slices.ContainsFunc(command, func(arg string) bool { return strings.Contains(arg, "{{") }) {
+			commands = append(commands, command)
+			continue
+		}
+		for _, rank := range []int{0, max(s.Ranks-1, 0)} {
+			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // what lies in it is longer
+				fields := Fields{Rank: rank, LocalRank: rank, CheckpointDir: s.CheckpointDir, ResumeFrom: from}
+				if expanded, err := Expand(command, fields); err == nil {
+					commands = append(commands, expanded)
+				}
+			}
+		}
+	}
+	return commands
+}
+
+// shortened quotes the beginning of a text.
+func shortened(text string) string {
+	const most = 40
+	if len(text) <= most {
+		return fmt.Sprintf("%q", text)
+	}
+	return fmt.Sprintf("%q...", strings.ToValidUTF8(text[:most], ""))
+}
