@@ -57,6 +57,7 @@ func Parse(name string, data []byte) (*File, error) {
 		return nil, Errors{bad}
 	}
 	r := reader{name: name}
+	r.tags(root)
 	r.root(root)
 	if len(r.errs) > 0 {
 		return nil, r.errs.sorted(name, r.more)

@@ -36,6 +36,7 @@ func YAML(name string, text []byte, files Files) (List, error) {
 	}
 	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}, addresses: map[string]int{}}
 	y.last = bytes.Count(text, []byte("\n")) + 1
+	y.tags(root)
 	y.root(root)
 	if len(y.errs) > 0 || len(y.list.Hosts) == 0 {
 		return y.done("write hosts: and below it - name: h1")
