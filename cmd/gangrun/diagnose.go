@@ -18,6 +18,7 @@ func diagnoseCommand() *cli.Command {
 		Usage:     "find why a job failed from its logs",
 		ArgsUsage: "[OPTIONS] LOG...",
 		Description: "The logs may be those of gangrun's ranks, or of any other launcher; - is standard input.\n" +
+			"They may be compressed by gzip or bzip2, or be text in UTF-16.\n" +
 			"The exit code is 0 when a cause was found and 1 when none was.",
 		Flags: []cli.Flag{formatFlag()},
 		Action: func(c *cli.Context) error {
@@ -38,7 +39,7 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 	for _, name := range names {
 		lines, err := readLog(name)
 		if err != nil {
-			return &failure{code: exitUsage, err: fmt.Errorf("read the log: %w", err), hint: "give the path of a log file, or - for standard input; gangrun report RUN tells the cause of a run"}
+			return &failure{code: exitUsage, err: fmt.Errorf("read the log: %w", err), hint: hintFor(err)}
 		}
 		evidence.Lines = append(evidence.Lines, lines...)
 	}
@@ -55,6 +56,14 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 	return err
 }
 
+// hintFor says what to do about a log that cannot be read.
+func hintFor(err error) string {
+	if hint := hintOf(err); hint != "" {
+		return hint
+	}
+	return "give the path of a log file, or - for standard input; gangrun report RUN tells the cause of a run"
+}
+
 func readLog(name string) (lines []job.Line, err error) {
 	file := os.Stdin
 	if name != "-" {
@@ -63,7 +72,11 @@ func readLog(name string) (lines []job.Line, err error) {
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	return diagnose.ReadLog(name, file)
+	text, err := plainLog(name, file, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
+	if err != nil {
+		return nil, err
+	}
+	return diagnose.ReadLog(name, text)
 }
 
 func printCause(w io.Writer, c job.Cause) error {

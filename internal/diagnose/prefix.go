@@ -14,7 +14,7 @@ var (
 
 // fromName tells the rank, -1 when unknown, and the stream from a log's name.
 func fromName(name string) (int, job.Source) {
-	name = filepath.ToSlash(name)
+	name = strings.TrimSuffix(strings.TrimSuffix(filepath.ToSlash(name), ".gz"), ".bz2")
 	source := job.SourceStdout
 	for _, end := range [...]string{".err", ".stderr", "/stderr", "/stderr.log", "-stderr.log", ".err.log"} {
 		if strings.HasSuffix(name, end) {

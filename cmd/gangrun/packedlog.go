@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/bzip2"
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+
+	"golang.org/x/text/encoding/unicode"
+)
+
+// maxUnpacked bounds what a compressed log may come to, in bytes: a small file can hold
+// hours of reading.
+const maxUnpacked = 8 << 30
+
+// format is one that a log may be in beside plain UTF-8, told by its first bytes.
+type format struct {
+	magic string
+	name  string                             // as in "is compressed with zstd"
+	open  func(io.Reader) (io.Reader, error) // nil where gangrun does not read it
+	cat   string                             // the command that does
+}
+
+// formats are told apart in this order: the beginning of UTF-32 begins as UTF-16.
+var formats = []format{
+	{magic: "\x1f\x8b", name: "gzip", open: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
+	{magic: "BZh", name: "bzip2", open: func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
+	{magic: "\x28\xb5\x2f\xfd", name: "compressed with zstd", cat: "zstdcat"},
+	{magic: "\xfd7zXZ\x00", name: "compressed with xz", cat: "xzcat"},
+	{magic: "\x04\x22\x4d\x18", name: "compressed with lz4", cat: "lz4cat"},
+	{magic: "PK\x03\x04", name: "a zip archive", cat: "unzip -p"},
+	{magic: "\xff\xfe\x00\x00", name: "text in UTF-32", cat: "iconv -f UTF-32 -t UTF-8"},
+	{magic: "\x00\x00\xfe\xff", name: "text in UTF-32", cat: "iconv -f UTF-32 -t UTF-8"},
+	{magic: "\xff\xfe", name: "UTF-16", open: fromUTF16},
+	{magic: "\xfe\xff", name: "UTF-16", open: fromUTF16},
+	{magic: "\xef\xbb\xbf", name: "UTF-8", open: func(r io.Reader) (io.Reader, error) {
+		_, err := io.CopyN(io.Discard, r, 3)
+		return r, err
+	}},
+}
+
+func fromUTF16(r io.Reader) (io.Reader, error) {
+	return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(r), nil
+}
+
+// formatError is a log in a format that gangrun does not read.
+type formatError struct {
+	log string // "-" is standard input
+	format
+}
+
+func (e *formatError) Error() string {
+	return fmt.Sprintf("%q is %s", logName(e.log), e.name)
+}
+
+// Hint says what reads it.
+func (e *formatError) Hint() string {
+	if e.log == "-" {
+		return fmt.Sprintf("put %[1]s before it, as in: %[1]s FILE | gangrun diagnose -", e.cat)
+	}
+	return fmt.Sprintf("%s %s | gangrun diagnose -", e.cat, shellWord(e.log))
+}
+
+func logName(name string) string {
+	if name == "-" {
+		return "standard input"
+	}
+	return name
+}
+
+// plainLog returns the text of a log that may be compressed, in UTF-16, or both. note
+// is told what is not wholly as it should be.
+func plainLog(name string, log io.Reader, note func(string)) (io.Reader, error) {
+	for range 2 { // a compressed one may hold UTF-16
+		in := bufio.NewReader(log)
+		begin, err := in.Peek(6)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return nil, err
+		}
+		log = in
+		for _, f := range formats {
+			if !bytes.HasPrefix(begin, []byte(f.magic)) {
+				continue
+			}
+			if f.open == nil {
+				return nil, &formatError{name, f}
+			}
+			inner, err := f.open(in)
+			if err != nil {
+				return nil, fmt.Errorf("%q cannot be read as %s: %w", logName(name), f.name, err)
+			}
+			log = &unpacked{log: inner, name: logName(name), format: f.name, left: maxUnpacked, note: note}
+			break
+		}
+		if log == in {
+			break
+		}
+	}
+	return log, nil
+}
+
+// unpacked reads what a log of another format holds.
+type unpacked struct {
+	log          io.Reader
+	name, format string
+	left         int64 // bytes that may still come
+	note         func(string)
+}
+
+// Read implements io.Reader.
+func (u *unpacked) Read(p []byte) (int, error) {
+	n, err := u.log.Read(p)
+	u.left -= int64(n)
+	switch {
+	case u.left < 0:
+		return n, fmt.Errorf("%q holds more than %d GiB: cut it shorter, as with tail -c 100M", u.name, int64(maxUnpacked)>>30)
+	case err == nil, errors.Is(err, io.EOF):
+		return n, err
+	case errors.Is(err, io.ErrUnexpectedEOF):
+		u.note(fmt.Sprintf("%q ends within its %s data: what stands before that is read", u.name, u.format))
+		return n, io.EOF
+	}
+	return n, fmt.Errorf("%q cannot be uncompressed: %w", u.name, err)
+}

@@ -1,0 +1,30 @@
+package main
+
+import (
+	"errors"
+	"io"
+	"strings"
+	"testing"
+)
+
+// TestUnpackedIsBounded: a small file that holds too much is an error, not hours.
+func TestUnpackedIsBounded(t *testing.T) {
+	for left, want := range map[int64]bool{99: true, 100: false} {
+		data, err := io.ReadAll(&unpacked{log: strings.NewReader(strings.Repeat("x", 100)), name: "log.gz", left: left})
+		if got := err != nil && strings.Contains(err.Error(), `"log.gz" holds more than 8 GiB`); got != want || len(data) != 100 {
+			t.Errorf("%d bytes and %v with %d bytes left", len(data), err, left)
+		}
+	}
+}
+
+// TestPlainLogKeepsErrors: a log that cannot be read is no log of a strange format.
+func TestPlainLogKeepsErrors(t *testing.T) {
+	broken := errors.New("broken")
+	if _, err := plainLog("log", io.MultiReader(strings.NewReader("ab"), errorReader{broken}), nil); !errors.Is(err, broken) {
+		t.Errorf("got %v", err)
+	}
+}
+
+type errorReader struct{ err error }
+
+func (r errorReader) Read([]byte) (int, error) { return 0, r.err }
