@@ -11,7 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/agent"
-	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents
+	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents, and catches signals
 )
 
 // version is set by the linker ("make build").

@@ -112,7 +112,11 @@ const hurriedSummary = time.Second
 // screen, and with everything ended and written when it returns.
 func (s *session) supervise(body func(parts) (supervisor.Report, error)) (supervisor.Report, error) {
 	ctx, hurried, stop := s.interruptible()
-	defer stop()
+	var report supervisor.Report
+	defer func() {
+		stop()
+		dismiss(s.signals, &report)
+	}()
 	fresh, stale := context.WithCancel(context.Background())
 	var refreshing sync.WaitGroup
 	refreshing.Go(func() { s.show.refresh(fresh) })
@@ -120,7 +124,6 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	s.tell = said.say
 
 	checker, err := s.preflight()
-	var report supervisor.Report
 	var saving sync.WaitGroup
 	if err == nil {
 		deaf := s.heed()

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"sync/atomic"
 	"time"
@@ -14,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // session is one run from its controller's side: everything wired together.
@@ -94,7 +94,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	signals := catch()
 	kept, err := terms.records(dir, spec)
 	if err != nil {
-		signal.Stop(signals)
+		dismiss(signals, &supervisor.Report{})
 		return nil, err
 	}
 	run := kept.run
@@ -113,7 +113,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	}
 	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
 	if err != nil {
-		signal.Stop(signals)
+		dismiss(signals, &supervisor.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
 	dialer.local.Held = kept.control.File

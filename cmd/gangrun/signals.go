@@ -6,22 +6,39 @@ import (
 	"os/signal"
 	"sync"
 	"syscall"
+
+	"github.com/gangrun/gangrun/internal/early"
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // catch returns the signals that ask for an end, from now on.
 func catch() chan os.Signal {
-	signals := make(chan os.Signal, 4)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT, signalNow} {
-		if !signal.Ignored(sig) { // nohup, or a shell's background job
-			signal.Notify(signals, sig)
-		}
+	signals := early.Signals()
+	if !signal.Ignored(signalNow) {
+		signal.Notify(signals, signalNow)
 	}
 	return signals
 }
 
+// dismiss has every further signal end the process at once: with the code of a run that
+// has failed or was cancelled, else with that of the signal. What is left to do may take for ever: a stopped terminal takes
+// no report. Signals that have come before count no more.
+func dismiss(signals chan os.Signal, report *supervisor.Report) {
+	for len(signals) > 0 {
+		<-signals
+	}
+	go func() { // ends with the process
+		code := 128 + int(interruption(<-signals).Signal)
+		if report.ExitCode != nil && *report.ExitCode != 0 {
+			code = *report.ExitCode
+		}
+		os.Exit(code)
+	}()
+}
+
 // interruptible returns a context that ends with the first signal that asks for an
 // end, or has ended where that is the order; the second ends the gang at once, and
-// every wait for the terminal. stop gives the signals back.
+// every wait for the terminal. After stop they do nothing.
 func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {
@@ -63,7 +80,6 @@ func (s *session) interruptible() (ctx, hurried context.Context, stop func()) {
 	return ctx, hurried, func() {
 		close(done)
 		wg.Wait()
-		signal.Stop(s.signals)
 		cancel(nil)
 		hurry()
 	}

@@ -1,5 +1,5 @@
-// Package early starts what gangrun's hidden commands are for before the rest of
-// the program is set up: a gang waits for its agents, and a shim is started for
+// Package early catches the signals of gangrun's commands, and starts what its hidden
+// commands are for, before the rest of the program is set up: a gang waits for its agents, and a shim is started for
 // every rank. It is initialised before the packages that need much for that,
 // since it needs little, and packages are initialised as soon as all that they
 // import is, in the order of their paths.
@@ -7,6 +7,7 @@ package early
 
 import (
 	"os"
+	"slices"
 
 	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/contain"
@@ -17,6 +18,10 @@ import (
 
 func init() {
 	if len(os.Args) < 2 {
+		return
+	}
+	if slices.Contains(commands, os.Args[1]) {
+		caught = catch()
 		return
 	}
 	switch os.Args[1] {
