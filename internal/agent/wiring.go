@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math/rand/v2"
@@ -14,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -207,15 +207,15 @@ func (w *wiring) close() {
 
 // wireup reports how far the ranks have found each other.
 func (r *reports) wireup(up job.Wireup) {
-	data, err := json.Marshal(up)
+	data, err := exact.Marshal(up)
 	if err != nil {
 		panic("encode a wireup: " + err.Error())
 	}
 	r.add(func(m *wire.GangReply) {
 		var last job.Wireup // that has not been sent yet
-		if m.Wireup != nil && !up.Answer && json.Unmarshal(m.Wireup, &last) == nil && last.Answer {
+		if m.Wireup != nil && !up.Answer && exact.Unmarshal(m.Wireup, &last) == nil && last.Answer {
 			up.Answer = true
-			if data, err = json.Marshal(up); err != nil {
+			if data, err = exact.Marshal(up); err != nil {
 				panic("encode a wireup: " + err.Error())
 			}
 		}
@@ -225,7 +225,7 @@ func (r *reports) wireup(up job.Wireup) {
 
 // standing reports how the ranks stand to those of other hosts.
 func (r *reports) standing(s pmi1.Standing) {
-	data, err := json.Marshal(s)
+	data, err := exact.Marshal(s)
 	if err != nil {
 		panic("encode a standing: " + err.Error())
 	}
