@@ -106,7 +106,7 @@ func TestCollectLimit(t *testing.T) {
 				a := job.Attempt{Run: "r", Number: 1, Command: []string{"true"}, LogDir: t.TempDir(), MPI: job.MPINone,
 					Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Rank: 0, Host: "h1"}, {Rank: 1, Host: "h2"}}}}
 				if c.full {
-					if err := os.Symlink("/dev/full", filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil {
+					if err := os.Symlink(fullFile(t), filepath.Join(a.LogDir, job.LogName(1, "out"))); err != nil {
 						t.Fatal(err)
 					}
 				}

@@ -56,7 +56,7 @@ func TestRuntimeLog(t *testing.T) {
 		},
 		"it cannot be written": {
 			before: map[string]string{"mpirun.log/x": ""}, output: all, want: map[string]string{"daemon-h2.log": "h2 says\n"},
-			note: " what Open MPI says is not written any more: open ",
+			note: " what Open MPI says is not written any more: \"",
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
