@@ -51,23 +51,10 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 
 // take passes a request on; false once the gang has ended.
 func (g *gang) take(r *wire.GangRequest) bool {
-	switch {
-	case r.GetStop() != nil:
-		return hand(g.stop, time.Duration(r.GetStop().GraceMs)*time.Millisecond, g.ended)
-	case r.GetRelease() != nil:
-		return hand(g.releases, r.GetRelease(), g.ended)
-	case r.GetPart() != nil:
-		return hand(g.parts, r.GetPart(), g.ended)
-	case r.GetName() != nil:
-		return hand(g.names, r.GetName(), g.ended)
-	case r.GetSpawn() != nil:
-		return hand(g.spawns, r.GetSpawn(), g.ended)
-	case r.GetRelay() != nil:
-		return hand(g.relays, r.GetRelay(), g.ended)
-	case r.GetLook() != nil:
-		return hand(g.looks, struct{}{}, g.ended)
+	if stop := r.GetStop(); stop != nil {
+		return hand(g.stop, time.Duration(stop.GraceMs)*time.Millisecond, g.ended)
 	}
-	return true
+	return hand(g.requests, r, g.ended)
 }
 
 // hand gives v to whoever reads c, unless the gang ends first.

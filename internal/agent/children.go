@@ -5,7 +5,9 @@ import (
 	"fmt"
 	"os"
 	"runtime"
+	"runtime/debug"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"time"
 
@@ -15,11 +17,17 @@ import (
 // children starts and reaps every process below this agent, adopted orphans
 // included. It is the only caller of wait in the process.
 type children struct {
-	fork chan func()   // what the forker is to do
-	done chan struct{} // closed by close
-	wg   sync.WaitGroup
+	fork   chan func()   // what the forker is to do
+	done   chan struct{} // closed by close
+	wg     sync.WaitGroup
+	ending atomic.Bool // nothing may be started any more
 
-	mu     sync.Mutex
+	// forking is held while a batch is forked, which takes as long as the slowest
+	// file system takes to execute its programs. Only the reaper waits for it: it
+	// must not reap a PID that is not in live yet.
+	forking sync.Mutex
+
+	mu     sync.Mutex     // never held across a system call that may block
 	live   map[int]*child // by PID, until reaped
 	none   bool           // the kernel says that there is no child at all
 	change chan struct{}  // closed and replaced when none changes
@@ -54,10 +62,12 @@ func newChildren() (*children, error) {
 // starter forks and executes a program. The attributes' Sys must not be nil.
 type starter func(path string, argv []string, attr *syscall.ProcAttr) (*child, error)
 
+var errEnding = errors.New("the agent is ending")
+
 // start starts one program.
 func (c *children) start(path string, argv []string, attr *syscall.ProcAttr) (ch *child, err error) {
 	if !c.batch(func(start starter) { ch, err = start(path, argv, attr) }) {
-		return nil, errors.New("the agent is ending")
+		return nil, errEnding
 	}
 	return ch, err
 }
@@ -70,9 +80,15 @@ func (c *children) batch(f func(starter)) bool {
 	select {
 	case c.fork <- func() {
 		defer close(done)
-		// The lock also keeps the reaper from reaping a PID that is not in live yet.
+		c.forking.Lock()
+		defer c.forking.Unlock()
 		c.mu.Lock()
-		defer c.mu.Unlock()
+		c.setNone(false) // what is being forked is in no list yet
+		c.mu.Unlock()
+		// syscall.ForkExec keeps its thread from the Go runtime until the program has
+		// been executed. A garbage collection waits for that thread and stops all
+		// others meanwhile, so an exec that hangs would stop the whole agent.
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
 		f(c.forkHere)
 	}:
 		<-done
@@ -98,16 +114,30 @@ func (c *children) forker() {
 	}
 }
 
-// forkHere is the starter; it runs on the forker's thread with the lock held.
+// forkHere is the starter; it runs on the forker's thread with forking held. A
+// process that is killed while it is being executed counts as started.
 func (c *children) forkHere(path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+	if c.ending.Load() {
+		return nil, errEnding
+	}
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return nil, err
 	}
-	ch := &child{pid: pid, exited: make(chan struct{})}
-	c.live[pid] = ch
-	c.setNone(false)
-	return ch, nil
+	return c.adopt(pid), nil
+}
+
+// killUnexecuted kills the children that are not known yet: a process that is being
+// forked and has not executed its program, and an orphan.
+func (c *children) killUnexecuted() {
+	for _, p := range descendants(os.Getpid()) {
+		c.mu.Lock()
+		_, known := c.live[p.pid]
+		c.mu.Unlock()
+		if !known && p.parent == os.Getpid() {
+			p.send(unix.SIGKILL)
+		}
+	}
 }
 
 // adopt returns a child for a process that another one started and waits for:
@@ -169,11 +199,13 @@ func (c *children) reaper() {
 
 // idle waits until there is a child again; false when the agent is ending.
 func (c *children) idle() bool {
+	c.forking.Lock()
 	c.mu.Lock()
 	// A fork between waitid and here is seen in live.
 	c.setNone(len(c.live) == 0)
 	none, change := c.none, c.change
 	c.mu.Unlock()
+	c.forking.Unlock()
 	if !none {
 		return true
 	}
@@ -186,6 +218,8 @@ func (c *children) idle() bool {
 }
 
 func (c *children) reap(seen time.Time) {
+	c.forking.Lock()
+	defer c.forking.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for {

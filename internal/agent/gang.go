@@ -48,16 +48,11 @@ type gang struct {
 	broken  chan job.Line // at most one: the logs cannot be written
 
 	begun    time.Time
-	cancel   context.CancelFunc // ends it as if the controller were gone
-	stop     chan time.Duration // asks for its end, with a grace period
-	ended    chan struct{}      // closed when every process is gone
-	released map[string]int64   // the newest release of each group
-	releases chan *wire.Barrier
-	names    chan *wire.Name
-	parts    chan *wire.Part
-	looks    chan struct{}
-	spawns   chan *wire.Spawn
-	relays   chan *wire.Relay
+	cancel   context.CancelFunc     // ends it as if the controller were gone
+	stop     chan time.Duration     // asks for its end, with a grace period
+	ended    chan struct{}          // closed when every process is gone
+	released map[string]int64       // the newest release of each group
+	requests chan *wire.GangRequest // all others
 	exits    chan *rank
 	waiting  sync.WaitGroup // who sends to exits
 	alive    int            // leaders that have not exited
@@ -79,12 +74,7 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 		stop:     make(chan time.Duration),
 		ended:    make(chan struct{}),
 		released: map[string]int64{},
-		releases: make(chan *wire.Barrier),
-		names:    make(chan *wire.Name),
-		parts:    make(chan *wire.Part),
-		looks:    make(chan struct{}),
-		spawns:   make(chan *wire.Spawn),
-		relays:   make(chan *wire.Relay),
+		requests: make(chan *wire.GangRequest),
 		exits:    make(chan *rank, len(start.Ranks)),
 	}
 }
@@ -102,7 +92,7 @@ func (g *gang) logStuck(err error) {
 // gone).
 func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []int32) {
 	defer g.finish()
-	g.launch()
+	early := g.launchUntil(ctx, stop)
 	var kill, stray, round, abort, look, part <-chan time.Time
 	var killAt, strayAt, deadline time.Time
 	gone := ctx.Done()
@@ -122,8 +112,16 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		killAt, strayAt = sooner(killAt, grace), sooner(strayAt, min(grace, strayGrace))
 		kill, stray = time.After(time.Until(killAt)), time.After(time.Until(strayAt))
 	}
-	if g.alive < len(g.start.Ranks) {
+	switch {
+	case early.stopped:
+		end(early.grace)
+	case g.alive < len(g.start.Ranks):
 		end(g.grace()) // a rank could not be started: there is no gang
+	}
+	for _, r := range early.requests {
+		if g.request(r) {
+			part = nextPart(0)
+		}
 	}
 	swept := false
 	fed, stdin, unfed := g.stdinWaits()
@@ -163,28 +161,12 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		case <-abort:
 			abort = nil
 			g.abort()
-		case b := <-g.releases:
-			if b.Number > g.released[string(b.Group)] {
-				g.released[string(b.Group)] = b.Number
-				g.wiring.release(b)
-			}
-		case p := <-g.parts:
-			g.wiring.sought, g.wiring.may = true, append(g.wiring.may, p.Ranks...)
-			if part == nil {
+		case r := <-g.requests:
+			if g.request(r) && part == nil {
 				part = nextPart(0)
 			}
-		case n := <-g.names:
-			g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
-		case <-g.looks:
-			up := g.wireup()
-			up.Answer = true
-			g.reports.wireup(up)
 		case f := <-g.acts():
 			f()
-		case s := <-g.spawns:
-			g.ompi.spawn(s)
-		case r := <-g.relays:
-			g.ompi.relay(r)
 		case <-look:
 			look = nil
 			if library, lasts := g.singleton(); library != "" && (g.library == "" || lasts) {
@@ -219,6 +201,33 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			round = time.After(killEvery)
 		}
 	}
+}
+
+// request does what the controller asks for, and reports whether that is to look at
+// once at ranks that wait for each other.
+func (g *gang) request(r *wire.GangRequest) (part bool) {
+	switch {
+	case r.GetRelease() != nil:
+		if b := r.GetRelease(); b.Number > g.released[string(b.Group)] {
+			g.released[string(b.Group)] = b.Number
+			g.wiring.release(b)
+		}
+	case r.GetPart() != nil:
+		g.wiring.sought, g.wiring.may = true, append(g.wiring.may, r.GetPart().Ranks...)
+		return true
+	case r.GetName() != nil:
+		n := r.GetName()
+		g.wiring.server.Hear(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
+	case r.GetSpawn() != nil:
+		g.ompi.spawn(r.GetSpawn())
+	case r.GetRelay() != nil:
+		g.ompi.relay(r.GetRelay())
+	case r.GetLook() != nil:
+		up := g.wireup()
+		up.Answer = true
+		g.reports.wireup(up)
+	}
+	return false
 }
 
 func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * time.Millisecond }

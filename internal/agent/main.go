@@ -106,8 +106,10 @@ func work() error {
 	return errors.Join(err, s.cleanTmpdir())
 }
 
-// killAll kills what is left below this process, within killLimit.
+// killAll kills what is left below this process, within killLimit. Nothing is started
+// any more; a process that is being forked at this moment is found by a later round.
 func killAll(c *children, group *cgroup) {
+	c.ending.Store(true)
 	for deadline := time.Now().Add(killLimit); time.Now().Before(deadline); {
 		empty, change := c.empty()
 		if empty {

@@ -1,0 +1,103 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/testexec"
+)
+
+// unexecuted waits until a child of this process is in the middle of its exec.
+func unexecuted(t *testing.T) process {
+	t.Helper()
+	self, err := os.Readlink("/proc/self/exe")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
+		for _, p := range descendants(os.Getpid()) {
+			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil && exe == self {
+				return p
+			}
+		}
+	}
+	t.Fatal("no child is being executed after a minute")
+	return process{}
+}
+
+// inTime fails the test when f has not returned within a quarter of a minute.
+func inTime(t *testing.T, what string, f func()) {
+	t.Helper()
+	done := make(chan struct{})
+	go func() { defer close(done); f() }()
+	select {
+	case <-done:
+	case <-time.After(15 * time.Second):
+		buf := make([]byte, 1<<16)
+		t.Fatalf("%s does not return\n%s", what, buf[:runtime.Stack(buf, true)])
+	}
+}
+
+// startSlow starts the slow program in the background, and returns what became of it.
+func startSlow(c *children, path string) <-chan error {
+	started := make(chan error, 1)
+	go func() {
+		ch, err := c.start(path, []string{"slow", "1000"}, &syscall.ProcAttr{
+			Env: os.Environ(), Files: []uintptr{0, 1, 2},
+			Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+		})
+		if err == nil {
+			<-ch.exited
+			if ch.status.Signal() != syscall.SIGKILL {
+				err = errors.New("it was not killed")
+			}
+		}
+		started <- err
+	}()
+	return started
+}
+
+// TestSlowExec: while a program takes for ever to be executed, nothing that ends the
+// gang waits for it, and the agent's memory can be collected.
+func TestSlowExec(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	c := newFamily(t)
+	other := mustShell(t, c, "sleep 1000", nil)
+	path, _ := testexec.Hanging(t)
+	started := startSlow(c, path)
+	slow := unexecuted(t)
+	garbage := make([][]byte, 0, 1<<10)
+	for range 1 << 10 { // which would start a garbage collection
+		garbage = append(garbage, make([]byte, 1<<18))
+	}
+	runtime.KeepAlive(garbage)
+	inTime(t, "empty", func() {
+		if empty, _ := c.empty(); empty {
+			t.Error("a process that is being executed is no child")
+		}
+	})
+	inTime(t, "signal", func() {
+		if !c.signal(other, unix.SIGTERM) {
+			t.Error("the child that was started before cannot be signalled")
+		}
+	})
+	inTime(t, "killAll", func() { killAll(c, nil) })
+	if err := <-started; err != nil {
+		t.Errorf("the slow program: %v", err)
+	}
+	if p, ok := readProcess(slow.pid); ok && p.start == slow.start {
+		t.Error("the process that was being executed lives")
+	}
+	if _, err := shell(c.start, "exit 0", nil); !errors.Is(err, errEnding) {
+		t.Errorf("a program was started after killAll: %v", err)
+	}
+}
