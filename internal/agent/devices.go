@@ -22,19 +22,20 @@ import (
 
 // Devices implements wire.AgentServer.
 func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.DevicesReply, error) {
-	h := job.Host{Name: s.host}
+	name, env := s.self()
+	h := job.Host{Name: name}
 	findings := []job.Finding{{
 		Check: probe.Check, Severity: job.SeverityNote,
 		Text: "no NVIDIA driver: there is neither /dev/nvidiactl nor /proc/driver/nvidia, and nvidia-smi is not in PATH",
 		Hint: "install the NVIDIA driver, or start the ranks without GPUs: --gpus-per-rank 0",
 	}}
-	driven := machine.Driven(environ.Lookup(s.env, "PATH"))
+	driven := machine.Driven(environ.Lookup(env, "PATH"))
 	if driven {
 		lookup := func(name string) (string, bool) {
-			i := slices.IndexFunc(s.env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
-			return environ.Lookup(s.env, name), i >= 0
+			i := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
+			return environ.Lookup(env, name), i >= 0
 		}
-		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, NVML: string(r.Nvml), Path: environ.Lookup(s.env, "PATH"), Hung: &s.hung})
+		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, NVML: string(r.Nvml), Path: environ.Lookup(env, "PATH"), Hung: &s.hung})
 		var refused *machine.GrantError
 		switch {
 		case errors.As(err, &refused):
@@ -47,7 +48,7 @@ func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.Dev
 		}
 	}
 	for i := range findings {
-		findings[i].Host = s.host
+		findings[i].Host = name
 	}
 	host, err := json.Marshal(h)
 	if err != nil {

@@ -151,6 +151,14 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	}, nil
 }
 
+// self returns the host's name and the agent's environment, which a Hello may
+// replace at any time.
+func (s *server) self() (host string, env []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host, s.env
+}
+
 // Clock implements wire.AgentServer.
 func (s *server) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
 	return &wire.ClockReply{Clock: now().UnixNano()}, nil
@@ -207,9 +215,8 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 	if err := exact.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	s.mu.Lock()
-	look := surveyor{host: s.host, env: environ.Overlay(s.env, ask.Env), children: s.children}
-	s.mu.Unlock()
+	host, env := s.self()
+	look := surveyor{host: host, env: environ.Overlay(env, ask.Env), children: s.children}
 	facts, err := exact.Marshal(look.survey(ctx, ask))
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
@@ -228,7 +235,8 @@ func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, erro
 
 // Library implements wire.AgentServer.
 func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
-	env := environ.Overlay(s.env, texts(r.Env))
+	_, env := s.self()
+	env = environ.Overlay(env, texts(r.Env))
 	argv := texts(r.Argv)
 	if len(argv) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no program is named")
