@@ -12,8 +12,7 @@ import (
 // has seen none. It is for one goroutine.
 type Folder struct {
 	report Report
-	last   time.Time // of the latest event
-	phase  phase
+	times  timeline
 	waits  int          // the number of the note of the current wait, from 1; 0 is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
 	// strange is LossIs of the ranks of the latest attempt whose last loss was not finite.
@@ -21,35 +20,9 @@ type Folder struct {
 	trial   trialFolder
 }
 
-type phase int
-
-const (
-	phaseNone phase = iota
-	phasePreflight
-	phaseWaiting
-	phaseLaunching
-	phaseRunning
-	phaseBackoff
-)
-
-// phaseOf maps a state to what its time is counted as.
-func phaseOf(s job.State) phase {
-	switch s {
-	case job.StatePreflight:
-		return phasePreflight
-	case job.StateWaiting:
-		return phaseWaiting
-	case job.StateLaunching:
-		return phaseLaunching
-	case job.StateRunning, job.StateStopping:
-		return phaseRunning
-	}
-	return phaseNone
-}
-
 // Add folds one event. Events of a trial (attempt 0) leave the attempts alone.
 func (f *Folder) Add(e job.Event) {
-	f.pass(e.Time)
+	f.times.see(e.Time)
 	r := &f.report
 	switch e.Kind {
 	case job.KindCreated:
@@ -63,7 +36,8 @@ func (f *Folder) Add(e job.Event) {
 			r.Preflight, f.trial = nil, trialFolder{}
 		}
 	case job.KindState:
-		r.State, r.Reason, f.phase, f.waits = e.State, e.Text, phaseOf(e.State), 0
+		r.State, r.Reason, f.waits = e.State, e.Text, 0
+		f.times.enter(phaseOf(e.State), e.Time)
 		r.Since = when(e.Time)
 		f.trial.end(e.Time)
 	case job.KindFinding:
@@ -80,7 +54,8 @@ func (f *Folder) Add(e job.Event) {
 		}
 	case job.KindEnded:
 		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy
-		r.Ended, r.Since, f.phase = when(e.Time), when(e.Time), phaseNone
+		r.Ended, r.Since = when(e.Time), when(e.Time)
+		f.times.enter(phaseNone, e.Time)
 		f.trial.end(e.Time)
 		clear(f.alive)
 	default:
@@ -133,7 +108,7 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 	case job.KindVerdict:
 		a.Verdict = e.Verdict
 		if e.Verdict != nil && e.Verdict.Action == job.Restart {
-			f.phase = phaseBackoff
+			f.times.enter(phaseBackoff, e.Time)
 		}
 	}
 }
@@ -168,36 +143,13 @@ func (f *Folder) attempt(number int) *Attempt {
 	return f.report.Last()
 }
 
-// pass counts the time since the latest event to the phase that it was spent
-// in. A clock that was set back counts nothing.
-func (f *Folder) pass(t time.Time) {
-	if t.IsZero() {
-		return
-	}
-	if s := &f.report.Seconds; !f.last.IsZero() && t.After(f.last) {
-		d := t.Sub(f.last).Seconds()
-		switch f.phase {
-		case phasePreflight:
-			s.Preflight += d
-		case phaseWaiting:
-			s.Waiting += d
-		case phaseLaunching:
-			s.Launching += d
-		case phaseRunning:
-			s.Running += d
-		case phaseBackoff:
-			s.Backoff += d
-		}
-	}
-	f.last = t
-}
-
 // Report returns the report so far. It shares nothing that later events change.
 func (f *Folder) Report() Report {
 	r := f.report
 	r.Command, r.Notes = list(r.Command), list(r.Notes)
 	r.Preflight, r.Attempts = list(r.Preflight), list(r.Attempts)
 	r.Trial = f.trial.report()
+	r.Seconds = f.times.seconds(r.Started, r.Ended)
 	for i := range r.Attempts {
 		a := &r.Attempts[i]
 		a.Placement, a.Why, a.Exits, a.Unreaped = list(a.Placement), list(a.Why), list(a.Exits), list(a.Unreaped)
@@ -205,7 +157,7 @@ func (f *Folder) Report() Report {
 		for j := range a.Placement {
 			a.Placement[j].Devices = list(a.Placement[j].Devices)
 		}
-		share := a.gpuSeconds(f.last)
+		share := a.gpuSeconds(f.times.latest)
 		r.GPUSeconds.Used += share.Used
 		r.GPUSeconds.Wasted += share.Wasted
 	}

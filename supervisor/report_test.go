@@ -178,22 +178,6 @@ func TestReportIsASnapshot(t *testing.T) {
 	}
 }
 
-func TestClockSetBack(t *testing.T) {
-	at := func(s int, e job.Event) job.Event {
-		e.Time = now.Add(time.Duration(s) * time.Second)
-		return e
-	}
-	r := Fold([]job.Event{
-		at(0, job.Event{Kind: job.KindState, State: job.StateWaiting}),
-		at(5, job.Event{Kind: job.KindNote}),
-		at(-100, job.Event{Kind: job.KindNote}),
-		at(-98, job.Event{Kind: job.KindNote}),
-	})
-	if r.Seconds.Waiting != 7 {
-		t.Errorf("waited %v s, want 7", r.Seconds.Waiting)
-	}
-}
-
 // Whatever stands in a journal, folding and telling it works.
 func FuzzFold(f *testing.F) {
 	for _, seed := range []string{

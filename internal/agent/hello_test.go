@@ -19,7 +19,7 @@ func TestHelloBesideRequests(t *testing.T) {
 	}
 	s := newServer(newFamily(t), nil, &line{})
 	t.Cleanup(s.end)
-	survey, err := json.Marshal(job.Survey{})
+	survey, err := json.Marshal(job.Survey{Command: []string{"no-such-program"}, Workdir: "/"})
 	if err != nil {
 		t.Fatal(err)
 	}
