@@ -54,14 +54,14 @@ var outputError = []Rule{{
 	Meaning: "the file system that the job writes to is mounted read-only",
 	Hint:    "write elsewhere; a disk that turned read-only by itself has failed: see the host's kernel log",
 	Needles: []string{"read-only file system"},
-	Find:    re(`file system: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: Read-only`),
-}, {
+	Find:    re(`file system: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: [Rr]ead-only`),
+}, refused(job.OutputError, "read-only", "write elsewhere (GANGRUN_HOME, TMPDIR); a disk that turned read-only by itself has failed: see the host's kernel log", "read-only file system"), {
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.9,
 	Meaning: "a file grew beyond the limit on its size",
 	Hint:    "raise the limit (ulimit -f) or write smaller files",
 	Needles: []string{"file too large", "file size limit exceeded"},
-	Match:   re(`File too large|File size limit exceeded`),
-}, {
+	Match:   re(`File too large|: file too large$|File size limit exceeded`),
+}, refused(job.OutputError, "file-size-limit", "raise the limit (ulimit -f) or print less", "file too large"), {
 	Category: job.OutputError, Signature: "file-size-limit", Confidence: 0.95,
 	Hint: "raise the limit (ulimit -f) or write smaller files",
 	Text: "ended by ${signal}: a file grew beyond the limit on its size", Signals: []int{25},

@@ -395,6 +395,41 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"rank-lost":         {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 }
 
+// TestRefusals: what a file system refuses to gangrun itself has the same name at each
+// moment, and the path is told.
+func TestRefusals(t *testing.T) {
+	for reason, want := range map[string]string{
+		"no space left on device": "disk-full no-space", "disk quota exceeded": "disk-full disk-quota",
+		"read-only file system": "output-error read-only", "file too large": "output-error file-size-limit",
+		"input/output error": "storage-error io-error", "stale NFS file handle": "storage-error stale-handle",
+	} {
+		kept := want
+		if reason == "no space left on device" {
+			kept = "disk-full log-unwritten"
+		}
+		const path = "/runs/r1/attempts/1/rank-0001.out"
+		log := four().lines(job.SourceAgent, "h1", -1, "", 3, "write the log of rank 1: write "+path+": "+reason)
+		for rank := range 4 {
+			log = log.exit(rank, 4, job.Exit{Status: job.Signalled, Signal: 15, Stopped: true})
+		}
+		for moment, test := range map[string]struct {
+			evidence job.Evidence
+			want     string
+		}{
+			"started":  {four().exit(1, 3, job.Exit{Status: job.Unstarted, Text: "open " + path + ": " + reason}).Evidence, want},
+			"lost":     {four().exit(1, 3, job.Exit{Status: job.Lost, Text: "start the agent on h1: mkdir " + path + ": " + reason}).Evidence, want},
+			"running":  {log.Evidence, want},
+			"finished": {four().exit(1, 3, job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 1: write " + path + ": " + reason}).Evidence, kept},
+			"no gang":  {job.Evidence{Lines: []job.Line{{Source: job.SourceAgent, Rank: -1, Text: "cannot create the journal: open " + path + ": " + reason}}}, want},
+		} {
+			c := Diagnose(test.evidence)
+			if got := string(c.Category) + " " + c.Signature; got != test.want || !strings.Contains(c.Text, path) || !strings.Contains(c.Text, reason) || c.Hint == "" {
+				t.Errorf("%s, %s: got %s: %s (hint: %s), want %s", moment, reason, got, c.Text, c.Hint, test.want)
+			}
+		}
+	}
+}
+
 // rankOne is the evidence of a gang of two whose rank 1 failed with that
 // text on its stderr.
 func rankOne(text string) job.Evidence {

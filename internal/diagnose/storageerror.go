@@ -7,14 +7,14 @@ var storageError = []Rule{{
 	Meaning: "reading or writing failed below the file system: a disk or a network file system",
 	Hint:    "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host",
 	Needles: []string{"input/output error", "remote i/o error", "lustreerror"},
-	Match:   re(`(?:Input/output|Remote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError`),
-}, {
+	Match:   re(`(?:[Ii]nput/output|[Rr]emote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError`),
+}, refused(job.StorageError, "io-error", "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host", "input/output error"), {
 	Category: job.StorageError, Signature: "stale-handle", Confidence: 0.95,
 	Meaning: "a file on a network file system was replaced or its export changed (ESTALE)",
 	Hint:    "another process may have deleted or rewritten the file, or the server restarted: trying again mostly helps",
 	Needles: []string{"stale file handle", "stale nfs file handle"},
 	Match:   re(`file handle(?:: ['"](?P<artefact>[^'"]+)['"])?`),
-}, {
+}, refused(job.StorageError, "stale-handle", "another process may have deleted or rewritten the file, or the server restarted: trying again mostly helps", "stale file handle", "stale nfs file handle"), {
 	Category: job.StorageError, Signature: "file-system-gone", Confidence: 0.9,
 	Meaning: "a mounted file system no longer answers (FUSE, NFS, Lustre)",
 	Hint:    "mount it anew on that host; the program that serves the mount may have died",
