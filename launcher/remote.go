@@ -118,6 +118,9 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	defer stop()
 	hello, err := a.client.Hello(asking, ask)
 	if err != nil {
+		if said, ok := status.FromError(err); ok && said.Code() == codes.FailedPrecondition {
+			err = errors.New(said.Message()) // the agent's own words
+		}
 		err = errors.Join(a.why(ended(asking, err)), a.leave(context.Background(), endLimit, ctx.Done()))
 		if ctx.Err() == nil && !link.Local {
 			err = &UnreachableError{Host: host, Err: err}

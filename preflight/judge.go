@@ -65,7 +65,7 @@ func (t *trial) judge(a job.Attempt, res result) step {
 // ranks than the attempt had.
 func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement {
 	switch {
-	case fixed(cause):
+	case fixed(cause), ofStorage(cause.Category) && ofAgent(cause):
 		return bad
 	case a.Contain != nil && cause.Category == job.DiskFull:
 		return full
@@ -95,6 +95,13 @@ func fixed(c job.Cause) bool {
 		return true
 	}
 	return false
+}
+
+// ofAgent reports whether a cause was met by gangrun itself, outside of what contains the
+// trial: it could not keep what the ranks printed.
+func ofAgent(c job.Cause) bool {
+	n := len(c.Evidence)
+	return n > 0 && c.Evidence[n-1].Source == job.SourceAgent
 }
 
 // missingInput reports whether a file that the job reads was not there.

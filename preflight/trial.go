@@ -36,7 +36,7 @@ func (t *trial) run(ctx context.Context, facts []job.Facts) ([]job.Finding, erro
 	findings, last, err := t.steps(ctx)
 	var cannot *job.UncontainedError
 	if errors.As(err, &cannot) {
-		return []job.Finding{uncontained(cannot)}, nil
+		return []job.Finding{t.uncontained(cannot)}, nil
 	}
 	if err != nil {
 		return findings, err

@@ -61,8 +61,17 @@ func trialProblems(code string) []Problem {
 }
 
 // uncontained says why there was no trial.
-func uncontained(e *job.UncontainedError) job.Finding {
-	return trialCheck.finding(Hit{Signature: "trial-uncontained", Hosts: []string{e.Host}, Values: map[string]string{"reason": e.Error()}}, 0)
+func (t *trial) uncontained(e *job.UncontainedError) job.Finding {
+	f := trialCheck.finding(Hit{Signature: "trial-uncontained", Hosts: []string{e.Host}, Values: map[string]string{"reason": e.Error()}}, 0)
+	if cause := t.p.Diagnose(job.Evidence{Lines: []job.Line{{Source: job.SourceAgent, Host: e.Host, Rank: -1, Text: e.Reason}}}); ofStorage(cause.Category) {
+		f.Cause = &cause
+	}
+	return f
+}
+
+// ofStorage reports whether a cause may be that a file system refused something.
+func ofStorage(c job.Category) bool {
+	return c == job.DiskFull || c == job.StorageError || c == job.OutputError
 }
 
 var trialFilesCheck = Check{

@@ -94,7 +94,7 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)
 	if err != nil {
-		return job.Outcome{}, failed("log directory", err), nil
+		return job.Outcome{}, l.failed("log directory", err, number), nil
 	}
 	l.emit(job.Event{Kind: job.KindPlaced, Attempt: number, Placement: &lease.Placement, Explanation: &lease.Explanation})
 	l.state(job.StateLaunching, "")
@@ -149,7 +149,7 @@ func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Even
 	}
 	l.emit(job.Event{Kind: job.KindOutcome, Attempt: a.Number, Outcome: &outcome})
 	if err != nil && !(gang.Err() != nil && onlyEnded(err)) {
-		return outcome, failed("launch", err), nil
+		return outcome, l.failed("launch", err, a.Number), nil
 	}
 	var gone LeaseLost
 	var left forsaken

@@ -25,6 +25,9 @@ const (
 	ExitAborted     = 255
 )
 
+// ExitWhyStorage is what ExitMayPass tells where a file system is to blame.
+const ExitWhyStorage = "a file system was full or did not answer"
+
 // Ending is everything that the exit code of a run depends on.
 type Ending struct {
 	State job.State
@@ -81,8 +84,8 @@ var exitRules = []exitRule{
 
 	{codes: "70", doc: "gangrun itself failed.",
 		match: fixed(ExitInternal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
-	{codes: "75", doc: "A file system was full when the run's records were to be written, or one with the job's files did not answer on the controller's own machine.",
-		match: fixed(ExitMayPass, "a file system was full or did not answer", func(e Ending) bool { return e.Storage })},
+	{codes: "75", doc: "A file system was full, read-only or broken, or a file reached a limit on its size, when the run's records were to be written (also where every rank ended well: a run whose records have gaps never ends with 0); or one with the job's files did not answer on the controller's own machine.",
+		match: fixed(ExitMayPass, ExitWhyStorage, func(e Ending) bool { return e.Storage })},
 	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
 		match: fixed(ExitNoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
 	{codes: "75", doc: "A host was lost while the job was tried before its gang, or, for `gangrun preflight`, was not reached.",

@@ -129,7 +129,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 		return &end{ending: Ending{State: job.StateNoPlacement, Never: none.Never}, text: none.Text, hint: none.Hint}
 	}
 	if err != nil {
-		return failed("preflight", err)
+		return l.failed("preflight", err, 0)
 	}
 	f := firstError(findings)
 	if f == nil {
@@ -183,7 +183,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	case err == nil:
 		return lease, nil
 	case !errors.As(err, &none):
-		return Lease{}, failed("placement", err)
+		return Lease{}, l.failed("placement", err, 0)
 	}
 	never := none.Never && but.Empty() // what is left out may be used another time
 	e := &end{ending: Ending{State: job.StateNoPlacement, Never: never}, text: none.Text, hint: none.Hint}

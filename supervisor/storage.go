@@ -2,6 +2,7 @@ package supervisor
 
 import (
 	"errors"
+	"io/fs"
 	"syscall"
 )
 
@@ -14,9 +15,20 @@ func (e StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns what is behind it.
 func (e StorageError) Unwrap() error { return e.Err }
 
-// OfStorage reports whether an error is that a file system is full, has lost its
-// server's file, or hangs: nobody's internal fault, and it may pass.
+// OfStorage reports whether an error is that a file system is full or read-only, that a
+// file on it may not grow or cannot be read or written, or that it hangs: no fault of
+// gangrun, and it may pass.
 func OfStorage(err error) bool {
-	return errors.As(err, new(StorageError)) ||
-		errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.ESTALE)
+	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE} {
+		if errors.Is(err, full) {
+			return true
+		}
+	}
+	file := errors.As(err, new(*fs.PathError)) // else it may be a terminal's
+	for _, refused := range []error{syscall.EROFS, syscall.EFBIG, syscall.EIO} {
+		if file && errors.Is(err, refused) {
+			return true
+		}
+	}
+	return errors.As(err, new(StorageError))
 }

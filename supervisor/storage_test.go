@@ -3,8 +3,12 @@ package supervisor
 import (
 	"errors"
 	"fmt"
+	"io/fs"
+	"strings"
 	"syscall"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
 )
 
 // TestStorageEnds: a run that a file system has ended may be run again, one that
@@ -18,6 +22,10 @@ func TestStorageEnds(t *testing.T) {
 		{fmt.Errorf("x: %w", syscall.ENOSPC), ExitMayPass},
 		{fmt.Errorf("x: %w", syscall.EDQUOT), ExitMayPass},
 		{errors.Join(errors.New("x"), syscall.ESTALE), ExitMayPass},
+		{&fs.PathError{Op: "mkdir", Path: "/runs/r1", Err: syscall.EROFS}, ExitMayPass},
+		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EFBIG}, ExitMayPass},
+		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EIO}, ExitMayPass},
+		{fmt.Errorf("a terminal: %w", syscall.EIO), ExitInternal},
 		{errors.New("x"), ExitInternal},
 		{fmt.Errorf("x: %w", syscall.EACCES), ExitInternal},
 	} {
@@ -27,5 +35,25 @@ func TestStorageEnds(t *testing.T) {
 		if *w.report.ExitCode != test.code || !errors.Is(w.err, test.err) {
 			t.Errorf("%v: exit code %d, want %d; the error is %v", test.err, *w.report.ExitCode, test.code, w.err)
 		}
+	}
+}
+
+// TestRefusedLogDirectory: where the directory of an attempt's logs cannot be made, that
+// is the cause of the attempt, and its hint is told.
+func TestRefusedLogDirectory(t *testing.T) {
+	w := newWorld(t)
+	w.logDir = func(int) (string, error) {
+		return "", &fs.PathError{Op: "mkdir", Path: "/runs/r1/attempts/1", Err: syscall.ENOSPC}
+	}
+	w.supervisor.Refusal = func(err error) (job.Cause, bool) {
+		return job.Cause{Category: job.DiskFull, Signature: "no-space", Rank: -1, Text: err.Error(), Hint: "make room"}, true
+	}
+	w.run(t)
+	r := w.report
+	if c := r.Cause(); c == nil || c.Category != job.DiskFull || !strings.Contains(c.Text, "/runs/r1/attempts/1") {
+		t.Errorf("the cause is %+v", c)
+	}
+	if !strings.HasPrefix(r.Reason, "disk-full: ") || r.Hint != "make room" || *r.ExitCode != ExitMayPass {
+		t.Errorf("the run ended with %d for %q (hint: %q)", *r.ExitCode, r.Reason, r.Hint)
 	}
 }

@@ -110,7 +110,7 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Rand and Elsewhere
+// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Refusal, Rand and Elsewhere
 // must be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
 // jobs whose preflight is not off, Holder for Resume.
 type Supervisor struct {
@@ -124,6 +124,9 @@ type Supervisor struct {
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.
 	Diagnose func(job.Evidence) job.Cause
+	// Refusal returns the cause of an error that is a file system's: it is full, say.
+	// The zero Refusal knows none.
+	Refusal func(error) (job.Cause, bool)
 	// Emit shows an event and writes it to the journal. It is called one at a
 	// time. Its error means that the journal could not be written: it must have
 	// shown the event all the same, and the run goes on.
@@ -209,11 +212,21 @@ type end struct {
 }
 
 // failed is the end of a run that gangrun could not go on with: by its own fault, or
-// that of a file system.
-func failed(doing string, err error) *end {
+// that of a file system. That is the cause of the attempt of that number, if there is one.
+func (l *loop) failed(doing string, err error, attempt int) *end {
 	err = fmt.Errorf("%s: %w", doing, err)
 	storage := OfStorage(err)
-	return &end{ending: Ending{State: job.StateFailed, Internal: !storage, Storage: storage}, text: err.Error(), err: err}
+	e := &end{ending: Ending{State: job.StateFailed, Internal: !storage, Storage: storage}, text: err.Error(), err: err}
+	if !storage || l.Refusal == nil {
+		return e
+	}
+	if cause, ok := l.Refusal(err); ok {
+		e.text, e.hint = fmt.Sprintf("%s: %v", cause.Category, err), cause.Hint
+		if attempt > 0 {
+			l.emit(job.Event{Kind: job.KindCause, Attempt: attempt, Cause: &cause})
+		}
+	}
+	return e
 }
 
 // interrupted is the end of a run whose context is done.

@@ -1,10 +1,12 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -54,8 +56,14 @@ func tell(err error, stderr io.Writer) int {
 		otherwise = f.otherwise
 	}
 	for _, one := range split(err) {
-		fmt.Fprintf(stderr, "gangrun: error: %s\n", one)
-		if hint := hintOf(one); hint != "" {
+		hint := hintOf(one)
+		if cause, ok := diagnose.Refusal(one); ok && code == exitMayPass {
+			fmt.Fprintf(stderr, "gangrun: error: %s: %s\n", cause.Category, one)
+			hint = cmp.Or(hint, cause.Hint)
+		} else {
+			fmt.Fprintf(stderr, "gangrun: error: %s\n", one)
+		}
+		if hint != "" {
 			fmt.Fprintf(stderr, "gangrun: hint: %s\n", hint)
 			otherwise = ""
 		}

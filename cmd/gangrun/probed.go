@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
@@ -118,14 +120,16 @@ func (p *probed) absent(emit func(job.Event)) {
 func (p *probed) faults() (findings []job.Finding) {
 	for _, u := range p.unreached {
 		text, hint := notReached([]launcher.Unreached{u})
-		retry := job.RetryAgain
-		if u.Lasting() {
-			retry = job.RetryNever
+		cause, refused := diagnose.Refusal(u.Err)
+		if !refused {
+			retry := job.RetryAgain
+			if u.Lasting() {
+				retry = job.RetryNever
+			}
+			cause = job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Confidence: 1, Text: text, Hint: hint, Retry: retry}
 		}
-		findings = append(findings, job.Finding{
-			Check: "hosts", Severity: job.SeverityError, Host: u.Host, Text: "not reached: " + text, Hint: hint,
-			Cause: &job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Host: u.Host, Confidence: 1, Text: text, Hint: hint, Retry: retry},
-		})
+		cause.Host = u.Host
+		findings = append(findings, job.Finding{Check: "hosts", Severity: job.SeverityError, Host: u.Host, Text: "not reached: " + text, Hint: hint, Cause: &cause})
 	}
 	return findings
 }
@@ -187,9 +191,15 @@ func (p *probed) inventory(ctx context.Context) (job.Inventory, error) {
 	return inventory, nil
 }
 
-// noHosts is the end of a run none of whose hosts can be reached.
+// noHosts is the end of a run none of whose hosts can be reached, or used because a file
+// system there is full.
 func noHosts(unreached []launcher.Unreached) error {
 	text, hint := notReached(unreached)
+	for _, u := range unreached {
+		if _, refused := diagnose.Refusal(u.Err); refused {
+			return supervisor.StorageError{Err: errors.New("no host can be used: " + text)}
+		}
+	}
 	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: lasting(unreached)}
 }
 
@@ -226,7 +236,12 @@ func notReached(unreached []launcher.Unreached) (text, hint string) {
 			text = u.Host + ": " + text
 		}
 		texts = append(texts, text)
-		switch hint := hintOf(u.Err); {
+		hint := hintOf(u.Err)
+		if cause, refused := diagnose.Refusal(u.Err); refused {
+			texts[len(texts)-1] = string(cause.Category) + ": " + text
+			hint = cmp.Or(hint, cause.Hint)
+		}
+		switch {
 		case hint == "":
 			unhinted = append(unhinted, u.Host)
 		case !slices.Contains(hints, hint):

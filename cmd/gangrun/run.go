@@ -54,7 +54,7 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.withNews(s.withGPUWatch(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Diagnose: diagnose.Diagnose, Emit: p.emit, Elsewhere: s.several,
+			Diagnose: diagnose.Diagnose, Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
@@ -139,7 +139,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 			return err
 		}})
 		deaf()
-		saving.Go(func() { s.save(report, said.say) })
+		saving.Go(func() { s.save(&report, said.say) })
 	}
 
 	// The gang is gone and its record is being written. What is left is the
@@ -178,17 +178,30 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	return report, err
 }
 
-// save writes the report and closes the journal, and says what of that failed.
-func (s *session) save(report supervisor.Report, say func(string)) {
+// save closes the journal and writes the report, and says what of that failed. A run
+// whose records are not whole does not end with 0.
+func (s *session) save(report *supervisor.Report, say func(string)) {
+	lost := func(what string, err error) {
+		hint := "the ranks' logs are whole where nothing else is said"
+		if cause, ok := diagnose.Refusal(err); ok {
+			what, hint = string(cause.Category)+": "+what, cause.Hint
+		}
+		say(fmt.Sprintf("error: %s: %v", what, err))
+		say("hint: " + hint)
+		if report.ExitCode != nil && *report.ExitCode == supervisor.ExitOK {
+			code := supervisor.ExitMayPass
+			report.ExitCode, report.ExitWhy = &code, supervisor.ExitWhyStorage
+		}
+	}
+	if err := s.journal.Close(); err != nil {
+		lost("the journal has gaps", err)
+	}
 	var data bytes.Buffer
 	err := printJSON(&data, report)
 	if err == nil {
 		err = atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600)
 	}
 	if err != nil {
-		say(fmt.Sprintf("error: the report could not be written: %v", err))
-	}
-	if err := s.journal.Close(); err != nil {
-		say(fmt.Sprintf("error: the journal may have gaps: %v", err))
+		lost("the report could not be written", err)
 	}
 }

@@ -1,0 +1,26 @@
+package diagnose
+
+import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// refusals are the signatures of what a file system refuses: see refused.
+var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "read-only", "file-size-limit"}
+
+// Refusal returns the cause of an error of gangrun's own, and whether it is that a file
+// system refused something: it is full, read-only or broken, or a limit is reached. It
+// knows that from the operating system's words, which come from other hosts too.
+func Refusal(err error) (cause job.Cause, ok bool) {
+	text := err.Error()
+	rule := ruleOf(job.Unstarted, text)
+	if !slices.Contains(refusals, rule.Signature) {
+		return job.Cause{}, false
+	}
+	return job.Cause{
+		Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: rule.Confidence, Text: text,
+		Hint: expand(rule.Hint, rule.groups(text)), Retry: rule.Category.Action(),
+		Evidence: []job.Line{{Source: job.SourceAgent, Rank: -1, Text: text}},
+	}, true
+}
