@@ -474,6 +474,7 @@ func (r *controlled) leftovers() []string {
 			_ = filepath.WalkDir(fields[4], func(path string, d fs.DirEntry, err error) error {
 				if err == nil && d.IsDir() {
 					if pid, ok := strings.CutPrefix(d.Name(), "gangrun."); ok {
+						pid, _, _ = strings.Cut(pid, ".") // the number of its PID namespace follows
 						if n, _ := strconv.Atoi(pid); r.agents[n] {
 							found = append(found, path)
 						}

@@ -190,7 +190,7 @@ func (l *longLived) nothing(expected map[string]int) {
 		l.t.Errorf("left in TMPDIR: %q, %v", entries, err)
 	}
 	for _, pid := range expected {
-		if left, err := filepath.Glob(fmt.Sprintf("/dev/shm/gangrun-*-%d-*", pid)); err != nil || len(left) > 0 {
+		if left, err := filepath.Glob(fmt.Sprintf("/dev/shm/gangrun-*-%d.*-*", pid)); err != nil || len(left) > 0 {
 			l.t.Errorf("left in shared memory: %q, %v", left, err)
 		}
 	}

@@ -3,7 +3,6 @@ package agent
 import (
 	"bufio"
 	"errors"
-	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -92,7 +91,7 @@ func cgroupPath(pid int) string {
 	if root == "" || !ok {
 		return ""
 	}
-	return filepath.Join(root, sub, fmt.Sprintf("gangrun.%d", pid))
+	return filepath.Join(root, sub, "gangrun."+agentName(pid))
 }
 
 // cgroup2Mount finds where the version 2 hierarchy is mounted; "" if nowhere.

@@ -23,6 +23,9 @@ const (
 	killLimit = 10 * time.Second
 	// drainLimit bounds the wait for what a dead rank had written.
 	drainLimit = 500 * time.Millisecond
+	// sharedLimit bounds the look at the ranks' shared memory before they
+	// are ended, and at the end.
+	sharedLimit = 250 * time.Millisecond
 )
 
 // endSteps are the parts in which a limit is waited for: a process that was stopped
@@ -155,6 +158,7 @@ func (g *gang) finish() {
 	}
 	if len(g.left()) == 0 {
 		g.waiting.Wait()
-		sweepShared(g.begun)
+		comes(g.shared.look(), sharedLimit) // one that is under way ends with the processes
+		g.shared.sweep(g.begun)
 	}
 }

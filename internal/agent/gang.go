@@ -40,6 +40,7 @@ type gang struct {
 	suspected time.Time // since when suspect is
 	waited    time.Time // since when ranks wait in a barrier, of PMI-1
 
+	shared  shared  // memory that the ranks share
 	ranks   []*rank // complete once ready is closed
 	ready   chan struct{}
 	release chan struct{} // closed: stuck pumps give up
@@ -103,6 +104,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		if !g.stopping {
 			g.stopping, g.stopped = true, now()
 			g.tellActivity()
+			comes(g.shared.look(), sharedLimit) // while the ranks live
 		}
 		if g.ompi != nil {
 			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", 0, true)
@@ -240,6 +242,7 @@ func (g *gang) exited(r *rank) {
 		g.meeting.mark(&exit)
 	}
 	if !exit.Good() {
+		g.shared.look() // what the ranks that are left share with it
 		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
 			g.reports.line(g.kernel.lines(g.host)...)
 		}

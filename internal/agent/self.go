@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -18,7 +17,7 @@ func selfDir(gang string) string {
 }
 
 // owned is the name of the file in a selfDir that says whose it is.
-func owned(agent int) string { return "agent-" + strconv.Itoa(agent) }
+func owned(agent int) string { return "agent-" + agentName(agent) }
 
 // self returns a path of this program that holds no blank, exists as long as this
 // process, stays the same when the file is replaced, and is the same on all

@@ -1,12 +1,18 @@
 package agent
 
 import (
+	"bufio"
+	"bytes"
+	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // sharedDir is where shm_open(3) makes its files.
@@ -16,27 +22,106 @@ const sharedDir = "/dev/shm"
 // memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
 var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "open_mpi.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
 
-// sweepShared removes what ranks that were killed have left in shared memory:
-// files of these names, made since the gang began, of this user, that no living
-// process has open or mapped.
-func sweepShared(since time.Time) {
-	entries, err := os.ReadDir(sharedDir)
-	if err != nil {
-		return
+// fileID is what tells a file from a later one of the same name.
+type fileID struct {
+	major, minor uint32
+	inode        uint64
+}
+
+// shared remembers which files of MPI libraries in shared memory the processes of a gang
+// have had mapped. No other file is ever removed: it may belong to processes of another
+// PID namespace, which cannot be seen from here.
+type shared struct {
+	mu     sync.Mutex
+	mapped map[string]fileID // by path
+	done   chan struct{}     // of the latest look, closed when it is over; nil before the first
+}
+
+// look reads in the background what this process's descendants have mapped, and returns a
+// channel that is closed when that is done: a process that hangs in the kernel may hold
+// it up. A look that is under way counts.
+func (s *shared) look() <-chan struct{} {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.done != nil && !closed(s.done) {
+		return s.done
 	}
+	done := make(chan struct{})
+	s.done = done
+	go func() {
+		defer close(done)
+		for _, p := range descendants(os.Getpid()) {
+			s.add(p.pid)
+		}
+	}()
+	return done
+}
+
+// add notes what a process has mapped.
+func (s *shared) add(pid int) {
+	maps, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
+	if err != nil {
+		return // it is gone
+	}
+	defer maps.Close()
+	found := scanShared(io.LimitReader(maps, mostMaps))
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for path, id := range found {
+		if s.mapped == nil {
+			s.mapped = map[string]fileID{}
+		}
+		s.mapped[path] = id
+	}
+}
+
+// scanShared finds the files of MPI libraries in what proc_pid_maps(5) describes.
+func scanShared(maps io.Reader) map[string]fileID {
+	found := map[string]fileID{}
+	for lines := bufio.NewScanner(maps); lines.Scan(); {
+		if !bytes.Contains(lines.Bytes(), []byte(sharedDir+"/")) {
+			continue
+		}
+		fields := strings.Fields(lines.Text())
+		if len(fields) != 6 || !sharedName(fields[5]) { // a removed one has a word more
+			continue
+		}
+		major, minor, _ := strings.Cut(fields[3], ":")
+		first, err1 := strconv.ParseUint(major, 16, 32)
+		second, err2 := strconv.ParseUint(minor, 16, 32)
+		inode, err3 := strconv.ParseUint(fields[4], 10, 64)
+		if err1 == nil && err2 == nil && err3 == nil {
+			found[fields[5]] = fileID{uint32(first), uint32(second), inode}
+		}
+	}
+	return found
+}
+
+// sharedName reports whether a path is one that MPI libraries make in shared memory.
+func sharedName(path string) bool {
+	dir, name := filepath.Split(path)
+	for _, begin := range sharedNames {
+		if dir == sharedDir+"/" && strings.HasPrefix(name, begin) {
+			return true
+		}
+	}
+	return false
+}
+
+// sweep removes what ranks that were killed have left: files that they had mapped, made
+// since the gang began, of this user, that no living process has open or mapped.
+func (s *shared) sweep(since time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	left := map[string]bool{}
-	for _, e := range entries {
-		for _, begin := range sharedNames {
-			if !strings.HasPrefix(e.Name(), begin) {
-				continue
-			}
-			info, err := e.Info()
-			if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(since.Add(-time.Second)) {
-				continue
-			}
-			if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == os.Getuid() {
-				left[filepath.Join(sharedDir, e.Name())] = true
-			}
+	for path, id := range s.mapped {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.ModTime().Before(since.Add(-time.Second)) {
+			continue
+		}
+		stat, ok := info.Sys().(*syscall.Stat_t)
+		if ok && int(stat.Uid) == os.Getuid() && id == (fileID{unix.Major(stat.Dev), unix.Minor(stat.Dev), stat.Ino}) {
+			left[path] = true
 		}
 	}
 	if len(left) == 0 {

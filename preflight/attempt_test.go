@@ -1,0 +1,67 @@
+package preflight
+
+import (
+	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// TestNoRoomForTrial: where the directories of a trial cannot be made, its place is given
+// back once, and the error names the directory.
+func TestNoRoomForTrial(t *testing.T) {
+	passing := func(g *gang) { // may pass the next time: there is a second attempt
+		g.start()
+		g.dies(9)
+	}
+	for _, test := range []struct {
+		name, want string
+		plays      []play
+		setup      func(*scene)
+		places     int
+	}{
+		{name: "no checkpoint directory", want: "cannot make the trial's checkpoint directory: ", places: 1,
+			setup: func(s *scene) {
+				s.spec.Trial.Mode = job.TrialUncontained
+				s.Scratch = noRoom(s)
+			}},
+		{name: "no log directory of the second attempt", want: "cannot make the trial's log directory: ", places: 2,
+			plays: []play{passing},
+			setup: func(s *scene) { s.spec.Retries = 1; s.LogDir = noRoom(s) }},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s := newScene(t, test.plays...)
+			places, held := 0, 0
+			s.Place = func(_ context.Context, ranks int, _ time.Duration, _ func(job.Event)) (job.Placement, func(), error) {
+				p, _, err := topology.Place(job.Spec{Ranks: ranks}, job.Inventory{Hosts: []job.Host{{Name: "h1", Slots: 8}}}, job.Excluded{})
+				places, held = places+1, held+1
+				return p, func() { held-- }, err
+			}
+			test.setup(s)
+			_, err := s.Check(t.Context(), s.spec, func(job.Event) {})
+			var path *fs.PathError
+			if err == nil || !strings.Contains(err.Error(), test.want) || !errors.As(err, &path) || !errors.Is(err, syscall.ENOTDIR) {
+				t.Errorf("the error is %v", err)
+			}
+			if places != test.places || held != 0 {
+				t.Errorf("%d places were taken, and %d are still held", places, held)
+			}
+		})
+	}
+}
+
+// noRoom is a directory in which nothing can be made, whoever tries.
+func noRoom(s *scene) string {
+	path := s.Scratch + "-is-a-file"
+	if err := os.WriteFile(path, nil, 0o600); err != nil {
+		s.t.Fatal(err)
+	}
+	return path
+}
