@@ -5,6 +5,7 @@ import (
 	"slices"
 	"time"
 
+	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -19,6 +20,9 @@ func (g *running) lose(n *node, err error) {
 	text, lost := err.Error(), err.Error()
 	if s, ok := status.FromError(err); ok {
 		text, lost = s.Message(), errAgentGone.Error()
+		if s.Code() == codes.ResourceExhausted { // it says that it cannot do it
+			lost = text
+		}
 	}
 	if slept := n.agent.overslept(g.orphanGrace); slept != nil {
 		lost = slept.Error()

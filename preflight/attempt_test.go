@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"testing"
@@ -17,10 +18,6 @@ import (
 // TestNoRoomForTrial: where the directories of a trial cannot be made, its place is given
 // back once, and the error names the directory.
 func TestNoRoomForTrial(t *testing.T) {
-	passing := func(g *gang) { // may pass the next time: there is a second attempt
-		g.start()
-		g.dies(9)
-	}
 	for _, test := range []struct {
 		name, want string
 		plays      []play
@@ -30,11 +27,11 @@ func TestNoRoomForTrial(t *testing.T) {
 		{name: "no checkpoint directory", want: "cannot make the trial's checkpoint directory: ", places: 1,
 			setup: func(s *scene) {
 				s.spec.Trial.Mode = job.TrialUncontained
-				s.Scratch = noRoom(s)
+				s.Scratch = blocked(s, s.Scratch+"-2")
 			}},
 		{name: "no log directory of the second attempt", want: "cannot make the trial's log directory: ", places: 2,
-			plays: []play{passing},
-			setup: func(s *scene) { s.spec.Retries = 1; s.LogDir = noRoom(s) }},
+			plays: []play{dies("killed: from outside")},
+			setup: func(s *scene) { s.spec.Retries = 1; blocked(s, filepath.Join(s.LogDir, "trial2")) }},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			s := newScene(t, test.plays...)
@@ -57,9 +54,9 @@ func TestNoRoomForTrial(t *testing.T) {
 	}
 }
 
-// noRoom is a directory in which nothing can be made, whoever tries.
-func noRoom(s *scene) string {
-	path := s.Scratch + "-is-a-file"
+// blocked makes a file, in whose place no directory can be made, whoever tries.
+func blocked(s *scene, path string) string {
+	s.t.Helper()
 	if err := os.WriteFile(path, nil, 0o600); err != nil {
 		s.t.Fatal(err)
 	}
