@@ -86,7 +86,9 @@ func room(dir string) error {
 
 // shortLived is how the names of an agent's directories begin that do not
 // outlive it.
-func shortLived(agent int) string { return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), agentName(agent)) }
+func shortLived(agent int) string {
+	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), agentName(agent))
+}
 
 // removeShortLived removes what an agent that was killed has left.
 func removeShortLived(agent int) {
