@@ -34,7 +34,7 @@ func TestHostWithoutInodes(t *testing.T) {
 	}
 	unmount := func(dirs ...string) {
 		t.Helper()
-		if out, err := bed.Host(1).Exec(ctx, append([]string{"sh", "-c", `cd; for d; do umount "$d" || exit 1; done`, "sh"}, dirs...)...); err != nil {
+		if out, err := bed.Host(1).Exec(ctx, append([]string{"sh", "-c", `cd; for d; do umount --lazy "$d" || exit 1; done`, "sh"}, dirs...)...); err != nil {
 			t.Fatal(err, out)
 		}
 	}

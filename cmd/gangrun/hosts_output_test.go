@@ -41,7 +41,7 @@ func TestControllerDiskFull(t *testing.T) {
 	said := r.errs.String()
 	for _, word := range []string{
 		"a log cannot be written, its rank's output waits on its host: ", "no space left on device; free space in " + small, "or end gangrun with Ctrl-C twice",
-		"host-lost (output-lost)", "; the rest is kept for 7 days on h1 in ", "; the rest is kept for 7 days on h2 in ",
+		"disk-full (no-space)", "; the rest is kept for 7 days on h1 in ", "; the rest is kept for 7 days on h2 in ",
 	} {
 		if !strings.Contains(said, word) {
 			t.Errorf("it did not say %q", word)
