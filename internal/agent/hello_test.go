@@ -30,7 +30,7 @@ func TestHelloBesideRequests(t *testing.T) {
 	dir := t.TempDir()
 	requests := map[string]func(context.Context) error{
 		"hello": func(ctx context.Context) error {
-			_, err := s.Hello(ctx, &wire.HelloRequest{Host: "h1", Tmpdir: dir, Env: [][]byte{[]byte("PATH=" + dir), []byte(lease.Env + "=" + dir)}})
+			_, err := s.Hello(ctx, &wire.HelloRequest{Host: "h1", Tmpdir: []byte(dir), Env: [][]byte{[]byte("PATH=" + dir), []byte(lease.Env + "=" + dir)}})
 			return err
 		},
 		"devices": func(ctx context.Context) error {
