@@ -4,7 +4,7 @@
 // A process of a gang is known by a variable in its environment, Env. That alone does
 // not make it a leftover: a rank may hand its environment on to what lives by right, as
 // sbatch does. A leftover is also in the control group in which its agent was, and was
-// given to a process that takes in orphans; and so is what stands below such a one.
+// given to a process that the kernel gives orphans to; and so is what stands below such a one.
 package leftover
 
 import (
@@ -63,40 +63,47 @@ func (t Table) family() family {
 }
 
 // Find returns the leftovers, as the process self may judge them: neither it nor anything
-// above or below it is one. An orphan may have been given to process 1, to systemd, or to
-// anything above self. Where that is an agent, it looks after what it is given itself,
-// except that self, below it, knows better of its own run.
+// above or below it is one.
 func (t Table) Find(self int, run string, look func(pid int) Details) (found []Process) {
 	own, below := t.ancestors(self), t.family()
-	takesIn := append([]int{1}, own...) // process 1 may be hidden, see hidepid in proc(5)
-	for _, p := range t {
-		if p.Name == "systemd" {
-			takesIn = append(takesIn, p.PID)
-		}
-	}
-	slices.Sort(takesIn)
-	for _, adopter := range slices.Compact(takesIn) {
-		if adopter == self {
-			continue
-		}
-		var d Details
-		if slices.Contains(own, adopter) {
-			d = look(adopter)
-		}
-		if d.Gang != "" && !d.Agent {
-			continue // its children have the mark from it
-		}
-		caring := d.Agent
-		for _, p := range below[adopter] {
+	for _, a := range t.adopters(self, own, look) {
+		for _, p := range below[a.pid] {
 			if slices.Contains(own, p.PID) {
 				continue
 			}
-			if d := look(p.PID); d.Gang != "" && !d.Moved && !d.Agent && (!caring || d.of(run)) {
+			if d := look(p.PID); d.Gang != "" && !d.Moved && !d.Agent && (!a.agent || d.of(run)) {
 				found = append(found, below.tree(p, d.Gang, look)...)
 			}
 		}
 	}
 	return found
+}
+
+// adopter is a process to which the kernel gives orphans. Where it is an agent, it looks
+// after what it is given itself, except that self, below it, knows better of its own run.
+type adopter struct {
+	pid   int
+	agent bool
+}
+
+// adopters returns process 1, every systemd, and of what stands above self, own, the
+// daemon of Slurm's step and agents. Nothing in /proc tells which others are subreapers:
+// a shell, say, has only children of its own, which may have a mark from the user.
+func (t Table) adopters(self int, own []int, look func(pid int) Details) (all []adopter) {
+	all = []adopter{{pid: 1}} // which may be hidden, see hidepid in proc(5)
+	for _, p := range t {
+		switch {
+		case p.PID == 1 || p.PID == self:
+		case p.Name == "systemd":
+			all = append(all, adopter{pid: p.PID})
+		case !slices.Contains(own, p.PID):
+		case p.Name == "slurmstepd":
+			all = append(all, adopter{pid: p.PID})
+		case look(p.PID).Agent:
+			all = append(all, adopter{p.PID, true})
+		}
+	}
+	return all
 }
 
 // tree returns a process of a gang and all below it, but for what agents look after.

@@ -78,6 +78,7 @@ func TestFind(t *testing.T) {
 		"a gang inside of a dead one": {
 			"100 1 sh old/1\n101 100 gangrun old/1\n102 101 gang-watchdog old/1 agent\n103 102 gangrun old/1 agent\n104 103 python inner/1", "", []int{100, 101},
 		},
+		"what a shell has started with a rank's variables": {"100 10 sleep old/1", "", nil},
 		"init is hidden": {"100 1 sh old/1", "", []int{100}},
 	} {
 		table, look := machine(t, asking+c.processes)
