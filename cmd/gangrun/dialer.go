@@ -29,13 +29,16 @@ type dialer struct {
 
 // Dial implements launcher.Dialer.
 func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
-	if d.agents == nil || d.own[host] {
+	if d.here(host) {
 		link, err := d.local.Dial(ctx, host)
 		link.Own = d.own[host]
 		return link, err
 	}
 	return d.agents.Dial(ctx, host)
 }
+
+// here reports whether a host is this machine, or is simulated on it.
+func (d dialer) here(host string) bool { return d.agents == nil || d.own[host] }
 
 // connections bounds how many SSH connections are being set up at once: each is
 // work for both ends.
@@ -47,11 +50,16 @@ var connections = 8 * runtime.NumCPU()
 func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
 	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
 	targets := map[string]string{}
-	name := hostname()
-	for _, h := range list.Hosts {
+	maybeOwn := slices.DeleteFunc(slices.Clone(list.Hosts), func(h job.Host) bool {
 		_, far := held[h.Name]
-		if _, as := list.Users[h.Name]; !as && !far && isOwn(h.Name, name) {
-			d.own[h.Name] = true
+		_, as := list.Users[h.Name]
+		return far || as
+	})
+	if len(maybeOwn) > 0 {
+		d.own = newSelf().among(context.Background(), maybeOwn)
+	}
+	for _, h := range list.Hosts {
+		if d.own[h.Name] {
 			continue
 		}
 		targets[h.Name] = h.Address

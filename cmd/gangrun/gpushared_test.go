@@ -24,7 +24,7 @@ func sharing(devices ...string) heldGPUs {
 		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
 	}
 	a.Placement.Hosts = []job.Host{h}
-	return gpusHere(a.Placement, hostname())
+	return gpusHere(a.Placement, isHostname)
 }
 
 func TestMixedUp(t *testing.T) {

@@ -23,7 +23,8 @@ import (
 type gpuWatcher struct {
 	supervisor.Launcher
 	with probe.Watching // but its GPUs
-	late time.Duration  // lateWords
+	here func(host string) bool
+	late time.Duration // lateWords
 }
 
 // lateWords is for how long a gang that has not ended well is listened to when it
@@ -43,12 +44,12 @@ func (s *session) withGPUWatch(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.Loopback > 0 {
 		return l
 	}
-	return gpuWatcher{Launcher: l, late: lateWords}
+	return gpuWatcher{Launcher: l, late: lateWords, here: s.here}
 }
 
 // Run implements supervisor.Launcher.
 func (w gpuWatcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	gpus := gpusHere(a.Placement, hostname())
+	gpus := gpusHere(a.Placement, w.here)
 	shared := launcher.SharedView(a, gpus.host)
 	if len(gpus.uuids) == 0 || a.Trial() && !shared {
 		return w.Launcher.Run(ctx, a, emit)
@@ -102,10 +103,10 @@ type heldGPUs struct {
 	pci   map[string]string // UUIDs by bus id, for a GPU that cannot tell its UUID any more
 }
 
-// gpusHere finds them in a placement; own is the name of this machine.
-func gpusHere(p job.Placement, own string) heldGPUs {
+// gpusHere finds them in a placement; here reports whether a host is this machine.
+func gpusHere(p job.Placement, here func(host string) bool) heldGPUs {
 	g := heldGPUs{ranks: map[string][]int{}, label: map[string]string{}, pci: map[string]string{}}
-	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return isOwn(h.Name, own) })
+	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return here(h.Name) })
 	if at < 0 {
 		return g
 	}

@@ -65,7 +65,7 @@ func TestGPUsHere(t *testing.T) {
 		"of another machine":        {onGPUs("of-nobody", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gpusHere(test.attempt.Placement, hostname())
+			g := gpusHere(test.attempt.Placement, isHostname)
 			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
 				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
 			}
@@ -78,7 +78,7 @@ func TestGPUsHere(t *testing.T) {
 
 func TestGPUEars(t *testing.T) {
 	var got []job.Event
-	ears := &gpuEars{gpus: gpusHere(onGPUs(hostname(), "GPU-a", "MIG-2").Placement, hostname()), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	ears := &gpuEars{gpus: gpusHere(onGPUs(hostname(), "GPU-a", "MIG-2").Placement, isHostname), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	told := func(e nvml.Event) nvml.Event { e.Time = at; return e }
 	for range oftenEnough + 100 {

@@ -55,7 +55,7 @@ func readHosts(c *cli.Context) (hostList, error) {
 	if l.Kind == inventory.None {
 		l.Hosts = []job.Host{{Name: hostname(), Address: "127.0.0.1"}}
 	}
-	if l.Kind != inventory.Inventory && len(l.Hosts) == 1 && isOwn(l.Hosts[0].Name, hostname()) {
+	if l.Kind != inventory.Inventory && len(l.Hosts) == 1 && len(newSelf().among(c.Context, l.Hosts)) == 1 {
 		own, err := lookAt(c.Context, &l.Hosts[0], os.DirFS("/sys"), probe.Options{})
 		if err != nil {
 			return hostList{}, err
@@ -142,18 +142,9 @@ func readList(path string) ([]byte, error) {
 func hostname() string {
 	name, err := os.Hostname()
 	if err != nil || name == "" {
-		return "localhost"
+		return localhost
 	}
 	return name
-}
-
-// isOwn reports whether a host of a list is the machine called own.
-func isOwn(host, own string) bool {
-	short := func(name string) string {
-		name, _, _ = strings.Cut(strings.ToLower(name), ".")
-		return name
-	}
-	return host == "localhost" || host == "127.0.0.1" || short(host) == short(own)
 }
 
 // lookAt fills h with the hardware of this machine, whose /sys is sys.

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"net"
 	"os"
 	"path/filepath"
 	"slices"
@@ -60,7 +59,8 @@ func mpiexecCommand() *cli.Command {
 
 // runMpiexec runs the programs to their end.
 func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
-	turns, err := args.turns(hostname())
+	own := args.here(newSelf())
+	turns, err := args.turns(own)
 	if err != nil {
 		return err
 	}
@@ -69,7 +69,7 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 		return err
 	}
 	spec := args.spec(cwd)
-	if spec.Hosts, err = args.others(hostname()); err != nil {
+	if spec.Hosts, err = args.others(own); err != nil {
 		return err
 	}
 	if err := spec.Validate(); err != nil {
@@ -146,12 +146,12 @@ type turn struct {
 
 // turns are the hosts in the order in which they take ranks; none leaves the
 // placement to gangrun.
-func (a mpiexecArgs) turns(hostname string) ([]turn, error) {
+func (a mpiexecArgs) turns(own ownHost) ([]turn, error) {
 	var turns []turn
 	for _, h := range a.hosts {
 		switch {
-		case a.loopback == 0 && isHere(h.name, hostname):
-			turns = append(turns, turn{hostname, a.turn(h)})
+		case a.loopback == 0 && own.is(h.name):
+			turns = append(turns, turn{own.name, a.turn(h)})
 		case a.loopback > 0 && !slices.Contains(loopbackHosts(a.loopback), h.name):
 			return nil, usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
 		default:
@@ -168,16 +168,16 @@ func (a mpiexecArgs) turns(hostname string) ([]turn, error) {
 
 // others is the list of hosts for a Spec, each once, with the ranks of its turns; ""
 // where it would be this machine anyway, or is pretended.
-func (a mpiexecArgs) others(hostname string) (string, error) {
-	here := !slices.ContainsFunc(a.hosts, func(h mpiexecHost) bool { return !isHere(h.name, hostname) })
+func (a mpiexecArgs) others(own ownHost) (string, error) {
+	here := !slices.ContainsFunc(a.hosts, func(h mpiexecHost) bool { return !own.is(h.name) })
 	if a.loopback > 0 || len(a.hosts) == 0 || here && !a.allocated {
 		return "", nil
 	}
 	var names []string
 	slots := map[string]int{}
 	for _, h := range a.hosts {
-		if isHere(h.name, hostname) {
-			h.name = hostname
+		if own.is(h.name) {
+			h.name = own.name
 		}
 		if _, known := slots[h.name]; !known {
 			names = append(names, h.name)
@@ -203,11 +203,23 @@ func (a mpiexecArgs) others(hostname string) (string, error) {
 	return "", usage("write names or addresses, each host in one way alone", "mpiexec: not all of %q are hosts", names)
 }
 
-// isHere reports whether a name is this machine's.
-func isHere(name, hostname string) bool {
-	short, _, _ := strings.Cut(hostname, ".")
-	ip := net.ParseIP(name)
-	return name == "localhost" || name == hostname || name == short || ip != nil && ip.IsLoopback()
+// ownHost is this machine, as mpiexec's hosts have it.
+type ownHost struct {
+	name string // under which its ranks are placed
+	is   func(name string) bool
+}
+
+// here tells which of the hosts are this machine.
+func (a mpiexecArgs) here(s self) ownHost {
+	if a.loopback > 0 || len(a.hosts) == 0 {
+		return ownHost{s.name, func(string) bool { return false }}
+	}
+	var hosts []job.Host
+	for _, h := range a.hosts {
+		hosts = append(hosts, job.Host{Name: h.name, Address: h.name})
+	}
+	own := s.among(context.Background(), hosts)
+	return ownHost{s.called(context.Background()), func(name string) bool { return own[name] }}
 }
 
 // turnTaker places ranks as mpiexec does: each host takes as many as its turn
@@ -236,8 +248,8 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 		}
 		placed += turn.ranks
 		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.host })
-		if own := hostname(); at < 0 && turn.host == own {
-			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return isOwn(h.Name, own) })
+		if at < 0 && (turn.host == hostname() || turn.host == localhost) {
+			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return t.here(h.Name) })
 		}
 		if at < 0 {
 			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.host), Hint: "leave it out", Never: true})

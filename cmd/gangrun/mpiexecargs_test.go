@@ -276,7 +276,7 @@ func TestMpiexecTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := args.turns("node1.example")
+		got, err := args.turns(node1)
 		if (err != nil) != c.bad || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.words, got, err, c.want)
 		}
@@ -310,7 +310,7 @@ func TestMpiexecOthers(t *testing.T) {
 			}
 			continue
 		}
-		got, err := args.others("node1.example")
+		got, err := args.others(node1)
 		if (err != nil) != c.bad || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.words, got, err, c.want)
 		}
@@ -390,9 +390,9 @@ func FuzzParseMpiexec(f *testing.F) {
 				t.Fatalf("%q: program %d is %+v", words, i, a)
 			}
 		}
-		turns, err := args.turns("here")
+		turns, err := args.turns(hereAlone)
 		if err == nil {
-			spec.Hosts, err = args.others("here")
+			spec.Hosts, err = args.others(hereAlone)
 		}
 		if err == nil && len(turns) > 0 && spec.Ranks < 1000 {
 			var hosts []job.Host

@@ -27,8 +27,9 @@ type session struct {
 	show     *show
 	signals  chan os.Signal // those that ask for an end
 	probed   *probed
-	several  bool         // the job names more hosts than one
-	turns    atomic.Int64 // places among those that wait for GPUs
+	several  bool                   // the job names more hosts than one
+	here     func(host string) bool // reports whether a host of the job is this machine
+	turns    atomic.Int64           // places among those that wait for GPUs
 
 	tell   func(line string) // shows a line, and waits for no terminal
 	matrix *preflight.Matrix // what the preflight has found on the hosts; nil before, and of one host
@@ -116,7 +117,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		dismiss(signals, &supervisor.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
-	dialer.local.Held = kept.control.File
+	dialer.local.Held, s.here = kept.control.File, dialer.here
 	for _, note := range list.Notes {
 		s.say("", note)
 	}

@@ -82,20 +82,6 @@ func TestTopoIslandName(t *testing.T) {
 	}
 }
 
-func TestTopoIsOwn(t *testing.T) {
-	for _, c := range []struct {
-		host, own string
-		want      bool
-	}{
-		{"node1", "node1", true}, {"node1.lab.example", "node1", true}, {"Node1", "node1.lab.example", true}, {"localhost", "node1", true},
-		{"node2", "node1", false}, {"node10", "node1", false},
-	} {
-		if got := isOwn(c.host, c.own); got != c.want {
-			t.Errorf("%s on %s: %t, want %t", c.host, c.own, got, c.want)
-		}
-	}
-}
-
 // bare is the /sys of a machine with two NUMA nodes, a NIC that is down, and no
 // GPU.
 func bare() fs.FS {

@@ -9,7 +9,8 @@ import (
 )
 
 const (
-	defaultPort = 22
+	// DefaultPort is that of a host for which ssh_config names none.
+	DefaultPort = 22
 	// defaultConnectTimeout bounds a set-up, from the first packet to the
 	// login, where ssh_config has no ConnectTimeout.
 	defaultConnectTimeout = 10 * time.Second

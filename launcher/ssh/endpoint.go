@@ -16,7 +16,7 @@ func (c Config) readAddress(e *Endpoint, o *options) (err error) {
 		}
 	}
 	if e.Port == 0 {
-		e.Port = defaultPort
+		e.Port = DefaultPort
 	}
 	e.Network = "tcp"
 	switch at := o.first("addressfamily"); strings.ToLower(at.value()) {

@@ -89,7 +89,7 @@ func (e *AuthError) Hint() string {
 		return fmt.Sprintf("the host takes only some tries: name the right key in ~/.ssh/config (Host %s, IdentityFile, IdentitiesOnly yes)", e.Name)
 	}
 	copyID := "ssh-copy-id"
-	if e.Port != defaultPort {
+	if e.Port != DefaultPort {
 		copyID += fmt.Sprintf(" -p %d", e.Port)
 	}
 	copyID += " " + quote(e.User+"@"+e.Name)

@@ -34,7 +34,7 @@ type knownHost struct {
 // lookupName is the name under which known_hosts files have a host.
 func lookupName(host string, port int) string {
 	host = strings.ToLower(host)
-	if port == defaultPort {
+	if port == DefaultPort {
 		return host
 	}
 	return "[" + host + "]:" + strconv.Itoa(port)
@@ -47,7 +47,7 @@ func (e Endpoint) lookup() (name, portless string) {
 		return e.HostKeyAlias, ""
 	}
 	name = lookupName(e.Host, e.Port)
-	if e.Port != defaultPort {
+	if e.Port != DefaultPort {
 		portless = strings.ToLower(e.Host)
 	}
 	return name, portless

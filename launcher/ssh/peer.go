@@ -37,7 +37,7 @@ func (p Peer) String() string {
 func (p Peer) command() string {
 	var b strings.Builder
 	b.WriteString("ssh")
-	if p.Port != defaultPort {
+	if p.Port != DefaultPort {
 		fmt.Fprintf(&b, " -p %d", p.Port)
 	}
 	return b.String() + " " + quote(p.User+"@"+p.Name)

@@ -1,0 +1,162 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/ssh"
+)
+
+// localhost is this machine's name on every machine.
+const localhost = "localhost"
+
+// self tells which hosts of a list are this machine.
+type self struct {
+	name      string       // the host name
+	addresses []netip.Addr // those of the network interfaces
+	// contained says that this process is in a PID namespace of its own, as in a
+	// container. A container may share the addresses of the machine that it runs on,
+	// where SSH leads out of the container: an address alone proves nothing there.
+	contained bool
+	// resolve returns the addresses that SSH would connect to for a name; an error
+	// where that is not known.
+	resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+}
+
+// resolveLimit bounds how long the names of a list are looked up. A name that is not
+// found by then counts as one that cannot be resolved.
+const resolveLimit = 3 * time.Second
+
+// lookups is how many names are looked up at once.
+const lookups = 64
+
+// initialPIDNamespace is the PID namespace of the machine itself: the kernel gives it
+// the same number on every boot.
+const initialPIDNamespace = "pid:[4026531836]"
+
+// newSelf describes this machine.
+func newSelf() self {
+	s := self{name: hostname(), resolve: plainAddresses}
+	addresses, _ := net.InterfaceAddrs() // without them, names decide
+	for _, a := range addresses {
+		if ip, ok := a.(*net.IPNet); ok {
+			if addr, ok := netip.AddrFromSlice(ip.IP); ok {
+				s.addresses = append(s.addresses, addr.Unmap())
+			}
+		}
+	}
+	namespace, err := os.Readlink("/proc/self/ns/pid")
+	s.contained = err == nil && namespace != initialPIDNamespace
+	if config, err := ssh.DefaultConfig(); err == nil {
+		s.resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return sshAddresses(ctx, config, name)
+		}
+	}
+	return s
+}
+
+// errElsewhere is a name whose address says nothing about this machine.
+var errElsewhere = errors.New("SSH reaches it through another host, or on a port of its own")
+
+// sshAddresses resolves a name as ssh_config has it. Behind a jump host an address may
+// be that of another network, and behind a port of its own there may be a container.
+func sshAddresses(ctx context.Context, config ssh.Config, name string) ([]netip.Addr, error) {
+	e, _, err := config.Resolve(name)
+	switch {
+	case err != nil: // whoever dials the host reports that
+		return plainAddresses(ctx, name)
+	case len(e.Jumps) > 0 || e.Port != ssh.DefaultPort:
+		return nil, errElsewhere
+	}
+	return plainAddresses(ctx, e.Host)
+}
+
+// plainAddresses resolves a name without ssh_config.
+func plainAddresses(ctx context.Context, name string) ([]netip.Addr, error) {
+	if addr, err := netip.ParseAddr(name); err == nil {
+		return []netip.Addr{addr}, nil
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+}
+
+// is reports whether a host, reached under an address that may be a name, is this
+// machine. Where that resolves, the addresses decide: two machines can have one name in
+// two domains. Where it does not, it must be this machine's own name.
+func (s self) is(ctx context.Context, name, address string) bool {
+	name, address = plainName(name), plainName(address)
+	if ip, err := netip.ParseAddr(address); address == localhost || err == nil && ip.IsLoopback() {
+		return true
+	}
+	found, err := s.resolve(ctx, address)
+	if err != nil || len(found) == 0 {
+		own := plainName(s.name)
+		return address == own || address == firstLabel(own)
+	}
+	if !slices.ContainsFunc(found, s.has) {
+		return false
+	}
+	own := firstLabel(plainName(s.name))
+	return !s.contained || firstLabel(name) == own || firstLabel(address) == own
+}
+
+// has reports whether an address is one of this machine's. Link-local ones mean
+// another machine on every link.
+func (s self) has(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return addr.IsLoopback() || !addr.IsLinkLocalUnicast() && slices.Contains(s.addresses, addr)
+}
+
+// among returns the names of those hosts that are this machine.
+func (s self) among(ctx context.Context, hosts []job.Host) map[string]bool {
+	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
+	defer cancel()
+	is := make([]bool, len(hosts))
+	free := make(chan struct{}, lookups)
+	var all sync.WaitGroup
+	for i, h := range hosts {
+		free <- struct{}{}
+		all.Go(func() {
+			is[i] = s.is(ctx, h.Name, h.Address)
+			<-free
+		})
+	}
+	all.Wait()
+	own := map[string]bool{}
+	for i, h := range hosts {
+		if is[i] {
+			own[h.Name] = true
+		}
+	}
+	return own
+}
+
+// called returns a name under which this machine finds itself: its host name, unless
+// that leads to another machine.
+func (s self) called(ctx context.Context) string {
+	if s.is(ctx, s.name, s.name) {
+		return s.name
+	}
+	return localhost
+}
+
+// plainName is a host name in the form in which names are compared.
+func plainName(name string) string {
+	return strings.TrimSuffix(strings.ToLower(name), ".")
+}
+
+// firstLabel is a host name without its domain; an address has none.
+func firstLabel(name string) string {
+	if _, err := netip.ParseAddr(name); err == nil {
+		return name
+	}
+	label, _, _ := strings.Cut(name, ".")
+	return label
+}

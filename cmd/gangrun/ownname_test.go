@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/ssh"
+)
+
+// isHostname is this machine for a placement that names it by its host name.
+func isHostname(host string) bool { return host == hostname() }
+
+// node1 and hereAlone are machines whose name is all that is known of them.
+var (
+	node1 = ownHost{"node1.example", func(name string) bool {
+		return slices.Contains([]string{"localhost", "127.0.0.1", "127.0.0.2", "::1", "node1", "node1.example"}, name)
+	}}
+	hereAlone = ownHost{"here", func(name string) bool { return name == "here" || name == "localhost" }}
+)
+
+// siteA is the machine node1.siteA on two networks, with what its resolver knows.
+func siteA() self {
+	known := map[string][]string{
+		"node1.sitea": {"10.1.0.1"}, "node1": {"10.1.0.1"}, "node1-ib": {"192.168.9.1"}, "node1.siteb": {"10.2.0.1"},
+		"node2.sitea": {"10.1.0.2"}, "loop.sitea": {"127.0.1.1"}, "both": {"10.2.0.9", "10.1.0.1"}, "node1.link": {"fe80::1"},
+	}
+	return self{
+		name:      "Node1.siteA",
+		addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("192.168.9.1"), netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fe80::1")},
+		resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
+			var found []netip.Addr
+			for _, text := range known[name] {
+				found = append(found, netip.MustParseAddr(text))
+			}
+			if addr, err := netip.ParseAddr(name); err == nil {
+				found = append(found, addr)
+			}
+			if found == nil {
+				return nil, errors.New("no such host")
+			}
+			return found, nil
+		},
+	}
+}
+
+// A host is this machine where its name leads to an address of this machine. A name
+// that leads nowhere must be this machine's own.
+func TestSelfIs(t *testing.T) {
+	for name, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "127.3.2.1": true, "::1": true,
+		"node1.siteA": true, "NODE1.SITEA.": true, "node1": true, "node1-ib": true, "loop.siteA": true, "both": true,
+		"10.1.0.1": true, "::ffff:10.1.0.1": true, "fd00::1": true,
+		"node1.siteB": false, "node2.siteA": false, "node1.siteC": false, "node10": false, "10.2.0.1": false,
+		"node1.link": false, "fe80::1": false,
+	} {
+		if got := siteA().is(t.Context(), name, name); got != want {
+			t.Errorf("%s on node1.siteA: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// Where nothing resolves, only the full host name and the plain one are own.
+func TestSelfIsWithoutResolver(t *testing.T) {
+	s := siteA()
+	s.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no name server answers") }
+	for name, want := range map[string]bool{
+		"localhost": true, "127.0.0.1": true, "node1": true, "node1.sitea": true, "NODE1.siteA.": true,
+		"node1.siteB": false, "node1.site": false, "node2": false, "10.1.0.1": false,
+	} {
+		if got := s.is(t.Context(), name, name); got != want {
+			t.Errorf("%s: %t, want %t", name, got, want)
+		}
+	}
+}
+
+// A container that shares the network of its machine has that machine's addresses, and
+// SSH to them leads out of it: only names of its own lead into it.
+func TestSelfIsInContainer(t *testing.T) {
+	s := siteA()
+	s.contained = true
+	for _, c := range []struct {
+		name, address string
+		want          bool
+	}{
+		{"localhost", "localhost", true}, {"node1", "node1", true}, {"node1.siteA", "node1.siteA", true}, {"node1", "10.1.0.1", true},
+		{"node1-ib", "node1-ib", false}, {"10.1.0.1", "10.1.0.1", false}, {"node1.siteB", "node1.siteB", false},
+	} {
+		if got := s.is(t.Context(), c.name, c.address); got != c.want {
+			t.Errorf("%s at %s: %t, want %t", c.name, c.address, got, c.want)
+		}
+	}
+}
+
+// The name under which this machine finds itself is its host name, unless that is
+// another machine's.
+func TestSelfCalled(t *testing.T) {
+	s := siteA()
+	if got := s.called(t.Context()); got != "Node1.siteA" {
+		t.Errorf("it is called %q", got)
+	}
+	s.name = "node1.siteB"
+	if got := s.called(t.Context()); got != localhost {
+		t.Errorf("where its name is another machine's it is called %q", got)
+	}
+}
+
+func TestSelfAmong(t *testing.T) {
+	hosts := []job.Host{{Name: "a", Address: "10.1.0.1"}, {Name: "node1.siteB", Address: "node1.siteB"}, {Name: "b", Address: "10.1.0.2"}, {Name: "node1", Address: "node1"}}
+	if got, want := siteA().among(t.Context(), hosts), map[string]bool{"a": true, "node1": true}; !maps.Equal(got, want) {
+		t.Errorf("own are %v, want %v", got, want)
+	}
+}
+
+// Names go the way of ssh_config: what a jump host or another port leads to may have
+// this machine's address, and not be it.
+func TestSSHAddresses(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "config")
+	text := "Host alias\n  HostName 10.9.8.7\nHost jumped\n  HostName 10.9.8.7\n  ProxyJump bastion\nHost port\n  HostName 10.9.8.7\n  Port 2222\nHost command 10.9.8.6\n  ProxyCommand nc %h %p\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	config := ssh.Config{UserFile: file, User: "me", UID: os.Getuid(), Home: filepath.Dir(file), Hostname: "here"}
+	for name, want := range map[string]string{"alias": "10.9.8.7", "10.9.8.5": "10.9.8.5", "10.9.8.6": "10.9.8.6", "jumped": "", "port": ""} {
+		got, err := sshAddresses(t.Context(), config, name)
+		switch {
+		case want == "" && !errors.Is(err, errElsewhere):
+			t.Errorf("%s leads to %v, %v", name, got, err)
+		case want != "" && (err != nil || len(got) != 1 || got[0].String() != want):
+			t.Errorf("%s leads to %v, %v; want %s", name, got, err, want)
+		}
+	}
+}
