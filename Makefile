@@ -15,9 +15,10 @@ PROTOC_GEN_GO_GRPC := google.golang.org/grpc/cmd/protoc-gen-go-grpc@v1.6.2
 # another user owns.
 VERSION := $(shell git describe --tags --always --dirty 2>/dev/null)
 # What gangrun never uses of its libraries would cost every one of its processes
-# a millisecond at its start.
+# a millisecond at its start. Without symbols (-s -w) it is a third smaller: it is sent to
+# every host.
 TAGS := urfave_cli_no_docs,grpcnotrace
-LDFLAGS := $(if $(VERSION),-X main.version=$(VERSION))
+LDFLAGS := -s -w $(if $(VERSION),-X main.version=$(VERSION))
 export GOFLAGS += -buildvcs=false
 
 .PHONY: help deps deps/% build demo hosts test soak bench fuzz lint docs proto clean

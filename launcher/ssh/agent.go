@@ -167,14 +167,14 @@ func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrie
 	if !errors.As(err, &not) {
 		return carrier, said, err
 	}
-	path, note, err := installProgram(ctx, c, g.agents.Program)
+	session, _, note, err := installAndRun(ctx, c, g.agents.Program, args...)
 	if err != nil {
 		return nil, answer{}, err
 	}
 	if note != "" {
 		g.note(note)
 	}
-	return g.bridge(ctx, c, runLine(path, args...))
+	return g.answer(ctx, c, session)
 }
 
 // word is a host's name as an argument: what is not plain is left out, since it

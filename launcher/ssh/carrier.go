@@ -14,8 +14,7 @@ import (
 
 // carrier is a session that runs a bridge.
 type carrier struct {
-	*Session
-	out    *bufio.Reader
+	*talk
 	client *Client
 }
 
@@ -113,7 +112,12 @@ func (g *agent) bridge(ctx context.Context, c *Client, command string) (*carrier
 	if err != nil {
 		return nil, answer{}, err
 	}
-	b := &carrier{session, bufio.NewReaderSize(session.Stdout, maxGreeting), c}
+	return g.answer(ctx, c, newTalk(session))
+}
+
+// answer reads the answer of a bridge that has been started.
+func (g *agent) answer(ctx context.Context, c *Client, session *talk) (*carrier, answer, error) {
+	b := &carrier{session, c}
 	// A session's end would have to be agreed upon with the host.
 	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
 	defer stop()

@@ -1,6 +1,7 @@
 package ssh
 
 import (
+	"bufio"
 	"context"
 	"crypto/rand"
 	"encoding/hex"
@@ -19,6 +20,8 @@ type Program struct {
 	Name string // of the file on the host; "" for gangrun
 	Size int64  // bytes
 	Open func() (io.ReadCloser, error)
+
+	packed *packings // nil: each host's is made anew
 }
 
 func (p Program) name() string {
@@ -90,52 +93,67 @@ func (e *InstallError) Unwrap() error { return e.Err }
 // Hint says what to do next.
 func (e *InstallError) Hint() string { return e.Fix }
 
-// installProgram puts p on the host of c where it is missing, and says where it is.
-// It is $XDG_CACHE_HOME/gangrun/HASH/gangrun, or below ~/.cache; where that
+// installProgram puts p on the host of c where it is missing, and says where it is, as
+// installAndRun does.
+func installProgram(ctx context.Context, c *Client, p Program) (path, note string, err error) {
+	s, path, note, err := installAndRun(ctx, c, p)
+	if err != nil {
+		return "", "", err
+	}
+	s.Close()
+	return path, note, nil
+}
+
+// installAndRun puts p on the host of c where it is missing, and runs it with arguments, if
+// there are any, in the session that it returns.
+// The program is $XDG_CACHE_HOME/gangrun/HASH/gangrun, or below ~/.cache; where that
 // cannot hold a program that runs, below $XDG_RUNTIME_DIR, /tmp/gangrun-UID or
 // /dev/shm/gangrun-UID, and note says why. What arrives gets its name only when
 // its hash was checked on the host and it has run there, so that several may
 // install it at once. Programs that nobody started for 30 days are removed. An end of
-// ctx ends the connection.
-func installProgram(ctx context.Context, c *Client, p Program) (path, note string, err error) {
+// ctx before the program is there ends the connection.
+func installAndRun(ctx context.Context, c *Client, p Program, args ...string) (s *talk, path, note string, err error) {
 	if err := p.check(); err != nil {
-		return "", "", err
+		return nil, "", "", err
 	}
 	nonce := make([]byte, 8)
 	rand.Read(nonce) // never fails
-	i := &installing{client: c, program: p, args: []string{p.Hash, p.name(), strconv.FormatInt(p.Size, 10), hex.EncodeToString(nonce)}}
+	i := &installing{client: c, program: p}
 	for from := 0; ; {
-		r, err := i.step(ctx, probeScript, from, false)
+		words := append([]string{p.Hash, p.name(), strconv.FormatInt(p.Size, 10), hex.EncodeToString(nonce), strconv.Itoa(from), oneLine(takeScript)}, args...)
+		s, r, err := i.run(ctx, script(installScript, words...))
 		if err != nil {
-			return "", "", err
-		}
-		if r.verdict == "can" {
-			if r, err = i.step(ctx, putScript, r.place, true); err != nil {
-				return "", "", err
-			}
+			return nil, "", "", err
 		}
 		switch r.verdict {
 		case "there":
-			return r.path, i.note(r.path), nil
+			return s, r.path, i.note(r.path), nil
 		case "none":
-			return "", "", i.failed("no directory takes it", "make one of these writable and able to run programs, or free space in it: ~/.cache, /tmp, /dev/shm", nil)
+			return nil, "", "", i.failed("no directory takes it", "make one of these writable and able to run programs, or free space in it: ~/.cache, /tmp, /dev/shm", nil)
 		case "no":
 			from = r.place + 1
 		case "bad":
 			i.tries = nil
-			return "", "", i.failed(fmt.Sprintf("what arrived in %s is not what was sent (%s)", r.path, r.words), "try again; if it stays so, look at the host's disk and memory", nil)
+			return nil, "", "", i.failed(fmt.Sprintf("what arrived in %s is not what was sent (%s)", r.path, r.words), "try again; if it stays so, look at the host's disk and memory", nil)
 		case "dead":
 			i.tries = nil
-			return "", "", i.failed(fmt.Sprintf("it does not run from %s: %s", r.path, r.words), "gangrun is built for one kind of machine: build it for this host's (make build there), and see its security settings", nil)
+			return nil, "", "", i.failed(fmt.Sprintf("it does not run from %s: %s", r.path, r.words), "gangrun is built for one kind of machine: build it for this host's (make build there), and see its security settings", nil)
 		}
 	}
 }
 
-// An installing is one Install.
+// A talk is a session of which a part has been read.
+type talk struct {
+	*Session
+	out *bufio.Reader
+}
+
+func newTalk(s *Session) *talk { return &talk{s, bufio.NewReaderSize(s.Stdout, maxGreeting)} }
+
+// An installing is one installAndRun.
 type installing struct {
 	client  *Client
 	program Program
-	args    []string
 	tries   []string
 	damaged []string // programs that were there and not what they should be
 }
@@ -159,8 +177,8 @@ func (i *installing) note(where string) string {
 // A report is what a script says of one place.
 type report struct {
 	place   int
-	verdict string // there, can, no, damaged (before), bad (another hash), dead (does not run), none (no place is left)
-	path    string
+	verdict string // there, can (take it), no, damaged (before), bad (another hash), dead (does not run), none (no place is left)
+	path    string // of can: the form in which it is asked for
 	words   string // of the host's own tools
 }
 
@@ -197,76 +215,119 @@ func parseReports(text string) []report {
 	return reports
 }
 
-// step runs one script and returns what it found last; places that were passed
-// over go to i.tries.
-func (i *installing) step(ctx context.Context, text string, place int, send bool) (report, error) {
-	out, stderr, err := i.run(ctx, script(text, append(i.args, strconv.Itoa(place))...), send)
+// maxReport bounds what is read of a script's output, in bytes.
+const maxReport = 64 << 10
+
+// run runs installScript and returns what it found last; places that were passed over go
+// to i.tries. The session goes on where the program is there.
+func (i *installing) run(ctx context.Context, command string) (t *talk, last report, err error) {
+	s, err := i.client.Exec(ctx, command)
 	if err != nil {
-		return report{}, err
+		return nil, report{}, i.ended(ctx, err)
 	}
-	reports := parseReports(out)
+	// A session's end could not be told while what was sent before has no room.
+	stop := context.AfterFunc(ctx, func() { i.client.Close() })
+	defer stop()
+	t = newTalk(s)
+	said, reports, err := i.follow(t)
+	if err == nil {
+		last = i.count(reports)
+	}
+	if err == nil {
+		err = ctx.Err() // by which the connection has ended
+	}
+	if err == nil && last.verdict == "there" {
+		return t, last, nil
+	}
+	s.Close()
+	if err != nil {
+		return nil, report{}, i.ended(ctx, err)
+	}
+	if last.verdict == "" || last.verdict == "can" {
+		if said = strings.TrimSpace(said + "\n" + s.Stderr()); said == "" {
+			said = "nothing"
+		}
+		return nil, report{}, i.failed(fmt.Sprintf("its shell does not do as told; it said %q", said), "see what the user's login shell prints and does: "+i.client.peer.command()+" /bin/sh -c id", nil)
+	}
+	return t, last, nil
+}
+
+// ended is the error of a session, or that ctx has ended, whatever that made of the
+// connection.
+func (i *installing) ended(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s: putting gangrun there: %w", i.client.peer, context.Cause(ctx))
+	}
+	return err
+}
+
+// follow reads what the script prints, up to its end or to where the program is there, and
+// sends the program when it is asked for.
+func (i *installing) follow(t *talk) (said string, reports []report, err error) {
+	sent, took := make(chan error, 1), make(chan struct{}, piecesOut)
+	sending := false
+	for len(said) < maxReport && err == nil {
+		var line []byte
+		line, err = t.out.ReadSlice('\n')
+		if sending && string(line) == tookPiece {
+			select {
+			case took <- struct{}{}:
+			default: // it has taken more than it was sent, as it says
+			}
+			continue
+		}
+		said += string(line)
+		if !strings.Contains(string(line), reportMark) {
+			continue
+		}
+		reports = parseReports(said)
+		last := len(reports) - 1
+		if last >= 0 && reports[last].verdict == "there" {
+			break
+		}
+		if last >= 0 && reports[last].verdict == "can" && !sending {
+			sending = i.client.spawn(func() {
+				err := i.send(t.Stdin, form(reports[last].path), took)
+				if err != nil {
+					t.Stdin.Close() // the script waits for more
+				}
+				sent <- err
+			})
+		}
+	}
+	close(took)
+	switch {
+	case errors.Is(err, io.EOF):
+		_, err = t.Wait() // and what is on its way to it goes nowhere
+	case err != nil || len(said) >= maxReport:
+		t.Close()
+	}
+	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+		return "", nil, err
+	}
+	if sending {
+		var local *localError
+		if err := <-sent; errors.As(err, &local) {
+			return "", nil, i.failed("the program cannot be read here: "+local.err.Error(), "make the gangrun that you run readable", local.err)
+		}
+	}
+	return said, parseReports(said), nil
+}
+
+// count notes what is reported of places that were passed over, and returns the last
+// report.
+func (i *installing) count(reports []report) (last report) {
 	for _, r := range reports {
 		switch r.verdict {
 		case "no":
 			i.tries = append(i.tries, r.path+" ("+r.words+")")
 		case "damaged":
 			i.damaged = append(i.damaged, r.path)
+			continue
 		}
+		last = r
 	}
-	if len(reports) > 0 {
-		switch last := reports[len(reports)-1]; last.verdict {
-		case "there", "can", "no", "bad", "dead", "none":
-			return last, nil
-		}
-	}
-	said := strings.TrimSpace(out + "\n" + stderr)
-	if said == "" {
-		said = "nothing"
-	}
-	return report{}, i.failed(fmt.Sprintf("its shell does not do as told; it said %q", said), "see what the user's login shell prints and does: "+i.client.peer.command()+" /bin/sh -c id", nil)
-}
-
-// maxReport bounds what is read of a script's output, in bytes.
-const maxReport = 64 << 10
-
-func (i *installing) run(ctx context.Context, command string, send bool) (out, stderr string, err error) {
-	defer func() {
-		if ctx.Err() != nil { // whatever that made of the connection
-			out, stderr, err = "", "", fmt.Errorf("%s: putting gangrun there: %w", i.client.peer, context.Cause(ctx))
-		}
-	}()
-	s, err := i.client.Exec(ctx, command)
-	if err != nil {
-		return "", "", err
-	}
-	defer s.Close()
-	// A session's end could not be told while what was sent before has no room.
-	stop := context.AfterFunc(ctx, func() { i.client.Close() })
-	defer stop()
-	var sendErr error
-	sent := make(chan struct{})
-	if !i.client.spawn(func() {
-		defer close(sent)
-		defer s.Stdin.Close()
-		if send {
-			sendErr = i.send(s.Stdin)
-		}
-	}) {
-		return "", "", i.client.broken(ctx, nil)
-	}
-	data, err := io.ReadAll(io.LimitReader(s.Stdout, maxReport))
-	if err == nil {
-		_, err = s.Wait()
-	}
-	if err != nil {
-		return "", "", err
-	}
-	<-sent // the session has ended, and with it what is written to it
-	var local *localError
-	if errors.As(sendErr, &local) {
-		return "", "", i.failed("the program cannot be read here: "+local.err.Error(), "make the gangrun that you run readable", local.err)
-	}
-	return string(data), s.Stderr(), nil
+	return last
 }
 
 // A localError is one of reading the program on this side.
@@ -274,27 +335,43 @@ type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
 
-// send writes the program. That the host stops reading is not send's to tell:
-// its script says why.
-func (i *installing) send(to io.Writer) error {
-	from, err := i.program.Open()
+// A program is sent in pieces, of which so many may be on their way: what a host's sshd
+// has received and the script has not taken lies in a buffer of sshd's, which it moves
+// with every write. At 2 MiB, all that SSH lets be on its way, that takes sshd
+// five times as long as all else that it does for a program.
+const (
+	pieceSize = 512 << 10
+	piecesOut = 2
+)
+
+// tookPiece is the line by which a host says that it has taken a piece.
+const tookPiece = reportMark + "0 took\n"
+
+// send writes the program, in a form, behind a line with its size; took tells of each
+// piece that the host has taken, and is closed when it takes no more. That the host stops
+// reading is not send's to tell: its script says why.
+func (i *installing) send(to io.Writer, f form, took <-chan struct{}) error {
+	from, size, err := i.program.open(f)
 	if err != nil {
 		return &localError{err}
 	}
 	defer from.Close()
-	buffer := make([]byte, 256<<10)
-	for {
-		n, err := from.Read(buffer)
-		if n > 0 {
-			if _, err := to.Write(buffer[:n]); err != nil {
-				return err
+	if _, err := fmt.Fprintf(to, "%d\n", size); err != nil {
+		return err
+	}
+	buffer := make([]byte, pieceSize)
+	for piece := 0; ; piece++ {
+		n, err := io.ReadFull(from, buffer)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return &localError{err}
+		}
+		if piece >= piecesOut && n > 0 {
+			if _, more := <-took; !more {
+				return nil
 			}
 		}
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
-			return &localError{err}
+		if _, writeErr := to.Write(buffer[:n]); writeErr != nil || err != nil {
+			return writeErr
 		}
 	}
 }

@@ -312,7 +312,7 @@ func TestInstallWithoutSha256sum(t *testing.T) {
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	for _, name := range strings.Fields("sh id ls wc touch mkdir chmod cat mv rm rmdir find") {
+	for _, name := range strings.Fields("sh id ls wc touch mkdir chmod cat head mv rm rmdir find") {
 		path, err := exec.LookPath(name)
 		if err != nil {
 			t.Fatal(err)
@@ -434,7 +434,7 @@ func TestInstallCancelled(t *testing.T) {
 
 // TestScripts holds the scripts to what every login shell passes on.
 func TestScripts(t *testing.T) {
-	for _, text := range []string{startScript, probeScript, putScript} {
+	for _, text := range []string{startScript, installScript} {
 		if strings.ContainsAny(text, "'!\\`#") && !strings.Contains(text, "${#h}") || strings.ContainsAny(text, "'!\\`") {
 			t.Error("a script has a character that a login shell may change")
 		}

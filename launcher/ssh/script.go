@@ -1,6 +1,9 @@
 package ssh
 
-import "strings"
+import (
+	"fmt"
+	"strings"
+)
 
 // places is how many directories a program may be in.
 const places = 5
@@ -12,8 +15,8 @@ const places = 5
 // and every /bin/sh has, and test -O.
 
 // preludeScript sets D, which makes $d the directory of place $1 ("" where it
-// has none), V, which is true where a file has the program's hash, by sha256sum or
-// by what the file says of itself, and T, which is true where the program is there:
+// has none), V, which is true where a file has the program's hash, by openssl, which
+// takes a third of the time, by sha256sum, or by what the file says of itself, and T, which is true where the program is there:
 // the user's own file, whole, in the user's own directory that nobody else can enter.
 // Else w says whether it is there and damaged. To read all of it takes 50 ms of a
 // core and more: too long for every start of 16 hosts that share two cores. So its
@@ -38,7 +41,11 @@ D() {
 };
 V() {
 	g=;
-	if command -v sha256sum >/dev/null 2>&1; then
+	if command -v openssl >/dev/null 2>&1; then
+		g=$(openssl dgst -sha256 -r <"$1" 2>/dev/null); g=${g%% *};
+	fi;
+	if [ -n "$g" ]; then :;
+	elif command -v sha256sum >/dev/null 2>&1; then
 		g=$(sha256sum <"$1"); g=${g%% *};
 	elif g=$("$1" self-check "$H" 2>&1); then g=$H; fi;
 	[ "$g" = "$H" ];
@@ -70,11 +77,32 @@ done;
 echo "gangrun: $N is not installed here" >&2; exit 113
 `
 
-// probeScript: HASH NAME SIZE NONCE FROM looks for the program, and else for
-// the first place, from FROM on, that takes one: a file is written and run
-// there. The file holds an empty line, which is a script.
-const probeScript = `
-H=$1; N=$2; S=$3; X=$4; K=$5;
+// takeScript: BYTES copies so many of its input, in pieces, and reports each on
+// descriptor 3.
+var takeScript = fmt.Sprintf(`
+n=$1;
+while [ $n -gt 0 ]; do
+	head -c $(( n < %[1]d ? n : %[1]d )) || exit 1;
+	n=$(( n - %[1]d )); echo "@gangrun 0 took" >&3;
+done
+`, pieceSize)
+
+// installScript: HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] puts the program on the host and
+// then runs it with the arguments, if there are any: all in one session, since each
+// session costs both sides as much as some megabytes do. Where the program is missing, the first
+// place from FROM on is taken in which a program runs: a file that holds an empty line,
+// which is a script, is written and run there. Then the program is asked for, in the
+// first form for which the host has what unpacks it. What comes is a line with the number of
+// bytes, and as many bytes: behind them comes what is for the program. "head -c", which
+// POSIX lacks and every Linux has, takes no byte too many. There is a time limit where the
+// host can set one: the end of a connection may not be seen there for hours. The hash is
+// checked and the program is run before it gets its name, in place of whatever has that;
+// both at once would be one process less, but then something unchecked would run where
+// there is something to check it with. Then old programs go: those not started for 30 days and
+// not running, which is looked at again under another name, under which nobody can
+// start them.
+const installScript = `
+H=$1; N=$2; S=$3; X=$4; K=$5; Q=$6; shift 6;
 ` + preludeScript + `
 C() {
 	if [ $i -gt 2 ] && [ -L "$d" ]; then echo "it is a symbolic link"; return 1; fi;
@@ -85,53 +113,45 @@ C() {
 	if echo | cat >"$t" && chmod 700 "$t"; then :; else rm -f "$t"; return 1; fi;
 	if "$t"; then rm -f "$t"; else rm -f "$t"; echo "no program runs from there: noexec"; return 1; fi;
 };
+Y() { echo "@gangrun $i there $f"; if [ $# -gt 0 ]; then exec "$f" "$@" 3>&-; fi; exit 0; };
 if [ $K -eq 0 ]; then
 	for i in 0 1 2 3 4; do
-		D $i; if T; then echo "@gangrun $i there $f"; exit 0; fi;
+		D $i; if T; then Y "$@"; fi;
 		if [ -n "$w" ]; then echo "@gangrun $i damaged $f"; fi;
 	done;
 fi;
-for i in 0 1 2 3 4; do
+for i in 0 1 2 3 4 5; do
 	if [ $i -lt $K ]; then continue; fi;
+	if [ $i -eq 5 ]; then echo "@gangrun 5 none"; exit 0; fi;
 	D $i;
 	if [ -z "$d" ]; then continue; fi;
-	if r=$(C 2>&1); then echo "@gangrun $i can $d"; exit 0; fi;
+	if r=$(C 2>&1); then break; fi;
 	echo "@gangrun $i no $d"; echo "$r";
 done;
-echo "@gangrun 5 none"
-`
-
-// putScript: HASH NAME SIZE NONCE PLACE takes the program from its input, within
-// pieceLimit where the host can tell: the end of a connection may not be seen there
-// for hours. Its hash is checked and it is run before it gets its name, in place of
-// whatever has that; both at once would be one process less, but then something unchecked
-// would run where sha256sum is there to check it. Then old programs go: those
-// not started for 30 days and not running, which is looked at again under
-// another name, under which nobody can start them.
-const putScript = `
-H=$1; N=$2; S=$3; X=$4; K=$5;
-` + preludeScript + `
-D $K; t=$m/.$X; L=;
+z=plain; u=cat;
+if command -v zstd >/dev/null 2>&1; then z=zstd; u="zstd -dcq";
+elif command -v gzip >/dev/null 2>&1; then z=gzip; u="gzip -dc"; fi;
+echo "@gangrun $i can $z"; read -r n || exit 1; exec 3>&1;
+t=$m/.$X; L=;
 if timeout 9 true >/dev/null 2>&1; then L="timeout 150"; fi;
-W() { mkdir -p "$m" && chmod 700 "$m" && $L cat >"$t" && chmod 755 "$t"; };
+W() { mkdir -p "$m" && chmod 700 "$m" && $L /bin/sh -c "$Q" gangrun "$n" | $u >"$t" && chmod 755 "$t"; };
 if r=$(W 2>&1); then :; else
 	rm -f "$t"; rmdir "$m" 2>/dev/null;
-	echo "@gangrun $K no $d"; echo "$r"; exit 0;
+	echo "@gangrun $i no $d"; echo "$r"; exit 0;
 fi;
 if V "$t"; then :; else
 	rm -f "$t"; rmdir "$m" 2>/dev/null;
-	echo "@gangrun $K bad $d"; echo "$g"; exit 0;
+	echo "@gangrun $i bad $d"; echo "$g"; exit 0;
 fi;
 if r=$("$t" self-check 2>&1); then :; else
 	c=$?; rm -f "$t"; rmdir "$m" 2>/dev/null;
-	echo "@gangrun $K dead $d"; echo "code $c"; echo "$r"; exit 0;
+	echo "@gangrun $i dead $d"; echo "code $c"; echo "$r"; exit 0;
 fi;
 if [ -d "$f" ]; then rm -rf "$f"; fi;
 if r=$(mv -f "$t" "$f" 2>&1); then :; else
-	rm -f "$t"; echo "@gangrun $K no $d"; echo "$r"; exit 0;
+	rm -f "$t"; echo "@gangrun $i no $d"; echo "$r"; exit 0;
 fi;
 Z; M;
-echo "@gangrun $K there $f";
 R() { p=$(cd "$1" && pwd -P) || return 0; case $(ls -l /proc/[0-9]*/exe 2>/dev/null) in *"> $p/"*) return 0;; esac; return 1; };
 for v in "$d"/*; do
 	h=${v##*/}; o=$d/.old.$h.$X;
@@ -142,14 +162,17 @@ for v in "$d"/*; do
 	if R "$o"; then mv "$o" "$v" 2>/dev/null; else rm -rf "$o"; fi;
 done;
 find "$d" -mindepth 1 -maxdepth 2 -name ".*" -mmin +10 -exec rm -rf {} + 2>/dev/null;
-exit 0
+Y "$@"
 `
+
+// oneLine is a script without its line ends.
+func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
 // script is the line that has /bin/sh run a script with arguments.
 func script(text string, args ...string) string {
 	var b strings.Builder
 	b.WriteString("exec /bin/sh -c '")
-	b.WriteString(strings.Join(strings.Fields(text), " "))
+	b.WriteString(oneLine(text))
 	b.WriteString("' gangrun")
 	for _, a := range args {
 		b.WriteString(" " + quote(a))

@@ -47,8 +47,10 @@ func ProgramAt(path, name string) (Program, error) {
 	if err != nil {
 		return Program{}, fmt.Errorf("read %s: %w", path, err)
 	}
-	return Program{
+	p := Program{
 		Hash: hex.EncodeToString(sum.Sum(nil)), Name: name, Size: size,
 		Open: func() (io.ReadCloser, error) { return os.Open(path) },
-	}, nil
+	}
+	p.packed = p.packings()
+	return p, nil
 }

@@ -1,0 +1,80 @@
+package ssh
+
+import (
+	"bytes"
+	"compress/gzip"
+	"fmt"
+	"io"
+	"sync"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// A form is how a program travels to a host. The host names the first one of zstd, gzip
+// and plain for which it has a program that unpacks.
+type form string
+
+// The forms.
+const (
+	formZstd  form = "zstd"
+	formGzip  form = "gzip"
+	formPlain form = "plain"
+)
+
+// packer returns a writer that compresses what it is given into to.
+func (f form) packer(to io.Writer) (io.WriteCloser, error) {
+	if f == formZstd {
+		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest)) // which unpacks faster, too
+	}
+	return gzip.NewWriterLevel(to, gzip.BestSpeed)
+}
+
+// pack compresses a program.
+func (p Program) pack(f form) ([]byte, error) {
+	from, err := p.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer from.Close()
+	var packed bytes.Buffer
+	to, err := f.packer(&packed)
+	if err != nil {
+		return nil, err
+	}
+	if _, err = io.Copy(to, from); err == nil {
+		err = to.Close()
+	}
+	return packed.Bytes(), err
+}
+
+// packings are a program's compressed forms, each made once for all hosts.
+type packings struct{ zstd, gzip func() ([]byte, error) }
+
+func (p Program) packings() *packings {
+	once := func(f form) func() ([]byte, error) {
+		return sync.OnceValues(func() ([]byte, error) { return p.pack(f) })
+	}
+	return &packings{zstd: once(formZstd), gzip: once(formGzip)}
+}
+
+// open returns a program in a form, and how many bytes that is.
+func (p Program) open(f form) (io.ReadCloser, int64, error) {
+	packed := p.packed
+	if packed == nil {
+		packed = p.packings()
+	}
+	var data []byte
+	var err error
+	switch f {
+	case formZstd:
+		data, err = packed.zstd()
+	case formGzip:
+		data, err = packed.gzip()
+	case formPlain:
+		from, err := p.Open()
+		return from, p.Size, err
+	default:
+		return nil, 0, fmt.Errorf("the host asks for it as %q, which is no form that there is", f)
+	}
+	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), err
+}
