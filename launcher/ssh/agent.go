@@ -158,15 +158,6 @@ func (e *startError) Hint() string {
 // install runs a bridge by this very program, which is put on the host first where
 // it is missing.
 func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrier, answer, error) {
-	command, err := startLine(g.agents.Program, args...)
-	if err != nil {
-		return nil, answer{}, err
-	}
-	carrier, said, err := g.bridge(ctx, c, command)
-	var not *notInstalled
-	if !errors.As(err, &not) {
-		return carrier, said, err
-	}
 	session, _, note, err := installAndRun(ctx, c, g.agents.Program, args...)
 	if err != nil {
 		return nil, answer{}, err

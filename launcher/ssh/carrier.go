@@ -46,11 +46,6 @@ type answer struct {
 	boot, program, words, fix string
 }
 
-// notInstalled is a host that has not the program.
-type notInstalled struct{}
-
-func (*notInstalled) Error() string { return "the program is not there" }
-
 // noAnswer is a command that was to run a bridge, and has ended without a word of one.
 type noAnswer struct {
 	Peer
@@ -136,9 +131,6 @@ func (g *agent) answer(ctx context.Context, c *Client, session *talk) (*carrier,
 	defer cancel()
 	defer context.AfterFunc(ended, func() { _ = session.Close() })()
 	code, err := session.Wait()
-	if err == nil && code == exitNotInstalled {
-		return nil, answer{}, &notInstalled{}
-	}
 	_ = session.Close()
 	mute := &noAnswer{c.Peer(), code, printed, session.Stderr()}
 	if err != nil {

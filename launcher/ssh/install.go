@@ -45,10 +45,6 @@ func (p Program) check() error {
 	return nil
 }
 
-// exitNotInstalled is the exit code of a startLine whose program is not on the
-// host.
-const exitNotInstalled = 113
-
 // runLine is the line that runs an installed program with arguments.
 func runLine(path string, args ...string) string {
 	var b strings.Builder
@@ -57,16 +53,6 @@ func runLine(path string, args ...string) string {
 		b.WriteString(" " + quote(a))
 	}
 	return b.String()
-}
-
-// startLine is the line that runs p with arguments where it is installed, in
-// one round trip, and marks it as used; where it is not, it ends with code
-// exitNotInstalled and has read nothing of its input.
-func startLine(p Program, args ...string) (string, error) {
-	if err := p.check(); err != nil {
-		return "", err
-	}
-	return script(startScript, append([]string{p.Hash, p.name(), strconv.FormatInt(p.Size, 10)}, args...)...), nil
 }
 
 // InstallError is a host on which the program could not be put, or not run.
@@ -229,7 +215,7 @@ func (i *installing) run(ctx context.Context, command string) (t *talk, last rep
 	stop := context.AfterFunc(ctx, func() { i.client.Close() })
 	defer stop()
 	t = newTalk(s)
-	said, reports, err := i.follow(t)
+	said, reports, err := i.follow(ctx, t)
 	if err == nil {
 		last = i.count(reports)
 	}
@@ -240,13 +226,18 @@ func (i *installing) run(ctx context.Context, command string) (t *talk, last rep
 		return t, last, nil
 	}
 	s.Close()
-	if err != nil {
+	code, _ := s.Wait() // it has ended, or does not count
+	switch {
+	case err != nil && len(reports) == 0 && brief(said) != "" && ctx.Err() == nil:
+		return nil, report{}, fmt.Errorf("starting gangrun there, which printed %q: %w", brief(said), err)
+	case err != nil:
 		return nil, report{}, i.ended(ctx, err)
-	}
-	if last.verdict == "" || last.verdict == "can" {
-		if said = strings.TrimSpace(said + "\n" + s.Stderr()); said == "" {
-			said = "nothing"
-		}
+	case len(reports) == 0 && len(said) >= maxReport:
+		return nil, report{}, &noisy{i.client.peer, said}
+	case len(reports) == 0:
+		return nil, report{}, &noAnswer{i.client.peer, code, said, s.Stderr()}
+	case last.verdict == "" || last.verdict == "can":
+		said = strings.TrimSpace(said + "\n" + s.Stderr())
 		return nil, report{}, i.failed(fmt.Sprintf("its shell does not do as told; it said %q", said), "see what the user's login shell prints and does: "+i.client.peer.command()+" /bin/sh -c id", nil)
 	}
 	return t, last, nil
@@ -263,10 +254,11 @@ func (i *installing) ended(ctx context.Context, err error) error {
 
 // follow reads what the script prints, up to its end or to where the program is there, and
 // sends the program when it is asked for.
-func (i *installing) follow(t *talk) (said string, reports []report, err error) {
-	sent, took := make(chan error, 1), make(chan struct{}, piecesOut)
+func (i *installing) follow(ctx context.Context, t *talk) (said string, reports []report, err error) {
+	sent, took := make(chan error, 1), make(chan struct{}, 1)
 	sending := false
-	for len(said) < maxReport && err == nil {
+	var text []byte
+	for len(text) < maxReport && err == nil {
 		var line []byte
 		line, err = t.out.ReadSlice('\n')
 		if sending && string(line) == tookPiece {
@@ -276,11 +268,11 @@ func (i *installing) follow(t *talk) (said string, reports []report, err error) 
 			}
 			continue
 		}
-		said += string(line)
+		text = append(text, line...)
 		if !strings.Contains(string(line), reportMark) {
 			continue
 		}
-		reports = parseReports(said)
+		reports = parseReports(string(text))
 		last := len(reports) - 1
 		if last >= 0 && reports[last].verdict == "there" {
 			break
@@ -297,13 +289,17 @@ func (i *installing) follow(t *talk) (said string, reports []report, err error) 
 	}
 	close(took)
 	switch {
-	case errors.Is(err, io.EOF):
-		_, err = t.Wait() // and what is on its way to it goes nowhere
-	case err != nil || len(said) >= maxReport:
+	case errors.Is(err, io.EOF): // what is on its way to it goes nowhere
+		ended, cancel := context.WithTimeout(ctx, byeLimit)
+		stop := context.AfterFunc(ended, func() { _ = t.Close() })
+		_, err = t.Wait()
+		stop()
+		cancel()
+	case err != nil || len(text) >= maxReport:
 		t.Close()
 	}
 	if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
-		return "", nil, err
+		return string(text), nil, err
 	}
 	if sending {
 		var local *localError
@@ -311,7 +307,7 @@ func (i *installing) follow(t *talk) (said string, reports []report, err error) 
 			return "", nil, i.failed("the program cannot be read here: "+local.err.Error(), "make the gangrun that you run readable", local.err)
 		}
 	}
-	return said, parseReports(said), nil
+	return string(text), parseReports(string(text)), nil
 }
 
 // count notes what is reported of places that were passed over, and returns the last
@@ -335,14 +331,11 @@ type localError struct{ err error }
 
 func (e *localError) Error() string { return e.err.Error() }
 
-// A program is sent in pieces, of which so many may be on their way: what a host's sshd
-// has received and the script has not taken lies in a buffer of sshd's, which it moves
-// with every write. At 2 MiB, all that SSH lets be on its way, that takes sshd
-// five times as long as all else that it does for a program.
-const (
-	pieceSize = 512 << 10
-	piecesOut = 2
-)
+// pieceSize is how much of a program is sent before the host says that it has taken it.
+// What a host's sshd has received and the script has not taken lies in a buffer of sshd's,
+// which it moves with every write: at 2 MiB, which is all that SSH lets be on its way,
+// that takes more processor time than everything else about the program.
+const pieceSize = 512 << 10
 
 // tookPiece is the line by which a host says that it has taken a piece.
 const tookPiece = reportMark + "0 took\n"
@@ -365,7 +358,7 @@ func (i *installing) send(to io.Writer, f form, took <-chan struct{}) error {
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return &localError{err}
 		}
-		if piece >= piecesOut && n > 0 {
+		if piece > 0 && n > 0 {
 			if _, more := <-took; !more {
 				return nil
 			}

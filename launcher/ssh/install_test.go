@@ -73,33 +73,44 @@ func install(t *testing.T, c *Client, p Program) (path, note string) {
 	return path, note
 }
 
-// exitOf runs a command and returns its exit code.
-func exitOf(t *testing.T, c *Client, command string) int {
+// started runs a program that is installed and returns what it prints.
+func started(t *testing.T, c *Client, p Program, args ...string) string {
 	t.Helper()
-	s, err := c.Exec(t.Context(), command)
-	if err != nil {
-		t.Fatal(err)
+	p.Open, p.packed = func() (io.ReadCloser, error) { t.Error("it is sent"); return nil, errNotHere }, nil
+	s, _, note, err := installAndRun(t.Context(), c, p, args...)
+	if err != nil || note != "" {
+		t.Fatalf("%v, note %q", err, note)
 	}
 	defer s.Close()
-	if _, err := io.Copy(io.Discard, s.Stdout); err != nil {
-		t.Fatal(err)
-	}
-	code, err := s.Wait()
+	said, err := io.ReadAll(s.out)
 	if err != nil {
 		t.Fatal(err)
 	}
-	return code
+	return string(said)
+}
+
+var errNotHere = errors.New("it is not here")
+
+// missing reports whether a host asks for a program, which it is not sent.
+func missing(t *testing.T, c *Client, p Program) bool {
+	t.Helper()
+	p.Open, p.packed = func() (io.ReadCloser, error) { return nil, errNotHere }, nil
+	_, _, _, err := installAndRun(t.Context(), c, p, "say")
+	if err != nil && !errors.Is(err, errNotHere) {
+		t.Fatal(err)
+	}
+	return err != nil
 }
 
 func TestInstall(t *testing.T) {
 	s, c := hostIn(t, ":")
 	p := small()
-	start, err := startLine(p, "say", "a", "bridge-1")
-	if err != nil {
-		t.Fatal(err)
+	start := func() string {
+		t.Helper()
+		return started(t, c, p, "say", "a", "bridge-1")
 	}
-	if code := exitOf(t, c, start); code != exitNotInstalled {
-		t.Errorf("where it is not installed: code %d", code)
+	if !missing(t, c, p) {
+		t.Error("it is there before it was installed")
 	}
 
 	path, note := install(t, c, p)
@@ -118,7 +129,7 @@ func TestInstall(t *testing.T) {
 	if err := os.Chtimes(filepath.Dir(path), old, old); err != nil {
 		t.Fatal(err)
 	}
-	if got := output(t, c, start); got != "a bridge-1\n" {
+	if got := start(); got != "a bridge-1\n" {
 		t.Errorf("it says %q", got)
 	}
 	if info, err := os.Stat(filepath.Dir(path)); err != nil || time.Since(info.ModTime()) > time.Hour {
@@ -160,13 +171,13 @@ func TestInstall(t *testing.T) {
 		if err := test.ruin(); err != nil {
 			t.Fatal(name, err)
 		}
-		if code := exitOf(t, c, start); code != exitNotInstalled {
-			t.Errorf("%s: it is run: code %d", name, code)
+		if !missing(t, c, p) {
+			t.Errorf("%s: it is run", name)
 		}
 		if _, note := install(t, c, small()); strings.Contains(note, path+" was damaged") != test.noted {
 			t.Errorf("%s: note %q", name, note)
 		}
-		if got := output(t, c, start); got != "a bridge-1\n" {
+		if got := start(); got != "a bridge-1\n" {
 			t.Errorf("%s: it was not mended: it says %q", name, got)
 		}
 	}
@@ -177,7 +188,7 @@ func TestInstall(t *testing.T) {
 		if err := os.Chtimes(filepath.Dir(path)+"/whole", old, old); err != nil {
 			t.Fatal(err)
 		}
-		if got := output(t, c, start); got != "a bridge-1\n" {
+		if got := start(); got != "a bridge-1\n" {
 			t.Errorf("it says %q", got)
 		}
 		info, err := os.Stat(filepath.Dir(path) + "/whole")
@@ -202,7 +213,7 @@ func TestInstall(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	output(t, c, start)
+	start()
 	if s.has(filepath.Dir(path)+"/.00aa") || !s.has(filepath.Dir(path)+"/.11bb") {
 		t.Error("of an old piece and a new one not just the old one went")
 	}
@@ -213,8 +224,8 @@ func TestInstall(t *testing.T) {
 	if err := os.Chmod(s.path("home/.cache/gangrun"), 0o777); err != nil {
 		t.Fatal(err)
 	}
-	if code := exitOf(t, c, start); code != exitNotInstalled {
-		t.Errorf("from a directory that anybody can write it runs: code %d", code)
+	if !missing(t, c, p) {
+		t.Error("from a directory that anybody can write it runs")
 	}
 	if got := s.tool("find", s.path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
 		t.Errorf("left behind: %s", got)
@@ -255,8 +266,7 @@ func TestInstallElsewhere(t *testing.T) {
 			if !strings.Contains(note, test.why) || (note == "") != (test.why == "") || test.why != "" && !strings.Contains(note, filepath.Dir(filepath.Dir(path))) {
 				t.Errorf("note %q, want %q", note, test.why)
 			}
-			start, _ := startLine(p, "say", "hello")
-			if got := output(t, c, start); got != "hello\n" {
+			if got := started(t, c, p, "say", "hello"); got != "hello\n" {
 				t.Errorf("it says %q", got)
 			}
 		})
@@ -337,7 +347,6 @@ func TestInstallAtOnce(t *testing.T) {
 	s, c := hostIn(t, ":")
 	d := s.dialer()
 	clients := []*Client{c, dial(t, d, "n1"), dial(t, d, "n1"), dial(t, d, "n1")}
-	start, _ := startLine(small(), "say")
 	var all sync.WaitGroup
 	for _, c := range clients {
 		all.Go(func() {
@@ -345,7 +354,7 @@ func TestInstallAtOnce(t *testing.T) {
 				t.Errorf("%v, note %q", err, note)
 				return
 			}
-			if got := output(t, c, start); got != "\n" {
+			if got := started(t, c, small(), "say"); got != "\n" {
 				t.Errorf("it says %q", got)
 			}
 		})
@@ -434,7 +443,7 @@ func TestInstallCancelled(t *testing.T) {
 
 // TestScripts holds the scripts to what every login shell passes on.
 func TestScripts(t *testing.T) {
-	for _, text := range []string{startScript, installScript} {
+	for _, text := range []string{installScript, takeScript} {
 		if strings.ContainsAny(text, "'!\\`#") && !strings.Contains(text, "${#h}") || strings.ContainsAny(text, "'!\\`") {
 			t.Error("a script has a character that a login shell may change")
 		}

@@ -26,15 +26,15 @@ const places = 5
 // Pieces of installations that were not written to for 10 minutes are removed where
 // they are seen: none takes as long (startLimit).
 const preludeScript = `
-LC_ALL=C; export LC_ALL; umask 077; U=$(id -u);
+LC_ALL=C; export LC_ALL; umask 077;
 D() {
 	d=;
 	case $1 in
 	0) d=${XDG_CACHE_HOME:+$XDG_CACHE_HOME/gangrun};;
 	1) d=${HOME:+$HOME/.cache/gangrun};;
 	2) d=${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/gangrun};;
-	3) d=/tmp/gangrun-$U;;
-	4) d=/dev/shm/gangrun-$U;;
+	3) d=/tmp/gangrun-$(id -u);;
+	4) d=/dev/shm/gangrun-$(id -u);;
 	esac;
 	case $d in /*) ;; *) d=;; esac;
 	m=$d/$H; f=$m/$N;
@@ -67,16 +67,6 @@ T() {
 };
 `
 
-// startScript: HASH NAME SIZE [ARG...] runs the program.
-const startScript = `
-H=$1; N=$2; S=$3; shift 3;
-` + preludeScript + `
-for i in 0 1 2 3 4; do
-	D $i; if T; then exec "$f" "$@"; fi;
-done;
-echo "gangrun: $N is not installed here" >&2; exit 113
-`
-
 // takeScript: BYTES copies so many of its input, in pieces, and reports each on
 // descriptor 3.
 var takeScript = fmt.Sprintf(`
@@ -87,10 +77,10 @@ while [ $n -gt 0 ]; do
 done
 `, pieceSize)
 
-// installScript: HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] puts the program on the host and
-// then runs it with the arguments, if there are any: all in one session, since each
-// session costs both sides as much as some megabytes do. Where the program is missing, the first
-// place from FROM on is taken in which a program runs: a file that holds an empty line,
+// installScript: HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] puts the program on the
+// host where it is missing, marks it as used, and runs it with the arguments, if there are
+// any: all in one session, since each session costs both sides as much as some megabytes
+// do. Where the program is missing, the first place from FROM on is taken in which a program runs: a file that holds an empty line,
 // which is a script, is written and run there. Then the program is asked for, in the
 // first form for which the host has what unpacks it. What comes is a line with the number of
 // bytes, and as many bytes: behind them comes what is for the program. "head -c", which
@@ -108,11 +98,11 @@ C() {
 	if [ $i -gt 2 ] && [ -L "$d" ]; then echo "it is a symbolic link"; return 1; fi;
 	mkdir -p "$d" || return 1;
 	if [ -O "$d" ]; then :; else echo "it belongs to somebody else"; return 1; fi;
-	chmod 700 "$d" || return 1;
-	t=$d/.try.$X;
-	if echo | cat >"$t" && chmod 700 "$t"; then :; else rm -f "$t"; return 1; fi;
-	if "$t"; then rm -f "$t"; else rm -f "$t"; echo "no program runs from there: noexec"; return 1; fi;
+	chmod 700 "$d" && mkdir -p "$m" && chmod 700 "$m" || return 1;
+	if echo | cat >"$t" && chmod 755 "$t"; then :; else G; return 1; fi;
+	if "$t"; then :; else G; echo "no program runs from there: noexec"; return 1; fi;
 };
+G() { rm -f "$t"; rmdir "$m" 2>/dev/null; };
 Y() { echo "@gangrun $i there $f"; if [ $# -gt 0 ]; then exec "$f" "$@" 3>&-; fi; exit 0; };
 if [ $K -eq 0 ]; then
 	for i in 0 1 2 3 4; do
@@ -125,26 +115,25 @@ for i in 0 1 2 3 4 5; do
 	if [ $i -eq 5 ]; then echo "@gangrun 5 none"; exit 0; fi;
 	D $i;
 	if [ -z "$d" ]; then continue; fi;
+	t=$m/.$X;
 	if r=$(C 2>&1); then break; fi;
 	echo "@gangrun $i no $d"; echo "$r";
 done;
 z=plain; u=cat;
 if command -v zstd >/dev/null 2>&1; then z=zstd; u="zstd -dcq";
 elif command -v gzip >/dev/null 2>&1; then z=gzip; u="gzip -dc"; fi;
-echo "@gangrun $i can $z"; read -r n || exit 1; exec 3>&1;
-t=$m/.$X; L=;
+echo "@gangrun $i can $z"; exec 3>&1; if read -r n; then :; else G; exit 1; fi;
+L=;
 if timeout 9 true >/dev/null 2>&1; then L="timeout 150"; fi;
-W() { mkdir -p "$m" && chmod 700 "$m" && $L /bin/sh -c "$Q" gangrun "$n" | $u >"$t" && chmod 755 "$t"; };
+W() { $L /bin/sh -c "$Q" gangrun "$n" | $u >"$t"; };
 if r=$(W 2>&1); then :; else
-	rm -f "$t"; rmdir "$m" 2>/dev/null;
-	echo "@gangrun $i no $d"; echo "$r"; exit 0;
+	G; echo "@gangrun $i no $d"; echo "$r"; exit 0;
 fi;
 if V "$t"; then :; else
-	rm -f "$t"; rmdir "$m" 2>/dev/null;
-	echo "@gangrun $i bad $d"; echo "$g"; exit 0;
+	G; echo "@gangrun $i bad $d"; echo "$g"; exit 0;
 fi;
 if r=$("$t" self-check 2>&1); then :; else
-	c=$?; rm -f "$t"; rmdir "$m" 2>/dev/null;
+	c=$?; G;
 	echo "@gangrun $i dead $d"; echo "code $c"; echo "$r"; exit 0;
 fi;
 if [ -d "$f" ]; then rm -rf "$f"; fi;
@@ -161,7 +150,9 @@ for v in "$d"/*; do
 	mv "$v" "$o" 2>/dev/null || continue;
 	if R "$o"; then mv "$o" "$v" 2>/dev/null; else rm -rf "$o"; fi;
 done;
-find "$d" -mindepth 1 -maxdepth 2 -name ".*" -mmin +10 -exec rm -rf {} + 2>/dev/null;
+for v in "$d"/.[0-9a-z]* "$d"/*/.[0-9a-f]*; do
+	if [ -e "$v" ]; then find "$d" -mindepth 1 -maxdepth 2 -name ".*" -mmin +10 -exec rm -rf {} + 2>/dev/null; break; fi;
+done;
 Y "$@"
 `
 
