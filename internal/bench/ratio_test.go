@@ -37,3 +37,20 @@ func TestRatioOf(t *testing.T) {
 		t.Errorf("runs that differ: %v, want a spread of 1 to 3", got)
 	}
 }
+
+// The cold start's ratio is that of its own runs to those of the plain shell.
+func TestColdRatio(t *testing.T) {
+	ms := time.Millisecond
+	job := sshJob{by: []contender{{"gangrun", nil, false}, {"gangrun, cold", nil, true}, {plainShell, nil, false}}}
+	took := []sample{{ms, ms}, {30 * ms, 30 * ms}, {10 * ms, 10 * ms}}
+	if r, ok := job.coldRatio(took); !ok || r.of != 3 || r.low != 3 || r.high != 3 {
+		t.Errorf("%v, %t", r, ok)
+	}
+	if r, ok := job.coldRatio([]sample{{ms}, nil, {ms}}); ok {
+		t.Errorf("without a cold start it is %v", r)
+	}
+	job.by = job.by[:2]
+	if r, ok := job.coldRatio(took[:2]); ok {
+		t.Errorf("without a plain shell it is %v", r)
+	}
+}

@@ -117,13 +117,27 @@ func sshJobs(gangrun string, hosts int, barriers map[string]string) []sshJob {
 		argv := []string{"mpiexec.hydra", "-launcher", "ssh", "-hosts", list, "-ppn", each, "-n", n}
 		return contender{"hydra", append(argv, program...), false}
 	}
-	pdsh := contender{"pdsh", []string{"pdsh", "-S", "-R", "ssh", "-f", strconv.Itoa(hosts), "-w", list, strings.Repeat("true & ", ranksEach) + "wait"}, false}
+	pdsh := contender{plainShell, []string{"pdsh", "-S", "-R", "ssh", "-f", strconv.Itoa(hosts), "-w", list, strings.Repeat("true & ", ranksEach) + "wait"}, false}
 	yield := []string{"--mpi", "openmpi", "-e", "OMPI_MCA_mpi_yield_when_idle=1"}
 	return []sshJob{
 		{"true", hosts, append(ours(nil, "true"), mpirun("true"), hydra("true"), pdsh)},
 		{"barrier, openmpi", hosts, append(ours(yield, barriers["openmpi"], n), mpirun(barriers["openmpi"], n))},
 		{"barrier, mpich", hosts, append(ours([]string{"--mpi", "mpich"}, barriers["mpich"], n), hydra(barriers["mpich"], n))},
 	}
+}
+
+// plainShell is the contender that starts commands over SSH and does nothing else.
+const plainShell = "pdsh"
+
+// coldRatio is the ratio of gangrun's cold start to plainShell; false where one of the
+// two has no times.
+func (j sshJob) coldRatio(took []sample) (ratio, bool) {
+	cold := slices.IndexFunc(j.by, func(c contender) bool { return c.cold })
+	shell := slices.IndexFunc(j.by, func(c contender) bool { return c.name == plainShell })
+	if cold < 0 || shell < 0 || len(took[cold]) == 0 || len(took[shell]) == 0 {
+		return ratio{}, false
+	}
+	return ratioOf(took[cold], took[shell]), true
 }
 
 // overSSH measures whole jobs on hosts that are reached by SSH, in alternating
@@ -170,6 +184,9 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 					ratio += fmt.Sprintf("; hung %d times", hung[i])
 				}
 				fmt.Printf(row, job.program, job.hosts, c.name, text, ratio)
+			}
+			if r, ok := job.coldRatio(took); ok {
+				fmt.Printf("  a cold start of %s on %d hosts takes %v of %s's time; aim: at most 2 on %d hosts\n", job.program, job.hosts, r, plainShell, bedHosts)
 			}
 		}
 	}
