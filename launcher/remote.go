@@ -121,7 +121,11 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		if said, ok := status.FromError(err); ok && said.Code() == codes.FailedPrecondition {
 			err = errors.New(said.Message()) // the agent's own words
 		}
-		err = errors.Join(a.why(ended(asking, err)), a.leave(context.Background(), endLimit, ctx.Done()))
+		why := a.why(ended(asking, err))
+		if hungUp(why) && ctx.Err() == nil {
+			why = &MuteError{Host: host, Local: link.Local, err: why}
+		}
+		err = errors.Join(why, a.leave(context.Background(), endLimit, ctx.Done()))
 		if ctx.Err() == nil && !link.Local {
 			err = &UnreachableError{Host: host, Err: err}
 		}

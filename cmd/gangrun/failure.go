@@ -121,6 +121,9 @@ func hintOf(err error) string {
 	if errors.As(err, &f) && f.hint != "" {
 		return f.hint
 	}
+	if hint := limitHint(err); hint != "" {
+		return hint
+	}
 	var hinted interface{ Hint() string }
 	if errors.As(err, &hinted) {
 		return hinted.Hint()

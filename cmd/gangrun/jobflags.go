@@ -105,7 +105,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	if err := errors.Join(errs...); err != nil {
 		return fail(err)
 	}
-	cwd, err := os.Getwd()
+	cwd, err := workingDir(options.Relative(), "--workdir")
 	if err != nil {
 		return job.Spec{}, err
 	}

@@ -64,7 +64,7 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 	if err != nil {
 		return err
 	}
-	cwd, err := os.Getwd()
+	cwd, err := workingDir(args.relative(), "-wdir")
 	if err != nil {
 		return err
 	}
@@ -118,6 +118,11 @@ func (a mpiexecArgs) spec(cwd string) job.Spec {
 		spec.Workdir = apps[0].Workdir
 	}
 	return spec
+}
+
+// relative reports whether a program's directory depends on the working directory.
+func (a mpiexecArgs) relative() bool {
+	return slices.ContainsFunc(a.apps, func(app job.App) bool { return !filepath.IsAbs(app.Workdir) })
 }
 
 // bareEnviron takes everything from this process's environment, which the ranks

@@ -65,6 +65,9 @@ func (t terms) streams() (out, err screen.Stream) {
 
 // openSession makes the run's home and starts the agents in the background.
 func openSession(spec job.Spec, terms terms) (*session, error) {
+	if err := usable(); err != nil {
+		return nil, err
+	}
 	dir, err := homeDir()
 	if err != nil {
 		return nil, err

@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"syscall"
@@ -215,9 +216,23 @@ func describe(start *wire.RankStart, err error) string {
 	case errors.Is(err, unix.ENOEXEC):
 		return fmt.Sprintf("%q is no program that this host can execute: %v", start.Argv[0], err)
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.EBADF):
-		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit (ulimit -n) or start fewer ranks: %v", err)
+		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
+	case errors.Is(err, unix.EAGAIN):
+		return fmt.Sprintf("too many processes: raise this user's limit of %s (ulimit -u) or start fewer ranks: %v", limit(unix.RLIMIT_NPROC), err)
 	}
 	return err.Error()
+}
+
+// limit is one of this process's limits, in words.
+func limit(resource int) string {
+	var l unix.Rlimit
+	switch err := unix.Getrlimit(resource, &l); {
+	case err != nil:
+		return "unknown size"
+	case l.Cur == unix.RLIM_INFINITY:
+		return "none"
+	}
+	return strconv.FormatUint(l.Cur, 10)
 }
 
 // drain waits, within a limit, until everything that the dead rank had written

@@ -3,6 +3,7 @@ package jobfile
 import (
 	"cmp"
 	"fmt"
+	"path/filepath"
 	"slices"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -76,6 +77,22 @@ func (o *Options) set(s setting) error {
 	s.field.put(&o.spec, s.value)
 	o.settings = append(o.settings, s)
 	return nil
+}
+
+// Relative reports whether a path of the job depends on the directory that Finish is
+// given: the working directory does where it is not set.
+func (o *Options) Relative() bool {
+	spec := o.spec
+	for _, f := range table {
+		if f.Kind != Path {
+			continue
+		}
+		p := f.at(&spec).(*string)
+		if !filepath.IsAbs(*p) && (*p != "" || p == &spec.Workdir) {
+			return true
+		}
+	}
+	return false
 }
 
 // Finish returns the whole Spec, its paths made absolute against cwd, which is

@@ -1,0 +1,62 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/launcher"
+)
+
+// The limit on processes is named where it is reached, or nearly so, and nowhere else.
+func TestProcessHint(t *testing.T) {
+	for _, c := range []struct {
+		limit, used uint64
+		want        string // in the hint, "" for none
+	}{
+		{unix.RLIM_INFINITY, 1 << 20, ""}, {4096, 100, ""}, {132, 100, ""},
+		{131, 100, "may have 131 processes and threads and has 100"}, {131, 100, "ulimit -u 4096"}, {4096, 5000, "ulimit -u 10000"},
+	} {
+		if got := processHint(c.limit, c.used); (got == "") != (c.want == "") || !strings.Contains(got, c.want) {
+			t.Errorf("limit %d, %d used: %q, want %q", c.limit, c.used, got, c.want)
+		}
+	}
+}
+
+func TestLimitHint(t *testing.T) {
+	if got := limitHint(fmt.Errorf("start the agent: %w", os.NewSyscallError("socketpair", unix.EMFILE))); !strings.Contains(got, "open files: raise the limit: ulimit -n ") {
+		t.Errorf("without descriptors: %q", got)
+	}
+	if got := limitHint(&os.PathError{Op: "open", Path: "/x", Err: unix.ENFILE}); !strings.Contains(got, "fs.file-max") {
+		t.Errorf("without descriptors on the machine: %q", got)
+	}
+	for _, err := range []error{errors.New("too many open files"), unix.ENOENT, &launcher.MuteError{Host: "far"}} {
+		if got := limitHint(err); got != "" {
+			t.Errorf("%v comes from a limit, it says: %q", err, got)
+		}
+	}
+	if got := hintOf(&launcher.UnreachableError{Host: "far", Err: &launcher.MuteError{Host: "far"}}); !strings.Contains(got, "limits on far") {
+		t.Errorf("of another machine: %q", got)
+	}
+}
+
+func TestOwnThreads(t *testing.T) {
+	proc := t.TempDir()
+	for name, text := range map[string]string{"17/status": "Name:\tx\nThreads:\t3\n", "18/status": "Threads:\t20\nx: y\n", "19/other": "Threads:\t100\n", "self/status": "Threads:\t1000\n"} {
+		path := filepath.Join(proc, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o700), os.WriteFile(path, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := ownThreads(proc, os.Getuid()); got != 23 {
+		t.Errorf("%d threads, want 23", got)
+	}
+	if got := ownThreads(proc, os.Getuid()+1); got != 0 {
+		t.Errorf("another user has %d threads", got)
+	}
+}

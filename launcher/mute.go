@@ -1,0 +1,27 @@
+package launcher
+
+import "fmt"
+
+// MuteError is an agent that was started and ended before it had answered anything, as
+// where its host lets it have too few processes, descriptors or memory.
+type MuteError struct {
+	Host  string
+	Local bool // it was on this machine
+	err   error
+}
+
+// Error says so.
+func (e *MuteError) Error() string {
+	return fmt.Sprintf("the agent on %s ended before it answered", e.Host)
+}
+
+// Unwrap returns what the connection said.
+func (e *MuteError) Unwrap() error { return e.err }
+
+// Hint says where to look.
+func (e *MuteError) Hint() string {
+	if e.Local {
+		return "read its last words in agents/" + e.Host + ".log of the run's directory"
+	}
+	return fmt.Sprintf("look at the limits on %s, and raise those that are small: ulimit -u; ulimit -n; ulimit -v", e.Host)
+}
