@@ -12,7 +12,7 @@ type ownEnding struct {
 // ownEndings are all of them. ExitCode decides each; docs/exit-codes.md has what it
 // says, and TestOwnEndings what it is to say.
 var ownEndings = []ownEnding{
-	{"The directory for the run's records, or another that gangrun needs, cannot be made, or gangrun cannot start its own parts.", Ending{State: job.StateFailed, Internal: true}},
+	{"A directory of gangrun's own, such as that for the run's records, cannot be made, or gangrun cannot start its own parts.", Ending{State: job.StateFailed, Internal: true}},
 	{"A file system is full, or one with the job's files does not answer, when gangrun itself needs it.", Ending{State: job.StateFailed, Storage: true}},
 	{"The gang would not fit if every slot and GPU of its hosts were free.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"The gang would not fit since some of the GPUs are sick, or not all hosts could be asked for theirs.", Ending{State: job.StateNoPlacement}},

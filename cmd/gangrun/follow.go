@@ -103,6 +103,7 @@ func (o *onlooker) report() supervisor.Report {
 // error is why it has not.
 func (o *onlooker) look(ctx context.Context, known int) error {
 	if o.report().State.Final() {
+		o.parting(ctx)
 		return nil
 	}
 	o.watch = growing.NewWatch()

@@ -77,7 +77,9 @@ func (k together) injectFar(t *testing.T) (gone time.Duration) {
 	if k.blind() { // whoever starts next ends it
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
 		defer cancel()
-		if out, err := bed.Controller().Command(ctx, r.gangrun, "run", "--preflight", "off", "--hosts", "h1", "--mpi", "none", "--", "true").CombinedOutput(); err != nil || !strings.Contains(string(out), "killed what was left") {
+		next := bed.Controller().Command(ctx, r.gangrun, "run", "--preflight", "off", "--hosts", "h1", "--mpi", "none", "--", "true")
+		next.Dir = bed.Shared()
+		if out, err := next.CombinedOutput(); err != nil || !strings.Contains(string(out), "killed what was left") {
 			t.Errorf("%v, and of what was left it says: %s", err, out)
 		}
 	}

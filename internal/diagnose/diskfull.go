@@ -15,7 +15,7 @@ var diskFull = []Rule{{
 	Hint:    "free space or inodes on that file system (df -h, df -i) or write elsewhere; keep fewer checkpoints; /tmp and caches may be what is full",
 	Needles: []string{"no space left on device", "not enough free disk space", "enough disk space"},
 	Find:    re(`device: ['"](?P<artefact>[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: [Nn]o space`),
-}, refused(job.DiskFull, "no-space", "free space or inodes there (df -h and df -i tell which is used up), or have gangrun write elsewhere: GANGRUN_HOME, TMPDIR", "no space left on device"), {
+}, refused(job.DiskFull, "no-space", "free space or inodes there (df -h and df -i tell which is used up), or set GANGRUN_HOME and TMPDIR to directories elsewhere", "no space left on device"), {
 	Category: job.DiskFull, Signature: "disk-quota", Confidence: 0.95,
 	Meaning: "the user's quota on the file system is used up",
 	Hint:    "free space (quota -s shows how much is yours) or write elsewhere",
