@@ -19,6 +19,7 @@ import (
 // prose are the words that follow the name gangrun in a sentence and name no command,
 // and the command line of a process of an SSH session, which nobody types.
 var prose = strings.Fields(`
+	needs
 	and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
 	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names never
 	of on or pretends puts reaches reads runs says sees sends sets shows speaks starts takes tells that then there to
