@@ -131,7 +131,7 @@ func (c *cgroup) fd() (int, bool) {
 
 // renew makes the group, which must be empty, anew.
 func (c *cgroup) renew() bool {
-	if os.Remove(c.path) != nil || os.Mkdir(c.path, 0o755) != nil {
+	if removeCgroup(c.path) != nil || os.Mkdir(c.path, 0o755) != nil {
 		return false
 	}
 	dir, err := os.Open(c.path)
@@ -157,8 +157,28 @@ func (c *cgroup) kill() {
 func (c *cgroup) close() {
 	if c != nil {
 		_ = c.dir.Close()
-		_ = os.Remove(c.path)
+		_ = removeCgroup(c.path)
 	}
+}
+
+// removeCgroup removes a group, and those that ranks have made in it, which must be empty.
+func removeCgroup(path string) error {
+	entries, _ := os.ReadDir(path) // os.Remove tells
+	for _, e := range entries {
+		if e.IsDir() {
+			_ = removeCgroup(filepath.Join(path, e.Name())) // the same
+		}
+	}
+	return os.Remove(path)
+}
+
+// isCgroup reports whether a cgroup has the name of one that an agent makes: others that
+// begin like it, as a gangrun.service, are somebody else's.
+func isCgroup(path string) bool {
+	pid, namespace, ok := strings.Cut(strings.TrimPrefix(filepath.Base(path), "gangrun."), ".")
+	_, err := strconv.ParseUint(pid, 10, 32)
+	_, err2 := strconv.ParseUint(namespace, 10, 64)
+	return ok && err == nil && err2 == nil
 }
 
 // endDeadCgroups kills what is in the cgroups of agents below this process's own cgroup
@@ -172,6 +192,9 @@ func endDeadCgroups() (killed []int) {
 	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun.*"))
 	var dead []string
 	for _, path := range paths {
+		if !isCgroup(path) {
+			continue
+		}
 		dir, err := os.Open(path)
 		if err != nil {
 			continue
@@ -185,7 +208,7 @@ func endDeadCgroups() (killed []int) {
 	}
 	for deadline := time.Now().Add(killLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		dead = slices.DeleteFunc(dead, func(path string) bool {
-			return !errors.Is(os.Remove(path), unix.EBUSY) // which it is while there are processes in it
+			return !errors.Is(removeCgroup(path), unix.EBUSY) // which it is while there are processes in it
 		})
 	}
 	return killed
