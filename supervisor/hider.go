@@ -4,9 +4,13 @@ import (
 	"cmp"
 	"encoding/base64"
 	"encoding/json"
+	"fmt"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -40,6 +44,21 @@ func hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
+// Hiding returns diagnose for a job that may have secrets: it sees what ranks have
+// printed without them. A cause quotes a line cut short, in which no secret is found any
+// more that is longer than what is left of it.
+func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
+	if len(spec.Secret) == 0 {
+		return diagnose
+	}
+	clean := hider(spec)
+	return func(e job.Evidence) job.Cause {
+		e.Lines = hideLines(e.Lines, clean)
+		e.Outcome = hideOutcome(e.Outcome, clean)
+		return diagnose(e)
+	}
+}
+
 // forms returns in what forms a value is looked for: as it is, line by line where it
 // has several lines, and as a URL, JSON or base64 has it. There are none of a value
 // that is too short.
@@ -59,18 +78,69 @@ func forms(value string) (all []string) {
 			add(strings.TrimSpace(line))
 		}
 	}
+	percent := strings.ReplaceAll(url.QueryEscape(plain), "+", "%20")
 	add(url.QueryEscape(plain))
-	add(strings.ReplaceAll(url.QueryEscape(plain), "+", "%20"))
+	add(percent)
+	add(strings.ReplaceAll(percent, "%2F", "/")) // Python's urllib.parse.quote
 	add(url.PathEscape(plain))
+	for _, quoted := range []string{quoteJSON(plain), asciiJSON(plain), strconv.Quote(plain)} {
+		add(quoted[1 : len(quoted)-1])
+	}
 	if quoted, err := json.Marshal(plain); err == nil {
-		add(strings.Trim(string(quoted), `"`))
+		add(string(quoted[1 : len(quoted)-1]))
 	}
 	for _, text := range []string{value, plain} {
-		add(base64.RawStdEncoding.EncodeToString([]byte(text)))
-		add(base64.RawURLEncoding.EncodeToString([]byte(text)))
+		for _, part := range base64Forms(text) {
+			add(part)
+		}
 	}
 	for _, form := range slices.Clone(all) { // as a line of a log has it
-		all = append(all, strings.ToValidUTF8(form, "\ufffd"))
+		all = append(all, strings.ToValidUTF8(form, "\ufffd"), string([]rune(form)))
+	}
+	return all
+}
+
+// quoteJSON returns text as most programs write it in JSON: json.Marshal also escapes
+// <, > and &, which this leaves as they are.
+func quoteJSON(text string) string {
+	var b strings.Builder
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(text); err != nil {
+		return `""`
+	}
+	return strings.TrimSuffix(b.String(), "\n")
+}
+
+// asciiJSON returns text as Python's json.dumps writes it: in ASCII.
+func asciiJSON(text string) string {
+	var b strings.Builder
+	for _, r := range quoteJSON(text) {
+		switch {
+		case r < utf8.RuneSelf:
+			b.WriteRune(r)
+		case r > 0xffff:
+			high, low := utf16.EncodeRune(r)
+			fmt.Fprintf(&b, `\u%04x\u%04x`, high, low)
+		default:
+			fmt.Fprintf(&b, `\u%04x`, r)
+		}
+	}
+	return b.String()
+}
+
+// base64Forms returns what base64 makes of text by itself, and the part of it that
+// depends on nothing else where other bytes stand around it, as in "user:" and a password.
+func base64Forms(text string) (all []string) {
+	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
+		all = append(all, encoding.EncodeToString([]byte(text)))
+		for before := range 3 {
+			form := encoding.EncodeToString(append(make([]byte, before), text...))
+			from, to := (before*8+5)/6, (before+len(text))*8/6 // characters of six bits each
+			if from < to {
+				all = append(all, form[from:to])
+			}
+		}
 	}
 	return all
 }

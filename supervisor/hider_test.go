@@ -20,8 +20,14 @@ func TestHider(t *testing.T) {
 		{"another line, as Python quotes it", pem, `'MIIEvQIBADANBgkqhkiG9w0B\r\n  A'`, `'***\r\n  A'`},
 		{"a short line", pem, "ab= stays", "ab= stays"},
 		{"URL", "p@ss/w rd", "http://u:p%40ss%2Fw%20rd@x?p=p%40ss%2Fw+rd", "http://u:***@x?p=***"},
+		{"URL, as Python quotes it", "p@ss/w+rd", "http://u:p%40ss/w%2Brd@x", "http://u:***@x"},
+		{"JSON of other programs", "p\"ss&word", `{"a": "p\"ss&word"}`, `{"a": "***"}`},
+		{"JSON, as Python writes it", "p\u00e4ss\u2026w\U0001f600rd", `{"a": "p\u00e4ss\u2026w\ud83d\ude00rd"}`, `{"a": "***"}`},
 		{"JSON", "p\"ss\\word", `{"a": "p\"ss\\word"}`, `{"a": "***"}`},
 		{"base64", "hunter2-and-more", "Bearer " + base64.StdEncoding.EncodeToString([]byte("hunter2-and-more")), "Bearer ***=="},
+		{"base64 behind a user's name", "hunter2-and-more!", "Basic " + base64.StdEncoding.EncodeToString([]byte("ada:hunter2-and-more!")), "Basic YWRhOm***"},
+		{"not UTF-8, byte by byte", "pass\xff\xfeword", "pass\ufffd\ufffdword", "***"},
+		{"not UTF-8, at once", "pass\xff\xfeword", "pass\ufffdword", "***"},
 		{"not UTF-8", "pass\xffword", "pass\ufffdword", "***"},
 		{"what is hidden already", job.Hidden, "***", "***"},
 		{"empty", "", "a text", "a text"},
@@ -32,6 +38,23 @@ func TestHider(t *testing.T) {
 				t.Errorf("%q became %q, want %q", c.text, got, c.want)
 			}
 		})
+	}
+}
+
+// A cause quotes no more than the beginning of a long line: what is left of a secret there
+// is found by nobody.
+func TestHiding(t *testing.T) {
+	value := strings.Repeat("secret-", 100)
+	lines := []job.Line{{Text: "ERROR: " + value}}
+	spec := job.Spec{Env: map[string]string{"K": value}, Secret: []string{"K"}}
+	cause := Hiding(spec, func(e job.Evidence) job.Cause {
+		return job.Cause{Text: e.Lines[0].Text[:10], Hint: e.Outcome.Lines[0].Text}
+	})(job.Evidence{Lines: lines, Outcome: job.Outcome{Lines: lines}})
+	if cause.Text != "ERROR: ***" || cause.Hint != "ERROR: ***" {
+		t.Errorf("%+v", cause)
+	}
+	if lines[0].Text != "ERROR: "+value {
+		t.Errorf("the lines themselves became %q", lines[0].Text)
 	}
 }
 

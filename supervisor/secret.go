@@ -61,11 +61,7 @@ func hide(e job.Event, clean func(string) string) job.Event {
 		e.Exit = &x
 	}
 	if e.Outcome != nil {
-		o := *e.Outcome
-		o.Exits = slices.Clone(o.Exits)
-		for i, x := range o.Exits {
-			o.Exits[i] = hideExit(x, clean)
-		}
+		o := hideOutcome(*e.Outcome, clean)
 		e.Outcome = &o
 	}
 	if e.Verdict != nil {
@@ -74,6 +70,15 @@ func hide(e job.Event, clean func(string) string) job.Event {
 		e.Verdict = &v
 	}
 	return e
+}
+
+func hideOutcome(o job.Outcome, clean func(string) string) job.Outcome {
+	o.Exits = slices.Clone(o.Exits)
+	for i, x := range o.Exits {
+		o.Exits[i] = hideExit(x, clean)
+	}
+	o.Lines = hideLines(o.Lines, clean)
+	return o
 }
 
 func hideExit(x job.Exit, clean func(string) string) job.Exit {

@@ -46,7 +46,7 @@ func runPreflight(spec job.Spec, terms terms) error {
 		}
 		boss := &supervisor.Supervisor{
 			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{},
-			Diagnose: diagnose.Diagnose, Emit: p.emit,
+			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Emit: p.emit,
 		}
 		return boss.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
 	}))
@@ -74,7 +74,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 			lease, err := s.place(ctx, spec, job.Excluded{}, limit, emit)
 			return lease.Placement, lease.Release, err
 		},
-		Diagnose:  diagnose.Diagnose,
+		Diagnose:  supervisor.Hiding(s.spec, diagnose.Diagnose),
 		WorldSize: diagnose.WorldSize,
 		Memory:    preflight.Memory{Dir: filepath.Join(s.home, "trials")},
 		Env:       os.Environ(),

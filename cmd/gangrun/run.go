@@ -54,7 +54,7 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.withNews(s.withGPUWatch(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Diagnose: diagnose.Diagnose, Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
+			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
