@@ -26,6 +26,7 @@ const places = 5
 // Pieces of installations that were not written to for 10 minutes are removed where
 // they are seen: none takes as long (startLimit).
 const preludeScript = `
+U=$(umask); A=${LC_ALL+set}; B=${LC_ALL-};
 LC_ALL=C; export LC_ALL; umask 077;
 D() {
 	d=;
@@ -79,8 +80,9 @@ done
 
 // installScript: HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] puts the program on the
 // host where it is missing, marks it as used, and runs it with the arguments, if there are
-// any: all in one session, since each session costs both sides as much as some megabytes
-// do. Where the program is missing, the first place from FROM on is taken in which a program runs: a file that holds an empty line,
+// any, and with the umask and the LC_ALL that the session began with: the job's files are
+// made with that umask. All this is one session, since each session costs both sides as
+// much as some megabytes do. Where the program is missing, the first place from FROM on is taken in which a program runs: a file that holds an empty line,
 // which is a script, is written and run there. Then the program is asked for, in the
 // first form for which the host has what unpacks it. What comes is a line with the number of
 // bytes, and as many bytes: behind them comes what is for the program. "head -c", which
@@ -103,7 +105,11 @@ C() {
 	if "$t"; then :; else G; echo "no program runs from there: noexec"; return 1; fi;
 };
 G() { rm -f "$t"; rmdir "$m" 2>/dev/null; };
-Y() { echo "@gangrun $i there $f"; if [ $# -gt 0 ]; then exec "$f" "$@" 3>&-; fi; exit 0; };
+Y() {
+	echo "@gangrun $i there $f"; umask $U;
+	if [ -n "$A" ]; then LC_ALL=$B; else unset LC_ALL; fi;
+	if [ $# -gt 0 ]; then exec "$f" "$@" 3>&-; fi; exit 0;
+};
 if [ $K -eq 0 ]; then
 	for i in 0 1 2 3 4; do
 		D $i; if T; then Y "$@"; fi;
