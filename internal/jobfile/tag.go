@@ -22,7 +22,7 @@ func (r *reader) tags(n *yaml.Node) {
 		return
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !slices.Contains(knownTags[n.Kind], n.ShortTag()) {
-		r.bad(n, faultf("take the tag away", "the tag %s is none that a job file knows here", quote(n.Tag)))
+		r.bad(n, faultf("take the tag away", "the tag %s is not allowed here in a job file", quote(n.Tag)))
 	}
 	for _, inner := range n.Content {
 		r.tags(inner)

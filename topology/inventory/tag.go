@@ -20,7 +20,7 @@ func (y *yamlReader) tags(n *yaml.Node) {
 		return
 	}
 	if n.Style&yaml.TaggedStyle != 0 && !slices.Contains(knownTags[n.Kind], n.ShortTag()) {
-		y.bad(n.Line, faultf("take the tag away", "the tag %q is none that an inventory knows here", n.Tag))
+		y.bad(n.Line, faultf("take the tag away", "the tag %q is not allowed here in an inventory", n.Tag))
 	}
 	for _, inner := range n.Content {
 		y.tags(inner)
