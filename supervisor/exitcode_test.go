@@ -176,7 +176,7 @@ func TestOwnEndings(t *testing.T) {
 		begins        string
 		rank, verdict int
 	}{
-		{"The directory for the run's records", 70, 93},
+		{"A directory of gangrun's own, such as that for the run's records", 70, 93},
 		{"A file system is full", 75, 75},
 		{"The gang would not fit if every slot", 69, 93},
 		{"The gang would not fit since some of the GPUs are sick", 69, 75},
