@@ -53,6 +53,10 @@ type Link struct {
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error
+	// Killed names, once End has returned, the processes that were killed since agent and
+	// watchdogs had been killed together and had left them; nil where that is told
+	// otherwise.
+	Killed func() string
 	// Rest brings what the agent has left on its host, once it has ended otherwise
 	// than in order; Before what one has left that an earlier controller had started
 	// and that is gone. They are nil where there is no such thing.

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -42,12 +43,12 @@ func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string
 			return failed(ctx, r, err)
 		}
 		if len(reply.Ended) > 0 {
-			note(fmt.Sprintf("%s: killed what was left of gangs whose agents and watchdogs had been killed: %s", r.host, processes(reply.Ended)))
+			note(r.host + ": " + leftover.Told(decoded(reply.Ended)))
 		}
 		ours := slices.DeleteFunc(slices.Clone(reply.Living), func(l *wire.Leftover) bool { return !strings.HasPrefix(l.Gang, a.Run+"/") })
 		if !told && len(reply.Living) > 0 {
 			told = true
-			text := fmt.Sprintf("%s: SIGKILL has not ended yet: %s", r.host, processes(reply.Living))
+			text := fmt.Sprintf("%s: SIGKILL has not ended yet: %s", r.host, leftover.Names(decoded(reply.Living)))
 			if len(ours) > 0 {
 				text += fmt.Sprintf("; attempt %d waits up to %s for their end, so that two attempts never write at once", a.Number, leftoverLimit)
 			}
@@ -57,7 +58,7 @@ func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return &UnreachableError{Host: r.host, Err: fmt.Errorf("on %s processes of an earlier attempt do not end within %s: %s", r.host, leftoverLimit, processes(ours))}
+			return &UnreachableError{Host: r.host, Err: fmt.Errorf("on %s processes of an earlier attempt do not end within %s: %s", r.host, leftoverLimit, leftover.Names(decoded(ours)))}
 		}
 		select {
 		case <-time.After(leftoverEvery):
@@ -67,28 +68,10 @@ func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string
 	}
 }
 
-// mostProcesses is how many processes a text names.
-const mostProcesses = 8
-
-// processes names processes: how many there are, and of which attempts.
-func processes(all []*wire.Leftover) string {
-	var names []string
-	for _, l := range all[:min(len(all), mostProcesses)] {
-		text := fmt.Sprintf("%d (%s", l.Pid, l.Name)
-		if l.Gang != "" {
-			text += " of " + l.Gang
-		}
-		if l.State == "D" {
-			text += ", in an uninterruptible wait for a device or file system"
-		}
-		names = append(names, text+")")
+// decoded turns what has travelled into processes.
+func decoded(all []*wire.Leftover) (processes []leftover.Process) {
+	for _, l := range all {
+		processes = append(processes, leftover.Process{PID: int(l.Pid), Name: string(l.Name), State: l.State, Gang: l.Gang})
 	}
-	if more := len(all) - mostProcesses; more > 0 {
-		names = append(names, fmt.Sprintf("and %d more", more))
-	}
-	noun := "processes"
-	if len(all) == 1 {
-		noun = "process"
-	}
-	return fmt.Sprintf("%d %s: %s", len(all), noun, strings.Join(names, ", "))
+	return processes
 }

@@ -144,6 +144,11 @@ func (g *running) forsake() {
 // unreaped.
 func (g *running) bury(r report) {
 	r.node.done = true
+	if killed := r.node.agent.link.Killed; killed != nil && r.err == nil {
+		if text := killed(); text != "" {
+			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.host, Text: r.node.agent.host + ": " + text})
+		}
+	}
 	if r.err == nil {
 		return
 	}

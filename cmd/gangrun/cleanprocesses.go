@@ -19,7 +19,7 @@ const leftoverLimit = 10 * time.Second
 // finds them.
 func endLeftovers(ctx context.Context, dry bool) (killed, left []leftover.Process) {
 	if dry {
-		return leftover.Read().Find(os.Getpid(), "", leftover.Look), nil
+		return leftover.Read(os.Getpid()).Find(os.Getpid(), ""), nil
 	}
 	return leftover.End(ctx, os.Getpid(), "", leftoverLimit)
 }

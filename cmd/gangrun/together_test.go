@@ -15,15 +15,17 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// detached has a rank leave four kinds of processes behind, each of which writes the number
+// detached has a rank leave five kinds of processes behind, each of which writes the number
 // of its attempt to the file order again and again: a child, one that ignores SIGTERM, one
-// that has closed its streams, and one in a session of its own that does both.
+// that has closed its streams, one in a session of its own that does both, and one that has
+// an empty environment besides.
 const detached = `
 loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.02; done'
 sh -c "$loop" &
 sh -c "trap '' TERM; $loop" &
 (sh -c "exec <&- >&- 2>&-; $loop" &)
 (setsid sh -c "trap '' TERM HUP INT; echo \$\$ > detached.$RANK; exec <&- >&- 2>&-; $loop" &)
+(setsid env -i PATH="$PATH" sh -c "trap '' TERM HUP INT; exec <&- >&- 2>&-; GANGRUN_ATTEMPT=$GANGRUN_ATTEMPT; $loop" &)
 while [ ! -s detached.$RANK ]; do sleep 0.01; done
 echo ready; : > ready.$RANK
 `
@@ -173,6 +175,7 @@ func (k together) check(r *controlled) {
 	case k.phase == "stopping" && code != 128+int(unix.SIGTERM):
 		t.Errorf("exit code %d of a run that was cancelled", code)
 	}
+	r.deserted()
 	last := 0
 	for i, line := range strings.Fields(r.file("order")) {
 		n, err := strconv.Atoi(line)
@@ -191,6 +194,32 @@ func (k together) check(r *controlled) {
 		t.Errorf("left in the directory for temporary files: %q, %v", left, err)
 	}
 	_ = os.Remove(filepath.Join(r.dir, "order"))
+}
+
+// deserted waits until no process is at work in the directory of the bench, whatever its
+// environment.
+func (r *controlled) deserted() {
+	r.t.Helper()
+	dir, err := filepath.EvalSymlinks(r.dir)
+	if err != nil {
+		r.t.Fatal(err)
+	}
+	for deadline := time.Now().Add(goneLimit); ; time.Sleep(5 * time.Millisecond) {
+		var left []string
+		links, _ := filepath.Glob("/proc/[0-9]*/cwd")
+		for _, link := range links {
+			if to, err := os.Readlink(link); err == nil && to == dir {
+				left = append(left, filepath.Dir(link))
+			}
+		}
+		if len(left) == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			r.t.Errorf("at work in the job's directory for %s: %q", goneLimit, left)
+			return
+		}
+	}
 }
 
 // fatal reports whether the gang cannot go on without the victims.

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -89,6 +90,7 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	}
 	start.LogDir = []byte(logs)
 	s.busy = true
+	_ = leftover.Set(start.Gang) // only a hard limit that somebody has set bars that
 	ctx, cancel := context.WithCancel(s.life)
 	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
 	g.cancel, g.spooled = cancel, spooled

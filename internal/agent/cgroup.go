@@ -182,12 +182,11 @@ func isCgroup(path string) bool {
 }
 
 // endDeadCgroups kills what is in the cgroups of agents below this process's own cgroup
-// that were killed, together with their watchdogs, and removes them. It returns the
-// PIDs of what it killed.
-func endDeadCgroups() (killed []int) {
+// that were killed, together with their watchdogs, and removes them.
+func endDeadCgroups() {
 	own := cgroupPath(os.Getpid())
 	if own == "" {
-		return nil
+		return
 	}
 	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun.*"))
 	var dead []string
@@ -201,7 +200,6 @@ func endDeadCgroups() (killed []int) {
 		}
 		defer dir.Close()
 		if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-			killed = append(killed, processesIn(path)...)
 			_ = os.WriteFile(filepath.Join(path, "cgroup.kill"), []byte("1"), 0)
 			dead = append(dead, path)
 		}
@@ -211,16 +209,4 @@ func endDeadCgroups() (killed []int) {
 			return !errors.Is(removeCgroup(path), unix.EBUSY) // which it is while there are processes in it
 		})
 	}
-	return killed
-}
-
-// processesIn returns the PIDs of what is in a cgroup.
-func processesIn(path string) (pids []int) {
-	data, _ := os.ReadFile(filepath.Join(path, "cgroup.procs")) // it is being removed
-	for _, field := range strings.Fields(string(data)) {
-		if pid, err := strconv.Atoi(field); err == nil {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
 }

@@ -10,9 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
@@ -64,7 +62,7 @@ type gang struct {
 
 func newGang(host string, start *wire.Start, env []string, c *children, group *cgroup, reports *reports) *gang {
 	return &gang{
-		host: host, start: start, env: environ.Overlay(env, []string{leftover.Mark(start.Gang)}), children: c, group: group, reports: reports,
+		host: host, start: start, env: env, children: c, group: group, reports: reports,
 		kernel:  watchKernel(),
 		ready:   make(chan struct{}),
 		release: make(chan struct{}),

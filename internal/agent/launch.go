@@ -12,7 +12,6 @@ import (
 	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -49,7 +48,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 		}
 	}
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv), cpus: want.Cpus}
-	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env), []string{leftover.Env + "=" + environ.Lookup(g.env, leftover.Env)})}
+	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}
 	for _, hint := range texts(want.Hints) {
 		if name, _, _ := strings.Cut(hint, "="); environ.Lookup(p.attr.Env, name) == "" {
 			p.hint(hint)

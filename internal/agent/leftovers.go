@@ -43,14 +43,8 @@ func (l *leftovers) look(ctx context.Context, run string) {
 func (l *leftovers) tidy(ctx context.Context) {
 	defer close(l.looked)
 	l.look(ctx, "")
-	all := leftover.Read()
-	for _, pid := range endDeadCgroups() { // what carries no mark
-		if p, ok := all[pid]; ok {
-			l.mu.Lock()
-			l.killed = append(l.killed, p)
-			l.mu.Unlock()
-		}
-	}
+	endDeadCgroups()
+	removeDeadShortLived()
 }
 
 // Leftovers implements wire.AgentServer.
@@ -72,7 +66,7 @@ func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire
 	reply := &wire.LeftoversReply{}
 	if again { // before the first attempt no other agent has had a gang of this run
 		l.look(ctx, run)
-		reply.Living = told(leftover.Read().Alive(os.Getpid(), r.Gang, leftover.Look))
+		reply.Living = told(leftover.Read(os.Getpid()).Alive(os.Getpid(), r.Gang))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()

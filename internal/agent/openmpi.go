@@ -7,6 +7,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -97,6 +98,27 @@ func removeShortLived(agent int) {
 		left, _ := filepath.Glob(filepath.Join(dir, shortLived(agent)+"*"))
 		for _, path := range left {
 			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// removeDeadShortLived removes what agents of this PID namespace have left that were killed
+// together with their watchdogs.
+func removeDeadShortLived() {
+	self := shortLived(os.Getpid())
+	begin, end := fmt.Sprintf("gangrun-%d-", os.Getuid()), self[strings.LastIndex(self, "."):] // .NAMESPACE-
+	for _, dir := range append([]string{os.TempDir()}, besideTmp...) {
+		paths, _ := filepath.Glob(filepath.Join(dir, begin+"*"+end+"*"))
+		for _, path := range paths {
+			name := strings.TrimPrefix(filepath.Base(path), begin)
+			number, _, _ := strings.Cut(name, ".")
+			pid, err := strconv.Atoi(number)
+			if err != nil {
+				continue
+			}
+			if _, alive := readProcess(pid); !alive {
+				removeShortLived(pid)
+			}
 		}
 	}
 }

@@ -51,9 +51,10 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/resumable"}, ours: only(), stdOnly: true},
-	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck", "internal/leftover"}, ours: only()},
+	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
+	{paths: []string{"internal/leftover"}, ours: only("internal/watchdog")},
 	{paths: []string{"internal/contain"}, ours: only("internal/exact")},
-	{paths: []string{"internal/bridge"}, ours: only("internal/leftover")},
+	{paths: []string{"internal/bridge"}, ours: only("internal/leftover", "internal/watchdog")},
 	{paths: []string{"internal/shim"}, ours: only("internal/environ", "internal/affinity")},
 	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/bridge", "internal/selfcheck", "internal/contain", "internal/leftover", "internal/exact")},
 
@@ -72,7 +73,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "internal/exact", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
+	{paths: []string{"launcher/suite"}, ours: only("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

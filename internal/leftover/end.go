@@ -19,7 +19,7 @@ func End(ctx context.Context, self int, run string, limit time.Duration) (killed
 	deadline := time.Now().Add(limit)
 	for suspects := map[identity]bool(nil); ; {
 		now := map[identity]bool{}
-		left = Read().Find(self, run, Look)
+		left = Read(self).Find(self, run)
 		for _, p := range left {
 			id := identity{p.PID, p.Start}
 			now[id] = true

@@ -7,36 +7,34 @@ import (
 	"testing"
 )
 
-// machine reads a table of processes: "PID PARENT NAME [GANG] [moved] [agent] [zombie]".
-func machine(t *testing.T, text string) (Table, func(int) Details) {
+// machine reads a table of processes: "PID PARENT NAME [GANG] [agent] [zombie] [other's]".
+func machine(t *testing.T, text string) Table {
 	t.Helper()
-	table, details := Table{}, map[int]Details{}
+	table := Table{}
 	for line := range strings.Lines(text) {
 		fields := strings.Fields(line)
 		if len(fields) == 0 {
 			continue
 		}
-		var p Process
+		p := Process{State: "S", Mine: true}
 		if n, err := fmt.Sscan(line, &p.PID, &p.Parent, &p.Name); n != 3 {
 			t.Fatalf("%q: %v", line, err)
 		}
-		p.State = "S"
-		var d Details
 		for _, word := range fields[3:] {
 			switch word {
-			case "moved":
-				d.Moved = true
 			case "agent":
-				d.Agent = true
+				p.Agent = true
 			case "zombie":
 				p.State = "Z"
+			case "other's":
+				p.Mine = false
 			default:
-				d.Gang = word
+				p.Tag = TagOf(word)
 			}
 		}
-		table[p.PID], details[p.PID] = p, d
+		table[p.PID] = p
 	}
-	return table, func(pid int) Details { return details[pid] }
+	return table
 }
 
 func pids(found []Process) []int {
@@ -63,50 +61,43 @@ func TestFind(t *testing.T) {
 		processes, run string
 		want           []int
 	}{
-		"an orphan of a dead gang":                      {"100 1 sh old/1", "", []int{100}},
-		"what stands below it, its environment cleared": {"100 1 sh old/1\n101 100 python\n102 101 sleep old/1", "", []int{100, 101, 102}},
-		"a rank":                             {"90 1 gang-watchdog agent\n91 90 gangrun agent\n92 91 gangrun agent\n100 92 sh old/1", "", nil},
-		"what an outer watchdog is ending":   {"90 1 gang-watchdog agent\n100 90 sh old/1", "", nil},
-		"what a rank has given to sbatch":    {"90 1 slurmstepd\n100 90 bash old/1\n101 100 python old/1", "", nil},
-		"what a rank has given to at":        {"90 1 atd\n100 90 sh old/1", "", nil},
-		"a service with a rank's variables":  {"90 1 systemd\n100 90 dbus-daemon old/1 moved\n101 1 sshd old/1 moved", "", nil},
-		"an orphan of a login session":       {"90 1 systemd\n100 90 python old/1", "", []int{100}},
-		"no mark":                            {"100 1 python\n101 10 vim", "", nil},
-		"the mark that this agent has given": {"100 40 python new/1", "new", nil},
-		"an ended one with a child":          {"100 1 sh old/1 zombie\n101 100 sleep old/1", "", []int{101}},
-		"ended":                              {"100 1 sh old/1 zombie", "", nil},
+		"an orphan of a dead gang":             {"100 1 sh old/1", "", []int{100}},
+		"what stands below it":                 {"100 1 sh old/1\n101 100 python old/1\n102 101 sleep old/1", "", []int{100, 101, 102}},
+		"given to a subreaper":                 {"90 1 slurmstepd\n100 90 python old/1", "", []int{100}},
+		"given to a subreaper that is gone":    {"100 90 python old/1", "", []int{100}},
+		"a rank":                               {"90 1 gang-watchdog agent\n91 90 gangrun agent\n92 91 gangrun old/1 agent\n100 92 sh old/1", "", nil},
+		"what an outer watchdog is ending":     {"90 1 gang-watchdog agent\n100 90 sh old/1", "", nil},
+		"an agent whose watchdogs were killed": {"92 1 gangrun old/1 agent\n100 92 sh old/1", "", nil},
+		"no tag":                               {"100 1 python\n101 10 vim", "", nil},
+		"the tag that this agent has given":    {"100 40 python new/1", "new", nil},
+		"an ended one with a child":            {"100 1 sh old/1 zombie\n101 100 sleep old/1", "", []int{101}},
+		"ended":                                {"100 1 sh old/1 zombie", "", nil},
+		"another user's":                       {"100 1 sh old/1 other's", "", nil},
+		"another user's, of this run":          {"100 1 sh new/1 other's", "new", []int{100}},
 		"a gang inside of a dead one": {
-			"100 1 sh old/1\n101 100 gangrun old/1\n102 101 gang-watchdog old/1 agent\n103 102 gangrun old/1 agent\n104 103 python inner/1", "", []int{100, 101},
+			"100 1 sh old/1\n101 100 gangrun old/1\n102 101 gang-watchdog old/1 agent\n103 102 gangrun inner/1 agent\n104 103 python inner/1", "", []int{100, 101},
 		},
-		"what a shell has started with a rank's variables": {"100 10 sleep old/1", "", nil},
-		"init is hidden": {"100 1 sh old/1", "", []int{100}},
 	} {
-		table, look := machine(t, asking+c.processes)
-		if name == "init is hidden" {
-			delete(table, 1)
-		}
-		if got := pids(table.Find(40, c.run, look)); !slices.Equal(got, c.want) {
+		if got := pids(machine(t, asking+c.processes).Find(40, c.run)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}
 }
 
-// A job script that was submitted by a rank of an old gang runs gangrun.
-func TestFindInMarkedScript(t *testing.T) {
-	table, look := machine(t, `
+// A script that a dead gang has left behind runs gangrun.
+func TestFindInLeftScript(t *testing.T) {
+	table := machine(t, `
 1 0 init
-5 1 slurmstepd
-10 5 bash old/1
+10 1 bash old/1
 11 10 monitor old/1
 20 10 gangrun old/1
 30 20 gang-watchdog old/1 agent
 31 30 gangrun old/1 agent
 40 31 gangrun old/1 agent
-50 5 python dead/1
-51 1 python dead/1
+50 1 python dead/1
 `)
-	if got := pids(table.Find(40, "", look)); !slices.Equal(got, []int{50, 51}) {
-		t.Errorf("found %v, want the orphans that init and the batch system's daemon were given", got)
+	if got := pids(table.Find(40, "")); !slices.Equal(got, []int{50}) {
+		t.Errorf("found %v, want what the script has nothing to do with", got)
 	}
 }
 
@@ -116,7 +107,7 @@ const nested = `
 20 1 gangrun
 30 20 gang-watchdog agent
 31 30 gangrun agent
-32 31 gangrun agent
+32 31 gangrun outer/1 agent
 40 32 gangrun outer/1
 41 32 python outer/1
 50 40 gang-watchdog outer/1 agent
@@ -134,15 +125,14 @@ func TestFindNested(t *testing.T) {
 		"before the run is known":                      {"100 32 sh inner/1", "", nil},
 		"of another inner run, which the outer ends":   {"100 32 sh other/1", "inner", nil},
 	} {
-		table, look := machine(t, nested+c.processes)
-		if got := pids(table.Find(80, c.run, look)); !slices.Equal(got, c.want) {
+		if got := pids(machine(t, nested+c.processes).Find(80, c.run)); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
 	}
 }
 
 func TestAlive(t *testing.T) {
-	const other = "90 1 gang-watchdog agent\n91 90 gangrun agent\n92 91 gangrun agent\n"
+	const other = "90 1 gang-watchdog agent\n91 90 gangrun agent\n92 91 gangrun run/1 agent\n"
 	for name, c := range map[string]struct {
 		processes string
 		want      []int
@@ -155,9 +145,26 @@ func TestAlive(t *testing.T) {
 		"ended":                                  {other + "100 92 sh run/1 zombie", nil},
 		"an orphan, which Find finds":            {"100 1 sh run/1", nil},
 	} {
-		table, look := machine(t, asking+c.processes)
-		if got := pids(table.Alive(40, "run/2", look)); !slices.Equal(got, c.want) {
+		if got := pids(machine(t, asking+c.processes).Alive(40, "run/2")); !slices.Equal(got, c.want) {
 			t.Errorf("%s: found %v, want %v", name, got, c.want)
 		}
+	}
+}
+
+func TestTag(t *testing.T) {
+	a := TagOf("20261122-101010-abcd/3")
+	if !a.valid() || a.attempt() != 3 || !a.Of("20261122-101010-abcd") || a.Of("20261122-101010-abce") || a.Of("") {
+		t.Errorf("%#x", uint64(a))
+	}
+	if b := TagOf("20261122-101010-abcd/4"); a == b || !a.sameRun(b) {
+		t.Errorf("%#x, %#x", uint64(a), uint64(b))
+	}
+	for _, limit := range []Tag{0, 1, 1 << 20, 1<<63 - 1, 1<<64 - 1} {
+		if limit.valid() {
+			t.Errorf("%#x is a tag", uint64(limit))
+		}
+	}
+	if a >= 1<<62 {
+		t.Errorf("%#x is no limit that everybody may set", uint64(a))
 	}
 }

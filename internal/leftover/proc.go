@@ -2,35 +2,18 @@ package leftover
 
 import (
 	"bytes"
-	"crypto/sha256"
-	"encoding/hex"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
+
+	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// Mark returns the entry of the environment that marks the processes of a gang. The
-// process that asks is their agent.
-func Mark(gang string) string { return Env + "=" + gang + ":" + place("self") }
-
-// place names the control groups of a process, but for one that an agent has made for
-// its ranks.
-func place(process string) string {
-	sum := sha256.New()
-	for line := range strings.Lines(string(readAll(process, "cgroup"))) {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "0::") && strings.HasPrefix(filepath.Base(line), "gangrun.") {
-			line = "0::" + filepath.Dir(strings.TrimPrefix(line, "0::"))
-		}
-		sum.Write([]byte(line + "\n"))
-	}
-	return hex.EncodeToString(sum.Sum(nil)[:8])
-}
-
-// Read returns every process of this machine that can be seen.
-func Read() Table {
+// Read returns the processes of this machine that have a tag, as far as they can be seen,
+// and all above them and above the process self.
+func Read(self int) Table {
 	dir, err := os.Open("/proc")
 	if err != nil {
 		return nil
@@ -38,28 +21,44 @@ func Read() Table {
 	defer dir.Close()
 	names, _ := dir.Readdirnames(-1) // what could be read is what there is
 	t := Table{}
+	t.addAbove(self)
 	for _, name := range names {
-		if _, err := strconv.Atoi(name); err == nil {
-			if p, ok := parseStat(readAll(name, "stat")); ok {
-				t[p.PID] = p
-			}
+		if pid, err := strconv.Atoi(name); err == nil && tagOf(pid) != 0 {
+			t.addAbove(pid)
 		}
 	}
 	return t
 }
 
-// Look reads the details of a process.
-func Look(process int) (d Details) {
-	pid := strconv.Itoa(process)
-	var info syscall.Stat_t
-	if syscall.Stat(filepath.Join("/proc", pid), &info) != nil || int(info.Uid) != os.Geteuid() {
-		return d
+// addAbove adds a process, and those above it.
+func (t Table) addAbove(pid int) {
+	for pid > 0 {
+		if _, ok := t[pid]; ok {
+			return
+		}
+		p, ok := read(pid)
+		if !ok {
+			return
+		}
+		t[pid] = p
+		pid = p.Parent
 	}
-	d.Agent = isAgent(readAll(pid, "cmdline"))
-	gang, where := marked(readAll(pid, "environ"))
-	d.Gang = gang
-	d.Moved = gang != "" && where != place(pid)
-	return d
+}
+
+// read reads one process.
+func read(process int) (p Process, ok bool) {
+	pid := strconv.Itoa(process)
+	if p, ok = parseStat(readAll(pid, "stat")); !ok {
+		return p, false
+	}
+	p.Tag = tagOf(process)
+	var info syscall.Stat_t
+	p.Mine = syscall.Stat(filepath.Join("/proc", pid), &info) == nil && int(info.Uid) == os.Geteuid()
+	p.Agent = isAgent(p.Name, readAll(pid, "cmdline"))
+	if p.Tag != 0 {
+		p.Gang = gangIn(readAll(pid, "environ"), p.Tag)
+	}
+	return p, true
 }
 
 // readAll reads a file of a process; it has none once it is gone, or is another user's.
@@ -88,24 +87,28 @@ func parseStat(data []byte) (p Process, ok bool) {
 	return Process{PID: pid, Parent: parent, Start: start, State: string(fields[0]), Name: string(data[open+1 : end])}, true
 }
 
-// isAgent reports whether a command line is that of an agent or a watchdog: PROGRAM
-// agent HOST, and maybe one more word.
-func isAgent(cmdline []byte) bool {
-	words := bytes.Split(bytes.TrimSuffix(cmdline, []byte{0}), []byte{0})
-	return len(words) >= 3 && len(words) <= 4 && string(words[1]) == "agent"
+// isAgent reports whether a process is an agent or a watchdog, by its name and its command
+// line: PROGRAM agent HOST, and behind that a word in all but the outer watchdog.
+func isAgent(name string, cmdline []byte) bool {
+	words := strings.Split(strings.TrimSuffix(string(cmdline), "\x00"), "\x00")
+	if len(words) < 3 || words[1] != "agent" {
+		return false
+	}
+	switch len(words) {
+	case 3:
+		return name == watchdog.Name
+	case 4:
+		return words[3] == watchdog.Inner || words[3] == watchdog.Worker
+	}
+	return false
 }
 
-// marked finds a mark in an environment, and takes it apart.
-func marked(environ []byte) (gang, where string) {
+// gangIn returns the gang that an environment names, if that has the tag.
+func gangIn(environ []byte, tag Tag) string {
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
-		if value, ok := bytes.CutPrefix(entry, []byte(Env+"=")); ok {
-			text := string(value)
-			i := strings.LastIndexByte(text, ':')
-			if i < 0 {
-				return "", ""
-			}
-			return text[:i], text[i+1:]
+		if run, ok := bytes.CutPrefix(entry, []byte("GANGRUN_RUN=")); ok && tag.Of(string(run)) {
+			return string(run) + "/" + strconv.Itoa(tag.attempt())
 		}
 	}
-	return "", ""
+	return ""
 }

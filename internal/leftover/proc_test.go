@@ -2,6 +2,7 @@ package leftover
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -17,14 +18,24 @@ import (
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-// orphan starts a process whose parent has ended, with an environment.
-func orphan(t *testing.T, env ...string) (pid int) {
+// orphan starts a process whose parent has ended, with a tag unless gang is empty, as the
+// arguments before its program say.
+func orphan(t *testing.T, gang string, before ...string) (pid int) {
 	t.Helper()
 	file := filepath.Join(t.TempDir(), "pid")
-	cmd := exec.Command("sh", "-c", `(setsid sh -c 'trap "" TERM HUP; echo $$ > "$0".new; mv "$0".new "$0"; while :; do sleep 60; done' "$0" </dev/null >/dev/null 2>&1 &)`, file)
-	cmd.Env = append(os.Environ(), env...)
-	if err := cmd.Run(); err != nil {
-		t.Fatal(err)
+	script := `(setsid "$@" sh -c 'trap "" TERM HUP; echo $$ > "$0".new; mv "$0".new "$0"; while :; do sleep 60; done' "$0" </dev/null >/dev/null 2>&1 &)`
+	cmd := exec.Command("sh", append([]string{"-c", script, file}, before...)...)
+	if gang != "" {
+		run, _, _ := strings.Cut(gang, "/")
+		cmd.Env = append(os.Environ(), "GANGRUN_RUN="+run)
+		cmd.Args = append([]string{"prlimit", fmt.Sprintf("--locks=%d:", TagOf(gang)), "sh"}, cmd.Args[1:]...)
+		var err error
+		if cmd.Path, err = exec.LookPath("prlimit"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
 	}
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		if data, err := os.ReadFile(file); err == nil {
@@ -65,24 +76,27 @@ func alone(t *testing.T) bool {
 	return false
 }
 
-// End ends processes that carry a mark of a gang and have lost their parent, with what is
-// below them, and no others.
+// End ends processes that have the tag of a gang and no agent above them, whatever they
+// have made of their environment, and no others.
 func TestEnd(t *testing.T) {
 	if !alone(t) {
 		return
 	}
 	gang := "test-" + strconv.Itoa(os.Getpid())
-	left, other := orphan(t, Mark(gang+"/1")), orphan(t)
-	elsewhere := orphan(t, Env+"="+gang+"/1:0123456789abcdef") // the mark of an agent in another control group
+	left, cleared := orphan(t, gang+"/1"), orphan(t, gang+"/1", "env", "-i", "PATH="+os.Getenv("PATH"))
+	t.Setenv("GANGRUN_RUN", gang) // which a rank may have handed on
+	other := orphan(t, "")
 	killed, stay := End(context.Background(), os.Getpid(), "", time.Minute)
-	if i := slices.IndexFunc(killed, func(p Process) bool { return p.PID == left }); i < 0 || killed[i].Gang != gang+"/1" || killed[i].Name != "sh" {
-		t.Errorf("killed %+v, want process %d of %s", killed, left, gang)
+	for pid, name := range map[int]string{left: gang + "/1", cleared: ""} {
+		if i := slices.IndexFunc(killed, func(p Process) bool { return p.PID == pid }); i < 0 || killed[i].Gang != name || killed[i].Name != "sh" {
+			t.Errorf("killed %+v, want process %d of %q", killed, pid, name)
+		}
 	}
 	if len(stay) > 0 {
 		t.Errorf("%+v stay", stay)
 	}
-	if alive(left) || !alive(other) || !alive(elsewhere) {
-		t.Errorf("alive: left %t, unmarked %t, elsewhere %t; want only the latter two", alive(left), alive(other), alive(elsewhere))
+	if alive(left) || alive(cleared) || !alive(other) {
+		t.Errorf("alive: left %t, cleared %t, other %t; want only the last", alive(left), alive(cleared), alive(other))
 	}
 }
 
@@ -92,7 +106,7 @@ func TestEndLimit(t *testing.T) {
 		return
 	}
 	gang := "stay-" + strconv.Itoa(os.Getpid())
-	pid := orphan(t, Mark(gang+"/1"))
+	pid := orphan(t, gang+"/1")
 	_, left := End(context.Background(), os.Getpid(), "", 0) // no time to kill it
 	if !slices.ContainsFunc(left, func(p Process) bool { return p.PID == pid && p.Gang == gang+"/1" }) {
 		t.Errorf("left are %+v, want process %d", left, pid)
@@ -106,18 +120,55 @@ func TestEndLimit(t *testing.T) {
 
 func TestIsAgent(t *testing.T) {
 	for line, want := range map[string]bool{
-		"gangrun agent h1":             true,
-		"/opt/gangrun agent h1 worker": true,
-		"gangrun agent h1 watchdog":    true,
-		"gangrun run -n 4 agent":       false,
-		"gangrun agent":                false,
-		"consul agent -dev -node x":    false,
-		"":                             false,
+		"gang-watchdog gangrun agent h1":       true,
+		"gangrun /opt/gangrun agent h1 worker": true,
+		"renamed renamed agent h1 watchdog":    true,
+		"gangrun gangrun run -n 4 agent":       false,
+		"gangrun gangrun agent":                false,
+		"python3 python3 agent 3008":           false,
+		"rl ./rl agent cfg.yaml":               false,
+		"consul consul agent -dev -node x":     false,
+		"sleep ":                               false,
 	} {
-		if got := isAgent([]byte(strings.ReplaceAll(line, " ", "\x00") + "\x00")); got != want {
+		name, line, _ := strings.Cut(line, " ")
+		if got := isAgent(name, []byte(strings.ReplaceAll(line, " ", "\x00")+"\x00")); got != want {
 			t.Errorf("%q: got %t", line, got)
 		}
 	}
+}
+
+// Set tags this process and what it starts from then on.
+func TestSet(t *testing.T) {
+	if !alone(t) {
+		return
+	}
+	if err := Set("run/7"); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("sleep", "60")
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() { _ = cmd.Process.Kill(); _ = cmd.Wait() }()
+	for _, pid := range []int{os.Getpid(), cmd.Process.Pid} {
+		if got := tagOf(pid); got != TagOf("run/7") {
+			t.Errorf("process %d has tag %#x", pid, uint64(got))
+		}
+		if got := Tag(softLocks(readAll(strconv.Itoa(pid), "limits"))); got != TagOf("run/7") {
+			t.Errorf("by /proc, process %d has tag %#x", pid, uint64(got))
+		}
+	}
+}
+
+func FuzzSoftLocks(f *testing.F) {
+	f.Add([]byte("Max file size             unlimited            unlimited            bytes     \nMax file locks            42                   unlimited            locks     \n"))
+	f.Add([]byte("Max file locks            unlimited            unlimited            locks     \n"))
+	f.Add([]byte("Max file locks"))
+	f.Fuzz(func(t *testing.T, data []byte) {
+		if n := softLocks(data); n > 0 && !strings.Contains(string(data), "Max file locks") {
+			t.Errorf("%q: %d", data, n)
+		}
+	})
 }
 
 func FuzzParseStat(f *testing.F) {
@@ -131,13 +182,12 @@ func FuzzParseStat(f *testing.F) {
 	})
 }
 
-func FuzzMarked(f *testing.F) {
-	f.Add([]byte("A=b\x00" + Env + "=run/1:abc\x00"))
-	f.Add([]byte(Env + "=\x00"))
-	f.Add([]byte(Env + "=:"))
-	f.Fuzz(func(t *testing.T, environ []byte) {
-		if gang, place := marked(environ); gang+place != "" && !strings.Contains(string(environ), Env+"="+gang+":"+place) {
-			t.Errorf("%q: %q, %q", environ, gang, place)
+func FuzzGangIn(f *testing.F) {
+	f.Add([]byte("A=b\x00GANGRUN_RUN=run\x00"), "run")
+	f.Add([]byte("GANGRUN_RUN="), "")
+	f.Fuzz(func(t *testing.T, environ []byte, run string) {
+		if gang := gangIn(environ, TagOf(run+"/2")); gang != "" && !strings.Contains(string(environ), "GANGRUN_RUN="+strings.TrimSuffix(gang, "/2")) {
+			t.Errorf("%q: %q", environ, gang)
 		}
 	})
 }

@@ -70,7 +70,8 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	if err := cmd.Start(); err != nil {
 		return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
 	}
-	return launcher.Link{Conn: ours, Local: true, End: watch(cmd, ours, gone).end}, nil
+	p := watch(cmd, ours, gone)
+	return launcher.Link{Conn: ours, Local: true, End: p.end, Killed: p.killed}, nil
 }
 
 func (d Dialer) log(host string) (*os.File, error) {
@@ -98,22 +99,36 @@ func socketPair() (net.Conn, *os.File, error) {
 type process struct {
 	cmd  *exec.Cmd
 	conn net.Conn
-	done chan struct{} // closed when all are gone
+	done chan struct{}      // closed when all are gone
+	left []leftover.Process // that they had left, and that were killed; set once done is closed
 }
 
 // watch waits for the processes in the background. gone is a pipe that all of them
 // hold open: its end is the end of all, whichever was killed.
 func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
-	p := &process{cmd, conn, make(chan struct{})}
+	p := &process{cmd: cmd, conn: conn, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
 		_, _ = gone.Read(make([]byte, 1)) // nobody writes: this is io.EOF
 		_ = gone.Close()
 		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // who would end what is left was killed
-			leftover.End(context.Background(), os.Getpid(), "", leftoverLimit)
+			p.left, _ = leftover.End(context.Background(), os.Getpid(), "", leftoverLimit)
 		}
 	}()
 	return p
+}
+
+// killed names what was killed in the place of a watchdog.
+func (p *process) killed() string {
+	select {
+	case <-p.done:
+	default:
+		return ""
+	}
+	if len(p.left) == 0 {
+		return ""
+	}
+	return leftover.Told(p.left)
 }
 
 // leftoverLimit bounds the wait for what is killed in the place of a watchdog.
