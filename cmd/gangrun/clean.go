@@ -137,7 +137,7 @@ func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, 
 		}
 	}
 	for _, p := range killed {
-		fmt.Fprintf(w, "%s process %d (%s), which was left of attempt %s\n", end, p.PID, p.Name, p.Gang)
+		fmt.Fprintf(w, "%s process %d (%s), %s\n", end, p.PID, p.Name, leftBy(p))
 	}
 	fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, runs, float64(total)/1e6)
 	return errors.Join(errs...)

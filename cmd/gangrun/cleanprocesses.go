@@ -24,6 +24,14 @@ func endLeftovers(ctx context.Context, dry bool) (killed, left []leftover.Proces
 	return leftover.End(ctx, os.Getpid(), "", leftoverLimit)
 }
 
+// leftBy says by which attempt a process was left, as far as that is known.
+func leftBy(p leftover.Process) string {
+	if p.Gang == "" {
+		return "which a dead run has left"
+	}
+	return "which was left of attempt " + p.Gang
+}
+
 // addProcesses adds processes to the runs that have left them; runs that are not in the
 // list come behind those that are.
 func addProcesses(list []removed, killed []leftover.Process) []removed {

@@ -8,6 +8,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
@@ -45,6 +46,16 @@ func listHosts(spec job.Spec) (list inventory.List, err error) {
 		return list, &failure{code: exitUsage, err: err}
 	}
 	return list, nil
+}
+
+// passing returns a note where the list of hosts is no file that is there for good.
+func passing(spec job.Spec) (notes []string) {
+	for _, path := range []string{spec.Hostfile, spec.Inventory} {
+		if info, err := os.Stat(path); path != "" && err == nil && !info.Mode().IsRegular() {
+			notes = append(notes, fmt.Sprintf("%q, the list of hosts, is %s: gangrun attach cannot go on with this run if its controller is killed; give a file for that", path, safefile.Kind(info.Mode())))
+		}
+	}
+	return notes
 }
 
 // namedHosts refuses a list of hosts that is given and empty, as by a variable that

@@ -121,7 +121,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		return nil, errors.Join(err, kept.discard())
 	}
 	dialer.local.Held, s.here = kept.control.File, dialer.here
-	for _, note := range list.Notes {
+	for _, note := range append(passing(spec), list.Notes...) {
 		s.say("", note)
 	}
 	s.launcher = launcher.New(s.options(dialer, hosts))

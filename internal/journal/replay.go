@@ -11,10 +11,15 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
+// MaxSize bounds a journal that is read, in bytes: some million events, of which a run of
+// 1,000 ranks has some ten thousand.
+const MaxSize = 1 << 30
+
 // Replay returns the events of the journal at path and the number of lines
 // that could not be read. A last line that is torn, because its writer was
 // killed or is writing it right now, is none of them. Kinds and fields that
 // this version does not know are no error: kinds are kept, fields ignored.
+// A journal of more than MaxSize bytes is not read.
 func Replay(path string) (events []job.Event, skipped int, err error) {
 	file, err := safefile.Open(path)
 	if err != nil {
@@ -24,6 +29,9 @@ func Replay(path string) (events []job.Event, skipped int, err error) {
 	info, err := file.Stat()
 	if err != nil {
 		return nil, 0, fmt.Errorf("cannot read the journal: %w", err)
+	}
+	if info.Size() > MaxSize {
+		return nil, 0, fmt.Errorf("cannot read the journal: %w", &safefile.SizeError{Path: path, Limit: MaxSize})
 	}
 	// What is written from now on is not read: a writer may be faster than this reader.
 	skipped, err = Scan(io.NewSectionReader(file, 0, info.Size()), func(e job.Event) bool {
