@@ -151,7 +151,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
 			}
 			// It is over when gangrun-nvml has ended, and not when the time is.
-			w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
+			w := gpuWatcher{Launcher: gangOf(gang), here: isHostname, with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
 			outcome, err := w.Run(t.Context(), onGPUs(hostname(), "GPU-a"), func(e job.Event) {
 				if emitting || over {
@@ -185,7 +185,7 @@ func TestGPUWatcherGivesUp(t *testing.T) {
 		cancel()
 		return job.Outcome{}, nil
 	}
-	w := gpuWatcher{Launcher: gangOf(gang), with: probe.Watching{NVML: path}, late: time.Hour}
+	w := gpuWatcher{Launcher: gangOf(gang), here: isHostname, with: probe.Watching{NVML: path}, late: time.Hour}
 	if _, err := w.Run(ctx, onGPUs(hostname(), "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
 		t.Error(err)
 	}
