@@ -13,7 +13,11 @@ func TestSoakGarbage(t *testing.T) {
 	seed, count := number(t, "SEED", uint64(time.Now().UnixNano())), number(t, "COUNT", 1000)
 	codes, slowest := map[int]int{}, time.Duration(0)
 	for n := range count {
-		code, took := newGarbage(t, seed, n).try(t)
+		g := newGarbage(t, seed, n)
+		code, took := g.try(t)
+		if code == 70 { // rare, and worth a look
+			t.Logf("%s ended with 70: gangrun %q, environment %q, job.yaml %q", g.name, g.args, g.env, g.file)
+		}
 		codes[code]++
 		slowest = max(slowest, took)
 	}
