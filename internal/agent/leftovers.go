@@ -45,6 +45,7 @@ func (l *leftovers) tidy(ctx context.Context) {
 	l.look(ctx, "")
 	endDeadCgroups()
 	removeDeadShortLived()
+	removeDeadSelfDirs()
 }
 
 // Leftovers implements wire.AgentServer.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -45,6 +46,22 @@ func (o *openMPI) self() (string, error) {
 	}
 	o.found = true
 	return path, nil
+}
+
+// removeDeadSelfDirs removes what agents of this PID namespace have made for self that were
+// killed together with their watchdogs.
+func removeDeadSelfDirs() {
+	files, _ := filepath.Glob(filepath.Join(sharedDir, "gangrun-*", "agent-*."+pidNamespace()))
+	for _, file := range files {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(file), "agent-"), ".")
+		pid, err := strconv.Atoi(number)
+		if err != nil {
+			continue
+		}
+		if _, alive := readProcess(pid); !alive {
+			_ = os.RemoveAll(filepath.Dir(file))
+		}
+	}
 }
 
 // removeSelfDirs removes what an agent has made for self.

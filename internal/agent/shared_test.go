@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"errors"
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -93,5 +95,31 @@ func TestOtherNamespace(t *testing.T) {
 	}
 	if _, err := os.Stat(other); err != nil {
 		t.Errorf("another agent's directory is gone: %v", err)
+	}
+}
+
+// TestDeadDirectories: what agents that were killed with their watchdogs have left goes when
+// another agent starts; what those that live have made stays.
+func TestDeadDirectories(t *testing.T) {
+	t.Setenv("TMPDIR", t.TempDir())
+	var paths []string
+	for _, agent := range []int{1 << 30, os.Getpid()} { // the first is no PID
+		short, err := os.MkdirTemp("", shortLived(agent))
+		if err != nil {
+			t.Fatal(err)
+		}
+		self := selfDir(fmt.Sprintf("test-%d-%d/1", os.Getpid(), agent))
+		t.Cleanup(func() { _ = os.RemoveAll(self) })
+		if err := errors.Join(os.Mkdir(self, 0o700), os.WriteFile(filepath.Join(self, owned(agent)), nil, 0o600)); err != nil {
+			t.Fatal(err)
+		}
+		paths = append(paths, short, self)
+	}
+	removeDeadShortLived()
+	removeDeadSelfDirs()
+	for i, path := range paths {
+		if _, err := os.Stat(path); os.IsNotExist(err) != (i < 2) {
+			t.Errorf("%s: %v", path, err)
+		}
 	}
 }
