@@ -1,11 +1,12 @@
 package agent
 
 import (
-	"bytes"
 	"os"
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/leftover"
 )
 
 // process is one entry of /proc, as far as ending it needs.
@@ -24,25 +25,9 @@ func readProcess(pid int) (process, bool) {
 	return parseStat(data)
 }
 
-// parseStat reads fields 1, 3, 4 and 22. The command in field 2 may hold any
-// byte, so what counts begins behind its last parenthesis.
 func parseStat(data []byte) (process, bool) {
-	space, paren := bytes.IndexByte(data, ' '), bytes.LastIndexByte(data, ')')
-	if space < 0 || paren < space {
-		return process{}, false
-	}
-	fields := bytes.Fields(data[paren+1:])
-	if len(fields) < 20 {
-		return process{}, false
-	}
-	pid, err1 := strconv.Atoi(string(data[:space]))
-	parent, err2 := strconv.Atoi(string(fields[1]))
-	start, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return process{}, false
-	}
-	state := fields[0][0]
-	return process{pid, parent, start, state == 'Z' || state == 'X'}, true
+	p, ok := leftover.ParseStat(data)
+	return process{p.PID, p.Parent, p.Start, p.Ended()}, ok
 }
 
 // descendants returns every live process below the process root, children

@@ -25,8 +25,8 @@ type Process struct {
 	Gang        string // RUN/ATTEMPT, as far as that is known: a tag does not spell it
 }
 
-// ended reports whether only the process's parent has still to be told of its end.
-func (p Process) ended() bool { return p.State == "Z" || p.State == "X" }
+// Ended reports whether only the process's parent has still to be told of its end.
+func (p Process) Ended() bool { return p.State == "Z" || p.State == "X" }
 
 // Table is processes by PID: all that have a tag, and all above them.
 type Table map[int]Process
@@ -51,7 +51,7 @@ func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {
 		ours := p.Tag.Of(run)
-		if p.Tag == 0 || p.Agent || p.ended() || slices.Contains(own, p.PID) || !p.Mine && !ours {
+		if p.Tag == 0 || p.Agent || p.Ended() || slices.Contains(own, p.PID) || !p.Mine && !ours {
 			continue
 		}
 		kept := slices.ContainsFunc(t.above(p.PID), func(pid int) bool {
@@ -71,7 +71,7 @@ func (t Table) Alive(self int, gang string) (found []Process) {
 	own, tag := t.above(self), TagOf(gang)
 	run, _, _ := strings.Cut(gang, "/")
 	for _, p := range t {
-		if !p.Tag.sameRun(tag) || p.Tag == tag || p.Agent || p.ended() {
+		if !p.Tag.sameRun(tag) || p.Tag == tag || p.Agent || p.Ended() {
 			continue
 		}
 		other := func(pid int) bool { return !slices.Contains(own, pid) && t[pid].Agent }

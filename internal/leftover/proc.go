@@ -48,7 +48,7 @@ func (t Table) addAbove(pid int) {
 // read reads one process.
 func read(process int) (p Process, ok bool) {
 	pid := strconv.Itoa(process)
-	if p, ok = parseStat(readAll(pid, "stat")); !ok {
+	if p, ok = ParseStat(readAll(pid, "stat")); !ok {
 		return p, false
 	}
 	p.Tag = tagOf(process)
@@ -67,9 +67,9 @@ func readAll(pid, name string) []byte {
 	return data
 }
 
-// parseStat reads fields 1 to 4 and 22 of proc_pid_stat(5). The command in field 2 may
+// ParseStat reads fields 1 to 4 and 22 of proc_pid_stat(5). The command in field 2 may
 // hold any byte, so what counts begins behind its last parenthesis.
-func parseStat(data []byte) (p Process, ok bool) {
+func ParseStat(data []byte) (p Process, ok bool) {
 	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
 	if open < 1 || end < open {
 		return p, false

@@ -14,9 +14,16 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if test := os.Getenv(aloneEnv); test != "" && len(os.Args) == 4 && os.Args[1] == "agent" {
+		os.Exit(inNamespace(test))
+	}
+	goleak.VerifyTestMain(m)
+}
 
 // orphan starts a process whose parent has ended, with a tag unless gang is empty, as the
 // arguments before its program say.
@@ -52,28 +59,40 @@ func orphan(t *testing.T, gang string, before ...string) (pid int) {
 }
 
 func alive(pid int) bool {
-	p, ok := parseStat(readAll(strconv.Itoa(pid), "stat"))
-	return ok && !p.ended()
+	p, ok := ParseStat(readAll(strconv.Itoa(pid), "stat"))
+	return ok && !p.Ended()
 }
 
-// aloneEnv tells a test that it runs in a PID namespace of its own.
+// aloneEnv names the test that runs in a PID namespace of its own.
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
-// alone runs the test once more in a PID namespace of its own, where no agent of another
-// test ends what is left first, and reports whether it is there already.
+// alone runs the test once more in a PID namespace of its own, below a process that others
+// take for an agent, so that no agent of another test ends what is left first. It reports
+// whether it is there already.
 func alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneEnv) != "" {
 		return true
 	}
-	// A shell is process 1, to which orphans are given.
-	cmd := exec.Command("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", `"$0" "$@"; exit $?`,
-		os.Args[0], "-test.run=^"+t.Name()+"$", "-test.v")
-	cmd.Env = append(os.Environ(), aloneEnv+"=1")
+	cmd := exec.Command(os.Args[0], "agent", "h1", watchdog.Worker)
+	cmd.Env = append(os.Environ(), aloneEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0")
 	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "--- PASS: "+t.Name()) {
 		t.Errorf("%v\n%s", err, out)
 	}
 	return false
+}
+
+// inNamespace runs a test in a PID namespace, in which a shell is process 1, to which
+// orphans are given, and returns the exit code.
+func inNamespace(test string) int {
+	cmd := exec.Command("unshare", "--user", "--map-root-user", "--pid", "--fork", "--mount-proc", "sh", "-c", `"$0" "$@"; exit $?`,
+		os.Args[0], "-test.run=^"+test+"$", "-test.v")
+	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
+	if err := cmd.Run(); err != nil {
+		_, _ = os.Stderr.WriteString(err.Error())
+		return 1
+	}
+	return 0
 }
 
 // End ends processes that have the tag of a gang and no agent above them, whatever they
@@ -176,7 +195,7 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("12 (sh) Z 1 12"))
 	f.Add([]byte("(("))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, ok := parseStat(data); ok && (p.State == "" || !strings.Contains(string(data), "("+p.Name+")")) {
+		if p, ok := ParseStat(data); ok && (p.State == "" || !strings.Contains(string(data), "("+p.Name+")")) {
 			t.Errorf("%q: %+v", data, p)
 		}
 	})
