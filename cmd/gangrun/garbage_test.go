@@ -98,6 +98,9 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 	} else {
 		g.args = []string{one(garbageCommands)}
 	}
+	if run || g.args[0] == "preflight" { // before a word that may become the command
+		g.args = append(g.args, "--timeout", "2s")
+	}
 	wild := 25 // how often a value is right before one is not
 	if random.IntN(2) == 0 {
 		wild = 3
@@ -126,7 +129,7 @@ func newGarbage(t testing.TB, seed, n uint64) garbage {
 		g.file = garbageFile(random, wild, one, of)
 		g.args = append(g.args, "job.yaml")
 	}
-	if run || random.IntN(3) == 0 {
+	if random.IntN(3) == 0 {
 		g.args = append(g.args, "--timeout", "2s")
 	}
 	if program := garbagePrograms[random.IntN(len(garbagePrograms))]; run && random.IntN(4) > 0 {
