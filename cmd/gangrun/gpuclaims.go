@@ -105,7 +105,7 @@ func unused(h job.Host, not job.Excluded) []string {
 	var uuids []string
 	states, _ := gpuStates(h)
 	for i, d := range h.Devices {
-		if states[i] == gpuFree && !not.Device(h.Name, d) && len(uuids) < lease.MaxDevices {
+		if states[i] == topology.DeviceFree && !not.Device(h.Name, d) && len(uuids) < lease.MaxDevices {
 			uuids = append(uuids, d.UUID)
 		}
 	}

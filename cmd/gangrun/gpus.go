@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
-	"strconv"
 	"strings"
 	"unicode"
 
@@ -12,47 +11,21 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// gpuLabels names the devices of a host: GPU and the index, and behind a colon
-// the number of the MIG instance within its GPU.
-func gpuLabels(h job.Host) []string {
-	labels := make([]string, len(h.Devices))
-	parts := map[string]int{}
-	for i, d := range h.Devices {
-		labels[i] = "GPU" + strconv.Itoa(d.Index)
-		if d.GPU != "" && d.GPU != d.UUID {
-			labels[i] += ":" + strconv.Itoa(parts[d.GPU])
-			parts[d.GPU]++
-		}
-	}
-	return labels
-}
-
-// gpuState is what may be done with a device.
-type gpuState int
-
-const (
-	gpuFree gpuState = iota
-	gpuBusy
-	gpuSick
-	gpuCut // into MIG instances, which are devices of their own
-)
-
-// gpuStates tells of every device of a host what may be done with it, and in
-// words why it is not free.
-func gpuStates(h job.Host) ([]gpuState, []string) {
-	states, words := make([]gpuState, len(h.Devices)), make([]string, len(h.Devices))
-	sick, cut := map[string]string{}, cuts(h)
+// gpuStates returns the state of each device of a host and, in words, why it is not free.
+func gpuStates(h job.Host) ([]topology.DeviceState, []string) {
+	states, words := topology.DeviceStates(h), make([]string, len(h.Devices))
+	sick := map[string]string{}
 	for _, d := range h.Devices {
 		sick[d.UUID] = d.Sick
 	}
 	for i, d := range h.Devices {
-		switch {
-		case cut[i]:
-			states[i], words[i] = gpuCut, "cut into MIG instances"
-		case d.Sick != "" || sick[d.GPU] != "":
-			states[i], words[i] = gpuSick, "sick: "+printable(cmp.Or(d.Sick, sick[d.GPU]))
-		case d.Busy != "":
-			states[i], words[i] = gpuBusy, printable(d.Busy)
+		switch states[i] {
+		case topology.DeviceCut:
+			words[i] = "cut into MIG instances"
+		case topology.DeviceSick:
+			words[i] = "sick: " + printable(cmp.Or(d.Sick, sick[d.GPU]))
+		case topology.DeviceBusy:
+			words[i] = printable(d.Busy)
 			if !strings.HasPrefix(words[i], "busy") {
 				words[i] = "busy: " + words[i]
 			}
@@ -61,19 +34,6 @@ func gpuStates(h job.Host) ([]gpuState, []string) {
 		}
 	}
 	return states, words
-}
-
-// cuts tells of every device whether it is a GPU whose MIG instances stand
-// beside it.
-func cuts(h job.Host) []bool {
-	cut := make([]bool, len(h.Devices))
-	for i := range cut {
-		cut[i] = true
-	}
-	for _, i := range topology.Leaves(h) {
-		cut[i] = false
-	}
-	return cut
 }
 
 // nearer puts links in order, the nearest first.

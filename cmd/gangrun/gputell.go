@@ -128,18 +128,3 @@ func (w *gpuWait) warn(states []*lease.Waiting) {
 		}
 	}
 }
-
-// heldBy says who holds a GPU.
-func heldBy(l lease.Lease, now time.Time) string {
-	if l.State == lease.StateBarred {
-		return "barred: " + l.Warning
-	}
-	if l.Owner == nil {
-		return "held"
-	}
-	form := time.TimeOnly
-	if now.Sub(l.Owner.Since) >= 24*time.Hour {
-		form = time.DateTime
-	}
-	return fmt.Sprintf("held by %s since %s", l.Owner, l.Owner.Since.Local().Format(form))
-}

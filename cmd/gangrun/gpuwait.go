@@ -222,7 +222,7 @@ func (w *gpuWait) busy(hosts []job.Host, states []*lease.Waiting) []job.Host {
 		for j := range hosts[i].Devices {
 			d := &hosts[i].Devices[j]
 			if l, held := leased(state, d.UUID); held {
-				d.Busy = heldBy(l, w.now())
+				d.Busy = l.Holder(w.now())
 			} else if d.Busy == "" && !slices.Contains(state.Spare, d.UUID) {
 				d.Busy = keptForOlder
 			}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 )
@@ -113,7 +114,7 @@ func gpusHere(p job.Placement, here func(host string) bool) heldGPUs {
 	h := p.Hosts[at]
 	g.host = h.Name
 	whole := map[string]string{} // the GPU of each device
-	for i, label := range gpuLabels(h) {
+	for i, label := range topology.Labels(h) {
 		d := h.Devices[i]
 		whole[d.UUID] = cmp.Or(d.GPU, d.UUID)
 		label, _, _ = strings.Cut(label, ":")

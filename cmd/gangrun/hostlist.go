@@ -88,7 +88,7 @@ func markHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.F
 	for _, held := range l.Leases {
 		i := slices.IndexFunc(h.Devices, func(d job.Device) bool { return d.UUID == held.Device })
 		if i >= 0 && !held.Idle() { // what runs on it belongs to who holds it
-			h.Devices[i].Busy = heldBy(held, time.Now())
+			h.Devices[i].Busy = held.Holder(time.Now())
 		}
 	}
 	for _, text := range l.Warnings {

@@ -97,14 +97,14 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	if err != nil {
 		return nil, inventory, err
 	}
-	missed := spec.GPUs > 0 && gang{gpus: -1}.onGPUs(inventory.Hosts) == 0
+	missed := spec.GPUs > 0 && topology.GPUsPerRank(-1, inventory.Hosts) == 0
 	if emit != nil {
 		s.probed.absent(emit)
 		for _, text := range s.probed.news(missed) {
 			emit(job.Event{Kind: job.KindNote, Text: text})
 		}
 	}
-	gpus := gang{gpus: spec.GPUs}.onGPUs(inventory.Hosts)
+	gpus := topology.GPUsPerRank(spec.GPUs, inventory.Hosts)
 	if gpus == 0 {
 		return nil, inventory, nil
 	}

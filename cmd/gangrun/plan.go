@@ -92,15 +92,7 @@ func readGang(c *cli.Context) (gang, error) {
 }
 
 // onGPUs is the number of GPUs of each rank on these hosts.
-func (g gang) onGPUs(hosts []job.Host) int {
-	if g.gpus >= 0 {
-		return g.gpus
-	}
-	if slices.ContainsFunc(hosts, func(h job.Host) bool { return len(h.Devices) > 0 }) {
-		return 1
-	}
-	return 0
-}
+func (g gang) onGPUs(hosts []job.Host) int { return topology.GPUsPerRank(g.gpus, hosts) }
 
 // missing says what the list leaves open, and what the plan takes for it.
 func (g gang) missing(l hostList) []string {

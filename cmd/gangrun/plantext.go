@@ -86,12 +86,12 @@ func (p planText) draw(w io.Writer, h job.Host) {
 	by := rankOf(ranks)
 	fmt.Fprintf(w, "\nhost %s%s: %s\n", printable(h.Name), where(h), plural(len(ranks), "rank"))
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	labels := gpuLabels(h)
+	labels := topology.Labels(h)
 	states, words := gpuStates(h)
 	for i, d := range h.Devices {
 		r, ok := by[d.UUID]
 		if !ok {
-			if states[i] == gpuFree {
+			if states[i] == topology.DeviceFree {
 				words[i] = "free, not used"
 			}
 			fmt.Fprintf(t, "  %s\t%s\n", labels[i], words[i])
@@ -157,7 +157,7 @@ func (p planText) rows(w io.Writer) {
 		states, _ := gpuStates(h)
 		var cells []string
 		for i, d := range h.Devices {
-			cell := [...]string{gpuFree: ".", gpuBusy: "#", gpuSick: "!", gpuCut: "-"}[states[i]]
+			cell := [...]string{topology.DeviceFree: ".", topology.DeviceBusy: "#", topology.DeviceSick: "!", topology.DeviceCut: "-"}[states[i]]
 			if r, ok := by[d.UUID]; ok {
 				cell = strconv.Itoa(r.Rank)
 			}
@@ -223,8 +223,8 @@ func (p planText) rest(w io.Writer, gpus bool) {
 			states, _ := gpuStates(h)
 			n := tally(states)
 			has := "no GPUs known"
-			if all := len(states) - n[gpuCut]; all > 0 {
-				has = fmt.Sprintf("%d of %s free", n[gpuFree], plural(all, "GPU"))
+			if all := len(states) - n[topology.DeviceCut]; all > 0 {
+				has = fmt.Sprintf("%d of %s free", n[topology.DeviceFree], plural(all, "GPU"))
 			}
 			names = append(names, fmt.Sprintf("%s (%s)", printable(h.Name), has))
 		default:
@@ -238,8 +238,8 @@ func (p planText) rest(w io.Writer, gpus bool) {
 }
 
 // tally counts devices by their state.
-func tally(states []gpuState) [gpuCut + 1]int {
-	var n [gpuCut + 1]int
+func tally(states []topology.DeviceState) [topology.DeviceCut + 1]int {
+	var n [topology.DeviceCut + 1]int
 	for _, s := range states {
 		n[s]++
 	}
@@ -267,7 +267,7 @@ func onWords(p job.Placement) string {
 	for _, h := range p.Hosts {
 		by := rankOf(on[h.Name])
 		var gpus []string
-		for i, label := range gpuLabels(h) {
+		for i, label := range topology.Labels(h) {
 			if _, ok := by[h.Devices[i].UUID]; ok {
 				gpus = append(gpus, label)
 			}

@@ -188,19 +188,19 @@ func byRack(hosts []job.Host) []rack {
 func gpuCount(h job.Host) string {
 	states, _ := gpuStates(h)
 	n := tally(states)
-	all := len(states) - n[gpuCut]
+	all := len(states) - n[topology.DeviceCut]
 	switch {
 	case all == 0:
 		return "no GPUs known"
-	case n[gpuFree] == all:
+	case n[topology.DeviceFree] == all:
 		return plural(all, "GPU") + ", all free"
 	}
-	text := fmt.Sprintf("%s, %d free", plural(all, "GPU"), n[gpuFree])
-	if n[gpuBusy] > 0 {
-		text += fmt.Sprintf(", %d busy", n[gpuBusy])
+	text := fmt.Sprintf("%s, %d free", plural(all, "GPU"), n[topology.DeviceFree])
+	if n[topology.DeviceBusy] > 0 {
+		text += fmt.Sprintf(", %d busy", n[topology.DeviceBusy])
 	}
-	if n[gpuSick] > 0 {
-		text += fmt.Sprintf(", %d sick", n[gpuSick])
+	if n[topology.DeviceSick] > 0 {
+		text += fmt.Sprintf(", %d sick", n[topology.DeviceSick])
 	}
 	return text
 }

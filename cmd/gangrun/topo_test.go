@@ -60,7 +60,7 @@ func TestTopoStates(t *testing.T) {
 	h.Devices[1].GPU = "GPU0"
 	h.Devices[2].Busy = "used by pid 7"
 	states, words := gpuStates(h)
-	if want := []gpuState{gpuCut, gpuSick, gpuBusy, gpuFree}; !slices.Equal(states, want) {
+	if want := []topology.DeviceState{topology.DeviceCut, topology.DeviceSick, topology.DeviceBusy, topology.DeviceFree}; !slices.Equal(states, want) {
 		t.Errorf("states %v, want %v", states, want)
 	}
 	if want := []string{"cut into MIG instances", "sick: it needs a reset", "busy: used by pid 7", "free"}; !slices.Equal(words, want) {
@@ -69,7 +69,7 @@ func TestTopoStates(t *testing.T) {
 	if got, want := gpuCount(h), "3 GPUs, 1 free, 1 busy, 1 sick"; got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if got, want := gpuLabels(h), []string{"GPU0", "GPU1:0", "GPU2", "GPU3"}; !slices.Equal(got, want) {
+	if got, want := topology.Labels(h), []string{"GPU0", "GPU1:0", "GPU2", "GPU3"}; !slices.Equal(got, want) {
 		t.Errorf("labels %q, want %q", got, want)
 	}
 }
@@ -239,7 +239,7 @@ func TestTopoSVG(t *testing.T) {
 					t.Errorf("no host %q in %q", h.Name, text.String())
 				}
 				_, words := gpuStates(h)
-				for i, label := range gpuLabels(h) {
+				for i, label := range topology.Labels(h) {
 					if want := label + ": " + words[i]; !strings.Contains(text.String(), want) {
 						t.Errorf("no %q in %q", want, text.String())
 					}

@@ -12,7 +12,7 @@ import (
 )
 
 // stateColours are the colours of GPUs by what may be done with them.
-var stateColours = [...]string{gpuFree: "#cdebd3", gpuBusy: "#f7d9a8", gpuSick: "#f2b8b5", gpuCut: "#e2e2e2"}
+var stateColours = [...]string{topology.DeviceFree: "#cdebd3", topology.DeviceBusy: "#f7d9a8", topology.DeviceSick: "#f2b8b5", topology.DeviceCut: "#e2e2e2"}
 
 func printTopoDot(to io.Writer, l hostList) error {
 	w := bufio.NewWriter(to)
@@ -45,7 +45,7 @@ func hostDot(w io.Writer, h job.Host) {
 		}
 	}
 	fmt.Fprintf(w, "  layout=neato; splines=line; pad=1; label=%s;\n", dotText(label))
-	a, labels := arrange(h), gpuLabels(h)
+	a, labels := arrange(h), topology.Labels(h)
 	at := func(p point) string { return fmt.Sprintf("\"%.2f,%.2f!\"", p.x*dotScale, (a.height-p.y)*dotScale) } // y goes up
 	islands := topology.Islands(h)
 	of := islandOf(h, islands)

@@ -107,7 +107,7 @@ func hostSVG(c *canvas, h job.Host) {
 		c.box(p.x-w/2, p.y-nicHeight/2, w, nicHeight, "#dfe8f7", n.Name)
 		c.text(p.x, p.y+4, "middle", n.Name)
 	}
-	labels, islands := gpuLabels(h), topology.Islands(h)
+	labels, islands := topology.Labels(h), topology.Islands(h)
 	of := islandOf(h, islands)
 	states, words := gpuStates(h)
 	for _, i := range topology.Leaves(h) {
@@ -172,8 +172,8 @@ func dashes(l job.Link) string {
 
 // stateLegend says what the colours are.
 func stateLegend(c *canvas, y float64, hosts []job.Host) {
-	words := []string{gpuFree: "free", gpuBusy: "busy", gpuSick: "sick"}
-	if len(hosts) > 1 && slices.ContainsFunc(hosts, func(h job.Host) bool { return slices.Contains(cuts(h), true) }) {
+	words := []string{topology.DeviceFree: "free", topology.DeviceBusy: "busy", topology.DeviceSick: "sick"}
+	if len(hosts) > 1 && slices.ContainsFunc(hosts, func(h job.Host) bool { return slices.Contains(topology.DeviceStates(h), topology.DeviceCut) }) {
 		words = append(words, "cut into MIG instances")
 	}
 	x := float64(svgMargin)
@@ -218,7 +218,7 @@ func racksSVG(c *canvas, hosts []job.Host) {
 			for i, h := range s.hosts {
 				top := at + 24 + float64(i*line)
 				c.text(x+16, top+13, "start", h.Name)
-				labels := gpuLabels(h)
+				labels := topology.Labels(h)
 				states, words := gpuStates(h)
 				for g := range h.Devices {
 					c.box(x+16+names+float64(g*cell), top+2, cell-3, cell-3, stateColours[states[g]], labels[g]+": "+words[g])

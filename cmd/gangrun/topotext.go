@@ -58,7 +58,7 @@ func racksText(w io.Writer, hosts []job.Host) {
 	for _, h := range hosts {
 		states, _ := gpuStates(h)
 		n := tally(states)
-		free, all = free+n[gpuFree], all+len(states)-n[gpuCut]
+		free, all = free+n[topology.DeviceFree], all+len(states)-n[topology.DeviceCut]
 	}
 	fmt.Fprintf(w, "%s, %s, %d free\n", plural(len(hosts), "host"), plural(all, "GPU"), free)
 }
@@ -132,7 +132,7 @@ func ownText(w io.Writer, h job.Host, m *ownMachine) {
 
 // matrix prints the links of a host as nvidia-smi topo -m does.
 func matrix(w io.Writer, h job.Host) {
-	labels := gpuLabels(h)
+	labels := topology.Labels(h)
 	_, states := gpuStates(h)
 	of := islandOf(h, topology.Islands(h))
 	head := slices.Clone(labels)
@@ -174,7 +174,7 @@ func nicLink(n job.NIC, device int) job.Link {
 
 // islandLines names the islands and the GPUs of this host.
 func islandLines(w io.Writer, h job.Host) {
-	labels, islands := gpuLabels(h), topology.Islands(h)
+	labels, islands := topology.Labels(h), topology.Islands(h)
 	of := islandOf(h, islands)
 	fmt.Fprintln(w)
 	for k, island := range islands {

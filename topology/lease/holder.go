@@ -1,0 +1,22 @@
+package lease
+
+import (
+	"fmt"
+	"time"
+)
+
+// Holder says who holds the GPU and since when, with the day where that is not within
+// the last 24 hours.
+func (l Lease) Holder(now time.Time) string {
+	if l.State == StateBarred {
+		return "barred: " + l.Warning
+	}
+	if l.Owner == nil {
+		return "held"
+	}
+	form := time.TimeOnly
+	if now.Sub(l.Owner.Since) >= 24*time.Hour {
+		form = time.DateTime
+	}
+	return fmt.Sprintf("held by %s since %s", l.Owner, l.Owner.Since.Local().Format(form))
+}
