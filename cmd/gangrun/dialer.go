@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/launcher/ssh"
@@ -56,7 +57,7 @@ func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, lo
 		return far || as
 	})
 	if len(maybeOwn) > 0 {
-		d.own = newSelf().among(context.Background(), maybeOwn)
+		d.own = thishost.New().Among(context.Background(), maybeOwn)
 	}
 	for _, h := range list.Hosts {
 		if d.own[h.Name] {

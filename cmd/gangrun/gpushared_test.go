@@ -10,12 +10,13 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
 // sharing is what ranks of this machine, each with its GPUs, have in common.
 func sharing(devices ...string) heldGPUs {
-	h := job.Host{Name: hostname()}
+	h := job.Host{Name: thishost.Name()}
 	a := job.Attempt{}
 	for i, own := range devices {
 		for _, uuid := range strings.Fields(own) {
@@ -24,7 +25,7 @@ func sharing(devices ...string) heldGPUs {
 		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
 	}
 	a.Placement.Hosts = []job.Host{h}
-	return gpusHere(a.Placement, isHostname)
+	return gpusHere(a.Placement, func(host string) bool { return host == thishost.Name() })
 }
 
 func TestMixedUp(t *testing.T) {
@@ -91,10 +92,10 @@ func TestGPUUse(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			use := newGPUUse(sharing("GPU-a", "GPU-b"))
 			use.parent = func(pid int) int { return parents[pid] }
-			use.started(job.Event{Kind: job.KindStarted, Host: hostname(), Rank: 0, PID: 10})
-			use.started(job.Event{Kind: job.KindStarted, Host: hostname(), Rank: 1, PID: 20})
+			use.started(job.Event{Kind: job.KindStarted, Host: thishost.Name(), Rank: 0, PID: 10})
+			use.started(job.Event{Kind: job.KindStarted, Host: thishost.Name(), Rank: 1, PID: 20})
 			use.started(job.Event{Kind: job.KindStarted, Host: "elsewhere", Rank: 2, PID: 99})
-			use.started(job.Event{Kind: job.KindHost, Host: hostname(), PID: 99})
+			use.started(job.Event{Kind: job.KindHost, Host: thishost.Name(), PID: 99})
 			told := []int{}
 			var events []job.Event
 			ears := &gpuEars{gpus: use.gpus, attempt: 3, use: use, emit: func(e job.Event) { events = append(events, e) }}
@@ -119,7 +120,7 @@ func TestGPUUse(t *testing.T) {
 			case c.at >= 0 && (len(told) != 1 || told[0] != c.at || len(events) != 1):
 				t.Errorf("told in looks %v, want in %d: %+v", told, c.at, events)
 			case c.at >= 0:
-				if e := events[0]; e.Kind != job.KindGPU || e.Attempt != 3 || e.Host != hostname() || e.GPU.Sign != job.GPUShared || !reflect.DeepEqual(e.GPU.Ranks, []int{0, 1}) || e.Time.IsZero() {
+				if e := events[0]; e.Kind != job.KindGPU || e.Attempt != 3 || e.Host != thishost.Name() || e.GPU.Sign != job.GPUShared || !reflect.DeepEqual(e.GPU.Ranks, []int{0, 1}) || e.Time.IsZero() {
 					t.Errorf("%+v, %+v", e, e.GPU)
 				}
 			}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 )
@@ -57,15 +58,15 @@ func TestGPUsHere(t *testing.T) {
 		ranks   map[string][]int
 		names   []string
 	}{
-		"GPUs":                      {onGPUs(hostname(), "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
-		"one of two":                {onGPUs(hostname(), "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
-		"instances":                 {onGPUs(hostname(), "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
-		"two instances of one rank": {onGPUs(hostname(), "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
-		"none":                      {onGPUs(hostname(), "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
+		"GPUs":                      {onGPUs(thishost.Name(), "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
+		"one of two":                {onGPUs(thishost.Name(), "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
+		"instances":                 {onGPUs(thishost.Name(), "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
+		"two instances of one rank": {onGPUs(thishost.Name(), "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
+		"none":                      {onGPUs(thishost.Name(), "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
 		"of another machine":        {onGPUs("of-nobody", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gpusHere(test.attempt.Placement, isHostname)
+			g := gpusHere(test.attempt.Placement, func(host string) bool { return host == thishost.Name() })
 			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
 				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
 			}
@@ -78,7 +79,7 @@ func TestGPUsHere(t *testing.T) {
 
 func TestGPUEars(t *testing.T) {
 	var got []job.Event
-	ears := &gpuEars{gpus: gpusHere(onGPUs(hostname(), "GPU-a", "MIG-2").Placement, isHostname), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	ears := &gpuEars{gpus: gpusHere(onGPUs(thishost.Name(), "GPU-a", "MIG-2").Placement, func(host string) bool { return host == thishost.Name() }), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
 	told := func(e nvml.Event) nvml.Event { e.Time = at; return e }
 	for range oftenEnough + 100 {
@@ -106,7 +107,7 @@ func TestGPUEars(t *testing.T) {
 		oftenEnough + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
 		len(got) - 1:    {Text: fmt.Sprintf("GPU0 (rank 0): an error of its memory, which ECC has corrected; %d times in all", oftenEnough+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: oftenEnough + 100}},
 	} {
-		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, hostname()
+		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, thishost.Name()
 		if got[i].Time.IsZero() {
 			t.Errorf("event %d has no time", i)
 		}
@@ -151,9 +152,9 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
 			}
 			// It is over when gangrun-nvml has ended, and not when the time is.
-			w := gpuWatcher{Launcher: gangOf(gang), here: isHostname, with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
+			w := gpuWatcher{Launcher: gangOf(gang), here: func(host string) bool { return host == thishost.Name() }, with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
-			outcome, err := w.Run(t.Context(), onGPUs(hostname(), "GPU-a"), func(e job.Event) {
+			outcome, err := w.Run(t.Context(), onGPUs(thishost.Name(), "GPU-a"), func(e job.Event) {
 				if emitting || over {
 					t.Error("two events at once, or one after the end")
 				}
@@ -185,8 +186,8 @@ func TestGPUWatcherGivesUp(t *testing.T) {
 		cancel()
 		return job.Outcome{}, nil
 	}
-	w := gpuWatcher{Launcher: gangOf(gang), here: isHostname, with: probe.Watching{NVML: path}, late: time.Hour}
-	if _, err := w.Run(ctx, onGPUs(hostname(), "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
+	w := gpuWatcher{Launcher: gangOf(gang), here: func(host string) bool { return host == thishost.Name() }, with: probe.Watching{NVML: path}, late: time.Hour}
+	if _, err := w.Run(ctx, onGPUs(thishost.Name(), "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
 		t.Error(err)
 	}
 }

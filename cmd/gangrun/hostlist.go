@@ -14,6 +14,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/inventory"
 	"github.com/gangrun/gangrun/topology/lease"
 	"github.com/gangrun/gangrun/topology/machine"
@@ -53,9 +54,9 @@ func readHosts(c *cli.Context) (hostList, error) {
 	}
 	l := hostList{List: list}
 	if l.Kind == inventory.None {
-		l.Hosts = []job.Host{{Name: hostname(), Address: "127.0.0.1"}}
+		l.Hosts = []job.Host{{Name: thishost.Name(), Address: "127.0.0.1"}}
 	}
-	if l.Kind != inventory.Inventory && len(l.Hosts) == 1 && len(newSelf().among(c.Context, l.Hosts)) == 1 {
+	if l.Kind != inventory.Inventory && len(l.Hosts) == 1 && len(thishost.New().Among(c.Context, l.Hosts)) == 1 {
 		own, err := lookAt(c.Context, &l.Hosts[0], os.DirFS("/sys"), probe.Options{})
 		if err != nil {
 			return hostList{}, err
@@ -136,15 +137,6 @@ func readList(path string) ([]byte, error) {
 		return nil, usage("give the path of a file that can be read", "read the list of hosts: %w", err)
 	}
 	return text, nil
-}
-
-// hostname is this machine's name.
-func hostname() string {
-	name, err := os.Hostname()
-	if err != nil || name == "" {
-		return localhost
-	}
-	return name
 }
 
 // lookAt fills h with the hardware of this machine, whose /sys is sys.

@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
@@ -75,7 +76,7 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, printable(o.Run), printable(o.User), o.PID, since(o.Since, now), printable(cmp.Or(note, o.Command)))
 	}
 	for _, h := range hosts {
-		host := printable(cmp.Or(h.Host, hostname()))
+		host := printable(cmp.Or(h.Host, thishost.Name()))
 		for _, l := range h.Leases {
 			if l.State == lease.StateFree && l.Warning == "" && !released {
 				continue

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
@@ -59,7 +60,7 @@ func mpiexecCommand() *cli.Command {
 
 // runMpiexec runs the programs to their end.
 func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
-	own := args.here(newSelf())
+	own := args.here(thishost.New())
 	turns, err := args.turns(own)
 	if err != nil {
 		return err
@@ -215,16 +216,16 @@ type ownHost struct {
 }
 
 // here tells which of the hosts are this machine.
-func (a mpiexecArgs) here(s self) ownHost {
+func (a mpiexecArgs) here(s thishost.Matcher) ownHost {
 	if a.loopback > 0 || len(a.hosts) == 0 {
-		return ownHost{s.name, func(string) bool { return false }}
+		return ownHost{thishost.Name(), func(string) bool { return false }}
 	}
 	var hosts []job.Host
 	for _, h := range a.hosts {
 		hosts = append(hosts, job.Host{Name: h.name, Address: h.name})
 	}
-	own := s.among(context.Background(), hosts)
-	return ownHost{s.called(context.Background()), func(name string) bool { return own[name] }}
+	own := s.Among(context.Background(), hosts)
+	return ownHost{s.Called(context.Background()), func(name string) bool { return own[name] }}
 }
 
 // turnTaker places ranks as mpiexec does: each host takes as many as its turn
@@ -253,7 +254,7 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 		}
 		placed += turn.ranks
 		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.host })
-		if at < 0 && (turn.host == hostname() || turn.host == localhost) {
+		if at < 0 && (turn.host == thishost.Name() || turn.host == thishost.Localhost) {
 			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return t.here(h.Name) })
 		}
 		if at < 0 {

@@ -13,6 +13,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+// node1 and hereAlone are machines whose name is all that is known of them.
+var (
+	node1 = ownHost{"node1.example", func(name string) bool {
+		return slices.Contains([]string{"localhost", "127.0.0.1", "127.0.0.2", "::1", "node1", "node1.example"}, name)
+	}}
+	hereAlone = ownHost{"here", func(name string) bool { return name == "here" || name == "localhost" }}
+)
+
 // mpiexecFiles are the host files of the tests.
 var mpiexecFiles = map[string]string{
 	"hydra": "# two of them\nh1:2\n\nh2 binding=user:0\n",

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/inventory"
 	"github.com/gangrun/gangrun/topology/probe"
 )
@@ -52,7 +53,7 @@ func wantedHosts(spec job.Spec, list []job.Host) ([]job.Host, error) {
 		}
 		return hosts, nil
 	case spec.Loopback == 0:
-		return []job.Host{{Name: hostname(), Address: "127.0.0.1"}}, nil
+		return []job.Host{{Name: thishost.Name(), Address: "127.0.0.1"}}, nil
 	case spec.Inventory != "":
 		return pretend(spec)
 	}

@@ -85,6 +85,7 @@ var rooms = []room{
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},
 
+	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"cmd/gangrun"}, ours: allBut()},
 	{paths: []string{"cmd/gangrun-nvml"}, ours: only("internal/job", "internal/selfcheck", "topology", "topology/nvml")},
 

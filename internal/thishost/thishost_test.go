@@ -1,4 +1,4 @@
-package main
+package thishost
 
 import (
 	"context"
@@ -7,31 +7,19 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
-	"slices"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher/ssh"
 )
 
-// isHostname is this machine for a placement that names it by its host name.
-func isHostname(host string) bool { return host == hostname() }
-
-// node1 and hereAlone are machines whose name is all that is known of them.
-var (
-	node1 = ownHost{"node1.example", func(name string) bool {
-		return slices.Contains([]string{"localhost", "127.0.0.1", "127.0.0.2", "::1", "node1", "node1.example"}, name)
-	}}
-	hereAlone = ownHost{"here", func(name string) bool { return name == "here" || name == "localhost" }}
-)
-
 // siteA is the machine node1.siteA on two networks, with what its resolver knows.
-func siteA() self {
+func siteA() Matcher {
 	known := map[string][]string{
 		"node1.sitea": {"10.1.0.1"}, "node1": {"10.1.0.1"}, "node1-ib": {"192.168.9.1"}, "node1.siteb": {"10.2.0.1"},
 		"node2.sitea": {"10.1.0.2"}, "loop.sitea": {"127.0.1.1"}, "both": {"10.2.0.9", "10.1.0.1"}, "node1.link": {"fe80::1"},
 	}
-	return self{
+	return Matcher{
 		name:      "Node1.siteA",
 		addresses: []netip.Addr{netip.MustParseAddr("127.0.0.1"), netip.MustParseAddr("10.1.0.1"), netip.MustParseAddr("192.168.9.1"), netip.MustParseAddr("fd00::1"), netip.MustParseAddr("fe80::1")},
 		resolve: func(_ context.Context, name string) ([]netip.Addr, error) {
@@ -52,7 +40,7 @@ func siteA() self {
 
 // A host is this machine where its name leads to an address of this machine. A name
 // that leads nowhere must be this machine's own.
-func TestSelfIs(t *testing.T) {
+func TestMatcherIs(t *testing.T) {
 	for name, want := range map[string]bool{
 		"localhost": true, "127.0.0.1": true, "127.3.2.1": true, "::1": true,
 		"node1.siteA": true, "NODE1.SITEA.": true, "node1": true, "node1-ib": true, "loop.siteA": true, "both": true,
@@ -67,7 +55,7 @@ func TestSelfIs(t *testing.T) {
 }
 
 // Where nothing resolves, only the full host name and the plain one are own.
-func TestSelfIsWithoutResolver(t *testing.T) {
+func TestMatcherIsWithoutResolver(t *testing.T) {
 	s := siteA()
 	s.resolve = func(context.Context, string) ([]netip.Addr, error) { return nil, errors.New("no name server answers") }
 	for name, want := range map[string]bool{
@@ -82,7 +70,7 @@ func TestSelfIsWithoutResolver(t *testing.T) {
 
 // A container that shares the network of its machine has that machine's addresses, and
 // SSH to them leads out of it: only names of its own lead into it.
-func TestSelfIsInContainer(t *testing.T) {
+func TestMatcherIsInContainer(t *testing.T) {
 	s := siteA()
 	s.contained = true
 	for _, c := range []struct {
@@ -100,20 +88,20 @@ func TestSelfIsInContainer(t *testing.T) {
 
 // The name under which this machine finds itself is its host name, unless that is
 // another machine's.
-func TestSelfCalled(t *testing.T) {
+func TestMatcherCalled(t *testing.T) {
 	s := siteA()
-	if got := s.called(t.Context()); got != "Node1.siteA" {
+	if got := s.Called(t.Context()); got != "Node1.siteA" {
 		t.Errorf("it is called %q", got)
 	}
 	s.name = "node1.siteB"
-	if got := s.called(t.Context()); got != localhost {
+	if got := s.Called(t.Context()); got != Localhost {
 		t.Errorf("where its name is another machine's it is called %q", got)
 	}
 }
 
-func TestSelfAmong(t *testing.T) {
+func TestMatcherAmong(t *testing.T) {
 	hosts := []job.Host{{Name: "a", Address: "10.1.0.1"}, {Name: "node1.siteB", Address: "node1.siteB"}, {Name: "b", Address: "10.1.0.2"}, {Name: "node1", Address: "node1"}}
-	if got, want := siteA().among(t.Context(), hosts), map[string]bool{"a": true, "node1": true}; !maps.Equal(got, want) {
+	if got, want := siteA().Among(t.Context(), hosts), map[string]bool{"a": true, "node1": true}; !maps.Equal(got, want) {
 		t.Errorf("own are %v, want %v", got, want)
 	}
 }

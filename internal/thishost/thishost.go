@@ -1,4 +1,5 @@
-package main
+// Package thishost tells which hosts of a list are the machine that this process runs on.
+package thishost
 
 import (
 	"context"
@@ -15,16 +16,25 @@ import (
 	"github.com/gangrun/gangrun/launcher/ssh"
 )
 
-// localhost is this machine's name on every machine.
-const localhost = "localhost"
+// Localhost is this machine's name on every machine.
+const Localhost = "localhost"
 
-// self tells which hosts of a list are this machine.
-type self struct {
+// Name returns the host name of this machine.
+func Name() string {
+	name, err := os.Hostname()
+	if err != nil || name == "" {
+		return Localhost
+	}
+	return name
+}
+
+// Matcher decides which hosts of a list are this machine.
+type Matcher struct {
 	name      string       // the host name
 	addresses []netip.Addr // those of the network interfaces
 	// contained says that this process is in a PID namespace of its own, as in a
-	// container. A container may share the addresses of the machine that it runs on,
-	// where SSH leads out of the container: an address alone proves nothing there.
+	// container. A container may share the addresses of its machine, and SSH to them
+	// leads out of the container: an address alone proves nothing there.
 	contained bool
 	// resolve returns the addresses that SSH would connect to for a name; an error
 	// where that is not known.
@@ -42,9 +52,9 @@ const lookups = 64
 // the same number on every boot.
 const initialPIDNamespace = "pid:[4026531836]"
 
-// newSelf describes this machine.
-func newSelf() self {
-	s := self{name: hostname(), resolve: plainAddresses}
+// New returns the Matcher of this machine.
+func New() Matcher {
+	s := Matcher{name: Name(), resolve: plainAddresses}
 	addresses, _ := net.InterfaceAddrs() // without them, names decide
 	for _, a := range addresses {
 		if ip, ok := a.(*net.IPNet); ok {
@@ -63,7 +73,8 @@ func newSelf() self {
 	return s
 }
 
-// errElsewhere is a name whose address says nothing about this machine.
+// errElsewhere is the error of a name whose address may belong to another machine
+// although it looks like one of this machine.
 var errElsewhere = errors.New("SSH reaches it through another host, or on a port of its own")
 
 // sshAddresses resolves a name as ssh_config has it. Behind a jump host an address may
@@ -87,12 +98,11 @@ func plainAddresses(ctx context.Context, name string) ([]netip.Addr, error) {
 	return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
 }
 
-// is reports whether a host, reached under an address that may be a name, is this
-// machine. Where that resolves, the addresses decide: two machines can have one name in
+// is reports whether a host is this machine. The address may be a name. Where that resolves, the addresses decide: two machines can have one name in
 // two domains. Where it does not, it must be this machine's own name.
-func (s self) is(ctx context.Context, name, address string) bool {
+func (s Matcher) is(ctx context.Context, name, address string) bool {
 	name, address = plainName(name), plainName(address)
-	if ip, err := netip.ParseAddr(address); address == localhost || err == nil && ip.IsLoopback() {
+	if ip, err := netip.ParseAddr(address); address == Localhost || err == nil && ip.IsLoopback() {
 		return true
 	}
 	found, err := s.resolve(ctx, address)
@@ -107,15 +117,15 @@ func (s self) is(ctx context.Context, name, address string) bool {
 	return !s.contained || firstLabel(name) == own || firstLabel(address) == own
 }
 
-// has reports whether an address is one of this machine's. Link-local ones mean
-// another machine on every link.
-func (s self) has(addr netip.Addr) bool {
+// has reports whether an address is one of this machine's. A link-local address does
+// not count: on each link it belongs to another machine.
+func (s Matcher) has(addr netip.Addr) bool {
 	addr = addr.Unmap()
 	return addr.IsLoopback() || !addr.IsLinkLocalUnicast() && slices.Contains(s.addresses, addr)
 }
 
-// among returns the names of those hosts that are this machine.
-func (s self) among(ctx context.Context, hosts []job.Host) map[string]bool {
+// Among returns the names of those hosts that are this machine.
+func (s Matcher) Among(ctx context.Context, hosts []job.Host) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()
 	is := make([]bool, len(hosts))
@@ -138,13 +148,13 @@ func (s self) among(ctx context.Context, hosts []job.Host) map[string]bool {
 	return own
 }
 
-// called returns a name under which this machine finds itself: its host name, unless
-// that leads to another machine.
-func (s self) called(ctx context.Context) string {
+// Called returns a name by which this machine finds itself: its host name or, where
+// that resolves to another machine, Localhost.
+func (s Matcher) Called(ctx context.Context) string {
 	if s.is(ctx, s.name, s.name) {
 		return s.name
 	}
-	return localhost
+	return Localhost
 }
 
 // plainName is a host name in the form in which names are compared.
