@@ -67,7 +67,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	}
 	return fitting{s: s, Checker: &preflight.Preflight{
 		Surveyor: s,
-		Runner:   s.withGPUWatch(quiet{s.launcher}),
+		Runner:   s.watchGPUs(quiet{s.launcher}),
 		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
 			spec := s.spec
 			spec.Ranks = ranks

@@ -53,7 +53,7 @@ func runJob(spec job.Spec, terms terms) error {
 func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 	return s.supervise(func(p parts) (supervisor.Report, error) {
 		boss := &supervisor.Supervisor{
-			Launcher: s.withNews(s.withGPUWatch(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Launcher: s.withNews(s.watchGPUs(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}

@@ -8,6 +8,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/screen"
@@ -184,4 +185,13 @@ func (s *session) close() error {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}
 	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.control.Close())
+}
+
+// watchGPUs adds what the driver reports of this machine's GPUs to the events of a
+// launcher's gangs. Simulated GPUs have no driver.
+func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
+	if s.spec.Loopback > 0 {
+		return l
+	}
+	return gpuwatch.New(l, s.here)
 }

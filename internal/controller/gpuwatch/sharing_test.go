@@ -1,4 +1,4 @@
-package main
+package gpuwatch
 
 import (
 	"os"
@@ -10,13 +10,13 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// sharing is what ranks of this machine, each with its GPUs, have in common.
-func sharing(devices ...string) heldGPUs {
-	h := job.Host{Name: thishost.Name()}
+// attempt returns the GPUs of a gang of one rank of this machine for each argument, which
+// names its GPUs.
+func attempt(devices ...string) gangGPUs {
+	h := job.Host{Name: "here"}
 	a := job.Attempt{}
 	for i, own := range devices {
 		for _, uuid := range strings.Fields(own) {
@@ -25,17 +25,17 @@ func sharing(devices ...string) heldGPUs {
 		a.Placement.Ranks = append(a.Placement.Ranks, job.Rank{Rank: i, Host: h.Name, LocalRank: i, Devices: strings.Fields(own)})
 	}
 	a.Placement.Hosts = []job.Host{h}
-	return gpusHere(a.Placement, func(host string) bool { return host == thishost.Name() })
+	return gpusHere(a.Placement, isHere)
 }
 
-func TestMixedUp(t *testing.T) {
-	four := sharing("GPU-a", "GPU-b", "GPU-c", "GPU-d")
-	pairs := sharing("GPU-a GPU-b", "GPU-c GPU-d")
+func TestMixup(t *testing.T) {
+	four := attempt("GPU-a", "GPU-b", "GPU-c", "GPU-d")
+	pairs := attempt("GPU-a GPU-b", "GPU-c GPU-d")
 	const own = `call torch.cuda.set_device(int(os.environ["LOCAL_RANK"])) before the program first uses CUDA, or run with --gpu-visibility rank`
 	for name, c := range map[string]struct {
-		gpus heldGPUs
+		gpus gangGPUs
 		use  map[string][]int
-		want mixedUp
+		want mixup
 		says string // "" where nothing is to be said
 	}{
 		"nothing is used":        {gpus: four},
@@ -44,26 +44,26 @@ func TestMixedUp(t *testing.T) {
 		"turned":                 {gpus: four, use: map[string][]int{"GPU-a": {3}, "GPU-b": {2}, "GPU-c": {1}, "GPU-d": {0}}},
 		"contexts on the first":  {gpus: four, use: map[string][]int{"GPU-a": {0, 1, 2, 3}, "GPU-b": {1}, "GPU-c": {2}, "GPU-d": {3}}},
 		"one alone on another's": {gpus: four, use: map[string][]int{"GPU-a": {1}}},
-		"all on the first": {four, map[string][]int{"GPU-a": {2, 0, 1, 3}}, mixedUp{"GPU-a", []int{0, 1, 2, 3}, []int{1, 2, 3}},
+		"all on the first": {four, map[string][]int{"GPU-a": {2, 0, 1, 3}}, mixup{"GPU-a", []int{0, 1, 2, 3}, []int{1, 2, 3}},
 			"GPU0 (rank 0) is used by ranks 0, 1, 2, 3; ranks 1, 2, 3 do not use their own (GPU1, GPU2, GPU3): " + own},
-		"one of them": {four, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}, "GPU-d": {3}}, mixedUp{"GPU-b", []int{1, 2}, []int{2}},
+		"one of them": {four, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}, "GPU-d": {3}}, mixup{"GPU-b", []int{1, 2}, []int{2}},
 			"GPU1 (rank 1) is used by ranks 1, 2; rank 2 does not use its own (GPU2): " + own},
-		"halves": {four, map[string][]int{"GPU-a": {0, 1}, "GPU-b": {2, 3}}, mixedUp{"GPU-a", []int{0, 1}, []int{1}},
+		"halves": {four, map[string][]int{"GPU-a": {0, 1}, "GPU-b": {2, 3}}, mixup{"GPU-a", []int{0, 1}, []int{1}},
 			"GPU0 (rank 0) is used by ranks 0, 1; rank 1 does not use its own (GPU1): " + own},
-		"both strangers": {four, map[string][]int{"GPU-d": {1, 2}}, mixedUp{"GPU-d", []int{1, 2}, []int{1, 2}},
+		"both stray": {four, map[string][]int{"GPU-d": {1, 2}}, mixup{"GPU-d", []int{1, 2}, []int{1, 2}},
 			"GPU3 (rank 3) is used by ranks 1, 2; ranks 1, 2 do not use their own (GPU1, GPU2): " + own},
 		"pairs, each one of its own": {gpus: pairs, use: map[string][]int{"GPU-b": {0}, "GPU-c": {1}}},
 		"pairs, overlapping":         {gpus: pairs, use: map[string][]int{"GPU-a": {0}, "GPU-b": {0, 1}, "GPU-c": {1}}},
-		"pairs, LOCAL_RANK alone": {pairs, map[string][]int{"GPU-a": {0}, "GPU-b": {0, 1}}, mixedUp{"GPU-b", []int{0, 1}, []int{1}},
+		"pairs, LOCAL_RANK alone": {pairs, map[string][]int{"GPU-a": {0}, "GPU-b": {0, 1}}, mixup{"GPU-b", []int{0, 1}, []int{1}},
 			`GPU1 (rank 0) is used by ranks 0, 1; rank 1 does not use its own (GPU2, GPU3): call torch.cuda.set_device(int(os.environ["LOCAL_RANK"]) * 2) before the program first uses CUDA, or run with --gpu-visibility rank`},
 	} {
 		t.Run(name, func(t *testing.T) {
-			got := c.gpus.mixedUp(c.use)
+			got := c.gpus.mixup(c.use)
 			if !reflect.DeepEqual(got, c.want) {
 				t.Fatalf("got %+v, want %+v", got, c.want)
 			}
 			if got.uuid != "" {
-				if says := c.gpus.mixedUpWords(got); says != c.says {
+				if says := c.gpus.mixupText(got); says != c.says {
 					t.Errorf("says  %q\nwants %q", says, c.says)
 				}
 			}
@@ -71,14 +71,14 @@ func TestMixedUp(t *testing.T) {
 	}
 }
 
-// TestGPUUse plays looks of the driver: process 10 is rank 0 and 20 rank 1, 21 and 22
-// are below 20, and 99 is nobody's.
-func TestGPUUse(t *testing.T) {
+// TestSharing simulates rounds: process 10 is rank 0 and 20 rank 1, 21 and 22
+// are below 20, and 99 is of no rank.
+func TestSharing(t *testing.T) {
 	parents := map[int]int{10: 2, 20: 2, 21: 20, 22: 21, 99: 1, 2: 1, 50: 51, 51: 50}
 	const all = "GPU-a=10 GPU-a=22" // both on the first
 	for name, c := range map[string]struct {
-		looks []string // "GPU=PID" for each process
-		at    int      // in which look it is told; -1 is never
+		rounds []string // "GPU=PID" for each process
+		at     int      // in which round it is reported; -1 is never
 	}{
 		"twice":                    {[]string{all, all, all, all}, 1},
 		"once":                     {[]string{all, "GPU-a=10 GPU-b=22", all, "", all}, -1},
@@ -90,37 +90,37 @@ func TestGPUUse(t *testing.T) {
 		"another GPU the 2nd time": {[]string{all, "GPU-b=10 GPU-b=20", "GPU-b=10 GPU-b=20"}, 2},
 	} {
 		t.Run(name, func(t *testing.T) {
-			use := newGPUUse(sharing("GPU-a", "GPU-b"))
+			use := newSharing(attempt("GPU-a", "GPU-b"))
 			use.parent = func(pid int) int { return parents[pid] }
-			use.started(job.Event{Kind: job.KindStarted, Host: thishost.Name(), Rank: 0, PID: 10})
-			use.started(job.Event{Kind: job.KindStarted, Host: thishost.Name(), Rank: 1, PID: 20})
+			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 0, PID: 10})
+			use.started(job.Event{Kind: job.KindStarted, Host: "here", Rank: 1, PID: 20})
 			use.started(job.Event{Kind: job.KindStarted, Host: "elsewhere", Rank: 2, PID: 99})
-			use.started(job.Event{Kind: job.KindHost, Host: thishost.Name(), PID: 99})
-			told := []int{}
+			use.started(job.Event{Kind: job.KindHost, Host: "here", PID: 99})
+			reported := []int{}
 			var events []job.Event
-			ears := &gpuEars{gpus: use.gpus, attempt: 3, use: use, emit: func(e job.Event) { events = append(events, e) }}
-			for i, look := range c.looks {
-				for _, word := range strings.Fields(look) {
+			r := &reporter{gpus: use.gpus, attempt: 3, sharing: use, emit: func(e job.Event) { events = append(events, e) }}
+			for i, round := range c.rounds {
+				for _, word := range strings.Fields(round) {
 					uuid, text, _ := strings.Cut(word, "=")
 					pid, err := strconv.Atoi(text)
 					if err != nil {
 						t.Fatal(err)
 					}
-					ears.event(nvml.Event{Kind: nvml.EventProcess, UUID: uuid, PID: pid})
+					r.event(nvml.Event{Kind: nvml.EventProcess, UUID: uuid, PID: pid})
 				}
-				ears.event(nvml.Event{Time: time.Unix(int64(i), 0), Kind: nvml.EventLooked})
-				if len(events) > len(told) {
-					told = append(told, i)
+				r.event(nvml.Event{Time: time.Unix(int64(i), 0), Kind: nvml.EventLooked})
+				if len(events) > len(reported) {
+					reported = append(reported, i)
 				}
 			}
-			ears.close()
+			r.close()
 			switch {
 			case c.at < 0 && len(events) > 0:
-				t.Errorf("told in look %v: %+v", told, events)
-			case c.at >= 0 && (len(told) != 1 || told[0] != c.at || len(events) != 1):
-				t.Errorf("told in looks %v, want in %d: %+v", told, c.at, events)
+				t.Errorf("reported in round %v: %+v", reported, events)
+			case c.at >= 0 && (len(reported) != 1 || reported[0] != c.at || len(events) != 1):
+				t.Errorf("reported in rounds %v, want in %d: %+v", reported, c.at, events)
 			case c.at >= 0:
-				if e := events[0]; e.Kind != job.KindGPU || e.Attempt != 3 || e.Host != thishost.Name() || e.GPU.Sign != job.GPUShared || !reflect.DeepEqual(e.GPU.Ranks, []int{0, 1}) || e.Time.IsZero() {
+				if e := events[0]; e.Kind != job.KindGPU || e.Attempt != 3 || e.Host != "here" || e.GPU.Sign != job.GPUShared || !reflect.DeepEqual(e.GPU.Ranks, []int{0, 1}) || e.Time.IsZero() {
 					t.Errorf("%+v, %+v", e, e.GPU)
 				}
 			}
@@ -128,14 +128,14 @@ func TestGPUUse(t *testing.T) {
 	}
 }
 
-// TestGPUUseNotShared holds that processes mean nothing where ranks see only their own.
-func TestGPUUseNotShared(t *testing.T) {
-	ears := &gpuEars{gpus: sharing("GPU-a", "GPU-b"), emit: func(e job.Event) { t.Errorf("%+v", e) }}
+// TestNotShared holds that processes mean nothing where ranks see only their own.
+func TestNotShared(t *testing.T) {
+	r := &reporter{gpus: attempt("GPU-a", "GPU-b"), emit: func(e job.Event) { t.Errorf("%+v", e) }}
 	for range 3 {
-		ears.event(nvml.Event{Kind: nvml.EventProcess, UUID: "GPU-a", PID: os.Getpid()})
-		ears.event(nvml.Event{Kind: nvml.EventLooked})
+		r.event(nvml.Event{Kind: nvml.EventProcess, UUID: "GPU-a", PID: os.Getpid()})
+		r.event(nvml.Event{Kind: nvml.EventLooked})
 	}
-	ears.close()
+	r.close()
 }
 
 func TestParentOf(t *testing.T) {

@@ -1,4 +1,4 @@
-package main
+package gpuwatch
 
 import (
 	"context"
@@ -14,17 +14,19 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/nvml"
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// gangOf is a Launcher of a gang that a test plays.
+// gangOf is a Runner of a gang that a test simulates.
 type gangOf func(ctx context.Context, emit func(job.Event)) (job.Outcome, error)
 
 func (g gangOf) Run(ctx context.Context, _ job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	return g(ctx, emit)
 }
+
+// isHere says that the host called here is this machine.
+func isHere(host string) bool { return host == "here" }
 
 // script writes a program, and returns its path; it begins in its own directory.
 func script(t *testing.T, text string) string {
@@ -58,15 +60,15 @@ func TestGPUsHere(t *testing.T) {
 		ranks   map[string][]int
 		names   []string
 	}{
-		"GPUs":                      {onGPUs(thishost.Name(), "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
-		"one of two":                {onGPUs(thishost.Name(), "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
-		"instances":                 {onGPUs(thishost.Name(), "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
-		"two instances of one rank": {onGPUs(thishost.Name(), "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
-		"none":                      {onGPUs(thishost.Name(), "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
+		"GPUs":                      {onGPUs("here", "GPU-b", "GPU-a"), []string{"GPU-b", "GPU-a"}, map[string][]int{"GPU-b": {0}, "GPU-a": {1}}, []string{"GPU0 (rank 1)", "GPU1 (rank 0)"}},
+		"one of two":                {onGPUs("here", "GPU-a"), []string{"GPU-a"}, map[string][]int{"GPU-a": {0}}, []string{"GPU0 (rank 0)", "GPU1"}},
+		"instances":                 {onGPUs("here", "GPU-a", "MIG-1", "MIG-2"), []string{"GPU-a", "GPU-b"}, map[string][]int{"GPU-a": {0}, "GPU-b": {1, 2}}, []string{"GPU0 (rank 0)", "GPU1 (ranks 1, 2)"}},
+		"two instances of one rank": {onGPUs("here", "MIG-1 MIG-2"), []string{"GPU-b"}, map[string][]int{"GPU-b": {0}}, []string{"GPU0", "GPU1 (rank 0)"}},
+		"none":                      {onGPUs("here", "", ""), nil, map[string][]int{}, []string{"GPU0", "GPU1"}},
 		"of another machine":        {onGPUs("of-nobody", "GPU-a"), nil, map[string][]int{}, []string{"GPU-a", "GPU-b"}},
 	} {
 		t.Run(name, func(t *testing.T) {
-			g := gpusHere(test.attempt.Placement, func(host string) bool { return host == thishost.Name() })
+			g := gpusHere(test.attempt.Placement, isHere)
 			if !slices.Equal(g.uuids, test.uuids) || !reflect.DeepEqual(g.ranks, test.ranks) {
 				t.Errorf("GPUs %q, ranks %v", g.uuids, g.ranks)
 			}
@@ -77,37 +79,37 @@ func TestGPUsHere(t *testing.T) {
 	}
 }
 
-func TestGPUEars(t *testing.T) {
+func TestReporter(t *testing.T) {
 	var got []job.Event
-	ears := &gpuEars{gpus: gpusHere(onGPUs(thishost.Name(), "GPU-a", "MIG-2").Placement, func(host string) bool { return host == thishost.Name() }), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
+	r := &reporter{gpus: gpusHere(onGPUs("here", "GPU-a", "MIG-2").Placement, isHere), attempt: 3, emit: func(e job.Event) { got = append(got, e) }}
 	at := time.Date(2026, 11, 21, 10, 0, 0, 0, time.UTC)
-	told := func(e nvml.Event) nvml.Event { e.Time = at; return e }
-	for range oftenEnough + 100 {
-		ears.event(told(nvml.Event{Kind: nvml.EventECCSingle, UUID: "GPU-a"}))
+	timed := func(e nvml.Event) nvml.Event { e.Time = at; return e }
+	for range maxRepeats + 100 {
+		r.event(timed(nvml.Event{Kind: nvml.EventECCSingle, UUID: "GPU-a"}))
 	}
-	ears.event(told(nvml.Event{Kind: nvml.EventXID, PCI: "0000:2a:00.0", XID: 79, Text: "GPU instance 3"})) // has lost its UUID
-	ears.event(told(nvml.Event{Kind: nvml.EventECCDouble, UUID: "GPU-a"}))
-	ears.event(told(nvml.Event{Kind: nvml.EventXID, PCI: "0000:ff:00.0", XID: 999}))
-	ears.finding(job.Finding{Check: probe.CheckHung, Text: "it hangs", Hint: "reboot"})
-	ears.finding(job.Finding{Check: probe.CheckWatch, Text: "not watched", Hint: "look"})
-	for i := range 2 * maxSeen {
-		ears.event(told(nvml.Event{Kind: nvml.EventXID, UUID: "GPU-a", XID: 1000 + i}))
+	r.event(timed(nvml.Event{Kind: nvml.EventXID, PCI: "0000:2a:00.0", XID: 79, Text: "GPU instance 3"})) // has lost its UUID
+	r.event(timed(nvml.Event{Kind: nvml.EventECCDouble, UUID: "GPU-a"}))
+	r.event(timed(nvml.Event{Kind: nvml.EventXID, PCI: "0000:ff:00.0", XID: 999}))
+	r.finding(job.Finding{Check: probe.CheckHung, Text: "it hangs", Hint: "reboot"})
+	r.finding(job.Finding{Check: probe.CheckWatch, Text: "not watched", Hint: "look"})
+	for i := range 2 * maxDistinct {
+		r.event(timed(nvml.Event{Kind: nvml.EventXID, UUID: "GPU-a", XID: 1000 + i}))
 	}
-	ears.close()
-	if want := oftenEnough + 5 + maxSeen - 4 + 1; len(got) != want {
+	r.close()
+	if want := maxRepeats + 5 + maxDistinct - 4 + 1; len(got) != want {
 		t.Fatalf("%d events, want %d", len(got), want)
 	}
 	for i, want := range map[int]job.Event{
-		0:               {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		oftenEnough - 1: {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC has corrected; what follows of this is counted alone", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
-		oftenEnough:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
-		oftenEnough + 1: {Time: at, Text: "GPU0 (rank 0): an error of its memory, which ECC could not correct", GPU: &job.GPU{Sign: job.GPUECCDouble, UUID: "GPU-a", Ranks: []int{0}}},
-		oftenEnough + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999", GPU: &job.GPU{Sign: job.GPUXID, PCI: "0000:ff:00.0", XID: 999}},
-		oftenEnough + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung}},
-		oftenEnough + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
-		len(got) - 1:    {Text: fmt.Sprintf("GPU0 (rank 0): an error of its memory, which ECC has corrected; %d times in all", oftenEnough+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: oftenEnough + 100}},
+		0:              {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats - 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC has corrected; further ones are only counted", GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats:     {Time: at, Text: "GPU1 (rank 1): XID 79, GPU has fallen off the bus, GPU instance 3", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-b", PCI: "0000:2a:00.0", XID: 79, Ranks: []int{1}}},
+		maxRepeats + 1: {Time: at, Text: "GPU0 (rank 0): a memory error, which ECC could not correct", GPU: &job.GPU{Sign: job.GPUECCDouble, UUID: "GPU-a", Ranks: []int{0}}},
+		maxRepeats + 2: {Time: at, Text: "GPU 0000:ff:00.0: XID 999", GPU: &job.GPU{Sign: job.GPUXID, PCI: "0000:ff:00.0", XID: 999}},
+		maxRepeats + 3: {Text: "it hangs", Hint: "reboot", GPU: &job.GPU{Sign: job.GPUDriverHung}},
+		maxRepeats + 4: {Text: "not watched", Hint: "look", GPU: &job.GPU{Sign: job.GPUUnwatched}},
+		len(got) - 1:   {Text: fmt.Sprintf("GPU0 (rank 0): a memory error, which ECC has corrected; %d times in all", maxRepeats+100), GPU: &job.GPU{Sign: job.GPUECCSingle, UUID: "GPU-a", Ranks: []int{0}, Count: maxRepeats + 100}},
 	} {
-		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, thishost.Name()
+		want.Kind, want.Attempt, want.Host = job.KindGPU, 3, "here"
 		if got[i].Time.IsZero() {
 			t.Errorf("event %d has no time", i)
 		}
@@ -120,10 +122,10 @@ func TestGPUEars(t *testing.T) {
 	}
 }
 
-// TestGPUWatcher holds that a gang's own events and those of its GPUs come one at
-// a time, that the driver's last words are heard where a gang has died of them,
+// TestWatcher holds that a gang's own events and those of its GPUs come one at
+// a time, that what the driver reports last is waited for where a gang has failed,
 // and that nothing comes after the end.
-func TestGPUWatcher(t *testing.T) {
+func TestWatcher(t *testing.T) {
 	for name, test := range map[string]struct {
 		good bool
 		xids int
@@ -152,9 +154,9 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 				return job.Outcome{Exits: []job.Exit{{Rank: 0, Status: job.Exited, Code: 1}}}, os.WriteFile(here("dead"), nil, 0o600)
 			}
 			// It is over when gangrun-nvml has ended, and not when the time is.
-			w := gpuWatcher{Launcher: gangOf(gang), here: func(host string) bool { return host == thishost.Name() }, with: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, late: time.Hour}
+			w := Watcher{runner: gangOf(gang), here: isHere, watching: probe.Watching{NVML: path, Start: time.Minute, Silence: time.Minute, Restarts: -1}, settle: time.Hour}
 			emitting, kinds, over := false, map[job.Kind]int{}, false
-			outcome, err := w.Run(t.Context(), onGPUs(thishost.Name(), "GPU-a"), func(e job.Event) {
+			outcome, err := w.Run(t.Context(), onGPUs("here", "GPU-a"), func(e job.Event) {
 				if emitting || over {
 					t.Error("two events at once, or one after the end")
 				}
@@ -169,7 +171,7 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 			if err != nil || len(outcome.Exits) != 1 {
 				t.Errorf("%+v, %v", outcome, err)
 			}
-			// The end of gangrun-nvml itself is told of too.
+			// The end of gangrun-nvml itself is reported too.
 			if kinds[job.KindProgress] != 100 || kinds[job.KindGPU] != 2*test.xids {
 				t.Errorf("events %v", kinds)
 			}
@@ -177,17 +179,17 @@ echo '{"kind":"xid","uuid":"GPU-a","xid":79}'`)
 	}
 }
 
-// TestGPUWatcherGivesUp holds that a user who has ended a gang does not wait for
+// TestWatcherEndsWithTheRun holds that a user who has ended a gang does not wait for
 // the driver.
-func TestGPUWatcherGivesUp(t *testing.T) {
+func TestWatcherEndsWithTheRun(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	path := script(t, `while echo '{"kind":"alive"}'; do sleep 0.1; done`)
 	gang := func(context.Context, func(job.Event)) (job.Outcome, error) {
 		cancel()
 		return job.Outcome{}, nil
 	}
-	w := gpuWatcher{Launcher: gangOf(gang), here: func(host string) bool { return host == thishost.Name() }, with: probe.Watching{NVML: path}, late: time.Hour}
-	if _, err := w.Run(ctx, onGPUs(thishost.Name(), "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
+	w := Watcher{runner: gangOf(gang), here: isHere, watching: probe.Watching{NVML: path}, settle: time.Hour}
+	if _, err := w.Run(ctx, onGPUs("here", "GPU-a"), func(e job.Event) { t.Errorf("%+v", e) }); err != nil {
 		t.Error(err)
 	}
 }

@@ -1,9 +1,9 @@
-package main
+package gpuwatch
 
 import "strconv"
 
-// xids are the driver's errors in words, by their numbers in NVIDIA's catalogue
-// ("XID Errors", its table of XIDs): those that gangs meet.
+// xids are the names of driver errors that training jobs meet, by their numbers in the
+// table of NVIDIA's catalogue "XID Errors".
 var xids = map[int]string{
 	13:  "graphics engine exception",
 	31:  "GPU memory page fault",
@@ -34,11 +34,11 @@ var xids = map[int]string{
 	154: "GPU recovery action changed",
 }
 
-// xidWords is an XID by its number, and in words where they are known.
-func xidWords(number int) string {
+// xidText is the number of an XID and, where it is known, its name.
+func xidText(number int) string {
 	text := "XID " + strconv.Itoa(number)
-	if words := xids[number]; words != "" {
-		text += ", " + words
+	if name := xids[number]; name != "" {
+		text += ", " + name
 	}
 	return text
 }

@@ -1,0 +1,59 @@
+package gpuwatch
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// gangGPUs are the GPUs of this machine that a gang holds.
+type gangGPUs struct {
+	host  string           // this machine's name in the placement
+	uuids []string         // of whole GPUs
+	ranks map[string][]int // that hold each GPU, or MIG instances of it
+	label map[string]string
+	byPCI map[string]string // UUIDs by bus ID, for a GPU that cannot report its UUID any more
+}
+
+// gpusHere finds them in a placement. here reports whether a host is this machine.
+func gpusHere(p job.Placement, here func(host string) bool) gangGPUs {
+	g := gangGPUs{ranks: map[string][]int{}, label: map[string]string{}, byPCI: map[string]string{}}
+	at := slices.IndexFunc(p.Hosts, func(h job.Host) bool { return here(h.Name) })
+	if at < 0 {
+		return g
+	}
+	h := p.Hosts[at]
+	g.host = h.Name
+	whole := map[string]string{} // the GPU of each device
+	for i, label := range topology.Labels(h) {
+		d := h.Devices[i]
+		whole[d.UUID] = cmp.Or(d.GPU, d.UUID)
+		label, _, _ = strings.Cut(label, ":")
+		g.label[whole[d.UUID]] = label
+		g.byPCI[d.PCI] = whole[d.UUID]
+	}
+	for _, r := range p.On(h.Name) {
+		for _, device := range r.Devices {
+			uuid := cmp.Or(whole[device], device)
+			if g.ranks[uuid] == nil {
+				g.uuids = append(g.uuids, uuid)
+			}
+			if !slices.Contains(g.ranks[uuid], r.Rank) {
+				g.ranks[uuid] = append(g.ranks[uuid], r.Rank)
+			}
+		}
+	}
+	return g
+}
+
+// name returns the name of a GPU with the ranks that hold it, as in "GPU0 (rank 1)".
+func (g gangGPUs) name(uuid, pci string) string {
+	name := cmp.Or(g.label[uuid], uuid, "GPU "+cmp.Or(pci, "not known"))
+	if ranks := g.ranks[uuid]; len(ranks) > 0 {
+		name += " (" + ranksText(ranks) + ")"
+	}
+	return name
+}

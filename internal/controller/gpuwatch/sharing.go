@@ -1,0 +1,168 @@
+package gpuwatch
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/nvml"
+)
+
+// sharing finds ranks that can see each other's GPUs and use the wrong ones, by the
+// processes that the driver lists. It counts a mix-up once two rounds in a row show it: a
+// rank may touch another GPU on its way to its own. One goroutine at a time may call
+// process and endRound; any may call started.
+type sharing struct {
+	gpus   gangGPUs
+	parent func(pid int) int // 0 where it is not known
+
+	mu    sync.Mutex
+	ranks map[int]int // by the PID of the process that gangrun started
+
+	users    map[string][]int // in this round: ranks by the GPU that they use
+	last     mixup            // of the round before
+	reported bool
+}
+
+func newSharing(gpus gangGPUs) *sharing {
+	return &sharing{gpus: gpus, parent: parentOf, ranks: map[int]int{}, users: map[string][]int{}}
+}
+
+// mixup is a GPU that several ranks use, some of them instead of their own.
+type mixup struct {
+	uuid  string
+	users []int // in order
+	stray []int // the users that use no GPU of their own
+}
+
+// started records the process of a rank on this machine.
+func (s *sharing) started(e job.Event) {
+	if e.Kind == job.KindStarted && e.Host == s.gpus.host {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.ranks[e.PID] = e.Rank
+	}
+}
+
+// process records that a process uses a GPU.
+func (s *sharing) process(e nvml.Event) {
+	if rank, ok := s.rankOf(e.PID); ok && !slices.Contains(s.users[e.UUID], rank) {
+		s.users[e.UUID] = append(s.users[e.UUID], rank)
+	}
+}
+
+// maxDepth bounds how many processes may stand between a rank and one that uses a GPU.
+const maxDepth = 64
+
+// rankOf returns the rank that a process is, or descends from.
+func (s *sharing) rankOf(pid int) (rank int, ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for range maxDepth {
+		if rank, ok = s.ranks[pid]; ok || pid <= 1 {
+			return rank, ok
+		}
+		pid = s.parent(pid)
+	}
+	return 0, false
+}
+
+// endRound ends a round of process calls. It returns a mix-up that two rounds have
+// shown, once.
+func (s *sharing) endRound() (m mixup, found bool) {
+	m = s.gpus.mixup(s.users)
+	again := m.uuid != "" && m.uuid == s.last.uuid
+	s.last, s.users = m, map[string][]int{}
+	if !again || s.reported {
+		return m, false
+	}
+	s.reported = true
+	return m, true
+}
+
+// mixup returns the first GPU that several ranks use, some of which use none of their
+// own. A rank that uses its own GPU and another one is not mixed up.
+func (g gangGPUs) mixup(users map[string][]int) mixup {
+	usesOwn := func(rank int) bool {
+		return slices.ContainsFunc(g.uuids, func(uuid string) bool {
+			return slices.Contains(g.ranks[uuid], rank) && slices.Contains(users[uuid], rank)
+		})
+	}
+	for _, uuid := range g.uuids {
+		m := mixup{uuid: uuid, users: slices.Sorted(slices.Values(users[uuid]))}
+		for _, rank := range m.users {
+			if !usesOwn(rank) {
+				m.stray = append(m.stray, rank)
+			}
+		}
+		if len(m.users) > 1 && len(m.stray) > 0 {
+			return m
+		}
+	}
+	return mixup{}
+}
+
+// mixupText says what has happened, and what to add to the program.
+func (g gangGPUs) mixupText(m mixup) string {
+	var unused []string
+	each := 0 // GPUs of a rank
+	for _, uuid := range g.uuids {
+		if slices.Contains(g.ranks[uuid], m.stray[0]) {
+			each++
+		}
+		if slices.ContainsFunc(m.stray, func(rank int) bool { return slices.Contains(g.ranks[uuid], rank) }) {
+			unused = append(unused, g.label[uuid])
+		}
+	}
+	index := `int(os.environ["LOCAL_RANK"])`
+	if each > 1 {
+		index += fmt.Sprintf(" * %d", each)
+	}
+	stray := ranksText(m.stray) + " do not use their own"
+	if len(m.stray) == 1 {
+		stray = ranksText(m.stray) + " does not use its own"
+	}
+	return fmt.Sprintf("%s is used by %s; %s (%s): call torch.cuda.set_device(%s) before the program first uses CUDA, or run with --gpu-visibility rank",
+		g.name(m.uuid, ""), ranksText(m.users), stray, few(unused), index)
+}
+
+// ranksText is "rank 1" or "ranks 0, 1".
+func ranksText(ranks []int) string {
+	numbers := make([]string, len(ranks))
+	for i, r := range ranks {
+		numbers[i] = strconv.Itoa(r)
+	}
+	if len(ranks) == 1 {
+		return "rank " + numbers[0]
+	}
+	return "ranks " + few(numbers)
+}
+
+// few names a few of many.
+func few(names []string) string {
+	const most = 6
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// parentOf reads the parent of a process, field 4 of /proc/PID/stat: the program's name
+// before it stands in parentheses, and may hold anything.
+func parentOf(pid int) int {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return 0
+	}
+	fields := strings.Fields(string(data[bytes.LastIndexByte(data, ')')+1:]))
+	if len(fields) < 2 {
+		return 0
+	}
+	parent, _ := strconv.Atoi(fields[1])
+	return parent
+}
