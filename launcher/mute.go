@@ -1,6 +1,11 @@
 package launcher
 
-import "fmt"
+import (
+	"cmp"
+	"fmt"
+
+	"github.com/gangrun/gangrun/internal/limits"
+)
 
 // MuteError is an agent that was started and ended before it had answered anything, as
 // where its host lets it have too few processes, descriptors or memory.
@@ -21,7 +26,7 @@ func (e *MuteError) Unwrap() error { return e.err }
 // Hint says where to look.
 func (e *MuteError) Hint() string {
 	if e.Local {
-		return "read its last words in agents/" + e.Host + ".log of the run's directory"
+		return cmp.Or(limits.Processes(), "read its last words in agents/"+e.Host+".log of the run's directory")
 	}
 	return fmt.Sprintf("look at the limits on %s, and raise those that are small: ulimit -u; ulimit -n; ulimit -v", e.Host)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -65,7 +66,7 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 			return cutOff(run, err, asJSON)
 		}
 		if self != nil {
-			return usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
+			return failure.Usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
 		}
 		if elsewhere {
 			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; %s\n", s.Controller.PID, s.Controller.Host, ifGone(run))
@@ -93,7 +94,7 @@ func ifGone(run home.Run) string {
 
 // lost is the error of a run whose controller has gone while it was followed.
 func lost(run home.Run) error {
-	return &failure{code: exitMayPass, err: goneError{run.ID}, hint: "gangrun attach " + run.ID + " goes on with it"}
+	return &failure.Error{Code: failure.CodeMayPass, Err: goneError{run.ID}, Hint: "gangrun attach " + run.ID + " goes on with it"}
 }
 
 // goneError is that a run has no controller any more.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/leftover"
@@ -36,7 +37,7 @@ func cleanCommand() *cli.Command {
 			}
 			older, err := job.ParseDuration(c.String("older"))
 			if err != nil {
-				return usage("write --older 24h, or --older 0s for every run that has ended", "--older: %w", err)
+				return failure.Usage("write --older 24h, or --older 0s for every run that has ended", "--older: %w", err)
 			}
 			dir, err := homeDir()
 			if err != nil {
@@ -59,14 +60,14 @@ func victims(dir string, names []string, older time.Duration, now time.Time) ([]
 	for _, name := range names {
 		run, err := home.Find(dir, name)
 		if err != nil {
-			return nil, &failure{code: exitUsage, err: err}
+			return nil, &failure.Error{Code: failure.CodeUsage, Err: err}
 		}
 		s, err := run.Summary()
 		if err != nil {
 			return nil, err
 		}
 		if !s.State.Final() {
-			return nil, usage("gangrun stop "+run.ID+" ends it", "run %s is %s and cannot be removed", run.ID, s.State)
+			return nil, failure.Usage("gangrun stop "+run.ID+" ends it", "run %s is %s and cannot be removed", run.ID, s.State)
 		}
 		found = append(found, s)
 	}

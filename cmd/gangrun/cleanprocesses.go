@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/leftover"
 )
@@ -55,6 +56,6 @@ func stillThere(left []leftover.Process) error {
 	for _, p := range left {
 		names = append(names, fmt.Sprintf("%d (%s, state %s)", p.PID, p.Name, p.State))
 	}
-	return &failure{code: exitInternal, err: fmt.Errorf("processes that gangs have left behind do not end within %s of SIGKILL: %s", leftoverLimit, strings.Join(names, ", ")),
-		hint: "state D is a wait for a device or file system that does not answer: look at what it waits for with \"cat /proc/PID/stack\" as root"}
+	return &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("processes that gangs have left behind do not end within %s of SIGKILL: %s", leftoverLimit, strings.Join(names, ", ")),
+		Hint: "state D is a wait for a device or file system that does not answer: look at what it waits for with \"cat /proc/PID/stack\" as root"}
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"github.com/urfave/cli/v2"
+
+	"github.com/gangrun/gangrun/internal/failure"
 )
 
 // Scripts that make a shell ask gangrun itself what may come next
@@ -42,7 +44,7 @@ func completionCommand() *cli.Command {
 		Description: "bash: source <(gangrun completion bash); zsh: source <(gangrun completion zsh); fish: gangrun completion fish | source",
 		Action: func(c *cli.Context) error {
 			if c.NArg() != 1 {
-				return usage("write gangrun completion bash, zsh or fish", "completion takes the name of one shell, got %q", c.Args().Slice())
+				return failure.Usage("write gangrun completion bash, zsh or fish", "completion takes the name of one shell, got %q", c.Args().Slice())
 			}
 			var script string
 			var err error
@@ -54,7 +56,7 @@ func completionCommand() *cli.Command {
 			case "fish":
 				script, err = c.App.ToFishCompletion()
 			default:
-				return usage("write gangrun completion bash, zsh or fish", "%q is no shell that gangrun knows", shell)
+				return failure.Usage("write gangrun completion bash, zsh or fish", "%q is no shell that gangrun knows", shell)
 			}
 			if err == nil {
 				_, err = fmt.Fprint(c.App.Writer, script)

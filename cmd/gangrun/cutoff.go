@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
@@ -25,7 +26,7 @@ func cutOff(run home.Run, err error, asJSON bool) error {
 	switch {
 	case errors.As(err, &left):
 		why = fmt.Sprintf("gangrun attach was ended by %s; the run was left as it was", job.SignalName(int(left.signal)))
-		err = exitCode(128 + int(left.signal))
+		err = failure.Exit(128 + int(left.signal))
 	case errors.As(err, new(goneError)):
 		why = err.Error()
 	}

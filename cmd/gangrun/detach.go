@@ -15,6 +15,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -111,7 +112,7 @@ func ownCode(err error) error {
 	if status, ok := exit.Sys().(syscall.WaitStatus); ok && status.Signaled() {
 		return fmt.Errorf("the detached controller was ended by signal %d", status.Signal())
 	}
-	return exitCode(exit.ExitCode())
+	return failure.Exit(exit.ExitCode())
 }
 
 // detached is this process where it is the controller of a detached run.

@@ -9,6 +9,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -27,7 +28,7 @@ func diagnoseCommand() *cli.Command {
 				return err
 			}
 			if !c.Args().Present() {
-				return usage("gangrun diagnose LOG... reads log files; - is standard input", "diagnose needs a log")
+				return failure.Usage("gangrun diagnose LOG... reads log files; - is standard input", "diagnose needs a log")
 			}
 			return diagnoseLogs(c.App.Writer, c.Args().Slice(), asJSON)
 		},
@@ -39,7 +40,7 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 	for _, name := range names {
 		lines, err := readLog(name)
 		if err != nil {
-			return &failure{code: exitUsage, err: fmt.Errorf("read the log: %w", err), hint: hintFor(err)}
+			return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("read the log: %w", err), Hint: hintFor(err)}
 		}
 		evidence.Lines = append(evidence.Lines, lines...)
 	}
@@ -51,14 +52,14 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 		err = printCause(w, cause)
 	}
 	if err == nil && cause.Category == "" {
-		return exitCode(1)
+		return failure.Exit(1)
 	}
 	return err
 }
 
 // hintFor says what to do about a log that cannot be read.
 func hintFor(err error) string {
-	if hint := hintOf(err); hint != "" {
+	if hint := failure.Hint(err); hint != "" {
 		return hint
 	}
 	return "give the path of a log file, or - for standard input; gangrun report RUN tells the cause of a run"

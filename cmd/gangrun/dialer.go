@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/launcher"
@@ -77,7 +78,7 @@ func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, lo
 	}
 	program, err := ssh.Self()
 	if err != nil {
-		return d, &failure{code: exitInternal, err: err, hint: "make build"}
+		return d, &failure.Error{Code: failure.CodeInternal, Err: err, Hint: "make build"}
 	}
 	d.agents = &ssh.Agents{
 		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},

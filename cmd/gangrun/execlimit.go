@@ -8,6 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -51,7 +52,7 @@ func fitsExec(spec job.Spec, inherited []string, limit int) error {
 			if name, _, _ := strings.Cut(longest, "="); slices.Contains(env, longest) {
 				what = "the variable " + name
 			}
-			return usage("raise the limit of the stack (ulimit -s), unset variables that the job does not need, or write long arguments to a file",
+			return failure.Usage("raise the limit of the stack (ulimit -s), unset variables that the job does not need, or write long arguments to a file",
 				"the arguments and the environment of a rank take %d bytes together, of which %s takes %d; with this limit of the stack Linux gives a process %d at most",
 				size, printable(what), len(longest), limit)
 		}

@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -33,7 +34,7 @@ func TestFitsExec(t *testing.T) {
 			s.Command = append([]string{}, spec.Command...)
 			change(&s)
 			err := fitsExec(s, inherited, limit)
-			if err == nil || codeOf(err) != exitUsage || !strings.Contains(err.Error(), "the variable BIG takes ") || hintOf(err) == "" {
+			if err == nil || codeOf(err) != failure.CodeUsage || !strings.Contains(err.Error(), "the variable BIG takes ") || failure.Hint(err) == "" {
 				t.Errorf("got %v", err)
 			}
 		})

@@ -8,6 +8,7 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/launcher"
 )
 
@@ -20,18 +21,18 @@ func TestTellStorage(t *testing.T) {
 		err  error
 		code int
 	}{
-		{full, exitMayPass},
-		{&failure{code: exitInternal, err: full, hint: "make room"}, exitMayPass},
-		{&failure{code: exitUsage, err: full, hint: "make room"}, exitUsage},
-		{stalled(late), exitMayPass},
-		{stalled(errors.New("x")), exitInternal},
-		{errors.New("x"), exitInternal},
+		{full, failure.CodeMayPass},
+		{&failure.Error{Code: failure.CodeInternal, Err: full, Hint: "make room"}, failure.CodeMayPass},
+		{&failure.Error{Code: failure.CodeUsage, Err: full, Hint: "make room"}, failure.CodeUsage},
+		{stalled(late), failure.CodeMayPass},
+		{stalled(errors.New("x")), failure.CodeInternal},
+		{errors.New("x"), failure.CodeInternal},
 	} {
 		var said bytes.Buffer
 		if code := tell(test.err, &said); code != test.code {
 			t.Errorf("%v: exit code %d, want %d", test.err, code, test.code)
 		}
-		if hinted := strings.Contains(said.String(), "gangrun: hint: make room\n"); hinted != errors.As(test.err, new(*failure)) {
+		if hinted := strings.Contains(said.String(), "gangrun: hint: make room\n"); hinted != errors.As(test.err, new(*failure.Error)) {
 			t.Errorf("%v: said %q", test.err, said.String())
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/failure"
 )
 
 // formatFlag chooses how a command prints.
@@ -22,7 +23,7 @@ func asJSON(c *cli.Context) (bool, error) {
 	case "json":
 		return true, nil
 	default:
-		return false, usage("write -o text or -o json", "-o %q is no format", f)
+		return false, failure.Usage("write -o text or -o json", "-o %q is no format", f)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -20,7 +21,7 @@ import (
 func homeDir() (string, error) {
 	dir, err := home.Dir(os.Getenv)
 	if err != nil {
-		return "", &failure{code: exitUsage, err: err}
+		return "", &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return dir, nil
 }
@@ -44,7 +45,7 @@ func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionF
 // that is the reason, whatever could not be read.
 func ofRun(run home.Run, err error) error {
 	if err = run.Explain(err); errors.As(err, new(*home.RemovedError)) {
-		return &failure{code: exitUsage, err: err}
+		return &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return err
 }
@@ -52,7 +53,7 @@ func ofRun(run home.Run, err error) error {
 // oneRun returns the run that the command's arguments name; none is the newest.
 func oneRun(c *cli.Context) (home.Run, error) {
 	if c.NArg() > 1 {
-		return home.Run{}, usage("write gangrun "+c.Command.Name+" RUN; gangrun ps lists the runs", "%s is about one run, got %q", c.Command.Name, c.Args().Slice())
+		return home.Run{}, failure.Usage("write gangrun "+c.Command.Name+" RUN; gangrun ps lists the runs", "%s is about one run, got %q", c.Command.Name, c.Args().Slice())
 	}
 	dir, err := homeDir()
 	if err != nil {
@@ -60,7 +61,7 @@ func oneRun(c *cli.Context) (home.Run, error) {
 	}
 	run, err := home.Find(dir, c.Args().First())
 	if err != nil {
-		return home.Run{}, &failure{code: exitUsage, err: err}
+		return home.Run{}, &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return run, nil
 }
@@ -69,7 +70,7 @@ func oneRun(c *cli.Context) (home.Run, error) {
 func replay(run home.Run) ([]job.Event, int, error) {
 	events, skipped, err := journal.Replay(run.JournalPath())
 	if errors.Is(err, fs.ErrNotExist) {
-		err = &failure{code: exitInternal, err: fmt.Errorf("run %s has no journal: %w", run.ID, err), hint: remains(run)}
+		err = &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("run %s has no journal: %w", run.ID, err), Hint: remains(run)}
 	}
 	return events, skipped, err
 }
@@ -87,9 +88,9 @@ const startLimit = time.Minute
 // tell what the run is.
 func untold(run home.Run, events []job.Event, skipped int) error {
 	if len(events) == 0 && skipped == 0 && time.Since(run.Created()) < startLimit {
-		return &failure{code: exitInternal, err: fmt.Errorf("run %s has not told what it is yet", run.ID), hint: "try again in a moment"}
+		return &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("run %s has not told what it is yet", run.ID), Hint: "try again in a moment"}
 	}
-	return &failure{code: exitInternal, err: errors.New(silence(run, events, skipped)), hint: remains(run)}
+	return &failure.Error{Code: failure.CodeInternal, Err: errors.New(silence(run, events, skipped)), Hint: remains(run)}
 }
 
 // silence says why a journal does not tell what its run is.

@@ -13,6 +13,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -50,7 +51,7 @@ type ownMachine struct {
 func readHosts(c *cli.Context) (hostList, error) {
 	list, err := statedHosts(c)
 	if err != nil {
-		return hostList{}, &failure{code: exitUsage, err: err}
+		return hostList{}, &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	l := hostList{List: list}
 	if l.Kind == inventory.None {
@@ -106,7 +107,7 @@ func statedHosts(c *cli.Context) (inventory.List, error) {
 		}
 	}
 	if len(given) > 1 {
-		return inventory.List{}, usage("hosts come from one list: leave out all but one", "%s stand together", strings.Join(given, " and "))
+		return inventory.List{}, failure.Usage("hosts come from one list: leave out all but one", "%s stand together", strings.Join(given, " and "))
 	}
 	switch {
 	case c.IsSet("hosts"):
@@ -134,7 +135,7 @@ func statedHosts(c *cli.Context) (inventory.List, error) {
 func readList(path string) ([]byte, error) {
 	text, err := readNamed(path, inventory.MaxSize)
 	if err != nil {
-		return nil, usage("give the path of a file that can be read", "read the list of hosts: %w", err)
+		return nil, failure.Usage("give the path of a file that can be read", "read the list of hosts: %w", err)
 	}
 	return text, nil
 }
@@ -144,7 +145,7 @@ func lookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) 
 	m, err := machine.Look(ctx, h, sys, os.LookupEnv, options)
 	var refused *machine.GrantError
 	if errors.As(err, &refused) {
-		err = &failure{code: exitUsage, err: err}
+		err = &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return ownMachine{kernel: m.Kernel, driver: m.Driver, findings: m.Findings}, err
 }

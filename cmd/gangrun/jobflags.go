@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/jobfile"
 )
@@ -73,8 +74,8 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	}
 	options := jobfile.NewOptions(os.LookupEnv)
 	fail := func(err error) (job.Spec, error) {
-		return job.Spec{}, &failure{code: exitUsage, err: err,
-			otherwise: "gangrun " + c.Command.Name + " --help lists the flags; keys of a job file have the same names"}
+		return job.Spec{}, &failure.Error{Code: failure.CodeUsage, Err: err,
+			Fallback: "gangrun " + c.Command.Name + " --help lists the flags; keys of a job file have the same names"}
 	}
 	var errs []error // all of them are told at once
 	if file != "" {
@@ -139,7 +140,7 @@ func jobWords(c *cli.Context) (file string, command []string, err error) {
 		return file, nil, nil
 	}
 	if command[0] != "--" {
-		return "", nil, usage("write the command after --: gangrun "+c.Command.Name+" "+file+" -- COMMAND",
+		return "", nil, failure.Usage("write the command after --: gangrun "+c.Command.Name+" "+file+" -- COMMAND",
 			"%q stands behind the job file %q", command[0], file)
 	}
 	return file, command[1:], nil

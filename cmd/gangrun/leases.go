@@ -10,6 +10,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/lease"
@@ -28,7 +29,7 @@ func leasesCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage("gangrun leases lists them all", "leases takes no arguments, got %q", c.Args().Slice())
+				return failure.Usage("gangrun leases lists them all", "leases takes no arguments, got %q", c.Args().Slice())
 			}
 			asJSON, err := asJSON(c)
 			if err != nil {
@@ -120,5 +121,5 @@ func leaseDirError(err error) error {
 	if err == nil {
 		return nil
 	}
-	return &failure{code: exitUsage, err: fmt.Errorf("%s: %w", lease.Env, err), hint: leaseDirHint}
+	return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("%s: %w", lease.Env, err), Hint: leaseDirHint}
 }

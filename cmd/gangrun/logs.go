@@ -14,6 +14,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 )
 
@@ -69,17 +70,17 @@ func logWish(c *cli.Context) (wish, error) {
 	if r := c.String("rank"); r != "" {
 		n, err := strconv.Atoi(r)
 		if err != nil || n < 0 {
-			return w, usage("write --rank 3, or leave it out for every rank", "%q is no rank", r)
+			return w, failure.Usage("write --rank 3, or leave it out for every rank", "%q is no rank", r)
 		}
 		w.rank = n
 	}
 	if number, _ := strings.CutPrefix(w.attempt, "trial"); number != "" {
 		if n, err := strconv.Atoi(number); err != nil || n < 1 {
-			return w, usage("write --attempt 2, --attempt trial or --attempt trial2", "%q is no attempt", w.attempt)
+			return w, failure.Usage("write --attempt 2, --attempt trial or --attempt trial2", "%q is no attempt", w.attempt)
 		}
 	}
 	if !slices.Contains([]string{"", "out", "err"}, w.stream) {
-		return w, usage("write --stream out or --stream err", "%q is no stream", w.stream)
+		return w, failure.Usage("write --stream out or --stream err", "%q is no stream", w.stream)
 	}
 	return w, nil
 }
@@ -122,7 +123,7 @@ func (w wish) files(s home.Summary) ([]logFile, error) {
 		return []logFile{}, nil // nothing has been started yet
 	}
 	if err != nil {
-		return nil, &failure{code: exitUsage, err: fmt.Errorf("run %s has no logs of attempt %s: %w", run.ID, attempt, err), hint: "gangrun status " + run.ID + " tells its attempts"}
+		return nil, &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("run %s has no logs of attempt %s: %w", run.ID, attempt, err), Hint: "gangrun status " + run.ID + " tells its attempts"}
 	}
 	files := []logFile{}
 	for _, e := range entries {

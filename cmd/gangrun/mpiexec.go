@@ -12,6 +12,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/supervisor"
@@ -74,7 +75,7 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 		return err
 	}
 	if err := spec.Validate(); err != nil {
-		return &failure{code: exitUsage, err: err, otherwise: "gangrun mpiexec --help lists the options"}
+		return &failure.Error{Code: failure.CodeUsage, Err: err, Fallback: "gangrun mpiexec --help lists the options"}
 	}
 	if args.bare {
 		keep := args.keep
@@ -159,7 +160,7 @@ func (a mpiexecArgs) turns(own ownHost) ([]turn, error) {
 		case a.loopback == 0 && own.is(h.name):
 			turns = append(turns, turn{own.name, a.turn(h)})
 		case a.loopback > 0 && !slices.Contains(loopbackHosts(a.loopback), h.name):
-			return nil, usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
+			return nil, failure.Usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
 		default:
 			turns = append(turns, turn{h.host(), a.turn(h)})
 		}
@@ -206,7 +207,7 @@ func (a mpiexecArgs) others(own ownHost) (string, error) {
 	}) {
 		return text, nil
 	}
-	return "", usage("write names or addresses, each host in one way alone", "mpiexec: not all of %q are hosts", names)
+	return "", failure.Usage("write names or addresses, each host in one way alone", "mpiexec: not all of %q are hosts", names)
 }
 
 // ownHost is this machine, as mpiexec's hosts have it.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
@@ -125,16 +126,16 @@ func (p *mpiexecParser) options() error {
 			if near := nearest(name, slices.Sorted(maps.Keys(mpiexecOptions))); near != "" {
 				hint = "did you mean -" + near + "? " + hint
 			}
-			return usage(hint, "mpiexec has no option %q", word)
+			return failure.Usage(hint, "mpiexec has no option %q", word)
 		}
 		if o.refuse != "" {
-			return usage(o.refuse, "mpiexec: the option %q is not supported", word)
+			return failure.Usage(o.refuse, "mpiexec: the option %q is not supported", word)
 		}
 		var values []string
 		if glued {
 			values = append(values, value)
 			if o.values == 0 {
-				return usage("write -"+name, "mpiexec: -%s takes no value, got %q", name, value)
+				return failure.Usage("write -"+name, "mpiexec: -%s takes no value, got %q", name, value)
 			}
 		}
 		for len(values) < o.values {
@@ -142,7 +143,7 @@ func (p *mpiexecParser) options() error {
 				break
 			}
 			if len(p.rest) == 0 {
-				return usage("gangrun mpiexec --help lists the options", "mpiexec: -%s needs a value", name)
+				return failure.Usage("gangrun mpiexec --help lists the options", "mpiexec: -%s needs a value", name)
 			}
 			values, p.rest = append(values, p.rest[0]), p.rest[1:]
 		}
@@ -166,7 +167,7 @@ func (p *mpiexecParser) program() (more bool, err error) {
 		end = len(p.rest)
 	}
 	if end == 0 || p.rest[0] == "" {
-		return false, usage("gangrun mpiexec -n 4 PROGRAM; other programs follow after a colon", "mpiexec has no program to start")
+		return false, failure.Usage("gangrun mpiexec -n 4 PROGRAM; other programs follow after a colon", "mpiexec has no program to start")
 	}
 	p.app.Command = slices.Clone(p.rest[:end])
 	p.rest = p.rest[min(end+1, len(p.rest)):]
@@ -180,7 +181,7 @@ func (p *mpiexecParser) program() (more bool, err error) {
 // finish fills in what depends on more than one option.
 func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 	if len(p.listed) > 0 && len(p.apps) > 1 {
-		return usage("use -genvnone or -genvlist, for all of them", "mpiexec: of several programs one alone (%q) cannot be kept from seeing the environment", p.listed[0])
+		return failure.Usage("use -genvnone or -genvlist, for all of them", "mpiexec: of several programs one alone (%q) cannot be kept from seeing the environment", p.listed[0])
 	}
 	if p.loopback == 0 {
 		list, err := inventory.FromEnvironment(env, p.read)
@@ -190,7 +191,7 @@ func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 			p.hosts = []mpiexecHost{{name: "localhost"}}
 		case len(p.hosts) > 0: // named
 		case err != nil:
-			return &failure{code: exitUsage, err: err}
+			return &failure.Error{Code: failure.CodeUsage, Err: err}
 		default:
 			for _, h := range list.Hosts {
 				p.hosts = append(p.hosts, mpiexecHost{h.Name, h.Slots})
@@ -202,11 +203,11 @@ func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 			p.apps[i].Ranks = p.places()
 		}
 		if p.apps[i].Ranks > job.MaxRanks || p.ranks() > job.MaxRanks {
-			return usage("ask for fewer ranks", "mpiexec: the programs have more than %d ranks", job.MaxRanks)
+			return failure.Usage("ask for fewer ranks", "mpiexec: the programs have more than %d ranks", job.MaxRanks)
 		}
 	}
 	if _, err := job.ParseStdin(string(p.stdin), p.ranks()); err != nil {
-		return usage("write -s 0, -s all or -s none", "mpiexec: %w", err)
+		return failure.Usage("write -s 0, -s all or -s none", "mpiexec: %w", err)
 	}
 	if p.size == "SYSTEM" {
 		p.universe = p.places()
@@ -227,7 +228,7 @@ const maxTimeout = math.MaxInt32
 func wholeNumber(name, text string, least, most int) (int, error) {
 	n, err := strconv.Atoi(text)
 	if err != nil || n < least || n > most {
-		return 0, usage(fmt.Sprintf("write a whole number from %d to %d", least, most), "mpiexec: %s is %q", name, text)
+		return 0, failure.Usage(fmt.Sprintf("write a whole number from %d to %d", least, most), "mpiexec: %s is %q", name, text)
 	}
 	return n, nil
 }
@@ -235,17 +236,17 @@ func wholeNumber(name, text string, least, most int) (int, error) {
 // nameHosts takes hosts in; they may be named by one option only.
 func (p *mpiexecParser) nameHosts(from string, hosts []mpiexecHost) error {
 	if p.from != "" && p.from != from {
-		return usage("name the hosts once", "mpiexec: both -%s and -%s name hosts", p.from, from)
+		return failure.Usage("name the hosts once", "mpiexec: both -%s and -%s name hosts", p.from, from)
 	}
 	p.from = from
 	p.hosts = append(p.hosts, hosts...)
 	for _, h := range hosts {
 		if h.name == "" || h.slots > job.MaxRanks {
-			return usage("write -hosts NAME or NAME:SLOTS, with commas between", "mpiexec: -%s has a host without a name, or with too many slots", from)
+			return failure.Usage("write -hosts NAME or NAME:SLOTS, with commas between", "mpiexec: -%s has a host without a name, or with too many slots", from)
 		}
 	}
 	if len(p.hosts) == 0 {
-		return usage("name a host", "mpiexec: -%s names no host", from)
+		return failure.Usage("name a host", "mpiexec: -%s names no host", from)
 	}
 	return nil
 }
@@ -301,7 +302,7 @@ func hostFile(path string, data []byte) ([]mpiexecHost, error) {
 			}
 		}
 		if h.name == "" || h.slots > job.MaxRanks {
-			return nil, usage("write NAME, NAME:SLOTS or NAME slots=SLOTS on each line", "mpiexec: %s:%d: %q names no host", path, number, strings.TrimSpace(line))
+			return nil, failure.Usage("write NAME, NAME:SLOTS or NAME slots=SLOTS on each line", "mpiexec: %s:%d: %q names no host", path, number, strings.TrimSpace(line))
 		}
 		hosts = append(hosts, h)
 	}

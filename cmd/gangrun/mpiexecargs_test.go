@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -205,8 +206,8 @@ func TestParseMpiexecRefuses(t *testing.T) {
 		"-n 1 -envnone a.out : -n 1 b.out": "one alone",
 	} {
 		_, err := parseWords(nil, strings.Fields(words)...)
-		var f *failure
-		if !errors.As(err, &f) || f.code != exitUsage || f.hint == "" {
+		var f *failure.Error
+		if !errors.As(err, &f) || f.Code != failure.CodeUsage || f.Hint == "" {
 			t.Errorf("%q: %v, want a failure of usage with a hint", words, err)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want something about %q", words, err, want)
@@ -379,8 +380,8 @@ func FuzzParseMpiexec(f *testing.F) {
 			t.Fatal("the words have been changed")
 		}
 		if err != nil {
-			var f *failure
-			if !errors.As(err, &f) || f.code != exitUsage {
+			var f *failure.Error
+			if !errors.As(err, &f) || f.Code != failure.CodeUsage {
 				t.Fatalf("%q: %v is no failure of usage", words, err)
 			}
 			return

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -59,14 +60,14 @@ func mpiexecOptionTable() map[string]mpiexecOption {
 	add(one(func(p *mpiexecParser, _, v string) error {
 		mpi, err := job.ParseMode("mpi", v, job.MPIs())
 		if err != nil {
-			return usage("write --mpi auto, unless the program hides its library", "mpiexec: %w", err)
+			return failure.Usage("write --mpi auto, unless the program hides its library", "mpiexec: %w", err)
 		}
 		p.mpi = mpi
 		return nil
 	}), "mpi")
 	add(one(func(p *mpiexecParser, name, v string) error {
 		if v == "" {
-			return usage("name a directory", "mpiexec: -%s is empty", name)
+			return failure.Usage("name a directory", "mpiexec: -%s is empty", name)
 		}
 		p.app.Workdir = v
 		return nil
@@ -128,7 +129,7 @@ func setHosts(p *mpiexecParser, name, value string) error {
 func setHostFile(p *mpiexecParser, name, path string) error {
 	data, err := p.read(path)
 	if err != nil {
-		return usage("name a file with a host on each line", "mpiexec: -%s: %w", name, err)
+		return failure.Usage("name a file with a host on each line", "mpiexec: -%s: %w", name, err)
 	}
 	hosts, err := hostFile(path, data)
 	if err != nil {
@@ -146,7 +147,7 @@ func setUniverse(p *mpiexecParser, name, value string) error {
 	default:
 		n, err := wholeNumber("-"+name, value, 1, job.MaxRanks)
 		if err != nil {
-			return usage("write a number, SYSTEM or INFINITE", "mpiexec: -%s is %q", name, value)
+			return failure.Usage("write a number, SYSTEM or INFINITE", "mpiexec: -%s is %q", name, value)
 		}
 		p.universe = n
 	}
@@ -167,7 +168,7 @@ func setMapping(p *mpiexecParser, name string, values []string) error {
 		return nil
 	}
 	if parts[0] == "ppr" || parts[0] == "seq" || parts[0] == "rankfile" {
-		return usage("use -ppn N", "mpiexec: -%s %q is not supported", name, values[0])
+		return failure.Usage("use -ppn N", "mpiexec: -%s %q is not supported", name, values[0])
 	}
 	p.ignored = append(p.ignored, "-"+name+" "+values[0])
 	return nil
@@ -179,13 +180,13 @@ func setVariable(env map[string]string, option string, words []string) error {
 	if len(words) == 2 {
 		name, value = words[0], words[1]
 	} else if !ok {
-		return usage("write -"+option+" NAME VALUE", "mpiexec: -%s %q has no value", option, words[0])
+		return failure.Usage("write -"+option+" NAME VALUE", "mpiexec: -%s %q has no value", option, words[0])
 	}
 	if err := checkVariable(option, name); err != nil {
 		return err
 	}
 	if strings.ContainsRune(value, 0) {
-		return usage("leave it out", "mpiexec: -%s: the value of %s has a NUL byte", option, name)
+		return failure.Usage("leave it out", "mpiexec: -%s: the value of %s has a NUL byte", option, name)
 	}
 	env[name] = value
 	return nil
@@ -193,7 +194,7 @@ func setVariable(env map[string]string, option string, words []string) error {
 
 func checkVariable(option, name string) error {
 	if name == "" || strings.ContainsAny(name, "=\x00") {
-		return usage("write -"+option+" NAME", "mpiexec: -%s has %q, which is no name of a variable", option, name)
+		return failure.Usage("write -"+option+" NAME", "mpiexec: -%s has %q, which is no name of a variable", option, name)
 	}
 	return nil
 }

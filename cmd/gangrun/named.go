@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
@@ -25,7 +26,7 @@ func readNamed(path string, limit int64) ([]byte, error) {
 	})
 	var left leave
 	if errors.As(err, &left) {
-		return nil, exitCode(128 + int(left.signal))
+		return nil, failure.Exit(128 + int(left.signal))
 	}
 	return text, err
 }

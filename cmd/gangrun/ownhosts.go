@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -25,10 +26,10 @@ func pretend(spec job.Spec) ([]job.Host, error) {
 	}
 	list, err := inventory.YAML(spec.Inventory, text, inventory.Files{Read: inventory.ReadFile, Topo: parseTopo})
 	if err != nil {
-		return nil, &failure{code: exitUsage, err: err}
+		return nil, &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	if len(list.Hosts) < spec.Loopback {
-		return nil, usage(fmt.Sprintf("write --loopback %d, or name more hosts in the inventory", len(list.Hosts)),
+		return nil, failure.Usage(fmt.Sprintf("write --loopback %d, or name more hosts in the inventory", len(list.Hosts)),
 			"the inventory %s has %s, and loopback asks for %d", spec.Inventory, plural(len(list.Hosts), "host"), spec.Loopback)
 	}
 	hosts := list.Hosts[:spec.Loopback]
@@ -79,7 +80,7 @@ func loopbackHosts(n int) []string {
 func ownTmp() (string, error) {
 	dir := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return "", &failure{code: exitInternal, err: fmt.Errorf("make a directory for the ranks' TMPDIR: %w", err), hint: "set TMPDIR to a directory in which you may write"}
+		return "", &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("make a directory for the ranks' TMPDIR: %w", err), Hint: "set TMPDIR to a directory in which you may write"}
 	}
 	info, err := os.Lstat(dir)
 	if err != nil {
@@ -87,7 +88,7 @@ func ownTmp() (string, error) {
 	}
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	if !ok || !info.IsDir() || int(stat.Uid) != os.Getuid() || info.Mode().Perm()&0o022 != 0 {
-		return "", &failure{code: exitInternal, err: fmt.Errorf("%q is not a directory that only this user can write to (mode %s)", dir, info.Mode()), hint: "remove it, or set TMPDIR to another directory"}
+		return "", &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("%q is not a directory that only this user can write to (mode %s)", dir, info.Mode()), Hint: "remove it, or set TMPDIR to another directory"}
 	}
 	return dir, nil
 }

@@ -8,13 +8,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
-
-// exitNoPlacement is the exit code where there are no hosts, slots or GPUs.
-const exitNoPlacement = 69
 
 func planCommand() *cli.Command {
 	return &cli.Command{
@@ -31,7 +29,7 @@ func planCommand() *cli.Command {
 		}, hostFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage("gangrun plan --inventory lab.yaml -n 8", "plan takes no arguments, got %q", c.Args().Slice())
+				return failure.Usage("gangrun plan --inventory lab.yaml -n 8", "plan takes no arguments, got %q", c.Args().Slice())
 			}
 			asJSON, err := asJSON(c)
 			if err != nil {
@@ -78,15 +76,15 @@ type gang struct {
 func readGang(c *cli.Context) (gang, error) {
 	g := gang{ranks: c.Int("ranks"), gpus: -1, locality: job.Locality(c.String("locality"))}
 	if g.ranks < 1 || g.ranks > job.MaxRanks {
-		return gang{}, usage("write a number of ranks, as in -n 8", "ranks is %d, but must be 1 to %d", g.ranks, job.MaxRanks)
+		return gang{}, failure.Usage("write a number of ranks, as in -n 8", "ranks is %d, but must be 1 to %d", g.ranks, job.MaxRanks)
 	}
 	if c.IsSet("gpus-per-rank") {
 		if g.gpus = c.Int("gpus-per-rank"); g.gpus < 0 || g.gpus > inventory.MaxGPUs {
-			return gang{}, usage("write how many GPUs of one host each rank gets; 0 is none", "gpus-per-rank is %d, but must be 0 to %d", g.gpus, inventory.MaxGPUs)
+			return gang{}, failure.Usage("write how many GPUs of one host each rank gets; 0 is none", "gpus-per-rank is %d, but must be 0 to %d", g.gpus, inventory.MaxGPUs)
 		}
 	}
 	if c.IsSet("locality") && !slices.Contains(job.Localities(), g.locality) {
-		return gang{}, usage("the levels are: "+localities(), "locality %q is no level", g.locality)
+		return gang{}, failure.Usage("the levels are: "+localities(), "locality %q is no level", g.locality)
 	}
 	return g, nil
 }
@@ -149,13 +147,13 @@ func (g gang) place(hosts []job.Host) (topology.Choice, error) {
 	case gpus > 0:
 		choice, err = topology.PlaceGPUs(topology.Want{Ranks: g.ranks, GPUs: gpus, Locality: g.locality}, job.Inventory{Hosts: hosts}, job.Excluded{})
 	case g.locality != "" && g.locality != job.LocalityAny:
-		return choice, usage("leave --locality out, or give hosts with GPUs", "--locality %s is about GPUs, and the gang has none", g.locality)
+		return choice, failure.Usage("leave --locality out, or give hosts with GPUs", "--locality %s is about GPUs, and the gang has none", g.locality)
 	default:
 		choice, err = placeOnSlots(g.ranks, hosts)
 	}
 	var no *topology.NoPlacement
 	if errors.As(err, &no) {
-		err = &failure{code: exitNoPlacement, err: no, hint: no.Hint}
+		err = &failure.Error{Code: failure.CodeNoPlacement, Err: no, Hint: no.Hint}
 	}
 	return choice, err
 }

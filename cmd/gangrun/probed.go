@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
@@ -236,7 +237,7 @@ func notReached(unreached []launcher.Unreached) (text, hint string) {
 			text = u.Host + ": " + text
 		}
 		texts = append(texts, text)
-		hint := hintOf(u.Err)
+		hint := failure.Hint(u.Err)
 		if cause, refused := diagnose.Refusal(u.Err); refused {
 			texts[len(texts)-1] = string(cause.Category) + ": " + text
 			hint = cmp.Or(hint, cause.Hint)

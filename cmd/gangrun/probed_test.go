@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
@@ -15,7 +16,7 @@ import (
 // fewer ranks are spoken of.
 func TestNotReached(t *testing.T) {
 	hinted := func(host string) launcher.Unreached {
-		return launcher.Unreached{Host: host, Err: &failure{err: errors.New("h1 says no"), hint: "ask it kindly"}}
+		return launcher.Unreached{Host: host, Err: &failure.Error{Err: errors.New("h1 says no"), Hint: "ask it kindly"}}
 	}
 	mute := func(host string) launcher.Unreached {
 		return launcher.Unreached{Host: host, Err: errors.New("it has gone")}

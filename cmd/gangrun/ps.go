@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -28,7 +29,7 @@ func psCommand() *cli.Command {
 		},
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage("gangrun status RUN tells of one run", "ps takes no arguments, got %q", c.Args().Slice())
+				return failure.Usage("gangrun status RUN tells of one run", "ps takes no arguments, got %q", c.Args().Slice())
 			}
 			asJSON, err := asJSON(c)
 			if err != nil {

@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
@@ -93,7 +94,7 @@ func askController(run home.Run, c job.Controller, now bool) error {
 	defer stop()
 	request, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
 	if err != nil {
-		return &failure{code: exitInternal, err: err, hint: "type it on " + c.Host + ": gangrun stop " + run.ID}
+		return &failure.Error{Code: failure.CodeInternal, Err: err, Hint: "type it on " + c.Host + ": gangrun stop " + run.ID}
 	}
 	limit := time.NewTimer(askLimit)
 	defer limit.Stop()
@@ -104,15 +105,15 @@ func askController(run home.Run, c job.Controller, now bool) error {
 		case <-tick.C:
 			why = superseded(run, c)
 		case <-limit.C:
-			why = &failure{
-				code: exitMayPass, err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", nameOf(c), askLimit),
-				hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun stop --force %[1]s ends the run from here, and gangrun attach --force %[1]s goes on with it", run.ID, c.Host),
+			why = &failure.Error{
+				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", nameOf(c), askLimit),
+				Hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun stop --force %[1]s ends the run from here, and gangrun attach --force %[1]s goes on with it", run.ID, c.Host),
 			}
 		case <-ctx.Done():
 			var left leave
 			why = ctx.Err()
 			if errors.As(context.Cause(ctx), &left) {
-				why = exitCode(128 + int(left.signal))
+				why = failure.Exit(128 + int(left.signal))
 			}
 		}
 		if why == nil {
@@ -144,7 +145,7 @@ func superseded(run home.Run, c job.Controller) error {
 	case s.State.Final():
 		return errEnded
 	case s.Controller != nil && *s.Controller != c:
-		return &failure{code: exitMayPass, err: fmt.Errorf("%s has become the run's controller meanwhile", nameOf(*s.Controller)), hint: "gangrun stop " + run.ID + " asks that one"}
+		return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("%s has become the run's controller meanwhile", nameOf(*s.Controller)), Hint: "gangrun stop " + run.ID + " asks that one"}
 	}
 	return nil
 }

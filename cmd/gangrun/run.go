@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
@@ -39,7 +40,7 @@ func runCommand() *cli.Command {
 	}
 }
 
-// runJob runs a job to its end. The error is an exitCode unless gangrun itself
+// runJob runs a job to its end. The error is a failure.Exit unless gangrun itself
 // failed before the run began.
 func runJob(spec job.Spec, terms terms) error {
 	s, err := openSession(spec, terms)
@@ -94,7 +95,7 @@ func ended(r supervisor.Report) error {
 	if *r.ExitCode == 0 {
 		return nil
 	}
-	return exitCode(*r.ExitCode)
+	return failure.Exit(*r.ExitCode)
 }
 
 // parts are what the body of a session works with.

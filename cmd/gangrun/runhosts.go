@@ -7,6 +7,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -43,7 +44,7 @@ func listHosts(spec job.Spec) (list inventory.List, err error) {
 		list, err = inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile)
 	}
 	if err != nil {
-		return list, &failure{code: exitUsage, err: err}
+		return list, &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return list, nil
 }
@@ -63,7 +64,7 @@ func passing(spec job.Spec) (notes []string) {
 func namedHosts(c *cli.Context) error {
 	for _, name := range []string{"hosts", "hostfile", "inventory"} {
 		if c.IsSet(name) && strings.TrimSpace(c.String(name)) == "" {
-			return usage("name hosts, or leave --"+name+" out to use this machine", "--%s names nothing", name)
+			return failure.Usage("name hosts, or leave --"+name+" out to use this machine", "--%s names nothing", name)
 		}
 	}
 	return nil

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/growing"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/screen"
@@ -80,9 +81,9 @@ func (s *logShow) read(ctx context.Context, files []logFile, changes growing.Cha
 			}
 		})
 		if err != nil {
-			s.err = exitCode(exitInternal)
+			s.err = failure.Exit(failure.CodeInternal)
 			s.screen.Error(fmt.Sprintf("the log of rank %d cannot be read: %v", f.Rank, err))
-			if hint := hintOf(err); hint != "" {
+			if hint := failure.Hint(err); hint != "" {
 				s.screen.Hint(hint)
 			}
 		}
@@ -98,7 +99,7 @@ func (s *logShow) end(ctx context.Context, run home.Run, logs int) error {
 		return nil
 	}
 	if logs == 0 && s.rank >= 0 {
-		return usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, s.rank)
+		return failure.Usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, s.rank)
 	}
 	_ = s.screen.Close()
 	if err := s.screen.Err(); err != nil {

@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -40,7 +41,7 @@ func stopCommand() *cli.Command {
 				return err
 			}
 			if !c.Args().Present() {
-				return usage("gangrun ps lists the runs; gangrun stop last ends the newest", "stop needs a run")
+				return failure.Usage("gangrun ps lists the runs; gangrun stop last ends the newest", "stop needs a run")
 			}
 			run, err := oneRun(c)
 			if err != nil {
@@ -126,7 +127,7 @@ func (o stopping) instead(ctx context.Context, run home.Run) (home.Summary, erro
 	}
 	s, err := run.Summary()
 	if err == nil && !s.State.Final() {
-		err = &failure{code: exitMayPass, err: fmt.Errorf("run %s was ended, but its journal does not tell: it could not be written", run.ID), hint: "make room there, and type gangrun stop " + run.ID + " again"}
+		err = &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("run %s was ended, but its journal does not tell: it could not be written", run.ID), Hint: "make room there, and type gangrun stop " + run.ID + " again"}
 	}
 	return s, err
 }
@@ -156,7 +157,7 @@ func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller, 
 	}
 	s, err := run.Summary()
 	if err == nil && !s.State.Final() {
-		err = &failure{code: exitMayPass, err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
+		err = &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), Hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
 	}
 	return err
 }
@@ -189,9 +190,9 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 		case known || s.Controller == nil || *s.Controller != c:
 			gone(errControllerGone)
 		default:
-			gone(&failure{
-				code: exitMayPass, err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", nameOf(c)),
-				hint: "if it is gone, gangrun stop --force " + run.ID + " ends the run from here",
+			gone(&failure.Error{
+				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", nameOf(c)),
+				Hint: "if it is gone, gangrun stop --force " + run.ID + " ends the run from here",
 			})
 		}
 		return

@@ -7,6 +7,8 @@ import (
 
 	"github.com/urfave/cli/v2"
 	"github.com/xrash/smetrics"
+
+	"github.com/gangrun/gangrun/internal/failure"
 )
 
 // otherCommands are words that other programs have for what a command of gangrun does.
@@ -49,9 +51,9 @@ func onUsageError(c *cli.Context, err error, _ bool) error {
 		if meant := meantFlag(flag, known); meant != "" {
 			hint = "did you mean " + meant + "? " + hint
 		}
-		return usage(hint, "%s has no flag %q", name, typed(c, flag))
+		return failure.Usage(hint, "%s has no flag %q", name, typed(c, flag))
 	}
-	return usage(hint, "%w", err)
+	return failure.Usage(hint, "%w", err)
 }
 
 // typedWords is where an app keeps the words of its command line.
@@ -113,7 +115,7 @@ func unknownCommand(a *cli.App, name string) error {
 	} else if isJobFile(name) {
 		hint = "a job is started by gangrun run " + name
 	}
-	return usage(hint, "there is no command %q", name)
+	return failure.Usage(hint, "there is no command %q", name)
 }
 
 // nearest returns the word that text may have been meant for, "" if none is

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/failure"
 )
 
 // TestTypos: what a hand or a habit from another program types is answered with what
@@ -49,8 +51,8 @@ func TestTypos(t *testing.T) {
 		var said bytes.Buffer
 		code := run(slices.Concat([]string{"gangrun"}, strings.Fields(words)), io.Discard, &said)
 		_, hint, _ := strings.Cut(said.String(), "\ngangrun: hint: ")
-		if code != exitUsage || !strings.HasPrefix(said.String(), "gangrun: error: ") || !strings.Contains(hint, want) {
-			t.Errorf("gangrun %s: exit code %d, want %d and the hint %q, said\n%s", words, code, exitUsage, want, said.String())
+		if code != failure.CodeUsage || !strings.HasPrefix(said.String(), "gangrun: error: ") || !strings.Contains(hint, want) {
+			t.Errorf("gangrun %s: exit code %d, want %d and the hint %q, said\n%s", words, code, failure.CodeUsage, want, said.String())
 		}
 	}
 }

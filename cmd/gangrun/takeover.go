@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -76,7 +77,7 @@ func control(ctx context.Context, run home.Run, force bool) (*home.Control, erro
 			return nil, errors.Join(err, home.ErrControlled)
 		}
 		if time.Now().After(deadline) {
-			return nil, &failure{code: exitMayPass, err: fmt.Errorf("processes of run %s, or its controller on another host, still hold %q", run.ID, run.Dir), hint: "gangrun status " + run.ID + " tells its hosts; see there what is left of it"}
+			return nil, &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("processes of run %s, or its controller on another host, still hold %q", run.ID, run.Dir), Hint: "gangrun status " + run.ID + " tells its hosts; see there what is left of it"}
 		}
 		select {
 		case <-look.C:
@@ -124,7 +125,7 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 				continue
 			}
 			if !ok {
-				return spec, usage("export "+name+", and attach again", "the run was given %s, which is a secret and is written down nowhere", name)
+				return spec, failure.Usage("export "+name+", and attach again", "the run was given %s, which is a secret and is written down nowhere", name)
 			}
 			env[name] = value
 		}
@@ -135,7 +136,7 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 	}
 	for host := range t.agents {
 		if !slices.ContainsFunc(list.Hosts, func(h job.Host) bool { return h.Name == host }) {
-			return spec, usage("attach where the run was started: inside the same batch allocation, with the same list of hosts", "the run has an agent on %s, which is not among its hosts now", host)
+			return spec, failure.Usage("attach where the run was started: inside the same batch allocation, with the same list of hosts", "the run has an agent on %s, which is not among its hosts now", host)
 		}
 	}
 	return spec, nil
@@ -154,14 +155,14 @@ func (t *taken) goOn(asJSON bool, self *detached) error {
 	if err == nil {
 		return s.conclude(s.toEnd(s))
 	}
-	hint, left := hintOf(err), leave{}
+	hint, left := failure.Hint(err), leave{}
 	if err = s.renounce(err); errors.As(err, &left) {
 		fmt.Fprintf(os.Stderr, "gangrun: note: run %s is left as it was\n", t.run.ID)
 		return err
 	}
-	return &failure{
-		code: exitMayPass, err: fmt.Errorf("run %s, whose controller is gone, cannot be gone on with from here: %w", t.run.ID, err),
-		hint: strings.TrimSuffix(fmt.Sprintf("gangrun attach %s goes on with it where its hosts are reached: its ranks there end %s after its controller's last word, and are started again after that; %s", t.run.ID, specOf(t.past).OrphanGrace, hint), "; "),
+	return &failure.Error{
+		Code: failure.CodeMayPass, Err: fmt.Errorf("run %s, whose controller is gone, cannot be gone on with from here: %w", t.run.ID, err),
+		Hint: strings.TrimSuffix(fmt.Sprintf("gangrun attach %s goes on with it where its hosts are reached: its ranks there end %s after its controller's last word, and are started again after that; %s", t.run.ID, specOf(t.past).OrphanGrace, hint), "; "),
 	}
 }
 
@@ -201,9 +202,9 @@ func (t *taken) end(now bool) error {
 	}
 	if err != nil {
 		grace := time.Duration(specOf(t.past).OrphanGrace)
-		return &failure{
-			code: exitMayPass, err: fmt.Errorf("run %s, whose controller is gone, cannot be ended from here: %w", t.run.ID, err),
-			hint: fmt.Sprintf("type gangrun stop %s where the run was started; what it has on other hosts ends by itself %s after its controller's last word", t.run.ID, grace),
+		return &failure.Error{
+			Code: failure.CodeMayPass, Err: fmt.Errorf("run %s, whose controller is gone, cannot be ended from here: %w", t.run.ID, err),
+			Hint: fmt.Sprintf("type gangrun stop %s where the run was started; what it has on other hosts ends by itself %s after its controller's last word", t.run.ID, grace),
 		}
 	}
 	return nil
@@ -233,7 +234,7 @@ func (s *session) beyond() error {
 	}
 	text, _ := notReached(away)
 	_, hint := notReached(away[:1]) // what helps with one is mostly that of all
-	return &failure{code: exitMayPass, err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), hint: hint}
+	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), Hint: hint}
 }
 
 // renounce closes the session of a run that is not gone on with, for why: the run has

@@ -9,6 +9,7 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 )
@@ -31,11 +32,11 @@ func topoCommand() *cli.Command {
 		}, hostFlags()...),
 		Action: func(c *cli.Context) error {
 			if c.Args().Present() {
-				return usage("gangrun topo --inventory lab.yaml --host NAME shows one host of a list", "topo takes no arguments, got %q", c.Args().Slice())
+				return failure.Usage("gangrun topo --inventory lab.yaml --host NAME shows one host of a list", "topo takes no arguments, got %q", c.Args().Slice())
 			}
 			show, ok := topoFormats[c.String("o")]
 			if !ok {
-				return usage("write -o text, -o json, -o dot or -o svg", "-o %q is no format", c.String("o"))
+				return failure.Usage("write -o text, -o json, -o dot or -o svg", "-o %q is no format", c.String("o"))
 			}
 			list, err := readHosts(c)
 			if err != nil {
@@ -69,7 +70,7 @@ func oneHost(hosts []job.Host, name string) ([]job.Host, error) {
 	if near := nearest(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
-	return nil, usage(hint, "the list has no host %q", name)
+	return nil, failure.Usage(hint, "the list has no host %q", name)
 }
 
 // topoReport is what topo prints as JSON.

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/failure"
 )
 
 // idForm is what tells a run's directory from what others may have put there.
@@ -84,8 +86,8 @@ func Find(dir, text string) (Run, error) {
 		return Run{}, err
 	}
 	if len(all) == 0 {
-		return Run{}, &Error{fmt.Sprintf("there are no runs in %q", dir),
-			"gangrun run starts one; if it was started with another GANGRUN_HOME, set that", nil}
+		return Run{}, failure.Hinted("gangrun run starts one; if it was started with another GANGRUN_HOME, set that",
+			"there are no runs in %q", dir)
 	}
 	if text == "" || text == "last" {
 		return all[0], nil
@@ -105,11 +107,11 @@ func Find(dir, text string) (Run, error) {
 	case len(begin) == 1:
 		return begin[0], nil
 	case len(begin) > 1:
-		return Run{}, &Error{fmt.Sprintf("%q is the beginning of %d runs: %s", text, len(begin), some(begin)), "give more of the ID", nil}
+		return Run{}, failure.Hinted("give more of the ID", "%q is the beginning of %d runs: %s", text, len(begin), some(begin))
 	case len(near) > 0:
-		return Run{}, &Error{fmt.Sprintf("there is no run whose ID begins with %q", text), "near to it: " + some(near), nil}
+		return Run{}, failure.Hinted("near to it: "+some(near), "there is no run whose ID begins with %q", text)
 	default:
-		return Run{}, &Error{fmt.Sprintf("there is no run whose ID begins with %q", text), "the newest are: " + some(all), nil}
+		return Run{}, failure.Hinted("the newest are: "+some(all), "there is no run whose ID begins with %q", text)
 	}
 }
 

@@ -5,27 +5,9 @@ package home
 import (
 	"fmt"
 	"path/filepath"
+
+	"github.com/gangrun/gangrun/internal/failure"
 )
-
-// Error is what is wrong with the home, or with what was asked of it.
-type Error struct {
-	text, hint string
-	err        error // nil, or what text ends with
-}
-
-// Error says what is wrong.
-func (e *Error) Error() string {
-	if e.err != nil {
-		return e.text + ": " + e.err.Error()
-	}
-	return e.text
-}
-
-// Unwrap returns what is behind it, or nil.
-func (e *Error) Unwrap() error { return e.err }
-
-// Hint says what to do about it.
-func (e *Error) Hint() string { return e.hint }
 
 // Dir returns the directory of the runs' home: $GANGRUN_HOME, else gangrun in
 // $XDG_STATE_HOME where that is absolute, as its specification demands, else
@@ -44,9 +26,9 @@ func Dir(getenv func(string) string) (string, error) {
 	const hint = "set GANGRUN_HOME to a directory in which gangrun may keep its runs"
 	switch dir := getenv("HOME"); {
 	case dir == "":
-		return "", &Error{"there is no place for the run's records: neither GANGRUN_HOME nor XDG_STATE_HOME nor HOME is set", hint, nil}
+		return "", failure.Hinted(hint, "there is no place for the run's records: neither GANGRUN_HOME nor XDG_STATE_HOME nor HOME is set")
 	case !filepath.IsAbs(dir):
-		return "", &Error{fmt.Sprintf("there is no place for the run's records: HOME is %q, which is not an absolute path", dir), hint, nil}
+		return "", failure.Hinted(hint, "there is no place for the run's records: HOME is %q, which is not an absolute path", dir)
 	default:
 		return filepath.Join(dir, ".local", "state", "gangrun"), nil
 	}

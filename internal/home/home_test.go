@@ -14,6 +14,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
@@ -50,14 +51,6 @@ func create(t testing.TB, dir string, at time.Time, name string, random string, 
 	return run
 }
 
-func hint(err error) string {
-	var h interface{ Hint() string }
-	if errors.As(err, &h) {
-		return h.Hint()
-	}
-	return ""
-}
-
 func TestDir(t *testing.T) {
 	t.Chdir(t.TempDir())
 	here, err := os.Getwd()
@@ -80,8 +73,8 @@ func TestDir(t *testing.T) {
 		if got != test.want || (err == nil) != (test.err == "") {
 			t.Errorf("Dir in %v is %q (%v), want %q", env, got, err, test.want)
 		}
-		if err != nil && (!strings.Contains(err.Error(), test.err) || !strings.Contains(hint(err), "GANGRUN_HOME")) {
-			t.Errorf("Dir in %v says %q, hint %q", env, err, hint(err))
+		if err != nil && (!strings.Contains(err.Error(), test.err) || !strings.Contains(failure.Hint(err), "GANGRUN_HOME")) {
+			t.Errorf("Dir in %v says %q, hint %q", env, err, failure.Hint(err))
 		}
 	}
 }
@@ -144,7 +137,7 @@ func TestSameIDIsDrawnAgain(t *testing.T) {
 	if first.ID == second.ID || !strings.HasSuffix(second.ID, "-6262") {
 		t.Errorf("two runs are %s and %s", first.ID, second.ID)
 	}
-	if _, _, err := home.Create(dir, noon, "n", nil, strings.NewReader("aaaa")); err == nil || hint(err) == "" {
+	if _, _, err := home.Create(dir, noon, "n", nil, strings.NewReader("aaaa")); err == nil || failure.Hint(err) == "" {
 		t.Errorf("a run without random numbers gives %v", err)
 	}
 }
@@ -155,14 +148,14 @@ func TestCreateFails(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, _, err := home.Create(dir, noon, "n", nil, strings.NewReader("aa"))
-	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(hint(err), "GANGRUN_HOME") {
-		t.Errorf("error is %v, hint %q", err, hint(err))
+	if err == nil || !strings.Contains(err.Error(), dir) || !strings.Contains(failure.Hint(err), "GANGRUN_HOME") {
+		t.Errorf("error is %v, hint %q", err, failure.Hint(err))
 	}
 }
 
 func TestFind(t *testing.T) {
 	dir := t.TempDir()
-	if _, err := home.Find(dir, "last"); err == nil || !strings.Contains(err.Error(), dir) || hint(err) == "" {
+	if _, err := home.Find(dir, "last"); err == nil || !strings.Contains(err.Error(), dir) || failure.Hint(err) == "" {
 		t.Errorf("an empty home gives %v", err)
 	}
 	old := create(t, dir, noon.Add(-24*time.Hour), "digits", "zz")
@@ -201,8 +194,8 @@ func TestFind(t *testing.T) {
 			continue
 		}
 		for _, part := range want {
-			if !strings.Contains(err.Error()+hint(err), part) {
-				t.Errorf("Find(%q) says %q, hint %q, want %q named", text, err, hint(err), part)
+			if !strings.Contains(err.Error()+failure.Hint(err), part) {
+				t.Errorf("Find(%q) says %q, hint %q, want %q named", text, err, failure.Hint(err), part)
 			}
 		}
 	}

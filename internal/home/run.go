@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/journal"
 )
 
@@ -76,8 +77,8 @@ const (
 // when it fails.
 func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) (Run, *journal.Journal, error) {
 	fail := func(err error) (Run, *journal.Journal, error) {
-		return Run{}, nil, &Error{"cannot keep the run's records",
-			"make room or get permission there, or set GANGRUN_HOME to another directory", err}
+		return Run{}, nil, failure.Hinted("make room or get permission there, or set GANGRUN_HOME to another directory",
+			"cannot keep the run's records: %w", err)
 	}
 	runs := filepath.Join(dir, "runs")
 	if err := os.MkdirAll(runs, 0o700); err != nil {

@@ -1,5 +1,7 @@
 package layers
 
+import "slices"
+
 // module is what the import path of each of gangrun's own packages begins with.
 const module = "github.com/gangrun/gangrun"
 
@@ -32,6 +34,12 @@ type rule struct {
 // only is the rule of a room that may import nothing of ours but the patterns.
 func only(patterns ...string) rule { return rule{closed: true, patterns: patterns} }
 
+// leaves are small packages without state that most rooms may import.
+var leaves = []string{"internal/failure", "internal/limits", "internal/procfs", "internal/text", "internal/suggest"}
+
+// withLeaves is only with the leaves.
+func withLeaves(patterns ...string) rule { return only(slices.Concat(leaves, patterns)...) }
+
 // allBut is the rule of a room that may import anything of ours but the patterns.
 func allBut(patterns ...string) rule { return rule{patterns: patterns} }
 
@@ -45,9 +53,12 @@ var rooms = []room{
 	{paths: []string{"internal/exact"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/jobfile", "internal/atomicfile"}, ours: only("internal/job")},
 	{paths: []string{"internal/safefile"}, ours: only()},
+	{paths: []string{"internal/limits"}, ours: only("internal/procfs")},
+	{paths: []string{"internal/failure"}, ours: only("internal/limits")},
+	{paths: []string{"internal/procfs", "internal/runclock", "internal/text", "internal/suggest"}, ours: only()},
 	{paths: []string{"internal/growing"}, ours: only("internal/safefile")},
 	{paths: []string{"internal/journal"}, ours: only("internal/job", "internal/exact", "internal/safefile")},
-	{paths: []string{"internal/home"}, ours: only("internal/job", "internal/journal", "internal/atomicfile", "internal/exact", "internal/safefile")},
+	{paths: []string{"internal/home"}, ours: withLeaves("internal/job", "internal/journal", "internal/atomicfile", "internal/exact", "internal/safefile")},
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/resumable"}, ours: only(), stdOnly: true},
@@ -73,7 +84,7 @@ var rooms = []room{
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: only("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
+	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "launcher", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

@@ -1,4 +1,4 @@
-package main
+package limits
 
 import (
 	"errors"
@@ -9,8 +9,6 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // The limit on processes is named where it is reached, or nearly so, and nowhere else.
@@ -28,20 +26,17 @@ func TestProcessHint(t *testing.T) {
 	}
 }
 
-func TestLimitHint(t *testing.T) {
-	if got := limitHint(fmt.Errorf("start the agent: %w", os.NewSyscallError("socketpair", unix.EMFILE))); !strings.Contains(got, "open files: raise the limit: ulimit -n ") {
+func TestHint(t *testing.T) {
+	if got := Hint(fmt.Errorf("start the agent: %w", os.NewSyscallError("socketpair", unix.EMFILE))); !strings.Contains(got, "open files: raise the limit: ulimit -n ") {
 		t.Errorf("without descriptors: %q", got)
 	}
-	if got := limitHint(&os.PathError{Op: "open", Path: "/x", Err: unix.ENFILE}); !strings.Contains(got, "fs.file-max") {
+	if got := Hint(&os.PathError{Op: "open", Path: "/x", Err: unix.ENFILE}); !strings.Contains(got, "fs.file-max") {
 		t.Errorf("without descriptors on the machine: %q", got)
 	}
-	for _, err := range []error{errors.New("too many open files"), unix.ENOENT, &launcher.MuteError{Host: "far"}} {
-		if got := limitHint(err); got != "" {
+	for _, err := range []error{errors.New("too many open files"), unix.ENOENT} {
+		if got := Hint(err); got != "" {
 			t.Errorf("%v comes from a limit, it says: %q", err, got)
 		}
-	}
-	if got := hintOf(&launcher.UnreachableError{Host: "far", Err: &launcher.MuteError{Host: "far"}}); !strings.Contains(got, "limits on far") {
-		t.Errorf("of another machine: %q", got)
 	}
 }
 

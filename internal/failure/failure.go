@@ -1,0 +1,138 @@
+// Package failure has the errors that end a command: with an exit code, and with a hint
+// that says what to type next.
+package failure
+
+import (
+	"fmt"
+
+	"github.com/gangrun/gangrun/internal/limits"
+)
+
+// Exit codes of gangrun itself. docs/exit-codes.md lists all of them.
+const (
+	CodeUsage       = 64 // wrong flags, arguments or job file
+	CodeNoPlacement = 69 // no hosts, slots or GPUs
+	CodeInternal    = 70 // gangrun itself failed
+	CodeMayPass     = 75 // trying again later may help
+)
+
+// Error is an error with the exit code of the command and with a hint.
+type Error struct {
+	Code int // 0 leaves the code to the errors that Err wraps
+	Err  error
+	Hint string // what to type next; empty if Err says it
+	// Fallback is the hint if neither this error nor any that it wraps has one.
+	Fallback string
+}
+
+// Error returns the text of Err.
+func (e *Error) Error() string { return e.Err.Error() }
+
+// Unwrap returns Err.
+func (e *Error) Unwrap() error { return e.Err }
+
+// Usage returns an error in what the user wrote. The format may have %w, as in fmt.Errorf.
+func Usage(hint, format string, args ...any) error {
+	return &Error{Code: CodeUsage, Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Hinted returns an error with a hint, which leaves the exit code to the caller. The format
+// may have %w, as in fmt.Errorf.
+func Hinted(hint, format string, args ...any) error {
+	return &Error{Err: fmt.Errorf(format, args...), Hint: hint}
+}
+
+// Exit is an error that ends the program with an exit code and without a message.
+type Exit int
+
+// Error returns the code in words.
+func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
+
+// Code returns the exit code of err: that of the first Error in it that has one. It
+// returns CodeInternal if there is none.
+func Code(err error) int {
+	code := CodeInternal
+	walk(err, func(err error) bool {
+		if e, ok := err.(*Error); ok && e.Code != 0 {
+			code = e.Code
+			return false
+		}
+		return true
+	})
+	return code
+}
+
+// Hint returns the hint of err, or "". The hint of an Error comes first, then that of a
+// limit of this machine, then what a method Hint of an error that err wraps returns.
+func Hint(err error) (hint string) {
+	walk(err, func(err error) bool {
+		if e, ok := err.(*Error); ok {
+			hint = e.Hint
+		}
+		return hint == ""
+	})
+	if hint != "" {
+		return hint
+	}
+	if hint = limits.Hint(err); hint != "" {
+		return hint
+	}
+	walk(err, func(err error) bool {
+		if e, ok := err.(interface{ Hint() string }); ok {
+			hint = e.Hint()
+		}
+		return hint == ""
+	})
+	return hint
+}
+
+// Fallback returns the hint for an error of which no part has one, or "".
+func Fallback(err error) (hint string) {
+	walk(err, func(err error) bool {
+		if e, ok := err.(*Error); ok {
+			hint = e.Fallback
+		}
+		return hint == ""
+	})
+	return hint
+}
+
+// Split takes joined errors apart, so that each can be reported with its own hint. An Error
+// without a hint does not keep the errors that it wraps together.
+func Split(err error) []error {
+	for {
+		e, ok := err.(*Error)
+		if !ok || e.Hint != "" {
+			break
+		}
+		err = e.Err
+	}
+	joined, ok := err.(interface{ Unwrap() []error })
+	if !ok {
+		return []error{err}
+	}
+	var all []error
+	for _, one := range joined.Unwrap() {
+		all = append(all, Split(one)...)
+	}
+	return all
+}
+
+// walk calls visit for err and for each error that it wraps, outermost first, until visit
+// returns false. It reports whether visit always returned true.
+func walk(err error, visit func(error) bool) bool {
+	if err == nil || !visit(err) {
+		return err == nil
+	}
+	switch e := err.(type) {
+	case interface{ Unwrap() error }:
+		return walk(e.Unwrap(), visit)
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if !walk(one, visit) {
+				return false
+			}
+		}
+	}
+	return true
+}
