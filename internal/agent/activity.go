@@ -8,6 +8,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -15,13 +16,13 @@ import (
 // are told to end.
 func (g *gang) tellActivity() {
 	var all []job.Activity
-	at := now()
+	at := hostclock.Now()
 	for _, r := range g.ranks {
-		if r.child == nil || closed(r.child.exited) {
+		if r.child == nil || r.child.Ended() {
 			continue
 		}
-		begun := g.begun.Add(ahead())
-		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.pid), Quiet: rounded(r.quiet(at, begun)), Age: rounded(at.Sub(begun))}
+		begun := g.begun.Add(hostclock.Offset())
+		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.PID), Quiet: rounded(r.quiet(at, begun)), Age: rounded(at.Sub(begun))}
 		if idle, ok := r.progress.idle(time.Now()); ok {
 			idle := rounded(idle)
 			a.Idle = &idle

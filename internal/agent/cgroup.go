@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
 // cgroup is a control group of the ranks of one host, where the system lets
@@ -143,8 +145,8 @@ func (c *cgroup) renew() bool {
 	return lockedDir(dir)
 }
 
-// kill kills every process in the group.
-func (c *cgroup) kill() {
+// Kill kills every process in the group.
+func (c *cgroup) Kill() {
 	if c != nil {
 		c.mu.Lock()
 		defer c.mu.Unlock()
@@ -204,7 +206,7 @@ func endDeadCgroups() {
 			dead = append(dead, path)
 		}
 	}
-	for deadline := time.Now().Add(killLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(process.KillLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		dead = slices.DeleteFunc(dead, func(path string) bool {
 			return !errors.Is(removeCgroup(path), unix.EBUSY) // which it is while there are processes in it
 		})

@@ -10,13 +10,15 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
 // TestDeadCgroups: cgroups that no agent has made are left alone, whatever their names
 // begin with, and what ranks have made in that of a dead agent holds up nobody.
 func TestDeadCgroups(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	own := cgroupPath(os.Getpid())
@@ -41,7 +43,7 @@ func TestDeadCgroups(t *testing.T) {
 	}
 	begun := time.Now()
 	endDeadCgroups()
-	if took := time.Since(begun); took > killLimit/2 {
+	if took := time.Since(begun); took > process.KillLimit/2 {
 		t.Errorf("it took %v", took)
 	}
 	if _, err := os.Stat(dead); err == nil {

@@ -5,15 +5,18 @@ import (
 	"syscall"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
 // TestRemovedCgroup: ranks start without their cgroup where somebody has removed it.
 func TestRemovedCgroup(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	group := newCgroup(os.Getpid())
 	if group == nil {
 		noskip.Skip(t, "no cgroup can be made here")
@@ -22,14 +25,14 @@ func TestRemovedCgroup(t *testing.T) {
 	if err := os.Remove(group.path); err != nil {
 		t.Fatal(err)
 	}
-	ch, err := shell(func(path string, argv []string, attr *syscall.ProcAttr) (started *child, err error) {
-		c.batch(func(start starter) { started, err = forkInto(start, group, path, argv, attr) })
+	ch, err := processtest.Shell(func(path string, argv []string, attr *syscall.ProcAttr) (started *process.Child, err error) {
+		c.Batch(func(start process.Starter) { started, err = forkInto(start, group, path, argv, attr) })
 		return started, err
 	}, "exit 7", nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if <-ch.exited; ch.status.ExitStatus() != 7 {
-		t.Errorf("it ended with %#x", uint32(ch.status))
+	if <-ch.Exited; ch.Status.ExitStatus() != 7 {
+		t.Errorf("it ended with %#x", uint32(ch.Status))
 	}
 }

@@ -70,6 +70,6 @@ func TestNoCgroup(t *testing.T) {
 	if fd, ok := none.fd(); ok || fd >= 0 {
 		t.Errorf("there is no cgroup, but descriptor %d", fd)
 	}
-	none.kill()
+	none.Kill()
 	none.close()
 }

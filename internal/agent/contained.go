@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -33,7 +34,7 @@ type contained struct {
 	gang   string // RUN/ATTEMPT
 	layer  string // the directory over which the layer is mounted, in the view
 	user   bool   // it is in a user namespace of its own
-	child  *child
+	child  *process.Child
 	view   string // of the mount namespace, as /proc/PID/ns/mnt has it
 	grpc   *grpc.ClientConn
 	client wire.AgentClient
@@ -199,7 +200,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	}
 	shut = append(shut, ours, theirs, kept, alive, told, report)
 	c := &contained{files: []*os.File{keep, live}}
-	null, err := devNull()
+	null, err := process.DevNull()
 	if err != nil {
 		return nil, errors.Join(err, keep.Close(), live.Close())
 	}
@@ -209,7 +210,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	for _, f := range []*os.File{null, null, os.Stderr, theirs, live, alive, kept, report} {
 		attr.Files = append(attr.Files, f.Fd())
 	}
-	if c.child, err = s.children.start("/proc/self/exe", argv, attr); err != nil {
+	if c.child, err = s.children.Start("/proc/self/exe", argv, attr); err != nil {
 		return nil, errors.Join(noNamespaces(err), err, keep.Close(), live.Close())
 	}
 	_ = report.Close()
@@ -217,7 +218,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 		c.end(s.children)
 		return nil, err
 	}
-	c.view, _ = os.Readlink(viewOf(c.child.pid))
+	c.view, _ = os.Readlink(viewOf(c.child.PID))
 	if err := c.connect(ours); err != nil {
 		c.end(s.children)
 		return nil, err
@@ -285,23 +286,23 @@ func (c *contained) connect(file *os.File) error {
 
 // close ends the contained agent and every process in its view, and returns when they
 // are gone. The layer goes with them.
-func (c *contained) close(children *children) {
+func (c *contained) close(children *process.Children) {
 	if c.grpc != nil {
 		_ = c.grpc.Close() // it ends by itself, with its ranks
-		comes(c.child.exited, endLimit)
+		comes(c.child.Exited, endLimit)
 	}
 	c.end(children)
 }
 
-func (c *contained) end(children *children) {
-	children.signal(c.child, unix.SIGKILL)
-	comes(c.child.exited, killLimit)
-	for deadline := time.Now().Add(killLimit); c.view != "" && time.Now().Before(deadline); time.Sleep(killEvery) {
+func (c *contained) end(children *process.Children) {
+	children.Signal(c.child, unix.SIGKILL)
+	comes(c.child.Exited, process.KillLimit)
+	for deadline := time.Now().Add(process.KillLimit); c.view != "" && time.Now().Before(deadline); time.Sleep(process.KillEvery) {
 		if !c.killLeft() {
 			break
 		}
 	}
-	openCgroup(c.child.pid).close() // which it removes itself unless it was killed
+	openCgroup(c.child.PID).close() // which it removes itself unless it was killed
 	for _, f := range c.files {
 		_ = f.Close()
 	}
@@ -313,10 +314,10 @@ func (c *contained) end(children *children) {
 // killLeft kills what has outlived a contained agent that was killed, and reports
 // whether there was any.
 func (c *contained) killLeft() (left bool) {
-	for _, p := range descendants(os.Getpid()) {
-		if view, err := os.Readlink(viewOf(p.pid)); err == nil && view == c.view {
+	for _, p := range process.Descendants(os.Getpid()) {
+		if view, err := os.Readlink(viewOf(p.PID)); err == nil && view == c.view {
 			left = true
-			p.send(unix.SIGKILL)
+			p.Signal(unix.SIGKILL)
 		}
 	}
 	return left

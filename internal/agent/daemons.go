@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -19,7 +21,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		return // a controller that has taken over asks again
 	}
 	fail := func(err error) {
-		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now(), Text: "start Open MPI's daemon: " + err.Error()})
+		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: "start Open MPI's daemon: " + err.Error()})
 		o.g.reports.relay(&wire.Relay{Id: s.Id, End: true, Code: 127})
 	}
 	argv, set, err := openmpi.ParseDaemon(string(s.Command))
@@ -32,7 +34,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		return
 	}
 	env := environ.Overlay(o.g.env, openmpi.Expand(set, o.g.env), openmpi.DaemonEnv(s.Node, o.tmpdir, o.shm), []string{o.front.env()})
-	path, err := lookProgram(argv[0], string(o.g.start.Workdir), env)
+	path, err := process.LookPath(argv[0], string(o.g.start.Workdir), env)
 	if err != nil {
 		if in, ok := openmpi.Find("", env); ok && in.Daemon != "" && filepath.Base(in.Daemon) == filepath.Base(argv[0]) {
 			path, err = in.Daemon, nil
@@ -55,10 +57,10 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 	}
 	o.daemons[id], o.feeds[id] = ch, feed
 	o.wg.Go(func() {
-		<-ch.exited
-		code := ch.status.ExitStatus()
-		if ch.status.Signaled() {
-			code = 128 + int(ch.status.Signal())
+		<-ch.Exited
+		code := ch.Status.ExitStatus()
+		if ch.Status.Signaled() {
+			code = 128 + int(ch.Status.Signal())
 		}
 		o.post(func() {
 			o.daemonLost()

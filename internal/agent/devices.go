@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -35,7 +36,7 @@ func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.Dev
 			i := slices.IndexFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 			return environ.Lookup(env, name), i >= 0
 		}
-		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: s.children.probe, NVML: string(r.Nvml), Path: environ.Lookup(env, "PATH"), Hung: &s.hung})
+		m, err := machine.Look(ctx, &h, os.DirFS("/sys"), lookup, probe.Options{Run: prober{s.children}.probe, NVML: string(r.Nvml), Path: environ.Lookup(env, "PATH"), Hung: &s.hung})
 		var refused *machine.GrantError
 		switch {
 		case errors.As(err, &refused):
@@ -61,9 +62,12 @@ func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.Dev
 // maxProbe bounds what a child that tells of GPUs may print, in bytes.
 const maxProbe = 16 << 20
 
-// probe implements probe.Runner: the agent reaps every child of its own.
-func (c *children) probe(ctx context.Context, limit time.Duration, path string, args ...string) (out probe.Output, err error) {
-	null, err := devNull()
+// prober starts probes of GPUs: the agent reaps every child of its own.
+type prober struct{ *process.Children }
+
+// probe implements probe.Runner.
+func (c prober) probe(ctx context.Context, limit time.Duration, path string, args ...string) (out probe.Output, err error) {
+	null, err := process.DevNull()
 	if err != nil {
 		return out, err
 	}
@@ -79,14 +83,14 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 		defer w.Close()
 		pipes[i], files = r, append(files, w)
 	}
-	ch, err := c.start(path, append([]string{path}, args...), &syscall.ProcAttr{
+	ch, err := c.Start(path, append([]string{path}, args...), &syscall.ProcAttr{
 		Env: os.Environ(), Files: []uintptr{files[0].Fd(), files[1].Fd(), files[2].Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
 	if err != nil {
 		return out, err
 	}
-	out.PID = ch.pid
+	out.PID = ch.PID
 	_ = files[1].Close()
 	_ = files[2].Close()
 	var texts [2][]byte
@@ -102,16 +106,16 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 	timer := time.NewTimer(limit)
 	defer timer.Stop()
 	select {
-	case <-ch.exited:
+	case <-ch.Exited:
 	case <-timer.C:
-		out.Hung = !closed(ch.exited) // both may be so after the machine stood still
+		out.Hung = !ch.Ended() // both may be so after the machine stood still
 	case <-ctx.Done():
 	}
-	if !closed(ch.exited) {
-		c.signal(ch, unix.SIGKILL)
+	if !ch.Ended() {
+		c.Signal(ch, unix.SIGKILL)
 		select {
-		case <-ch.exited:
-		case <-time.After(killLimit):
+		case <-ch.Exited:
+		case <-time.After(process.KillLimit):
 			out.Stuck = true
 		}
 	}
@@ -126,9 +130,9 @@ func (c *children) probe(ctx context.Context, limit time.Duration, path string, 
 		return out, ctx.Err()
 	}
 	if !out.Stuck {
-		out.Code = ch.status.ExitStatus()
-		if ch.status.Signaled() {
-			out.Signalled, out.Code = true, 128+int(ch.status.Signal())
+		out.Code = ch.Status.ExitStatus()
+		if ch.Status.Signaled() {
+			out.Signalled, out.Code = true, 128+int(ch.Status.Signal())
 		}
 	}
 	return out, nil

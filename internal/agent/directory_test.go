@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -25,10 +26,10 @@ func TestTryDirectory(t *testing.T) {
 	})
 	t.Run("in use", func(t *testing.T) {
 		dir := t.TempDir()
-		write(t, dir+"/small.pt", strings.Repeat("x", 10), 0o644)
-		write(t, dir+"/step-20/a.pt", strings.Repeat("x", 3000), 0o644)
-		write(t, dir+"/step-20/deep/b.pt", strings.Repeat("x", 4000), 0o644)
-		write(t, dir+"/middle.pt", strings.Repeat("x", 5000), 0o644)
+		agenttest.WriteFile(t, dir+"/small.pt", strings.Repeat("x", 10), 0o644)
+		agenttest.WriteFile(t, dir+"/step-20/a.pt", strings.Repeat("x", 3000), 0o644)
+		agenttest.WriteFile(t, dir+"/step-20/deep/b.pt", strings.Repeat("x", 4000), 0o644)
+		agenttest.WriteFile(t, dir+"/middle.pt", strings.Repeat("x", 5000), 0o644)
 		if err := os.Symlink("/dev/zero", dir+"/link"); err != nil {
 			t.Fatal(err)
 		}
@@ -45,7 +46,7 @@ func TestTryDirectory(t *testing.T) {
 		}
 	})
 	t.Run("a file in the way", func(t *testing.T) {
-		file := write(t, filepath.Join(t.TempDir(), "file"), "mine", 0o644)
+		file := agenttest.WriteFile(t, filepath.Join(t.TempDir(), "file"), "mine", 0o644)
 		if got := tryDirectory(file); got.Step != "create" || got.Kind != job.ErrorKindOf || got.Dir || got.Created {
 			t.Errorf("got %+v", got)
 		}

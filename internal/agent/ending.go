@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -16,11 +17,6 @@ const (
 	// strayGrace bounds the grace of processes whose rank is dead or whose
 	// controller is gone.
 	strayGrace = 2 * time.Second
-	// killEvery is the time between two rounds of SIGKILL.
-	killEvery = 20 * time.Millisecond
-	// killLimit is when a process that does not die of SIGKILL (it hangs in the
-	// kernel) is given up and reported as unreaped.
-	killLimit = 10 * time.Second
 	// drainLimit bounds the wait for what a dead rank had written.
 	drainLimit = 500 * time.Millisecond
 	// sharedLimit bounds the look at the ranks' shared memory before they
@@ -61,18 +57,18 @@ func sooner(set time.Time, wait time.Duration) time.Time {
 func (g *gang) signalAll(sig unix.Signal) {
 	groups := map[int]bool{}
 	for _, r := range g.ranks {
-		if r.child != nil && g.children.signal(r.child, sig) {
-			g.children.signal(r.child, unix.SIGCONT)
-			groups[r.child.pid] = true
+		if r.child != nil && g.children.Signal(r.child, sig) {
+			g.children.Signal(r.child, unix.SIGCONT)
+			groups[r.child.PID] = true
 		}
 	}
-	for _, p := range descendants(os.Getpid()) {
-		if g.ompi != nil && g.ompi.own(p.pid) {
+	for _, p := range process.Descendants(os.Getpid()) {
+		if g.ompi != nil && g.ompi.own(p.PID) {
 			continue
 		}
-		if pgid, err := unix.Getpgid(p.pid); err == nil && !groups[pgid] {
-			p.send(sig)
-			p.send(unix.SIGCONT)
+		if pgid, err := unix.Getpgid(p.PID); err == nil && !groups[pgid] {
+			p.Signal(sig)
+			p.Signal(unix.SIGCONT)
 		}
 	}
 }
@@ -81,18 +77,18 @@ func (g *gang) signalAll(sig unix.Signal) {
 func (g *gang) killStrays() {
 	var spared []int
 	for _, r := range g.ranks {
-		if r.child != nil && !closed(r.child.exited) {
-			spared = append(spared, r.child.pid)
+		if r.child != nil && !r.child.Ended() {
+			spared = append(spared, r.child.PID)
 		}
 	}
-	for _, p := range descendants(os.Getpid()) { // parents come first
-		if g.ompi != nil && g.ompi.own(p.pid) {
+	for _, p := range process.Descendants(os.Getpid()) { // parents come first
+		if g.ompi != nil && g.ompi.own(p.PID) {
 			continue
 		}
-		if slices.Contains(spared, p.pid) || slices.Contains(spared, p.parent) {
-			spared = append(spared, p.pid)
+		if slices.Contains(spared, p.PID) || slices.Contains(spared, p.Parent) {
+			spared = append(spared, p.PID)
 		} else {
-			p.send(unix.SIGKILL)
+			p.Signal(unix.SIGKILL)
 		}
 	}
 }
@@ -100,7 +96,7 @@ func (g *gang) killStrays() {
 // left names the ranks that outlived SIGKILL.
 func (g *gang) left() (ranks []int32) {
 	for _, r := range g.ranks {
-		if r.child != nil && !closed(r.child.exited) {
+		if r.child != nil && !r.child.Ended() {
 			ranks = append(ranks, int32(r.number))
 		}
 	}
@@ -117,7 +113,7 @@ func (g *gang) mourn() {
 	}
 	for _, r := range g.ranks {
 		lost := cmp.Or(r.out.lost, r.err.lost)
-		if lost == nil || r.child == nil || !closed(r.child.exited) {
+		if lost == nil || r.child == nil || !r.child.Ended() {
 			continue
 		}
 		if exit := r.exit(g.host, false); exit.Good() {

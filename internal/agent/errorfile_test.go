@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -54,7 +55,7 @@ func TestRecorded(t *testing.T) {
 		"too large":          {`{"message":"` + strings.Repeat("x", errorFileLimit) + `"}`, nil, written},
 	} {
 		path := filepath.Join(t.TempDir(), "rank-0003.error.json")
-		write(t, path, c.text, 0o644)
+		agenttest.WriteFile(t, path, c.text, 0o644)
 		if err := os.Chtimes(path, written, written); err != nil {
 			t.Fatal(err)
 		}
@@ -70,7 +71,7 @@ func TestRecorded(t *testing.T) {
 		}
 	}
 	path := filepath.Join(t.TempDir(), "deep")
-	write(t, path, `{"message":{"message":"x","extraInfo":{"py_callstack":`+quoted(deep)+`}}}`, 0o644)
+	agenttest.WriteFile(t, path, `{"message":{"message":"x","extraInfo":{"py_callstack":`+quoted(deep)+`}}}`, 0o644)
 	lines := (&rank{errorFile: path}).recorded("h1")
 	size := 0
 	for _, line := range lines {
@@ -84,7 +85,7 @@ func TestRecorded(t *testing.T) {
 // TestRecordedElsewhere: only a regular file is read, and none is waited for.
 func TestRecordedElsewhere(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/good", `{"message":"ValueError: no"}`, 0o644)
+	agenttest.WriteFile(t, dir+"/good", `{"message":"ValueError: no"}`, 0o644)
 	if err := os.Symlink(dir+"/good", dir+"/link"); err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/shim"
 )
 
@@ -36,7 +37,7 @@ func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words 
 				return // closed
 			}
 			pid, ok := peerPID(conn)
-			if !ok || !below(pid) {
+			if !ok || !process.IsDescendant(pid) {
 				_ = conn.Close()
 				continue
 			}
@@ -78,21 +79,6 @@ func (f *front) close() {
 	}
 	f.mu.Unlock()
 	f.wg.Wait()
-}
-
-// below reports whether a process descends from this one.
-func below(pid int) bool {
-	for range 64 {
-		p, ok := readProcess(pid)
-		if !ok || p.parent <= 1 {
-			return false
-		}
-		if p.parent == os.Getpid() {
-			return true
-		}
-		pid = p.parent
-	}
-	return false
 }
 
 // sendFiles sends files over a unix socket, with one byte that carries them.

@@ -10,6 +10,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -21,7 +23,7 @@ type gang struct {
 	start    *wire.Start
 	spooled  bool // the logs are in the agent's own directory
 	env      []string
-	children *children
+	children *process.Children
 	group    *cgroup
 	kernel   *kernel
 	reports  *reports
@@ -34,7 +36,7 @@ type gang struct {
 	aborting  map[int]bool
 	library   string // Open MPI's, that a singleton has initialised
 	lasts     bool   // and goes on using
-	suspect   process
+	suspect   process.Process
 	suspected time.Time // since when suspect is
 	waited    time.Time // since when ranks wait in a barrier, of PMI-1
 
@@ -60,7 +62,7 @@ type gang struct {
 	killing  bool
 }
 
-func newGang(host string, start *wire.Start, env []string, c *children, group *cgroup, reports *reports) *gang {
+func newGang(host string, start *wire.Start, env []string, c *process.Children, group *cgroup, reports *reports) *gang {
 	return &gang{
 		host: host, start: start, env: env, children: c, group: group, reports: reports,
 		kernel:  watchKernel(),
@@ -81,7 +83,7 @@ func newGang(host string, start *wire.Start, env []string, c *children, group *c
 // logStuck is called by pumps that cannot write their log.
 func (g *gang) logStuck(err error) {
 	g.stuck.Do(func() {
-		g.broken <- job.Line{Source: job.SourceAgent, Host: g.host, Rank: -1, Time: now(), Text: err.Error()}
+		g.broken <- job.Line{Source: job.SourceAgent, Host: g.host, Rank: -1, Time: hostclock.Now(), Text: err.Error()}
 	})
 }
 
@@ -100,7 +102,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	}
 	end := func(grace time.Duration) {
 		if !g.stopping {
-			g.stopping, g.stopped = true, now()
+			g.stopping, g.stopped = true, hostclock.Now()
 			g.tellActivity()
 			comes(g.shared.look(), sharedLimit) // while the ranks live
 		}
@@ -127,7 +129,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 	fed, stdin, unfed := g.stdinWaits()
 	defer unfed()
 	for {
-		empty, change := g.children.empty()
+		empty, change := g.children.Empty()
 		if g.alive == 0 {
 			if empty {
 				return nil
@@ -183,22 +185,19 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			end(min(g.grace(), strayGrace))
 		case line := <-g.broken:
 			g.reports.line(line)
-			g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
+			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
 		case <-stray:
 			strayAt = time.Time{} // strays that come later have their own
 			g.killStrays()
 		case <-kill:
-			g.killing, deadline = true, time.Now().Add(killLimit)
+			g.killing, deadline = true, time.Now().Add(process.KillLimit)
 			round = time.After(0)
 		case <-round:
 			if time.Now().After(deadline) {
 				return g.left()
 			}
-			g.group.kill()
-			for _, p := range descendants(os.Getpid()) {
-				p.send(unix.SIGKILL)
-			}
-			round = time.After(killEvery)
+			process.KillRound(g.group)
+			round = time.After(process.KillEvery)
 		}
 	}
 }
@@ -235,7 +234,7 @@ func (g *gang) grace() time.Duration { return time.Duration(g.start.GraceMs) * t
 // exited reports the end of a leader, with its last lines when it failed.
 func (g *gang) exited(r *rank) {
 	g.alive--
-	exit := r.exit(g.host, g.stopping && r.child.when.After(g.stopped))
+	exit := r.exit(g.host, g.stopping && r.child.When.After(g.stopped))
 	if g.meeting != nil {
 		g.meeting.mark(&exit)
 	}

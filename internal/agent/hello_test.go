@@ -6,6 +6,8 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/topology/lease"
@@ -14,10 +16,10 @@ import (
 // TestHelloBesideRequests: a controller that takes over may greet the agent while the
 // agent still answers the requests of the one before. The race detector looks on.
 func TestHelloBesideRequests(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
-	s := newServer(newFamily(t), nil, &line{})
+	s := newServer(processtest.New(t), nil, &line{})
 	t.Cleanup(s.end)
 	survey, err := json.Marshal(job.Survey{Command: []string{"no-such-program"}, Workdir: "/"})
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -45,7 +46,7 @@ func (k *kernel) close() {
 func (k *kernel) lines(host string) []job.Line {
 	var lines []job.Line
 	say := func(text string) {
-		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: now(), Text: text})
+		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
 	}
 	buffer := make([]byte, 8<<10) // a record is at most 1 KiB and its header
 	for k.log >= 0 {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/affinity"
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -38,7 +40,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 		return prepared{err: err}
 	}
 	r.progress = &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
-		g.reports.event(job.Event{Time: now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
+		g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
 	}}
 	for _, s := range []*stream{r.out, r.err} {
 		l := &lines{progress: r.progress}
@@ -62,7 +64,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	}
 	found, ok := paths[p.argv[0]]
 	if !ok {
-		found.path, p.err = lookProgram(p.argv[0], p.attr.Dir, p.attr.Env)
+		found.path, p.err = process.LookPath(p.argv[0], p.attr.Dir, p.attr.Env)
 		if p.err == nil && g.wiring != nil {
 			mpi, _ := mpiOf(found.path, p.attr.Env)
 			found.direct = mpi == job.MPIMPICH
@@ -136,7 +138,7 @@ func (g *gang) launch() {
 		return
 	}
 	for i, want := range g.start.Ranks[g.alive:] {
-		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: now(), Stopped: true, Text: "another rank could not be started"}
+		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: hostclock.Now(), Stopped: true, Text: "another rank could not be started"}
 		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
 			if errors.As(err, new(workdirError)) || errors.As(err, new(ptyError)) {
@@ -164,7 +166,7 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 			break
 		}
 	}
-	forked := g.children.batch(func(fork starter) {
+	forked := g.children.Batch(func(fork process.Starter) {
 		for _, p := range batch {
 			if p.err != nil {
 				break
@@ -191,7 +193,7 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 	}
 	if err != nil {
 		// The kernel says the same of a directory that cannot be entered.
-		if dirErr := enterable(string(g.start.Workdir)); dirErr != nil {
+		if dirErr := process.Enterable(string(g.start.Workdir)); dirErr != nil {
 			return workdirError{fmt.Errorf("the working directory %q cannot be entered: %w", g.start.Workdir, dirErr)}
 		}
 	}
@@ -200,10 +202,10 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 
 // watch tells of the start of a rank, and sees to its end.
 func (g *gang) watch(r *rank) {
-	g.reports.event(job.Event{Time: now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.pid})
+	g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.PID})
 	g.waiting.Go(func() {
-		<-r.child.exited
-		if r.child.status != 0 {
+		<-r.child.Exited
+		if r.child.Status != 0 {
 			r.drain()
 		} else if g.wiring != nil {
 			g.wiring.settle(r.number, g.release)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -302,7 +303,7 @@ func scriptInterpreter(path string, env []string) string {
 		return ""
 	}
 	if filepath.Base(fields[0]) == "env" && len(fields) > 1 && !strings.HasPrefix(fields[1], "-") {
-		if program, err := lookProgram(fields[1], "/", env); err == nil {
+		if program, err := process.LookPath(fields[1], "/", env); err == nil {
 			return program
 		}
 	}

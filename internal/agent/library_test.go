@@ -9,6 +9,8 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -67,12 +69,12 @@ func TestMPILibrary(t *testing.T) {
 
 func TestMPIOf(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/mpi.c", "#include <mpi.h>\nint start(void) { return MPI_Init(0, 0); }\n", 0o644)
-	write(t, dir+"/start.c", "int start(void);\nint main(void) { return start(); }\n", 0o644)
-	write(t, dir+"/main.c", "int main(void) { return 0; }\n", 0o644)
-	write(t, dir+"/empty.c", "int x;\n", 0o644)
+	agenttest.WriteFile(t, dir+"/mpi.c", "#include <mpi.h>\nint start(void) { return MPI_Init(0, 0); }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/start.c", "int start(void);\nint main(void) { return start(); }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/main.c", "int main(void) { return 0; }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/empty.c", "int x;\n", 0o644)
 	for name, text := range map[string]string{"mpich": "MPICH Version:\\t4.0.2", "openmpi": "Open MPI v4.1.4, package: x", "none": "MPICH"} {
-		write(t, dir+"/static-"+name+".c", "#include <stdio.h>\nint main(void) { puts(\""+text+"\"); return 0; }\n", 0o644)
+		agenttest.WriteFile(t, dir+"/static-"+name+".c", "#include <stdio.h>\nint main(void) { puts(\""+text+"\"); return 0; }\n", 0o644)
 		build(t, dir, "gcc", "-static", "-o", "static-"+name, "static-"+name+".c")
 	}
 	for _, sub := range []string{"/lib", "/old", "/new"} {
@@ -104,13 +106,13 @@ func TestMPIOf(t *testing.T) {
 	if err := os.Symlink(dir+"/runpath-mpich", dir+"/lib/link"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir+"/script", "#!"+dir+"/openmpi -x\n", 0o755)
-	write(t, dir+"/env-script", "#!/usr/bin/env mpich\n", 0o755)
-	write(t, dir+"/shell", "#!/bin/sh\n", 0o755)
-	write(t, dir+"/text", "echo\n", 0o755)
-	write(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
-	write(t, dir+"/bare", "#!\n", 0o755)
-	write(t, dir+"/foreign/libmpi.so.12", "no library", 0o644)
+	agenttest.WriteFile(t, dir+"/script", "#!"+dir+"/openmpi -x\n", 0o755)
+	agenttest.WriteFile(t, dir+"/env-script", "#!/usr/bin/env mpich\n", 0o755)
+	agenttest.WriteFile(t, dir+"/shell", "#!/bin/sh\n", 0o755)
+	agenttest.WriteFile(t, dir+"/text", "echo\n", 0o755)
+	agenttest.WriteFile(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
+	agenttest.WriteFile(t, dir+"/bare", "#!\n", 0o755)
+	agenttest.WriteFile(t, dir+"/foreign/libmpi.so.12", "no library", 0o644)
 
 	const mpich, openMPI = "libmpich.so.12", "libmpi.so.40"
 	for _, c := range []struct {
@@ -178,17 +180,17 @@ func TestMPIOf(t *testing.T) {
 
 // The survey says which MPI a program needs, and its library's version.
 func TestSurveyMPI(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
-	write(t, dir+"/mpi.c", "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/mpi.c", "#include <mpi.h>\nint main(void) { return MPI_Init(0, 0); }\n", 0o644)
 	for _, mpi := range []string{"mpich", "openmpi"} {
 		build(t, dir, "mpicc."+mpi, "-o", mpi, "mpi.c")
 	}
-	write(t, dir+"/four.py", "from mpi4py import MPI\n", 0o644)
-	write(t, dir+"/none.py", "import os\n", 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: newFamily(t)}
+	agenttest.WriteFile(t, dir+"/four.py", "from mpi4py import MPI\n", 0o644)
+	agenttest.WriteFile(t, dir+"/none.py", "import os\n", 0o644)
+	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
 	for _, c := range []struct {
 		command  string
 		asked    job.MPI
@@ -229,7 +231,7 @@ func TestVersioned(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	write(t, dir+"/libmpi.so.40.30.4", "", 0o644)
+	agenttest.WriteFile(t, dir+"/libmpi.so.40.30.4", "", 0o644)
 	for from, to := range map[string]string{"libmpi.so.40": "libmpi.so.40.30.4", "libmpi.so.40.30.4": "libmpi.so.40.30.4", "libmpi.so": "libmpi.so", "absent": "absent", "loop": "loop"} {
 		if got := versioned(filepath.Join(dir, from)); got != filepath.Join(dir, to) {
 			t.Errorf("%s: got %q, want %q in the same directory", from, got, to)
@@ -242,10 +244,10 @@ func TestVersioned(t *testing.T) {
 
 func TestLoaderConfig(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/ld.so.conf", "/a # of the system\ninclude conf.d/*.conf\n\nrelative\ninclude "+dir+"/ld.so.conf [\nhwcap 1 nosegneg\n/z", 0o644)
-	write(t, dir+"/conf.d/2.conf", "\t/c\n", 0o644)
-	write(t, dir+"/conf.d/1.conf", "/b\n", 0o644)
-	write(t, dir+"/conf.d/other", "/x\n", 0o644)
+	agenttest.WriteFile(t, dir+"/ld.so.conf", "/a # of the system\ninclude conf.d/*.conf\n\nrelative\ninclude "+dir+"/ld.so.conf [\nhwcap 1 nosegneg\n/z", 0o644)
+	agenttest.WriteFile(t, dir+"/conf.d/2.conf", "\t/c\n", 0o644)
+	agenttest.WriteFile(t, dir+"/conf.d/1.conf", "/b\n", 0o644)
+	agenttest.WriteFile(t, dir+"/conf.d/other", "/x\n", 0o644)
 	got := loaderConfig(dir + "/ld.so.conf") // which includes itself
 	if want := []string{"/a", "/z", "/b", "/c"}; len(got) < 4 || !slices.Equal(got[:4], want) {
 		t.Errorf("got %q, want %q first", got, want)
@@ -272,11 +274,11 @@ func TestMarkedMPI(t *testing.T) {
 }
 
 func TestImportsMPI4py(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
-	v := surveyor{host: "h1", env: os.Environ(), children: newFamily(t)}
+	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
 	for _, c := range []struct {
 		source          string
 		compiled, guess bool
@@ -298,7 +300,7 @@ func TestImportsMPI4py(t *testing.T) {
 		{"from mpi4py import (\n", true, true},     // it does not compile
 		{"", false, false},
 	} {
-		write(t, dir+"/x.py", c.source, 0o644)
+		agenttest.WriteFile(t, dir+"/x.py", c.source, 0o644)
 		for _, compile := range []bool{true, false} {
 			want := c.guess
 			if compile {

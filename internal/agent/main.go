@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
@@ -61,7 +62,7 @@ func work() error {
 	if err != nil {
 		return err
 	}
-	children, err := newChildren()
+	children, err := process.NewChildren()
 	if err != nil {
 		return err
 	}
@@ -81,7 +82,7 @@ func work() error {
 		// A file system that hangs may hold a survey for ever; the ranks must not
 		// live on for that, nor this process.
 		comes(nil, endLimit)
-		killAll(children, group) // there may be no watchdog to do it
+		children.KillAll(group) // there may be no watchdog to do it
 		group.close()
 		cleaned := make(chan struct{})
 		go func() { // a directory may be what hangs
@@ -95,33 +96,13 @@ func work() error {
 	err = s.serve(ctx)
 	killed := ctx.Err() != nil
 	s.retire()
-	killAll(children, group)
+	children.KillAll(group)
 	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
 	group.close()
-	children.close()
+	children.Close()
 	orphaned := line.close(cancel)
 	if line.dir != "" && !((killed || orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
 	return errors.Join(err, s.cleanTmpdir())
-}
-
-// killAll kills what is left below this process, within killLimit. Nothing is started
-// any more; a process that is being forked at this moment is found by a later round.
-func killAll(c *children, group *cgroup) {
-	c.ending.Store(true)
-	for deadline := time.Now().Add(killLimit); time.Now().Before(deadline); {
-		empty, change := c.empty()
-		if empty {
-			return
-		}
-		group.kill()
-		for _, p := range descendants(os.Getpid()) {
-			p.send(unix.SIGKILL)
-		}
-		select {
-		case <-change:
-		case <-time.After(killEvery):
-		}
-	}
 }

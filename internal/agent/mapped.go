@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -66,16 +67,16 @@ func (g *gang) singleton() (library string, lasts bool) {
 		silent = func(rank int) bool { return slices.Contains(up.Silent, rank) }
 	}
 	for _, r := range g.ranks {
-		if r.child == nil || closed(r.child.exited) || !silent(r.number) {
+		if r.child == nil || r.child.Ended() || !silent(r.number) {
 			continue
 		}
-		if library := believesAlone(r.child.pid); library != "" {
+		if library := believesAlone(r.child.PID); library != "" {
 			return library, true
 		}
-		for _, pid := range offspring(r.child.pid) {
+		for _, pid := range process.ListedDescendants(r.child.PID) {
 			if library := believesAlone(pid); library != "" {
-				p, ok := readProcess(pid)
-				if g.suspect.pid != pid || g.suspect.start != p.start {
+				p, ok := process.Read(pid)
+				if g.suspect.PID != pid || g.suspect.Start != p.Start {
 					g.suspect, g.suspected = p, time.Now()
 				}
 				return library, ok && time.Since(g.suspected) >= lastsFor
@@ -111,27 +112,6 @@ func believesAlone(pid int) (library string) {
 		}
 	}
 	return library
-}
-
-// mostOffspring bounds how many processes below a rank are looked at.
-const mostOffspring = 64
-
-// offspring returns processes below another, as the kernel lists them: where it
-// is built without that, none.
-func offspring(pid int) []int {
-	pids := []int{pid}
-	for i := 0; i < len(pids) && len(pids) <= mostOffspring; i++ {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
-		for _, list := range lists {
-			data, _ := os.ReadFile(list)
-			for _, field := range strings.Fields(string(data)) {
-				if child, err := strconv.Atoi(field); err == nil {
-					pids = append(pids, child)
-				}
-			}
-		}
-	}
-	return pids[1:]
 }
 
 // scanMaps finds the MPI library in what proc_pid_maps(5) describes.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -86,7 +87,7 @@ func FuzzScanMaps(f *testing.F) {
 // Processes of both libraries, before and after MPI_Init: each is a gang of one.
 func TestMappedMPI(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/mpi.c", `#include <mpi.h>
+	agenttest.WriteFile(t, dir+"/mpi.c", `#include <mpi.h>
 #include <stdio.h>
 static void say(const char *s) { puts(s); fflush(stdout); getchar(); }
 int main(void) { say("before"); MPI_Init(0, 0); say("after"); MPI_Finalize(); return 0; }

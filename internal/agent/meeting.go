@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -76,8 +77,8 @@ func (g *gang) wireup() job.Wireup {
 // does not end by itself.
 func (g *gang) abort() {
 	for _, r := range g.ranks {
-		if r.child != nil && !closed(r.child.exited) && g.aborting[r.number] {
-			g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
+		if r.child != nil && !r.child.Ended() && g.aborting[r.number] {
+			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
 			return
 		}
 	}

@@ -38,7 +38,7 @@ func (v surveyor) mpi4py(ctx context.Context, argv []string, workdir, interprete
 	if !importsMPI.Match(source) {
 		return ""
 	}
-	out, err := v.children.run(ctx, interpreter, []string{interpreter, "-c", findMPI}, "/", v.env, nil, false)
+	out, err := v.children.RunHelper(ctx, interpreter, []string{interpreter, "-c", findMPI}, "/", v.env, nil, false)
 	if err != nil {
 		return "" // the ranks will tell
 	}

@@ -8,6 +8,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
@@ -45,7 +47,7 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 		return fmt.Errorf("start mpirun: %w", err)
 	}
 	o.wg.Go(func() {
-		<-o.mpirun.exited
+		<-o.mpirun.Exited
 		o.post(o.mpirunEnded)
 	})
 	return nil
@@ -53,7 +55,7 @@ func (o *openMPI) startMpirun(m *wire.Mpirun) error {
 
 // runtime starts mpirun or a daemon. What it says goes to a log file; with hear
 // it is listened to.
-func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear bool) (*child, error) {
+func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear bool) (*process.Child, error) {
 	if stdin != nil {
 		defer stdin.Close()
 	}
@@ -69,12 +71,12 @@ func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear 
 		return nil, errors.Join(err, log.Close())
 	}
 	if stdin == nil {
-		if stdin, err = devNull(); err != nil {
+		if stdin, err = process.DevNull(); err != nil {
 			return nil, errors.Join(err, log.Close(), r.Close(), w.Close())
 		}
 		defer stdin.Close()
 	}
-	ch, err := o.g.children.start(path, argv, &syscall.ProcAttr{
+	ch, err := o.g.children.Start(path, argv, &syscall.ProcAttr{
 		Dir: string(o.g.start.Workdir), Env: env, Files: []uintptr{stdin.Fd(), w.Fd(), w.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -116,7 +118,7 @@ const mostLines = 500
 
 // line is what mpirun said, as evidence.
 func (o *openMPI) line(file string, number int, text string) job.Line {
-	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: now(), Text: clean([]byte(text))}
+	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: hostclock.Now(), Text: clean([]byte(text))}
 }
 
 // mpirunEnded ends the gang when ranks are missing that nobody will start now.
@@ -129,13 +131,13 @@ func (o *openMPI) mpirunEnded() {
 		o.daemonLost()
 		return
 	}
-	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", o.mpirun.status.ExitStatus(), filepath.Base(o.words.path))
-	if o.mpirun.status.Signaled() {
-		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.status.Signal())))
+	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", o.mpirun.Status.ExitStatus(), filepath.Base(o.words.path))
+	if o.mpirun.Status.Signaled() {
+		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.Status.Signal())))
 	}
-	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now(), Text: text})
+	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: text})
 	if !o.abandon(o.missing(), text, 0, false) {
-		o.g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: o.g.host, Text: text})
+		o.g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -33,9 +35,9 @@ type openMPI struct {
 	tmpdir, shm string
 	library     string           // the programs' own, if it is known
 	waiting     map[int]prepared // ranks whose shim has not come
-	mpirun      *child
-	found       bool           // self has made its link
-	daemons     map[int]*child // by the id of their Spawn
+	mpirun      *process.Child
+	found       bool                   // self has made its link
+	daemons     map[int]*process.Child // by the id of their Spawn
 	feeds       map[int]*os.File
 	asking      map[int]*net.UnixConn // rsh agents, by the id of their Spawn
 	asked       int
@@ -46,7 +48,7 @@ type openMPI struct {
 
 func newOpenMPI(g *gang) (*openMPI, error) {
 	o := &openMPI{
-		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*child{},
+		g: g, do: make(chan func()), ended: make(chan struct{}), waiting: map[int]prepared{}, daemons: map[int]*process.Child{},
 		feeds: map[int]*os.File{}, asking: map[int]*net.UnixConn{}, pids: map[int]bool{},
 		words: newWords(g),
 	}
@@ -116,7 +118,7 @@ func removeDeadShortLived() {
 			if err != nil {
 				continue
 			}
-			if _, alive := readProcess(pid); !alive {
+			if _, alive := process.Read(pid); !alive {
 				removeShortLived(pid)
 			}
 		}
@@ -178,11 +180,11 @@ func (o *openMPI) giveUp() {
 
 // own reports whether a process is Open MPI's or gangrun's, not a rank's.
 func (o *openMPI) own(pid int) bool {
-	if o.mpirun != nil && o.mpirun.pid == pid || o.pids[pid] {
+	if o.mpirun != nil && o.mpirun.PID == pid || o.pids[pid] {
 		return true
 	}
 	for _, d := range o.daemons {
-		if d.pid == pid {
+		if d.PID == pid {
 			return true
 		}
 	}
@@ -193,10 +195,10 @@ func (o *openMPI) own(pid int) bool {
 // living rank: there is nothing left for them to do.
 func (o *openMPI) dismiss() {
 	for _, ch := range o.daemons {
-		o.g.children.signal(ch, unix.SIGKILL)
+		o.g.children.Signal(ch, unix.SIGKILL)
 	}
 	if o.mpirun != nil {
-		o.g.children.signal(o.mpirun, unix.SIGKILL)
+		o.g.children.Signal(o.mpirun, unix.SIGKILL)
 	}
 }
 
@@ -204,7 +206,7 @@ func (o *openMPI) dismiss() {
 func (o *openMPI) said(rank int, text string) {
 	file := filepath.Join(string(o.g.start.LogDir), mpirunLog)
 	for line := range strings.Lines(text) {
-		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, File: file, Time: now(), Text: clean([]byte(line))})
+		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, File: file, Time: hostclock.Now(), Text: clean([]byte(line))})
 	}
 }
 

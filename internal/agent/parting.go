@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
@@ -53,7 +54,7 @@ func (g *gang) part() <-chan time.Time {
 	some := false
 	for _, r := range g.ranks {
 		switch {
-		case r.child == nil || closed(r.child.exited):
+		case r.child == nil || r.child.Ended():
 		case !g.wiring.server.State(r.number).Waiting:
 			busy = append(busy, r)
 		default:
@@ -92,7 +93,7 @@ func speaks(l pmi1.Link) bool { return !l.Asks }
 // links are those of the rank's processes that use UCX.
 func (g *gang) links(r *rank) (open []pmi1.Link) {
 	pmi := tableAddress(g.wiring.address)
-	for _, pid := range append([]int{r.child.pid}, offspring(r.child.pid)...) {
+	for _, pid := range append([]int{r.child.PID}, process.ListedDescendants(r.child.PID)...) {
 		if some := links(ownConnections(pid), pmi); len(some) > 0 && mapsUCX(pid) {
 			open = append(open, some...)
 		}

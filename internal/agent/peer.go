@@ -9,6 +9,8 @@ import (
 	"strconv"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
 // ownPeer reports whether the other end of a connection over the loopback
@@ -28,10 +30,10 @@ func ownPeer(conn *net.TCPConn, likely int) bool {
 	if likely > 0 && holds(likely, link) {
 		return true
 	}
-	if likely > 0 && slices.ContainsFunc(offspring(likely), func(pid int) bool { return holds(pid, link) }) {
+	if likely > 0 && slices.ContainsFunc(process.ListedDescendants(likely), func(pid int) bool { return holds(pid, link) }) {
 		return true
 	}
-	return slices.ContainsFunc(descendants(os.Getpid()), func(p process) bool { return holds(p.pid, link) })
+	return slices.ContainsFunc(process.Descendants(os.Getpid()), func(p process.Process) bool { return holds(p.PID, link) })
 }
 
 // holds reports whether a process has a descriptor with that target.

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -97,7 +98,7 @@ func (x *pmix) accept(rank int, l net.Listener, address string) {
 		}
 		if err != nil { // too many open files: the rank goes on trying
 			select {
-			case <-time.After(killEvery):
+			case <-time.After(process.KillEvery):
 				continue
 			case <-x.closing:
 				return

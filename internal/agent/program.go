@@ -13,13 +13,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // program says whether argument 0 of the command can be executed here.
 func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 	fact := job.ProgramFact{PathFact: job.PathFact{Path: ask.Command[0]}}
-	path, err := lookProgram(ask.Command[0], ask.Workdir, v.env)
+	path, err := process.LookPath(ask.Command[0], ask.Workdir, v.env)
 	if path != "" {
 		fact.Path = path
 	}
@@ -38,7 +39,7 @@ func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		fail(&fact.PathFact, err)
 		here := filepath.Join(ask.Workdir, ask.Command[0])
 		if info, err := os.Stat(here); err == nil && info.Mode().IsRegular() && !strings.Contains(ask.Command[0], "/") {
-			fact.Here, fact.Executable = here, executable(here) == nil
+			fact.Here, fact.Executable = here, process.Executable(here) == nil
 		}
 		return fact
 	}
@@ -75,10 +76,10 @@ func (v surveyor) format(ctx context.Context, path string, fact *job.ProgramFact
 		// editor that left it there.
 		if fields := strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' }); len(fields) == 0 {
 			fact.Format = "its #! line names no interpreter"
-		} else if executable(fields[0]) != nil {
+		} else if process.Executable(fields[0]) != nil {
 			fact.Interpreter = fields[0]
 		} else if filepath.Base(fields[0]) == "env" && len(fields) > 1 && !strings.HasPrefix(fields[1], "-") {
-			if _, err := lookProgram(fields[1], "/", v.env); err != nil {
+			if _, err := process.LookPath(fields[1], "/", v.env); err != nil {
 				fact.Interpreter = fields[1]
 			}
 		}
@@ -131,7 +132,7 @@ func (v surveyor) missing(ctx context.Context, loader, path string) []string {
 	}
 	// The exit code tells nothing: musl's fails when a library is missing, and
 	// says so on its standard error.
-	out, _ := v.children.run(ctx, loader, argv, "/", env, nil, true)
+	out, _ := v.children.RunHelper(ctx, loader, argv, "/", env, nil, true)
 	var names []string
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutSuffix(strings.TrimSpace(line), " => not found"); ok {

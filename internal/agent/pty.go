@@ -7,6 +7,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -107,7 +108,7 @@ func (g *gang) stdout(pty opener) opener {
 			return nil, nil, ptyError{"there is no terminal for its standard output, which --tty on asks for: " + none.why + ", or leave out --tty on"}
 		}
 		g.piped.Do(func() {
-			g.reports.event(job.Event{Time: now(), Kind: job.KindNote, Host: g.host, Text: "the ranks' standard output is a pipe, not a terminal as under mpirun, " +
+			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindNote, Host: g.host, Text: "the ranks' standard output is a pipe, not a terminal as under mpirun, " +
 				"so a rank that is killed may lose its last lines: " + none.why})
 		})
 		return openPipe()

@@ -14,6 +14,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -67,7 +68,7 @@ func TestPTYLosesNothing(t *testing.T) {
 	dir := t.TempDir()
 	for round := range rounds {
 		text := bytesOf(1 + round*round*997)
-		file := write(t, dir+"/text"+strconv.Itoa(round), string(text), 0o644)
+		file := agenttest.WriteFile(t, dir+"/text"+strconv.Itoa(round), string(text), 0o644)
 		var all []*pumped
 		var commands []*exec.Cmd
 		for range ranks {

@@ -136,7 +136,7 @@ func (v surveyor) script(ctx context.Context, ask job.Survey, interpreter string
 }
 
 func (v surveyor) compile(ctx context.Context, interpreter, name string, source []byte, fact *job.ScriptFact) {
-	out, err := v.children.run(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.env, source, false)
+	out, err := v.children.RunHelper(ctx, interpreter, []string{interpreter, "-I", "-S", "-c", compileCode, name}, "/", v.env, source, false)
 	if err != nil {
 		return // the trial will tell
 	}

@@ -7,14 +7,13 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -24,8 +23,8 @@ type rank struct {
 	number   int
 	out, err *stream
 	progress *progress
-	stdin    *os.File // write end; nil when the rank has /dev/null
-	child    *child   // nil when it could not be started
+	stdin    *os.File       // write end; nil when the rank has /dev/null
+	child    *process.Child // nil when it could not be started
 	pumps    sync.WaitGroup
 
 	errorFile string // to which it may write its exception; empty where that is not gangrun's
@@ -70,7 +69,7 @@ func newRank(number int, logDir string, feeds bool, stdout opener) (r *rank, chi
 // pipe of which the rank keeps the other end.
 func (r *rank) openStdin(feeds bool) (*os.File, error) {
 	if !feeds {
-		return devNull()
+		return process.DevNull()
 	}
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
@@ -84,7 +83,7 @@ func (r *rank) openStdin(feeds bool) (*os.File, error) {
 }
 
 // fork executes the rank's program with the given standard streams.
-func (r *rank) fork(start starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr, streams []*os.File) (err error) {
+func (r *rank) fork(start process.Starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr, streams []*os.File) (err error) {
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -115,7 +114,7 @@ func (r *rank) pump(streams []*os.File, release <-chan struct{}) {
 // forkInto starts the program in the cgroup, and without it where the kernel
 // refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP, ENOENT for a cgroup that
 // was removed).
-func forkInto(fork starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*child, error) {
+func forkInto(fork process.Starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
 	fd, ok := group.fd()
 	if !ok {
 		return fork(path, argv, attr)
@@ -131,64 +130,10 @@ func forkInto(fork starter, group *cgroup, path string, argv []string, attr *sys
 	return ch, err
 }
 
-// enterable says why a process cannot start in dir, nil if it can.
-func enterable(dir string) error {
-	if _, err := os.ReadDir(dir); err != nil && !errors.Is(err, fs.ErrPermission) {
-		return err
-	}
-	return unix.Access(dir, unix.X_OK)
-}
-
-// lookProgram finds the program as execvp(3) would in the rank's environment
-// and directory.
-func lookProgram(name, dir string, env []string) (string, error) {
-	if strings.Contains(name, "/") {
-		path := name
-		if !filepath.IsAbs(path) {
-			path = filepath.Join(dir, path)
-		}
-		return path, executable(path)
-	}
-	denied := ""
-	for _, d := range filepath.SplitList(environ.Lookup(env, "PATH")) {
-		if !filepath.IsAbs(d) {
-			d = filepath.Join(dir, d)
-		}
-		path := filepath.Join(d, name)
-		switch err := executable(path); {
-		case err == nil:
-			return path, nil
-		case errors.Is(err, fs.ErrPermission):
-			denied = path
-		}
-	}
-	if denied != "" {
-		return denied, &fs.PathError{Op: "execute", Path: denied, Err: fs.ErrPermission}
-	}
-	return "", fmt.Errorf("%q is not in PATH: %w", name, fs.ErrNotExist)
-}
-
-func executable(path string) error {
-	info, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	switch {
-	case info.IsDir():
-		return &fs.PathError{Op: "execute", Path: path, Err: unix.EISDIR}
-	case !info.Mode().IsRegular():
-		return &fs.PathError{Op: "execute", Path: path, Err: unix.EACCES} // as execve(2) says of a FIFO
-	}
-	if err := unix.Access(path, unix.X_OK); err != nil {
-		return &fs.PathError{Op: "execute", Path: path, Err: err}
-	}
-	return nil
-}
-
 // exit turns what the kernel said into an Exit.
 func (r *rank) exit(host string, stopped bool) job.Exit {
-	e := job.Exit{Rank: r.number, Host: host, Time: r.child.when, PID: r.child.pid, Stopped: stopped}
-	if w := r.child.status; w.Signaled() {
+	e := job.Exit{Rank: r.number, Host: host, Time: r.child.When, PID: r.child.PID, Stopped: stopped}
+	if w := r.child.Status; w.Signaled() {
 		e.Status, e.Signal, e.Core = job.Signalled, int(w.Signal()), w.CoreDump()
 	} else {
 		e.Status, e.Code = job.Exited, w.ExitStatus()

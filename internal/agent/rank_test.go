@@ -12,62 +12,12 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
-
-// write makes a file, and the directories above it.
-func write(t *testing.T, path, text string, mode fs.FileMode) string {
-	t.Helper()
-	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
-		t.Fatal(err)
-	}
-	return path
-}
-
-func TestLookProgram(t *testing.T) {
-	dir := t.TempDir()
-	write(t, dir+"/bin/tool", "x", 0o755)
-	write(t, dir+"/bin/plain", "x", 0o644)
-	write(t, dir+"/other/plain", "x", 0o755)
-	write(t, dir+"/other/onlyplain", "x", 0o644)
-	write(t, dir+"/here", "x", 0o755)
-	write(t, dir+"/bin/sub/file", "x", 0o755)
-	write(t, dir+"/other/sub", "x", 0o755)
-	if err := unix.Mkfifo(dir+"/fifo", 0o755); err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		name, program, path, want string
-		err                       job.ErrorKind
-	}{
-		{"in PATH", "tool", dir + "/bin", dir + "/bin/tool", job.ErrorNone},
-		{"not executable in the first", "plain", dir + "/bin:" + dir + "/other", dir + "/other/plain", job.ErrorNone},
-		{"a directory in the first", "sub", dir + "/bin:" + dir + "/other", dir + "/other/sub", job.ErrorNone},
-		{"not executable anywhere", "onlyplain", dir + "/bin:" + dir + "/other", dir + "/other/onlyplain", job.ErrorPermission},
-		{"behind a directory that is none", "tool", dir + "/here:" + dir + "/none:" + dir + "/bin", dir + "/bin/tool", job.ErrorNone},
-		{"relative directory", "tool", "bin", dir + "/bin/tool", job.ErrorNone},
-		{"empty element", "here", dir + "/bin::/nowhere", dir + "/here", job.ErrorNone},
-		{"nowhere", "absent", dir + "/bin:" + dir + "/other", "", job.ErrorMissing},
-		{"no PATH", "tool", "", "", job.ErrorMissing},
-		{"relative path", "./bin/tool", "", dir + "/bin/tool", job.ErrorNone},
-		{"relative path without a dot", "bin/tool", "", dir + "/bin/tool", job.ErrorNone},
-		{"absolute path", dir + "/bin/tool", "", dir + "/bin/tool", job.ErrorNone},
-		{"missing path", "./absent", "", dir + "/absent", job.ErrorMissing},
-		{"path below a file", "./here/tool", "", dir + "/here/tool", job.ErrorMissing},
-		{"path that is not executable", "bin/plain", dir + "/other", dir + "/bin/plain", job.ErrorPermission},
-		{"directory", "./bin", "", dir + "/bin", job.ErrorKindOf},
-		{"FIFO", "./fifo", "", dir + "/fifo", job.ErrorPermission},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			got, err := lookProgram(c.program, dir, []string{"PATH=/wrong", "PATH=" + c.path})
-			if got != c.want || errorKind(err) != c.err {
-				t.Errorf("got %q, %v (%q); want %q, %q", got, err, errorKind(err), c.want, c.err)
-			}
-		})
-	}
-}
 
 func TestLookup(t *testing.T) {
 	env := []string{"A=1", "AB=2", "A=3=4", "EMPTY=", "junk"}
@@ -137,7 +87,7 @@ func TestRankExit(t *testing.T) {
 		{"core", 11 | 0x80, job.Exit{Status: job.Signalled, Signal: 11, Core: true}},
 	} {
 		for _, stopped := range []bool{false, true} {
-			r := &rank{number: 3, child: &child{pid: 42, status: c.status, when: at}}
+			r := &rank{number: 3, child: &process.Child{PID: 42, Status: c.status, When: at}}
 			want := c.want
 			want.Rank, want.Host, want.Time, want.PID, want.Stopped = 3, "h1", at, 42, stopped
 			if got := r.exit("h1", stopped); got != want {
@@ -170,13 +120,13 @@ var newRankCases = []struct {
 // A rank whose logs cannot be made leaves nothing open and no file behind, and
 // touches none that was there.
 func TestNewRankCleansUp(t *testing.T) {
-	if !alone(t) { // nobody else opens descriptors meanwhile
+	if !agenttest.Alone(t) { // nobody else opens descriptors meanwhile
 		return
 	}
 	for _, c := range newRankCases {
 		for _, there := range []string{"rank-0003.out", "rank-0003.err"} {
 			dir := t.TempDir()
-			write(t, filepath.Join(dir, there), "mine", 0o644)
+			agenttest.WriteFile(t, filepath.Join(dir, there), "mine", 0o644)
 			before := descriptors(t)
 			if _, _, err := newRank(3, dir, c.feeds, c.stdout); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("with %s there: got %v, want that it exists", there, err)
@@ -197,7 +147,7 @@ func TestNewRankCleansUp(t *testing.T) {
 
 // Where descriptors run out, a rank is refused, at whichever of its files.
 func TestNewRankWithoutDescriptors(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()

@@ -18,6 +18,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testport"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -206,7 +207,7 @@ func TestShareMark(t *testing.T) {
 		}
 	}
 	path, _ := m.path("h3")
-	write(t, path, "of another meeting", 0o644)
+	agenttest.WriteFile(t, path, "of another meeting", 0o644)
 	ctx, cancel := context.WithTimeout(t.Context(), 3*shareEvery)
 	defer cancel()
 	if f := m.look(ctx, "h1", peers); !slices.Equal(f.Sees, []string{"h1", "h2"}) || ctx.Err() == nil {

@@ -9,6 +9,8 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
 // selfDir is the directory in which a gang that is on several machines finds
@@ -58,7 +60,7 @@ func removeDeadSelfDirs() {
 		if err != nil {
 			continue
 		}
-		if _, alive := readProcess(pid); !alive {
+		if _, alive := process.Read(pid); !alive {
 			_ = os.RemoveAll(filepath.Dir(file))
 		}
 	}

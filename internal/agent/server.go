@@ -19,6 +19,8 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
@@ -28,7 +30,7 @@ import (
 // server answers one controller.
 type server struct {
 	wire.UnimplementedAgentServer
-	children  *children
+	children  *process.Children
 	group     *cgroup
 	line      *line
 	life      context.Context // of gangs
@@ -51,7 +53,7 @@ type server struct {
 	listing   fileList // of the gang whose files were last looked at
 }
 
-func newServer(c *children, group *cgroup, line *line) *server {
+func newServer(c *process.Children, group *cgroup, line *line) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
@@ -161,7 +163,7 @@ func (s *server) self() (host string, env []string) {
 
 // Clock implements wire.AgentServer.
 func (s *server) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
-	return &wire.ClockReply{Clock: now().UnixNano()}, nil
+	return &wire.ClockReply{Clock: hostclock.Now().UnixNano()}, nil
 }
 
 // interfaces lists the network interfaces that are up and lead off this host.
@@ -241,7 +243,7 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	if len(argv) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no program is named")
 	}
-	path, err := lookProgram(argv[0], string(r.Workdir), env)
+	path, err := process.LookPath(argv[0], string(r.Workdir), env)
 	if err != nil {
 		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
 	}

@@ -5,6 +5,8 @@ import (
 	"net"
 	"os"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
 // The listener has one connection to give, and ends with it.
@@ -67,8 +69,8 @@ func TestListenerThatIsClosedFirst(t *testing.T) {
 func TestCleanTmpdir(t *testing.T) {
 	t.Chdir(t.TempDir()) // whatever that is called
 	ours, other := "gangrun-h1", "precious"
-	write(t, ours+"/a/b", "x", 0o644)
-	write(t, other+"/c", "x", 0o644)
+	agenttest.WriteFile(t, ours+"/a/b", "x", 0o644)
+	agenttest.WriteFile(t, other+"/c", "x", 0o644)
 	s := newServer(nil, nil, &line{})
 	if err := s.cleanTmpdir(); err != nil {
 		t.Errorf("without one: %v", err)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
 // sharedDir is where shm_open(3) makes its files.
@@ -50,8 +52,8 @@ func (s *shared) look() <-chan struct{} {
 	s.done = done
 	go func() {
 		defer close(done)
-		for _, p := range descendants(os.Getpid()) {
-			s.add(p.pid)
+		for _, p := range process.Descendants(os.Getpid()) {
+			s.add(p.PID)
 		}
 	}()
 	return done

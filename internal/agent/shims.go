@@ -13,6 +13,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/shim"
@@ -111,17 +113,17 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 		o.post(func() { o.abandon([]prepared{p}, why, startCode(err), false) })
 		return
 	}
-	var ch *child
+	var ch *process.Child
 	if !o.post(func() {
-		ch = o.g.children.adopt(said.PID)
+		ch = o.g.children.Adopt(said.PID)
 		r.child = ch
-		o.pmix.started(r.number, ch.pid)
+		o.pmix.started(r.number, ch.PID)
 		r.pump(p.streams, o.g.release)
 		o.g.watch(r)
 		if o.g.killing {
 			_ = unix.Kill(said.PID, unix.SIGKILL)
 		} else if o.g.stopping {
-			o.g.children.signal(ch, unix.SIGTERM)
+			o.g.children.Signal(ch, unix.SIGTERM)
 		}
 	}) {
 		return
@@ -135,7 +137,7 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 			o.post(o.order)
 		}
 		if said.Ended {
-			o.g.children.settle(ch, unix.WaitStatus(said.Status))
+			o.g.children.Settle(ch, unix.WaitStatus(said.Status))
 			return
 		}
 	}
@@ -144,13 +146,13 @@ func (o *openMPI) shim(conn *net.UnixConn, hello shim.Greeting, words *json.Deco
 	o.post(func() { o.shimLost(r) })
 	for {
 		select {
-		case <-ch.exited:
+		case <-ch.Exited:
 			return
 		case <-o.ended:
 			return
-		case <-time.After(killEvery):
-			if unix.Kill(ch.pid, 0) == unix.ESRCH {
-				o.g.children.settle(ch, unix.WaitStatus(unix.SIGKILL))
+		case <-time.After(process.KillEvery):
+			if unix.Kill(ch.PID, 0) == unix.ESRCH {
+				o.g.children.Settle(ch, unix.WaitStatus(unix.SIGKILL))
 			}
 		}
 	}
@@ -189,7 +191,7 @@ func (o *openMPI) abandon(all []prepared, why string, code int, stopped bool) bo
 	for i, p := range all {
 		p.rank.pump(p.streams, o.g.release)
 		o.g.alive--
-		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: now(), Stopped: stopped || i > 0, Text: why}
+		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: hostclock.Now(), Stopped: stopped || i > 0, Text: why}
 		o.g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 	return len(all) > 0

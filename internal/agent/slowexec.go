@@ -4,6 +4,8 @@ import (
 	"context"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -23,7 +25,7 @@ func (g *gang) launchUntil(ctx context.Context, stop <-chan time.Duration) (aske
 		defer close(launched)
 		g.launch()
 	}()
-	round := time.NewTicker(killEvery)
+	round := time.NewTicker(process.KillEvery)
 	defer round.Stop()
 	gone := ctx.Done()
 	var patience, kill <-chan time.Time
@@ -38,9 +40,9 @@ func (g *gang) launchUntil(ctx context.Context, stop <-chan time.Duration) (aske
 		case <-gone:
 			gone, patience = nil, time.After(min(g.grace(), strayGrace))
 		case <-patience:
-			g.stopping, g.stopped, kill = true, now(), round.C // the launch does not look at these
+			g.stopping, g.stopped, kill = true, hostclock.Now(), round.C // the launch does not look at these
 		case <-kill:
-			g.children.killUnexecuted()
+			g.children.KillUnexecuted()
 		}
 	}
 }

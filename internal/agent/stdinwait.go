@@ -9,6 +9,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -28,11 +30,11 @@ type stdinWait struct {
 
 // look looks once more, and reports whether the rank has now waited for long enough.
 func (w *stdinWait) look() bool {
-	if w.told || w.rank.child == nil || closed(w.rank.child.exited) {
+	if w.told || w.rank.child == nil || w.rank.child.Ended() {
 		return false
 	}
 	pipe, empty := w.rank.stdinPipe()
-	if !empty || !readsFrom(pipe, w.rank.child.pid) {
+	if !empty || !readsFrom(pipe, w.rank.child.PID) {
 		w.looks = 0
 		return false
 	}
@@ -61,8 +63,8 @@ func (r *rank) stdinPipe() (name string, empty bool) {
 // descriptor 0, and that is the pipe. See proc_pid_syscall(5).
 func readsFrom(pipe string, pid int) bool {
 	pids := []int{pid}
-	for _, p := range descendants(pid) {
-		pids = append(pids, p.pid)
+	for _, p := range process.Descendants(pid) {
+		pids = append(pids, p.PID)
 	}
 	for _, pid := range pids {
 		proc := "/proc/" + strconv.Itoa(pid)
@@ -95,7 +97,7 @@ func (g *gang) stdinWaits() (waits []*stdinWait, tick <-chan time.Time, stop fun
 func (g *gang) tellStdin(waits []*stdinWait) {
 	for _, w := range waits {
 		if w.look() {
-			g.reports.event(job.Event{Time: now(), Kind: job.KindStdin, Rank: w.rank.number, Host: g.host})
+			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStdin, Rank: w.rank.number, Host: g.host})
 		}
 	}
 }

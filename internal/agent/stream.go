@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 )
 
 // Sizes of the buffer between a rank and its log file, in bytes. A stream that
@@ -137,7 +139,7 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 	if len(s.marks) == keptMarks {
 		s.marks = append(s.marks[:0], s.marks[keptMarks/2:]...)
 	}
-	s.marks = append(s.marks, mark{s.written, now()})
+	s.marks = append(s.marks, mark{s.written, hostclock.Now()})
 	s.mu.Unlock()
 	s.bell.ring()
 	s.seen(piece)

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
 // pumped is a stream whose pump the test runs.
@@ -147,7 +149,7 @@ func limitFiles(t *testing.T, size uint64) {
 // While the log cannot grow, the pump waits and says so; no byte is lost, or
 // written twice, when it can again.
 func TestPumpWaitsForSpace(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	text := bytesOf(200_000)
@@ -185,7 +187,7 @@ func TestPumpWaitsForSpace(t *testing.T) {
 
 // A pump that waits for space ends when it is released, and tells the rank.
 func TestPumpIsReleased(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	p := newPumped(t)
@@ -350,7 +352,7 @@ func TestClean(t *testing.T) {
 
 // A log that is there already is somebody's: it is not written.
 func TestNewStreamOverwritesNothing(t *testing.T) {
-	path := write(t, filepath.Join(t.TempDir(), "rank-0000.out"), "mine", 0o644)
+	path := agenttest.WriteFile(t, filepath.Join(t.TempDir(), "rank-0000.out"), "mine", 0o644)
 	if _, _, err := newStream(0, false, path, openPipe); !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v, want that it exists", err)
 	}

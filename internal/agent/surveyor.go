@@ -12,6 +12,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -20,12 +22,12 @@ import (
 type surveyor struct {
 	host     string
 	env      []string
-	children *children
+	children *process.Children
 }
 
 func (v surveyor) survey(ctx context.Context, ask job.Survey) job.Facts {
 	cores, memory := capacity()
-	facts := job.Facts{Host: v.host, Cores: cores, Memory: memory, Time: now()}
+	facts := job.Facts{Host: v.host, Cores: cores, Memory: memory, Time: hostclock.Now()}
 	facts.Workdir = lookPath(ask.Workdir)
 	if facts.Workdir.Kind == job.ErrorNone {
 		if err := unix.Access(ask.Workdir, unix.X_OK); facts.Workdir.Dir && err != nil {

@@ -18,6 +18,8 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -35,8 +37,8 @@ func compiled(t *testing.T, dir string) (program string) {
 	t.Helper()
 	program = filepath.Join(dir, "needy")
 	library := filepath.Join(dir, "lib", "libgangruntest.so")
-	write(t, dir+"/lib/lib.c", "int answer(void) { return 42; }\n", 0o644)
-	main := write(t, dir+"/main.c", "int answer(void);\nint main(void) { return answer() != 42; }\n", 0o644)
+	agenttest.WriteFile(t, dir+"/lib/lib.c", "int answer(void) { return 42; }\n", 0o644)
+	main := agenttest.WriteFile(t, dir+"/main.c", "int answer(void);\nint main(void) { return answer() != 42; }\n", 0o644)
 	for _, args := range [][]string{
 		{"-shared", "-fPIC", "-Wl,-soname,libgangruntest.so", "-o", library, dir + "/lib/lib.c"},
 		{"-o", program, main, library},
@@ -58,11 +60,11 @@ func patched(t *testing.T, program, to string, old, new []byte) string {
 	if !bytes.Contains(data, old) {
 		t.Fatalf("%s does not contain %q", program, old)
 	}
-	return write(t, to, string(bytes.Replace(data, old, new, 1)), 0o755)
+	return agenttest.WriteFile(t, to, string(bytes.Replace(data, old, new, 1)), 0o755)
 }
 
 func TestSurveyProgram(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -79,23 +81,23 @@ func TestSurveyProgram(t *testing.T) {
 	foreign[18], foreign[19] = other, 0
 	patched(t, needy, dir+"/foreign", head[:20], foreign)
 	patched(t, needy, dir+"/noloader", []byte("/lib"), []byte("/lob"))
-	write(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
-	write(t, dir+"/script", "#!/bin/sh\necho\n", 0o755)
-	write(t, dir+"/blanks", "#! \t/bin/sh -e\n", 0o755)
-	write(t, dir+"/env", "#!/usr/bin/env sh\n", 0o755)
-	write(t, dir+"/env-options", "#!/usr/bin/env -S nosuchprogram -u\n", 0o755)
-	write(t, dir+"/gone", "#!/no/such/python3 -u\n", 0o755)
-	write(t, dir+"/env-gone", "#!/usr/bin/env nosuchprogram\n", 0o755)
-	write(t, dir+"/windows", "#!/bin/sh\r\necho\r\n", 0o755)
-	write(t, dir+"/env-windows", "#!/usr/bin/env sh\r\n", 0o755)
-	write(t, dir+"/nobody", "#!\n", 0o755)
-	write(t, dir+"/text", "echo\n", 0o755)
-	write(t, dir+"/empty", "", 0o755)
-	write(t, dir+"/plain", "#!/bin/sh\n", 0o644)
+	agenttest.WriteFile(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
+	agenttest.WriteFile(t, dir+"/script", "#!/bin/sh\necho\n", 0o755)
+	agenttest.WriteFile(t, dir+"/blanks", "#! \t/bin/sh -e\n", 0o755)
+	agenttest.WriteFile(t, dir+"/env", "#!/usr/bin/env sh\n", 0o755)
+	agenttest.WriteFile(t, dir+"/env-options", "#!/usr/bin/env -S nosuchprogram -u\n", 0o755)
+	agenttest.WriteFile(t, dir+"/gone", "#!/no/such/python3 -u\n", 0o755)
+	agenttest.WriteFile(t, dir+"/env-gone", "#!/usr/bin/env nosuchprogram\n", 0o755)
+	agenttest.WriteFile(t, dir+"/windows", "#!/bin/sh\r\necho\r\n", 0o755)
+	agenttest.WriteFile(t, dir+"/env-windows", "#!/usr/bin/env sh\r\n", 0o755)
+	agenttest.WriteFile(t, dir+"/nobody", "#!\n", 0o755)
+	agenttest.WriteFile(t, dir+"/text", "echo\n", 0o755)
+	agenttest.WriteFile(t, dir+"/empty", "", 0o755)
+	agenttest.WriteFile(t, dir+"/plain", "#!/bin/sh\n", 0o644)
 	if err := errors.Join(unix.Mkfifo(dir+"/fifo", 0o755), os.Symlink("script", dir+"/link"), os.Symlink("nowhere", dir+"/dangling")); err != nil {
 		t.Fatal(err)
 	}
-	c := newFamily(t)
+	c := processtest.New(t)
 	survey := func(command string, env ...string) job.ProgramFact {
 		v := surveyor{host: "h1", env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH="}, env), children: c}
 		return v.program(t.Context(), job.Survey{Command: []string{command}, Workdir: dir})
@@ -175,7 +177,7 @@ func TestSurveyProgram(t *testing.T) {
 // musl's dynamic loader is asked in its own way (the program needy has glibc's),
 // and one that is not known is not asked: it might run the program.
 func TestMissingLibraries(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -184,9 +186,9 @@ func TestMissingLibraries(t *testing.T) {
 			printf 'Error loading shared library lib%s.so: No such file or directory (needed by x)\n' one "$(basename "$2")" >&2; exit 127`,
 		"ld-other.so.1": `echo 'libone.so => not found'`,
 	} {
-		write(t, dir+"/"+name, "#!/bin/sh\n"+script+"\n", 0o755)
+		agenttest.WriteFile(t, dir+"/"+name, "#!/bin/sh\n"+script+"\n", 0o755)
 	}
-	v := surveyor{env: os.Environ(), children: newFamily(t)}
+	v := surveyor{env: os.Environ(), children: processtest.New(t)}
 	for name, want := range map[string][]string{
 		"ld-musl-x86_64.so.1":  {"libone.so", "libtwo.so"},
 		"ld-other.so.1":        nil,
@@ -199,19 +201,19 @@ func TestMissingLibraries(t *testing.T) {
 }
 
 func TestSurveyScript(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
 	const good, bad = "import torch\nprint('train')\n", "import os\n\ndef train(:\n    pass\n"
-	write(t, dir+"/train.py", good, 0o644)
-	write(t, dir+"/bad.py", bad, 0o644)
-	write(t, dir+"/tabs.py", "if True:\n\tx = 1\n        y = 2\n", 0o644)
-	write(t, dir+"/nul.py", "x = 1\x00\n", 0o644)
-	write(t, dir+"/empty.py", "", 0o644)
-	write(t, dir+"/latin.py", "# -*- coding: latin-1 -*-\nx = '\xe9'\n", 0o644)
-	write(t, dir+"/package/__main__.py", bad, 0o644)
-	write(t, dir+"/bare/other.py", good, 0o644)
+	agenttest.WriteFile(t, dir+"/train.py", good, 0o644)
+	agenttest.WriteFile(t, dir+"/bad.py", bad, 0o644)
+	agenttest.WriteFile(t, dir+"/tabs.py", "if True:\n\tx = 1\n        y = 2\n", 0o644)
+	agenttest.WriteFile(t, dir+"/nul.py", "x = 1\x00\n", 0o644)
+	agenttest.WriteFile(t, dir+"/empty.py", "", 0o644)
+	agenttest.WriteFile(t, dir+"/latin.py", "# -*- coding: latin-1 -*-\nx = '\xe9'\n", 0o644)
+	agenttest.WriteFile(t, dir+"/package/__main__.py", bad, 0o644)
+	agenttest.WriteFile(t, dir+"/bare/other.py", good, 0o644)
 	var archive bytes.Buffer
 	z := zip.NewWriter(&archive)
 	if _, err := z.Create("__main__.py"); err != nil {
@@ -220,8 +222,8 @@ func TestSurveyScript(t *testing.T) {
 	if err := errors.Join(z.Close(), unix.Mkfifo(dir+"/fifo.py", 0o644)); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir+"/app.pyz", archive.String(), 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: newFamily(t)}
+	agenttest.WriteFile(t, dir+"/app.pyz", archive.String(), 0o644)
+	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
 	survey := func(compile bool, command ...string) *job.ScriptFact {
 		return v.script(t.Context(), job.Survey{Command: command, Workdir: dir, Compile: compile}, python)
 	}
@@ -294,9 +296,9 @@ func TestSurveyScript(t *testing.T) {
 
 func TestReadable(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/data", "12345", 0o644)
-	write(t, dir+"/none", "", 0o644)
-	write(t, dir+"/full/x", "", 0o644)
+	agenttest.WriteFile(t, dir+"/data", "12345", 0o644)
+	agenttest.WriteFile(t, dir+"/none", "", 0o644)
+	agenttest.WriteFile(t, dir+"/full/x", "", 0o644)
 	if err := errors.Join(os.Mkdir(dir+"/bare", 0o755), unix.Mkfifo(dir+"/fifo", 0o644), os.Symlink("loop", dir+"/loop"),
 		os.Symlink("nowhere", dir+"/dangling"), os.Symlink("data", dir+"/link")); err != nil {
 		t.Fatal(err)
@@ -352,7 +354,7 @@ func TestErrorKind(t *testing.T) {
 func TestHashFile(t *testing.T) {
 	dir := t.TempDir()
 	for name, text := range map[string]string{"empty": "", "short": "abc", "long": strings.Repeat("0123456789", 60_000)} {
-		if got, err := hashFile(t.Context(), write(t, dir+"/"+name, text, 0o644)); err != nil || got != sum(text) {
+		if got, err := hashFile(t.Context(), agenttest.WriteFile(t, dir+"/"+name, text, 0o644)); err != nil || got != sum(text) {
 			t.Errorf("%s: got %s, %v; want %s", name, got, err, sum(text))
 		}
 	}
@@ -371,13 +373,13 @@ func TestHashFile(t *testing.T) {
 
 // A survey tells everything of a host in one go.
 func TestSurvey(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
-	write(t, dir+"/train.py", "print(1)\n", 0o644)
-	write(t, dir+"/data", "x", 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: newFamily(t)}
+	agenttest.WriteFile(t, dir+"/train.py", "print(1)\n", 0o644)
+	agenttest.WriteFile(t, dir+"/data", "x", 0o644)
+	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
 	facts := v.survey(t.Context(), job.Survey{
 		Command: []string{python, "train.py"}, Workdir: dir, Inputs: []string{"data", "/absent", "./x/../data"}, CheckpointDir: dir + "/ckpt", Compile: true,
 	})

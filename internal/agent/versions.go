@@ -56,7 +56,7 @@ func (v surveyor) libraries(ctx context.Context, program string) (list []job.Ver
 	if !ok {
 		return nil
 	}
-	out, err := v.children.run(ctx, loader, argv, "/", env, nil, true)
+	out, err := v.children.RunHelper(ctx, loader, argv, "/", env, nil, true)
 	if err != nil {
 		return nil // one is missing, which is told anyway
 	}
@@ -201,7 +201,7 @@ func (v surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts)
 	if path != "" {
 		source, _ = os.ReadFile(path) // it has just been read
 	}
-	out, err := v.children.run(ctx, python, []string{python, "-c", packagesCode}, "/", v.env, source, false)
+	out, err := v.children.RunHelper(ctx, python, []string{python, "-c", packagesCode}, "/", v.env, source, false)
 	if err != nil {
 		return nil // the trial will tell
 	}

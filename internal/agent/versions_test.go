@@ -8,12 +8,14 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/process/processtest"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 func TestVersions(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	dir := t.TempDir()
@@ -25,12 +27,12 @@ func TestVersions(t *testing.T) {
 	if err := os.Symlink("libgangruntest.so.4.2.0", dir+"/lib/libgangruntest.so"); err != nil {
 		t.Fatal(err)
 	}
-	write(t, dir+"/site/gangruntest-1.2.3.dist-info/METADATA", "Metadata-Version: 2.1\nName: gangruntest\nVersion: 1.2.3\n", 0o644)
-	write(t, dir+"/site/torch-2.3.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.3.0+cu121\n", 0o644)
-	write(t, dir+"/train.py", "def train():\n    from gangruntest.deep import x\n", 0o644)
-	write(t, dir+"/run.py", "#!"+python+"\nimport gangruntest\n", 0o755)
+	agenttest.WriteFile(t, dir+"/site/gangruntest-1.2.3.dist-info/METADATA", "Metadata-Version: 2.1\nName: gangruntest\nVersion: 1.2.3\n", 0o644)
+	agenttest.WriteFile(t, dir+"/site/torch-2.3.0.dist-info/METADATA", "Metadata-Version: 2.1\nName: torch\nVersion: 2.3.0+cu121\n", 0o644)
+	agenttest.WriteFile(t, dir+"/train.py", "def train():\n    from gangruntest.deep import x\n", 0o644)
+	agenttest.WriteFile(t, dir+"/run.py", "#!"+python+"\nimport gangruntest\n", 0o755)
 	env := environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir + "/lib", "PYTHONPATH=" + dir + "/site"})
-	v := surveyor{host: "h1", env: env, children: newFamily(t)}
+	v := surveyor{host: "h1", env: env, children: processtest.New(t)}
 	for _, c := range []struct {
 		command string
 		want    map[string]string // name to pattern; empty is that it is not there
@@ -67,7 +69,7 @@ func note(kind uint32, name string, content []byte) []byte {
 
 func TestBuildID(t *testing.T) {
 	dir := t.TempDir()
-	write(t, dir+"/a.c", "int a;\n", 0o644)
+	agenttest.WriteFile(t, dir+"/a.c", "int a;\n", 0o644)
 	build(t, dir, "gcc", "-shared", "-Wl,--build-id=0x0123456789abcdef", "-o", "liba.so.1.2", "a.c")
 	build(t, dir, "gcc", "-shared", "-Wl,--build-id=none", "-o", "libb.so", "a.c")
 	for name, want := range map[string]string{"liba.so.1.2": `^1\.2 build 01234567$`, "libb.so": `^[0-9]+ bytes$`, "absent.so": "^$"} {

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
@@ -93,7 +94,7 @@ func reapOrphan(agent int) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.Now().Add(orphanLimit); time.Now().Before(deadline); <-tick.C {
-		if p, ok := readProcess(agent); !ok || p.parent != os.Getpid() || p.zombie {
+		if p, ok := process.Read(agent); !ok || p.Parent != os.Getpid() || p.Zombie {
 			return
 		}
 		var status unix.WaitStatus
@@ -107,7 +108,7 @@ func reapOrphan(agent int) {
 // removes the cgroup of the agent that had that PID.
 func sweep(agent int) {
 	group := openCgroup(agent)
-	for deadline := time.Now().Add(killLimit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(process.KillLimit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
 		if err == unix.ECHILD {
@@ -116,10 +117,7 @@ func sweep(agent int) {
 		if pid > 0 {
 			continue
 		}
-		group.kill()
-		for _, p := range descendants(os.Getpid()) {
-			p.send(unix.SIGKILL)
-		}
+		process.KillRound(group)
 	}
 	group.close()
 }

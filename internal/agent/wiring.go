@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -169,8 +170,8 @@ func (w *wiring) unfinalized(g *gang) {
 		if w.server.State(r).Unfinalized && !w.told[r] {
 			w.told[r] = true
 			text := fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, g.host)
-			g.reports.line(job.Line{Source: job.SourceAgent, Host: g.host, Rank: r, Time: now(), Text: text})
-			g.reports.event(job.Event{Time: now(), Kind: job.KindStop, Host: g.host, Text: text})
+			g.reports.line(job.Line{Source: job.SourceAgent, Host: g.host, Rank: r, Time: hostclock.Now(), Text: text})
+			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: text})
 		}
 	}
 }

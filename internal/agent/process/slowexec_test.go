@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"errors"
@@ -11,25 +11,26 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/testexec"
 )
 
 // unexecuted waits until a child of this process is in the middle of its exec.
-func unexecuted(t *testing.T) process {
+func unexecuted(t *testing.T) Process {
 	t.Helper()
 	self, err := os.Readlink("/proc/self/exe")
 	if err != nil {
 		t.Fatal(err)
 	}
 	for begun := time.Now(); time.Since(begun) < time.Minute; time.Sleep(time.Millisecond) {
-		for _, p := range descendants(os.Getpid()) {
-			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.pid)); err == nil && exe == self {
+		for _, p := range Descendants(os.Getpid()) {
+			if exe, err := os.Readlink(fmt.Sprintf("/proc/%d/exe", p.PID)); err == nil && exe == self {
 				return p
 			}
 		}
 	}
 	t.Fatal("no child is being executed after a minute")
-	return process{}
+	return Process{}
 }
 
 // inTime fails the test when f has not returned within a quarter of a minute.
@@ -46,16 +47,16 @@ func inTime(t *testing.T, what string, f func()) {
 }
 
 // startSlow starts the slow program in the background, and returns what became of it.
-func startSlow(c *children, path string) <-chan error {
+func startSlow(c *Children, path string) <-chan error {
 	started := make(chan error, 1)
 	go func() {
-		ch, err := c.start(path, []string{"slow", "1000"}, &syscall.ProcAttr{
+		ch, err := c.Start(path, []string{"slow", "1000"}, &syscall.ProcAttr{
 			Env: os.Environ(), Files: []uintptr{0, 1, 2},
 			Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 		})
 		if err == nil {
-			<-ch.exited
-			if ch.status.Signal() != syscall.SIGKILL {
+			<-ch.Exited
+			if ch.Status.Signal() != syscall.SIGKILL {
 				err = errors.New("it was not killed")
 			}
 		}
@@ -67,7 +68,7 @@ func startSlow(c *children, path string) <-chan error {
 // TestSlowExec: while a program takes for ever to be executed, nothing that ends the
 // gang waits for it, and the agent's memory can be collected.
 func TestSlowExec(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	c := newFamily(t)
@@ -81,23 +82,23 @@ func TestSlowExec(t *testing.T) {
 	}
 	runtime.KeepAlive(garbage)
 	inTime(t, "empty", func() {
-		if empty, _ := c.empty(); empty {
+		if empty, _ := c.Empty(); empty {
 			t.Error("a process that is being executed is no child")
 		}
 	})
 	inTime(t, "signal", func() {
-		if !c.signal(other, unix.SIGTERM) {
+		if !c.Signal(other, unix.SIGTERM) {
 			t.Error("the child that was started before cannot be signalled")
 		}
 	})
-	inTime(t, "killAll", func() { killAll(c, nil) })
+	inTime(t, "killAll", func() { c.KillAll(nil) })
 	if err := <-started; err != nil {
 		t.Errorf("the slow program: %v", err)
 	}
-	if p, ok := readProcess(slow.pid); ok && p.start == slow.start {
+	if p, ok := Read(slow.PID); ok && p.Start == slow.Start {
 		t.Error("the process that was being executed lives")
 	}
-	if _, err := shell(c.start, "exit 0", nil); !errors.Is(err, errEnding) {
+	if _, err := shell(c.Start, "exit 0", nil); !errors.Is(err, errEnding) {
 		t.Errorf("a program was started after killAll: %v", err)
 	}
 }

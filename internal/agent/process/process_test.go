@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"fmt"
@@ -15,17 +15,17 @@ func stat(pid int, name, state string, parent int, start uint64) string {
 func TestParseStat(t *testing.T) {
 	for _, c := range []struct {
 		name, text string
-		want       process
+		want       Process
 	}{
-		{"plain", stat(42, "python3", "S", 7, 123456), process{pid: 42, parent: 7, start: 123456}},
-		{"spaces", stat(42, "tmux: server", "R", 1, 1), process{pid: 42, parent: 1, start: 1}},
-		{"parentheses", stat(42, "(sd-pam)", "S", 1, 9), process{pid: 42, parent: 1, start: 9}},
-		{"a whole entry as its name", stat(42, ") Z 1 1 1 (x", "D", 8, 5), process{pid: 42, parent: 8, start: 5}},
-		{"a line feed", stat(42, "a\nb) S", "T", 8, 5), process{pid: 42, parent: 8, start: 5}},
-		{"no name", stat(42, "", "S", 8, 5), process{pid: 42, parent: 8, start: 5}},
-		{"zombie", stat(42, "x", "Z", 8, 5), process{pid: 42, parent: 8, start: 5, zombie: true}},
-		{"dead", stat(42, "x", "X", 8, 5), process{pid: 42, parent: 8, start: 5, zombie: true}},
-		{"largest start", stat(42, "x", "S", 0, 1<<64-1), process{pid: 42, parent: 0, start: 1<<64 - 1}},
+		{"plain", stat(42, "python3", "S", 7, 123456), Process{PID: 42, Parent: 7, Start: 123456}},
+		{"spaces", stat(42, "tmux: server", "R", 1, 1), Process{PID: 42, Parent: 1, Start: 1}},
+		{"parentheses", stat(42, "(sd-pam)", "S", 1, 9), Process{PID: 42, Parent: 1, Start: 9}},
+		{"a whole entry as its name", stat(42, ") Z 1 1 1 (x", "D", 8, 5), Process{PID: 42, Parent: 8, Start: 5}},
+		{"a line feed", stat(42, "a\nb) S", "T", 8, 5), Process{PID: 42, Parent: 8, Start: 5}},
+		{"no name", stat(42, "", "S", 8, 5), Process{PID: 42, Parent: 8, Start: 5}},
+		{"zombie", stat(42, "x", "Z", 8, 5), Process{PID: 42, Parent: 8, Start: 5, Zombie: true}},
+		{"dead", stat(42, "x", "X", 8, 5), Process{PID: 42, Parent: 8, Start: 5, Zombie: true}},
+		{"largest start", stat(42, "x", "S", 0, 1<<64-1), Process{PID: 42, Parent: 0, Start: 1<<64 - 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			if got, ok := parseStat([]byte(c.text)); !ok || got != c.want {
@@ -50,10 +50,10 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (x)"), "((")
 	f.Add([]byte(" )"), "\x00")
 	f.Fuzz(func(t *testing.T, data []byte, name string) {
-		if got, ok := parseStat(data); ok && !strings.HasPrefix(strings.TrimLeft(string(data), "+-0"), strings.TrimLeft(fmt.Sprint(got.pid), "-0")) {
+		if got, ok := parseStat(data); ok && !strings.HasPrefix(strings.TrimLeft(string(data), "+-0"), strings.TrimLeft(fmt.Sprint(got.PID), "-0")) {
 			t.Fatalf("%q was read as %+v", data, got)
 		}
-		want := process{pid: 42, parent: 7, start: 99}
+		want := Process{PID: 42, Parent: 7, Start: 99}
 		if got, ok := parseStat([]byte(stat(42, name, "S", 7, 99))); !ok || got != want {
 			t.Fatalf("a process named %q was read as %+v, %t", name, got, ok)
 		}
@@ -61,11 +61,11 @@ func FuzzParseStat(f *testing.F) {
 }
 
 func TestReadProcess(t *testing.T) {
-	self, ok := readProcess(os.Getpid())
-	if !ok || self.pid != os.Getpid() || self.parent != os.Getppid() || self.start == 0 || self.zombie {
+	self, ok := Read(os.Getpid())
+	if !ok || self.PID != os.Getpid() || self.Parent != os.Getppid() || self.Start == 0 || self.Zombie {
 		t.Errorf("this process is %+v, %t", self, ok)
 	}
-	if p, ok := readProcess(-1); ok {
+	if p, ok := Read(-1); ok {
 		t.Errorf("process -1 is %+v", p)
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"context"
@@ -20,10 +20,10 @@ const (
 	helperBytes = 1 << 20
 )
 
-// run runs a helper to its end with stdin as its input, within helperTime, and
-// returns the first helperBytes of its standard output, and of its standard
-// error with both. A code other than 0 is an error, returned beside the output.
-func (c *children) run(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
+// RunHelper runs a helper program to its end, within helperTime, with stdin as its input.
+// It returns the first helperBytes of its standard output; where both is true, of its
+// standard error too. An exit code other than 0 is an error; the output is returned with it.
+func (c *Children) RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()
 	in, err := memFile(stdin)
@@ -31,7 +31,7 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 		return nil, err
 	}
 	defer in.Close()
-	null, err := devNull()
+	null, err := DevNull()
 	if err != nil {
 		return nil, err
 	}
@@ -45,7 +45,7 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 	if both {
 		errs = w
 	}
-	ch, err := c.start(path, argv, &syscall.ProcAttr{
+	ch, err := c.Start(path, argv, &syscall.ProcAttr{
 		Dir: dir, Env: env, Files: []uintptr{in.Fd(), w.Fd(), errs.Fd()},
 		Sys: &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
 	})
@@ -63,13 +63,13 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 		read <- err
 	}()
 	select {
-	case <-ch.exited:
+	case <-ch.Exited:
 	case <-ctx.Done():
-		c.signal(ch, unix.SIGKILL)
-		<-ch.exited
+		c.Signal(ch, unix.SIGKILL)
+		<-ch.Exited
 	}
-	// What it left behind may hold the pipe: reading ends with it all the same, once
-	// what is in there has been read.
+	// A process that the helper left behind may hold the pipe open. The deadline ends
+	// the reading once the pipe is empty.
 	_ = r.SetReadDeadline(time.Unix(1, 0))
 	if err := <-read; err != nil {
 		return nil, err
@@ -77,8 +77,8 @@ func (c *children) run(ctx context.Context, path string, argv []string, dir stri
 	if ctx.Err() != nil {
 		return out, ctx.Err()
 	}
-	if ch.status.Signaled() || ch.status.ExitStatus() != 0 {
-		return out, fmt.Errorf("%s: ended with status %#x", path, uint32(ch.status))
+	if ch.Status.Signaled() || ch.Status.ExitStatus() != 0 {
+		return out, fmt.Errorf("%s: ended with status %#x", path, uint32(ch.Status))
 	}
 	return out, nil
 }

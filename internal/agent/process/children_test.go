@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"bytes"
@@ -16,30 +16,32 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 )
 
 // newFamily returns the children of this process, which must be the test's own
 // (see alone), and ends them all with the test.
-func newFamily(t *testing.T) *children {
+func newFamily(t *testing.T) *Children {
 	t.Helper()
-	c, err := newChildren()
+	c, err := NewChildren()
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		killAll(c, nil)
-		if empty, _ := c.empty(); !empty {
+		c.KillAll(nil)
+		if empty, _ := c.Empty(); !empty {
 			t.Error("some children did not end")
 			return
 		}
-		c.close()
+		c.Close()
 	})
 	return c
 }
 
 // shell starts sh -c with the script; its output goes to out, if any.
-func shell(start starter, script string, out *os.File) (*child, error) {
-	null, err := devNull()
+func shell(start Starter, script string, out *os.File) (*Child, error) {
+	null, err := DevNull()
 	if err != nil {
 		return nil, err
 	}
@@ -54,9 +56,9 @@ func shell(start starter, script string, out *os.File) (*child, error) {
 }
 
 // mustShell is shell for the test's own goroutine.
-func mustShell(t *testing.T, c *children, script string, out *os.File) *child {
+func mustShell(t *testing.T, c *Children, script string, out *os.File) *Child {
 	t.Helper()
-	ch, err := shell(c.start, script, out)
+	ch, err := shell(c.Start, script, out)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,39 +66,39 @@ func mustShell(t *testing.T, c *children, script string, out *os.File) *child {
 }
 
 // childless waits until there is no child at all.
-func childless(t *testing.T, c *children) {
+func childless(t *testing.T, c *Children) {
 	t.Helper()
 	for {
-		empty, change := c.empty()
+		empty, change := c.Empty()
 		if empty {
 			return
 		}
 		select {
 		case <-change:
 		case <-time.After(time.Minute):
-			t.Fatalf("after a minute there still is a child: %+v", descendants(os.Getpid()))
+			t.Fatalf("after a minute there still is a child: %+v", Descendants(os.Getpid()))
 		}
 	}
 }
 
 func TestChildren(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	t.Run("exit", func(t *testing.T) {
 		c := newFamily(t)
-		if empty, _ := c.empty(); !empty {
+		if empty, _ := c.Empty(); !empty {
 			t.Error("there is a child before the first was started")
 		}
 		before := time.Now()
 		for script, want := range map[string]unix.WaitStatus{"exit 0": 0, "exit 3": 3 << 8, "exit 255": 255 << 8, "kill -TERM $$": 15, "kill -KILL $$": 9} {
 			ch := mustShell(t, c, script, nil)
-			<-ch.exited
-			if ch.status&^0x80 != want {
-				t.Errorf("%q: ended with %#x, want %#x", script, uint32(ch.status), uint32(want))
+			<-ch.Exited
+			if ch.Status&^0x80 != want {
+				t.Errorf("%q: ended with %#x, want %#x", script, uint32(ch.Status), uint32(want))
 			}
-			if ch.when.Before(before) || ch.when.After(time.Now()) {
-				t.Errorf("%q: ended at %s, which was not while the test ran", script, ch.when)
+			if ch.When.Before(before) || ch.When.After(time.Now()) {
+				t.Errorf("%q: ended at %s, which was not while the test ran", script, ch.When)
 			}
 		}
 		childless(t, c)
@@ -106,13 +108,13 @@ func TestChildren(t *testing.T) {
 		var wg sync.WaitGroup
 		for i := range 40 {
 			wg.Go(func() {
-				ch, err := shell(c.start, "exit "+strconv.Itoa(i), nil)
+				ch, err := shell(c.Start, "exit "+strconv.Itoa(i), nil)
 				if err != nil {
 					t.Error(err)
 					return
 				}
-				<-ch.exited
-				if got := ch.status.ExitStatus(); got != i {
+				<-ch.Exited
+				if got := ch.Status.ExitStatus(); got != i {
 					t.Errorf("ended with code %d, want %d", got, i)
 				}
 			})
@@ -122,8 +124,8 @@ func TestChildren(t *testing.T) {
 	})
 	t.Run("batch", func(t *testing.T) {
 		c := newFamily(t)
-		var all []*child
-		if !c.batch(func(start starter) {
+		var all []*Child
+		if !c.Batch(func(start Starter) {
 			for range 10 {
 				ch, err := shell(start, "exit 7", nil)
 				if err != nil {
@@ -136,29 +138,29 @@ func TestChildren(t *testing.T) {
 			t.Fatal("the batch was refused")
 		}
 		for _, ch := range all {
-			if <-ch.exited; ch.status.ExitStatus() != 7 {
-				t.Errorf("ended with %#x, want code 7", uint32(ch.status))
+			if <-ch.Exited; ch.Status.ExitStatus() != 7 {
+				t.Errorf("ended with %#x, want code 7", uint32(ch.Status))
 			}
 		}
 	})
 	t.Run("missing program", func(t *testing.T) {
 		c := newFamily(t)
-		ch, err := c.start("/no/such/program", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}})
+		ch, err := c.Start("/no/such/program", []string{"x"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}})
 		if ch != nil || !errors.Is(err, unix.ENOENT) {
 			t.Errorf("got %+v, %v; want no such file", ch, err)
 		}
 		childless(t, c) // what could not be started is no child
 	})
 	t.Run("after the end", func(t *testing.T) {
-		c, err := newChildren()
+		c, err := NewChildren()
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.close()
-		if ch, err := c.start("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}); ch != nil || err == nil {
+		c.Close()
+		if ch, err := c.Start("/bin/true", []string{"true"}, &syscall.ProcAttr{Sys: &syscall.SysProcAttr{}}); ch != nil || err == nil {
 			t.Errorf("got %+v, %v; want a refusal", ch, err)
 		}
-		if c.batch(func(starter) { t.Error("the batch was run") }) {
+		if c.Batch(func(Starter) { t.Error("the batch was run") }) {
 			t.Error("the batch was taken")
 		}
 	})
@@ -172,34 +174,34 @@ func TestChildren(t *testing.T) {
 		// A daemon: in a session of its own, and its parent has gone.
 		ch := mustShell(t, c, "setsid sleep 1000 >/dev/null & echo $!", w)
 		_ = w.Close()
-		<-ch.exited
-		if empty, _ := c.empty(); empty {
+		<-ch.Exited
+		if empty, _ := c.Empty(); empty {
 			t.Fatal("there is no child, while the orphan runs")
 		}
 		var pid int
 		if _, err := fmt.Fscan(r, &pid); err != nil {
 			t.Fatal(err)
 		}
-		orphan, ok := readProcess(pid)
-		if !ok || orphan.parent != os.Getpid() {
+		orphan, ok := Read(pid)
+		if !ok || orphan.Parent != os.Getpid() {
 			t.Fatalf("the orphan is %+v, %t; want a child of %d", orphan, ok, os.Getpid())
 		}
 		later := orphan
-		later.start++
-		later.send(unix.SIGKILL) // a later process with its PID: not this one
-		if p, ok := readProcess(pid); !ok || p.zombie {
+		later.Start++
+		later.Signal(unix.SIGKILL) // a later process with its PID: not this one
+		if p, ok := Read(pid); !ok || p.Zombie {
 			t.Fatal("a signal for another process has ended the orphan")
 		}
 		found := false
-		for _, p := range descendants(os.Getpid()) {
+		for _, p := range Descendants(os.Getpid()) {
 			found = found || p == orphan
 		}
 		if !found {
 			t.Error("the orphan is not among the descendants")
 		}
-		orphan.send(unix.SIGKILL)
+		orphan.Signal(unix.SIGKILL)
 		childless(t, c)
-		if _, ok := readProcess(pid); ok {
+		if _, ok := Read(pid); ok {
 			t.Error("the orphan was not reaped")
 		}
 	})
@@ -217,21 +219,21 @@ func TestChildren(t *testing.T) {
 			t.Fatal(err)
 		}
 		// Its PID, as it was given to somebody before: that one has been reaped.
-		reaped := &child{pid: ch.pid, exited: make(chan struct{})}
-		c.signal(reaped, unix.SIGKILL)
-		c.signal(ch, unix.SIGTERM)
-		<-ch.exited
-		if !ch.status.Signaled() || ch.status.Signal() != syscall.SIGTERM {
-			t.Errorf("ended with %#x, want by the SIGTERM that was meant for it", uint32(ch.status))
+		reaped := &Child{PID: ch.PID, Exited: make(chan struct{})}
+		c.Signal(reaped, unix.SIGKILL)
+		c.Signal(ch, unix.SIGTERM)
+		<-ch.Exited
+		if !ch.Status.Signaled() || ch.Status.Signal() != syscall.SIGTERM {
+			t.Errorf("ended with %#x, want by the SIGTERM that was meant for it", uint32(ch.Status))
 		}
 		childless(t, c)
-		c.signal(ch, unix.SIGKILL) // nobody is there
+		c.Signal(ch, unix.SIGKILL) // nobody is there
 	})
 	t.Run("the thread that asked ends", func(t *testing.T) {
 		c := newFamily(t)
-		var ch *child
+		var ch *Child
 		var err error
-		thread := onThread(func() { ch, err = shell(c.start, "sleep 1000", nil) })
+		thread := onThread(func() { ch, err = shell(c.Start, "sleep 1000", nil) })
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -242,20 +244,20 @@ func TestChildren(t *testing.T) {
 			_, err := os.Stat("/proc/self/task/" + strconv.Itoa(thread))
 			gone = err != nil
 		}
-		c.signal(ch, unix.SIGTERM)
-		if <-ch.exited; ch.status.Signal() != syscall.SIGTERM {
-			t.Errorf("ended with %#x: the end of a thread has ended it", uint32(ch.status))
+		c.Signal(ch, unix.SIGTERM)
+		if <-ch.Exited; ch.Status.Signal() != syscall.SIGTERM {
+			t.Errorf("ended with %#x: the end of a thread has ended it", uint32(ch.Status))
 		}
 	})
 }
 
 func TestHelper(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	c := newFamily(t)
 	sh := func(ctx context.Context, script string, stdin []byte) ([]byte, error) {
-		return c.run(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin, false)
+		return c.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", script}, "/", append(os.Environ(), "WORD=said"), stdin, false)
 	}
 	for _, c := range []struct{ name, script, stdin, want, err string }{
 		{"output", "echo $WORD; pwd; echo not this >&2", "", "said\n/\n", ""},
@@ -284,13 +286,13 @@ func TestHelper(t *testing.T) {
 		}
 	})
 	t.Run("both streams", func(t *testing.T) {
-		out, err := c.run(t.Context(), "/bin/sh", []string{"sh", "-c", "echo one; echo two >&2; echo three; exit 1"}, "/", os.Environ(), nil, true)
+		out, err := c.RunHelper(t.Context(), "/bin/sh", []string{"sh", "-c", "echo one; echo two >&2; echo three; exit 1"}, "/", os.Environ(), nil, true)
 		if string(out) != "one\ntwo\nthree\n" || err == nil {
 			t.Errorf("got %q, %v; want both and that it failed", out, err)
 		}
 	})
 	t.Run("missing", func(t *testing.T) {
-		if out, err := c.run(t.Context(), "/no/such/program", []string{"x"}, "/", nil, nil, false); !errors.Is(err, unix.ENOENT) || out != nil {
+		if out, err := c.RunHelper(t.Context(), "/no/such/program", []string{"x"}, "/", nil, nil, false); !errors.Is(err, unix.ENOENT) || out != nil {
 			t.Errorf("got %q, %v; want no such file", out, err)
 		}
 	})
@@ -315,7 +317,7 @@ func onThread(f func()) (thread int) {
 
 // A helper that takes too long is killed, with what it started.
 func TestHelperOutOfTime(t *testing.T) {
-	if !alone(t) {
+	if !agenttest.Alone(t) {
 		return
 	}
 	c := newFamily(t)
@@ -330,7 +332,7 @@ func TestHelperOutOfTime(t *testing.T) {
 		cancel()
 		running <- err
 	}()
-	out, err := c.run(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil, false)
+	out, err := c.RunHelper(ctx, "/bin/sh", []string{"sh", "-c", "trap '' TERM; echo said; sleep 1000 & echo >" + fifo + "; while :; do sleep 1000; done"}, "/", os.Environ(), nil, false)
 	if string(out) != "said\n" || !errors.Is(err, context.Canceled) {
 		t.Errorf("got %q, %v; want what it said, and that it was cancelled", out, err)
 	}

@@ -1,0 +1,42 @@
+// Package agenttest has what the tests of the agent's packages share.
+package agenttest
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+)
+
+// aloneEnv names the test that a process has to itself.
+const aloneEnv = "GANGRUN_TEST_ALONE"
+
+// Alone runs the test once more in a process of its own, for a test that changes the
+// whole process: its limits, who reaps its children. It returns true in that process.
+func Alone(t *testing.T) bool {
+	t.Helper()
+	if os.Getenv(aloneEnv) == t.Name() {
+		return true
+	}
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+t.Name()+"$", "-test.count=1", "-test.timeout=10m")
+	cmd.Env = append(os.Environ(), aloneEnv+"="+t.Name(), "GORACE=atexit_sleep_ms=0 "+os.Getenv("GORACE"))
+	if out, err := cmd.CombinedOutput(); err != nil {
+		t.Errorf("in a process of its own: %v\n%s", err, out)
+	}
+	return false
+}
+
+// WriteFile makes a file, and the directories above it, and returns its path.
+func WriteFile(t *testing.T, path, text string, mode fs.FileMode) string {
+	t.Helper()
+	if err := errors.Join(os.MkdirAll(filepath.Dir(path), 0o755), os.WriteFile(path, []byte(text), mode)); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}

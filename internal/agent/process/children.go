@@ -1,0 +1,282 @@
+package process
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"sync/atomic"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+)
+
+// Children starts and reaps every process below this one, adopted orphans included.
+// Nothing else in this process may call wait(2).
+type Children struct {
+	fork   chan func()   // what the forker is asked to do
+	done   chan struct{} // closed by close
+	wg     sync.WaitGroup
+	ending atomic.Bool // nothing may be started any more
+
+	// forking is held while a batch is forked, which on a slow file system takes long.
+	// Only the reaper waits for it: it must not reap a PID that is not in live yet.
+	forking sync.Mutex
+
+	mu     sync.Mutex     // never held across a system call that may block
+	live   map[int]*Child // by PID, until reaped
+	none   bool           // the kernel says that there is no child at all
+	change chan struct{}  // closed and replaced when none changes
+}
+
+// Child is a process that was started or adopted.
+type Child struct {
+	PID    int
+	Exited chan struct{} // closed once Status and When are set
+	Status unix.WaitStatus
+	When   time.Time
+}
+
+// Ended reports whether the process has ended and been waited for.
+func (ch *Child) Ended() bool {
+	select {
+	case <-ch.Exited:
+		return true
+	default:
+		return false
+	}
+}
+
+// NewChildren makes this process a subreaper and starts the two goroutines
+// that fork and reap. Close ends them and waits for them.
+func NewChildren() (*Children, error) {
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return nil, fmt.Errorf("become a subreaper: %w", err)
+	}
+	c := &Children{
+		fork:   make(chan func()),
+		done:   make(chan struct{}),
+		live:   map[int]*Child{},
+		none:   true,
+		change: make(chan struct{}),
+	}
+	c.wg.Add(2)
+	go c.forker()
+	go c.reaper()
+	return c, nil
+}
+
+// Starter forks and executes a program. attr.Sys must not be nil.
+type Starter func(path string, argv []string, attr *syscall.ProcAttr) (*Child, error)
+
+var errEnding = errors.New("the agent is ending")
+
+// Start starts one program.
+func (c *Children) Start(path string, argv []string, attr *syscall.ProcAttr) (ch *Child, err error) {
+	if !c.Batch(func(start Starter) { ch, err = start(path, argv, attr) }) {
+		return nil, errEnding
+	}
+	return ch, err
+}
+
+// Batch runs f on the forker's thread, where several programs are started without a
+// switch of threads for each. Nothing is reaped meanwhile, because that would slow the
+// forks down. Batch returns false if f was not run because the agent is ending.
+func (c *Children) Batch(f func(Starter)) bool {
+	done := make(chan struct{})
+	select {
+	case c.fork <- func() {
+		defer close(done)
+		c.forking.Lock()
+		defer c.forking.Unlock()
+		c.mu.Lock()
+		c.setNone(false) // what is being forked is in no list yet
+		c.mu.Unlock()
+		// syscall.ForkExec blocks its thread until the program has been executed. A
+		// garbage collection waits for that thread and stops all others meanwhile, so
+		// that an exec that hangs would stop the whole agent.
+		defer debug.SetGCPercent(debug.SetGCPercent(-1))
+		f(c.forkHere)
+	}:
+		<-done
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+// forker does every fork on one thread that lives as long as the agent:
+// PR_SET_PDEATHSIG, which ends a rank with its agent, fires when the thread
+// that forked it ends.
+func (c *Children) forker() {
+	defer c.wg.Done()
+	runtime.LockOSThread()
+	for {
+		select {
+		case f := <-c.fork:
+			f()
+		case <-c.done:
+			return // the thread ends with the goroutine, locked as it is
+		}
+	}
+}
+
+// forkHere is the Starter that Batch passes to f. It runs on the forker's thread with
+// forking held. A process that is killed before its program was executed counts as started.
+func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) (*Child, error) {
+	if c.ending.Load() {
+		return nil, errEnding
+	}
+	pid, err := syscall.ForkExec(path, argv, attr)
+	if err != nil {
+		return nil, err
+	}
+	return c.Adopt(pid), nil
+}
+
+// KillUnexecuted kills the children that are not in live: orphans, and a process that was
+// forked and has not executed its program yet.
+func (c *Children) KillUnexecuted() {
+	for _, p := range Descendants(os.Getpid()) {
+		c.mu.Lock()
+		_, known := c.live[p.PID]
+		c.mu.Unlock()
+		if !known && p.Parent == os.Getpid() {
+			p.Signal(unix.SIGKILL)
+		}
+	}
+}
+
+// Adopt returns a Child for a process that another process has started and waits for. The
+// caller learns from that process how the child ended, and calls Settle. If its parent
+// ends first, the child becomes a child of this process and is reaped like the others.
+func (c *Children) Adopt(pid int) *Child {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	ch := &Child{PID: pid, Exited: make(chan struct{})}
+	c.live[pid] = ch
+	return ch
+}
+
+// Settle records how an adopted process has ended.
+func (c *Children) Settle(ch *Child, status unix.WaitStatus) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live[ch.PID] == ch {
+		delete(c.live, ch.PID)
+	}
+	if !ch.Ended() { // its PID may be another's already
+		ch.Status, ch.When = status, hostclock.Now()
+		close(ch.Exited)
+	}
+}
+
+// setNone sets none and announces a change. The caller holds mu.
+func (c *Children) setNone(none bool) {
+	if c.none != none {
+		c.none = none
+		close(c.change)
+		c.change = make(chan struct{})
+	}
+}
+
+// reaper waits for whatever child ends next.
+func (c *Children) reaper() {
+	defer c.wg.Done()
+	for {
+		var info unix.Siginfo
+		// WNOWAIT leaves the zombie, so that its PID stays taken until the lock is
+		// held: signal never hits a PID that has been given to somebody else.
+		err := unix.Waitid(unix.P_ALL, 0, &info, unix.WEXITED|unix.WNOWAIT, nil)
+		seen := hostclock.Now()
+		switch {
+		case err == unix.EINTR:
+			continue
+		case err == unix.ECHILD:
+			if !c.idle() {
+				return
+			}
+			continue
+		case err != nil:
+			panic("waitid: " + err.Error()) // not possible with these arguments
+		}
+		c.reap(seen)
+	}
+}
+
+// idle waits until there is a child again. It returns false when the agent is ending.
+func (c *Children) idle() bool {
+	c.forking.Lock()
+	c.mu.Lock()
+	// A fork between waitid and here is seen in live.
+	c.setNone(len(c.live) == 0)
+	none, change := c.none, c.change
+	c.mu.Unlock()
+	c.forking.Unlock()
+	if !none {
+		return true
+	}
+	select {
+	case <-change:
+		return true
+	case <-c.done:
+		return false
+	}
+}
+
+func (c *Children) reap(seen time.Time) {
+	c.forking.Lock()
+	defer c.forking.Unlock()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for {
+		var status unix.WaitStatus
+		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil || pid <= 0 {
+			return
+		}
+		if ch := c.live[pid]; ch != nil {
+			delete(c.live, pid)
+			ch.Status, ch.When = status, seen
+			close(ch.Exited)
+		}
+	}
+}
+
+// Signal sends a signal to the process group that ch leads. If ch has been reaped, its PID
+// may be another process's by now: then Signal sends nothing and returns false.
+func (c *Children) Signal(ch *Child, sig unix.Signal) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.live[ch.PID] != ch {
+		return false
+	}
+	_ = unix.Kill(-ch.PID, sig) // ESRCH: the group is gone, which is the aim
+	return true
+}
+
+// Empty reports whether this process has no child, and so no descendant. The channel is
+// closed when that changes.
+func (c *Children) Empty() (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.none, c.change
+}
+
+// Close ends the goroutines. All children must be gone: the reaper cannot be
+// woken from a wait for one that lives.
+func (c *Children) Close() {
+	close(c.done)
+	c.wg.Wait()
+}
+
+// DevNull opens /dev/null for the standard streams of a process.
+func DevNull() (*os.File, error) { return os.OpenFile(os.DevNull, os.O_RDWR, 0) }

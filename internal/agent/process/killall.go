@@ -1,0 +1,48 @@
+package process
+
+import (
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+const (
+	// KillEvery is the time between two rounds of SIGKILL.
+	KillEvery = 20 * time.Millisecond
+	// KillLimit bounds the wait for the end of processes that were sent SIGKILL: one
+	// that hangs in the kernel may never end.
+	KillLimit = 10 * time.Second
+)
+
+// Killer kills many processes at once, as a cgroup does.
+type Killer interface{ Kill() }
+
+// KillAll kills every process below this one and waits for their end, at most KillLimit.
+// group may be nil. Afterwards no process can be started. A later round finds a process
+// that is being forked at this moment.
+func (c *Children) KillAll(group Killer) {
+	c.ending.Store(true)
+	for deadline := time.Now().Add(KillLimit); time.Now().Before(deadline); {
+		empty, change := c.Empty()
+		if empty {
+			return
+		}
+		KillRound(group)
+		select {
+		case <-change:
+		case <-time.After(KillEvery):
+		}
+	}
+}
+
+// KillRound sends SIGKILL once to every process below this one. A process that forks
+// meanwhile can be missed, so that a caller repeats it until none is left.
+func KillRound(group Killer) {
+	if group != nil {
+		group.Kill()
+	}
+	for _, p := range Descendants(os.Getpid()) {
+		p.Signal(unix.SIGKILL)
+	}
+}

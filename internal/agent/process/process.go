@@ -1,0 +1,116 @@
+// Package process starts, waits for, finds and signals the processes below the agent that
+// it runs in, and runs helper programs. It knows nothing of gangs.
+package process
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/leftover"
+)
+
+// Process is one entry of /proc. PID and Start together identify a process.
+type Process struct {
+	PID, Parent int
+	Start       uint64 // clock ticks after boot
+	Zombie      bool
+}
+
+// Read reads /proc/PID/stat. See proc_pid_stat(5).
+func Read(pid int) (Process, bool) {
+	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return Process{}, false
+	}
+	return parseStat(data)
+}
+
+func parseStat(data []byte) (Process, bool) {
+	p, ok := leftover.ParseStat(data)
+	return Process{p.PID, p.Parent, p.Start, p.Ended()}, ok
+}
+
+// Descendants returns every live process below the process root, children
+// before grandchildren. It can miss a process that forks meanwhile: a caller that ends
+// them repeats it until none is left.
+func Descendants(root int) []Process {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what could be read is what there is
+	below := map[int][]Process{}
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			if p, ok := Read(pid); ok {
+				below[p.Parent] = append(below[p.Parent], p)
+			}
+		}
+	}
+	var found []Process
+	for queue := []int{root}; len(queue) > 0; queue = queue[1:] {
+		for _, p := range below[queue[0]] {
+			queue = append(queue, p.PID)
+			if !p.Zombie {
+				found = append(found, p)
+			}
+		}
+	}
+	return found
+}
+
+// Signal signals exactly this process, never a later one with its PID: it opens a pidfd
+// and compares the start time before it signals.
+func (p Process) Signal(sig unix.Signal) {
+	fd, err := unix.PidfdOpen(p.PID, 0)
+	if err != nil {
+		return // it is gone
+	}
+	defer unix.Close(fd)
+	if now, ok := Read(p.PID); ok && now.Start == p.Start {
+		_ = unix.PidfdSendSignal(fd, sig, nil, 0) // it may end meanwhile
+	}
+}
+
+// maxListed bounds how many processes ListedDescendants returns.
+const maxListed = 64
+
+// ListedDescendants returns the PIDs of processes below another from the kernel's lists of
+// children, which is faster than Descendants. It returns none where the kernel is built
+// without these lists (CONFIG_PROC_CHILDREN).
+func ListedDescendants(pid int) []int {
+	pids := []int{pid}
+	for i := 0; i < len(pids) && len(pids) <= maxListed; i++ {
+		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
+		for _, list := range lists {
+			data, _ := os.ReadFile(list)
+			for _, field := range strings.Fields(string(data)) {
+				if child, err := strconv.Atoi(field); err == nil {
+					pids = append(pids, child)
+				}
+			}
+		}
+	}
+	return pids[1:]
+}
+
+// IsDescendant reports whether a process descends from this one.
+func IsDescendant(pid int) bool {
+	for range 64 {
+		p, ok := Read(pid)
+		if !ok || p.Parent <= 1 {
+			return false
+		}
+		if p.Parent == os.Getpid() {
+			return true
+		}
+		pid = p.Parent
+	}
+	return false
+}
