@@ -10,9 +10,9 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
-	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/leftover"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 

@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 

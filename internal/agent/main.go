@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/process"
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 

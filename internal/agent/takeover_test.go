@@ -15,7 +15,7 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
 
-	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 

@@ -4,7 +4,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // runtimeRank stands where a rank does for what is no rank's: what mpirun says, or

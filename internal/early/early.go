@@ -9,8 +9,8 @@ import (
 	"os"
 	"slices"
 
-	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/contain"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/selfcheck"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/internal/watchdog"

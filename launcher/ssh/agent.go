@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
+	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/launcher"
 )
 

@@ -19,7 +19,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/internal/resumable"
+	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/suite"
 )

@@ -9,7 +9,7 @@ import (
 	"net"
 	"strings"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // carrier is a session that runs a bridge.

@@ -8,7 +8,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // start starts an agent on n1 and ends it; hint is that of the error.

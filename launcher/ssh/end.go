@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // Times of an agent's end.

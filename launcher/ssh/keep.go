@@ -7,7 +7,7 @@ import (
 	"net"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/launcher"
 )
 

@@ -9,7 +9,7 @@ import (
 	"io"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/launcher"
 )
 

@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/bridge"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/launcher"
 )
 
