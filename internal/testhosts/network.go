@@ -53,14 +53,16 @@ func (b *Bed) connect(number, pid int, bridged bool) error {
 	return ip(pid, inside...)
 }
 
-// disconnect removes what a host that is down has left of its links, which the
-// kernel does as well, but late.
+// disconnect removes the links of a host that is down. The kernel does so too, but
+// later: it may remove a link between ip's look for it and ip's removal of it, which
+// is the second message.
 func (b *Bed) disconnect(number int) error {
 	for network := range b.settings.networks {
 		err := ip(b.fabric, "link del "+port(network, number))
-		if err != nil && !strings.Contains(err.Error(), "Cannot find device") {
-			return err
+		if err == nil || strings.Contains(err.Error(), "Cannot find device") || strings.Contains(err.Error(), "No such device") {
+			continue
 		}
+		return err
 	}
 	return nil
 }

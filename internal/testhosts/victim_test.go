@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -21,6 +22,7 @@ const victimEnv = "GANGRUN_TESTHOSTS_VICTIM"
 type remains struct {
 	Dir, Cgroup string
 	Keeper      int
+	Lockers     []int // the processes that hold the bed's lock, but for its keeper
 	PIDs        []int
 }
 
@@ -51,9 +53,13 @@ func bury(options []Option) (remains, error) {
 		return remains{}, err
 	}
 	r := remains{Dir: b.dir, Cgroup: b.cgroup, Keeper: b.keeper.Process.Pid, PIDs: []int{b.fabric, b.Host(1).Init(), b.Host(2).Init()}}
-	const detach = "BED_MARK=1 setsid sleep 1000 >/dev/null 2>&1 </dev/null &"
-	_, err = b.Controller().Exec(context.Background(), "sh", "-c", detach)
+	unshare, err := onlyChild(r.Keeper, 1) // the parent of the fabric's process has the keeper's descriptors too
 	if err != nil {
+		return r, err
+	}
+	r.Lockers = []int{unshare, b.fabric}
+	const detach = "BED_MARK=1 setsid sleep 1000 >/dev/null 2>&1 </dev/null &"
+	if _, err := b.Controller().Exec(context.Background(), "sh", "-c", detach); err != nil {
 		return r, err
 	}
 	if _, err := b.Controller().Exec(context.Background(), "ssh", "h1", detach); err != nil {
@@ -94,7 +100,9 @@ func TestNextBedSweeps(t *testing.T) {
 			t.Fatalf("there is nothing to sweep: %v", err)
 		}
 	})
-	must(t, eventually(func() (bool, error) { return gone(r.PIDs[0]), nil })) // and with it who holds the lock
+	must(t, eventually(func() (bool, error) {
+		return !slices.ContainsFunc(r.Lockers, func(pid int) bool { return !gone(pid) }), nil
+	}))
 	Up(t, 1)
 	if left := r.left(); left != "" {
 		t.Errorf("left is %s", left)
