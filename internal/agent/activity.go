@@ -49,16 +49,6 @@ func (r *rank) quiet(now, begun time.Time) time.Duration {
 	return now.Sub(last)
 }
 
-// last returns when the last byte had arrived; zero when none has.
-func (s *stream) last() time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if len(s.marks) == 0 {
-		return time.Time{}
-	}
-	return s.marks[len(s.marks)-1].when
-}
-
 // maxWrappers is how many processes one inside the other are looked at.
 const maxWrappers = 8
 

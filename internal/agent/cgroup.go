@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -186,11 +187,14 @@ func isCgroup(path string) bool {
 // endDeadCgroups kills what is in the cgroups of agents below this process's own cgroup
 // that were killed, together with their watchdogs, and removes them.
 func endDeadCgroups() {
-	own := cgroupPath(os.Getpid())
-	if own == "" {
-		return
+	if own := cgroupPath(os.Getpid()); own != "" {
+		endDeadIn(filepath.Dir(own))
 	}
-	paths, _ := filepath.Glob(filepath.Join(filepath.Dir(own), "gangrun.*"))
+}
+
+// endDeadIn does what endDeadCgroups does, in the cgroup at parent.
+func endDeadIn(parent string) {
+	paths, _ := filepath.Glob(filepath.Join(parent, "gangrun.*"))
 	var dead []string
 	for _, path := range paths {
 		if !isCgroup(path) {
@@ -211,4 +215,23 @@ func endDeadCgroups() {
 			return !errors.Is(removeCgroup(path), unix.EBUSY) // which it is while there are processes in it
 		})
 	}
+}
+
+// forkInto starts the program in the cgroup, and without it where the kernel
+// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP, ENOENT for a cgroup that
+// was removed).
+func (c *cgroup) forkInto(fork process.Starter, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
+	fd, ok := c.fd()
+	if !ok {
+		return fork(path, argv, attr)
+	}
+	with := *attr.Sys
+	with.UseCgroupFD, with.CgroupFD = true, fd
+	ch, err := fork(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
+	switch {
+	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
+		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.EINVAL):
+		return fork(path, argv, attr)
+	}
+	return ch, err
 }

@@ -25,9 +25,11 @@ func TestDeadCgroups(t *testing.T) {
 	if own == "" {
 		noskip.Skip(t, "there is no version 2 hierarchy")
 	}
-	strange := filepath.Join(filepath.Dir(own), "gangrun.service")
-	dead := filepath.Join(filepath.Dir(own), "gangrun.4000000."+pidNamespace())
-	for _, path := range []string{strange, dead, filepath.Join(dead, "made"), filepath.Join(dead, "made", "below")} {
+	// A parent of the test's own: agents that start meanwhile end what is dead beside theirs.
+	parent := filepath.Join(filepath.Dir(own), "test-of-gangrun-"+strconv.Itoa(os.Getpid()))
+	strange := filepath.Join(parent, "gangrun.service")
+	dead := filepath.Join(parent, "gangrun.4000000."+pidNamespace())
+	for _, path := range []string{parent, strange, dead, filepath.Join(dead, "made"), filepath.Join(dead, "made", "below")} {
 		if err := os.Mkdir(path, 0o755); err != nil {
 			noskip.Skip(t, "no cgroup can be made here: %v", err)
 		}
@@ -42,7 +44,7 @@ func TestDeadCgroups(t *testing.T) {
 		t.Fatal(err)
 	}
 	begun := time.Now()
-	endDeadCgroups()
+	endDeadIn(parent)
 	if took := time.Since(begun); took > process.KillLimit/2 {
 		t.Errorf("it took %v", took)
 	}

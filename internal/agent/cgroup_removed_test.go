@@ -26,7 +26,7 @@ func TestRemovedCgroup(t *testing.T) {
 		t.Fatal(err)
 	}
 	ch, err := processtest.Shell(func(path string, argv []string, attr *syscall.ProcAttr) (started *process.Child, err error) {
-		c.Batch(func(start process.Starter) { started, err = forkInto(start, group, path, argv, attr) })
+		c.Batch(func(start process.Starter) { started, err = group.forkInto(start, path, argv, attr) })
 		return started, err
 	}, "exit 7", nil)
 	if err != nil {

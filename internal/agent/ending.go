@@ -17,8 +17,6 @@ const (
 	// strayGrace bounds the grace of processes whose rank is dead or whose
 	// controller is gone.
 	strayGrace = 2 * time.Second
-	// drainLimit bounds the wait for what a dead rank had written.
-	drainLimit = 500 * time.Millisecond
 	// sharedLimit bounds the look at the ranks' shared memory before they
 	// are ended, and at the end.
 	sharedLimit = 250 * time.Millisecond
@@ -112,7 +110,7 @@ func (g *gang) mourn() {
 	default:
 	}
 	for _, r := range g.ranks {
-		lost := cmp.Or(r.out.lost, r.err.lost)
+		lost := cmp.Or(r.out.loss(), r.err.loss())
 		if lost == nil || r.child == nil || !r.child.Ended() {
 			continue
 		}
@@ -135,15 +133,15 @@ func (g *gang) finish() {
 	if !comes(pumped, strayGrace) { // a full disk, or a process that cannot be killed holds the pipe
 		close(g.release)
 		for _, r := range g.ranks {
-			_ = r.out.from.Close()
-			_ = r.err.from.Close()
+			_ = r.out.closeInput()
+			_ = r.err.closeInput()
 		}
 		<-pumped
 	}
 	g.mourn()
 	for _, r := range g.ranks {
-		_ = r.out.log.Close()
-		_ = r.err.log.Close()
+		_ = r.out.closeLog()
+		_ = r.err.closeLog()
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}

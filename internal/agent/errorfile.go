@@ -4,14 +4,12 @@ import (
 	"encoding/json"
 	"io"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -21,21 +19,6 @@ const errorFileEnv = "TORCHELASTIC_ERROR_FILE"
 
 // errorFileLimit bounds what is read of an error file, in bytes.
 const errorFileLimit = 1 << 20
-
-// offerErrorFile gives a rank an error file beside its logs, unless its environment
-// names one already: that is the user's, and is not read.
-func (g *gang) offerErrorFile(p *prepared) error {
-	if environ.Lookup(p.attr.Env, errorFileEnv) != "" {
-		return nil
-	}
-	path, err := filepath.Abs(filepath.Join(string(g.start.LogDir), job.LogName(p.rank.number, "error.json")))
-	if err != nil {
-		return err
-	}
-	p.rank.errorFile = path
-	p.hint(errorFileEnv + "=" + path)
-	return nil
-}
 
 // recorded is an error file, as torch.distributed.elastic writes it.
 type recorded struct {
@@ -53,13 +36,13 @@ type exception struct {
 	} `json:"extraInfo"`
 }
 
-// recorded returns what a rank has written to its error file, as the lines of a
-// traceback; nil where there is no such file, or none that can be read as one.
-func (r *rank) recorded(host string) []job.Line {
-	if r.errorFile == "" {
+// readErrorFile returns what a rank has written to the error file at path, as the lines of
+// a traceback; nil where there is no such file, or none that can be read as one.
+func readErrorFile(path, host string, rank int) []job.Line {
+	if path == "" {
 		return nil
 	}
-	text, written := readRegular(r.errorFile, errorFileLimit)
+	text, written := readRegular(path, errorFileLimit)
 	var file recorded
 	if text == nil || json.Unmarshal(text, &file) != nil {
 		return nil
@@ -76,7 +59,7 @@ func (r *rank) recorded(host string) []job.Line {
 	when := raised(stamp, written)
 	for _, text := range e.lines() {
 		lines = append(lines, job.Line{
-			Source: job.SourceErrorFile, Host: host, Rank: r.number, File: r.errorFile, Time: when, Text: clean([]byte(text)),
+			Source: job.SourceErrorFile, Host: host, Rank: rank, File: path, Time: when, Text: clean([]byte(text)),
 		})
 	}
 	return lines

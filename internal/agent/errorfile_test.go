@@ -60,7 +60,7 @@ func TestRecorded(t *testing.T) {
 			t.Fatal(err)
 		}
 		var got []string
-		for _, line := range (&rank{number: 3, errorFile: path}).recorded("h1") {
+		for _, line := range readErrorFile(path, "h1", 3) {
 			if line.Source != job.SourceErrorFile || line.Rank != 3 || line.Host != "h1" || line.File != path || !line.Time.Equal(c.when) {
 				t.Errorf("%s: the line %+v, want one of %s", name, line, c.when)
 			}
@@ -72,7 +72,7 @@ func TestRecorded(t *testing.T) {
 	}
 	path := filepath.Join(t.TempDir(), "deep")
 	agenttest.WriteFile(t, path, `{"message":{"message":"x","extraInfo":{"py_callstack":`+quoted(deep)+`}}}`, 0o644)
-	lines := (&rank{errorFile: path}).recorded("h1")
+	lines := readErrorFile(path, "h1", 0)
 	size := 0
 	for _, line := range lines {
 		size += len(line.Text) + 1
@@ -93,11 +93,11 @@ func TestRecordedElsewhere(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, path := range []string{"", dir, dir + "/link", dir + "/fifo", dir + "/none", "/dev/zero"} {
-		if lines := (&rank{errorFile: path}).recorded("h1"); lines != nil {
+		if lines := readErrorFile(path, "h1", 0); lines != nil {
 			t.Errorf("%q: %+v", path, lines)
 		}
 	}
-	if lines := (&rank{errorFile: dir + "/good"}).recorded("h1"); len(lines) != 1 {
+	if lines := readErrorFile(dir+"/good", "h1", 0); len(lines) != 1 {
 		t.Errorf("of the file itself: %+v", lines)
 	}
 }
@@ -114,7 +114,7 @@ func FuzzRecorded(f *testing.F) {
 			t.Fatal(err)
 		}
 		size := 0
-		for _, line := range (&rank{errorFile: path}).recorded("h1") {
+		for _, line := range readErrorFile(path, "h1", 0) {
 			size += len(line.Text) + 1
 		}
 		if size > 2*tailLine+tailBytes {

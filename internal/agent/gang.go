@@ -244,7 +244,7 @@ func (g *gang) exited(r *rank) {
 			g.reports.line(g.kernel.lines(g.host)...)
 		}
 		g.reports.line(r.evidence(g.host)...)
-		g.reports.line(r.recorded(g.host)...)
+		g.reports.line(readErrorFile(r.errorFile, g.host, r.number)...)
 	}
 	g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 }

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -114,39 +113,6 @@ func oomFiles(own, mounts string) (files []string) {
 		files = append(files, filepath.Join(g.dir, name))
 	}
 	return files
-}
-
-// memoryGroup is a process's control group for memory.
-type memoryGroup struct {
-	dir   string
-	mount string // of the hierarchy
-	first bool   // of version 1
-}
-
-// memoryGroups returns the control groups for memory of a process, given its
-// /proc/PID/cgroup and /proc/PID/mountinfo.
-func memoryGroups(own, mounts string) (groups []memoryGroup) {
-	for mount := range strings.Lines(mounts) {
-		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
-		fields, kind := strings.Fields(before), strings.Fields(after)
-		if !ok || len(fields) < 5 || len(kind) < 3 {
-			continue
-		}
-		prefix, first := "0::", kind[0] != "cgroup2"
-		if first {
-			if kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "memory") {
-				continue
-			}
-			prefix = ":memory:"
-		}
-		for line := range strings.Lines(own) {
-			if _, path, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
-				path = strings.TrimPrefix(path, strings.TrimSuffix(fields[3], "/"))
-				groups = append(groups, memoryGroup{filepath.Join(fields[4], path), fields[4], first})
-			}
-		}
-	}
-	return groups
 }
 
 // oomCount reads the line "oom_kill N".

@@ -35,20 +35,19 @@ type prepared struct {
 
 // prepare makes a rank's log files and pipes and finds its program.
 func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared {
-	r, streams, err := newRank(int(want.Rank), string(g.start.LogDir), want.Stdin, g.stdout(openPTY))
+	number := int(want.Rank)
+	found := &progress{steps: int(g.start.Steps), emit: func(p job.Progress) {
+		g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: number, Host: g.host, Progress: &p})
+	}}
+	options := func() streamOptions {
+		scanner := &lines{progress: found}
+		return streamOptions{Spooled: g.spooled, Grew: &g.bell, Seen: scanner.scan, Stuck: g.logStuck, End: found.flush}
+	}
+	r, streams, err := newRank(number, string(g.start.LogDir), want.Stdin, g.stdout(openPTY), options)
 	if err != nil {
 		return prepared{err: err}
 	}
-	r.progress = &progress{steps: int(g.start.Steps), emit: func(found job.Progress) {
-		g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: r.number, Host: g.host, Progress: &found})
-	}}
-	for _, s := range []*stream{r.out, r.err} {
-		l := &lines{progress: r.progress}
-		s.bell, s.seen, s.stuck, s.end = &g.bell, l.scan, g.logStuck, r.progress.flush
-		if s.spooled = g.spooled; s.spooled {
-			_ = s.log.Chmod(0o600) // whatever the umask is: else it may look complete
-		}
-	}
+	r.progress = found
 	p := prepared{rank: r, streams: streams, argv: texts(want.Argv), cpus: want.Cpus}
 	p.attr = syscall.ProcAttr{Dir: string(g.start.Workdir), Env: environ.Overlay(g.env, texts(want.Env))}
 	for _, hint := range texts(want.Hints) {
@@ -62,20 +61,20 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	if dir := string(want.Workdir); dir != "" {
 		p.attr.Dir = dir
 	}
-	found, ok := paths[p.argv[0]]
+	program, ok := paths[p.argv[0]]
 	if !ok {
-		found.path, p.err = process.LookPath(p.argv[0], p.attr.Dir, p.attr.Env)
+		program.path, p.err = process.LookPath(p.argv[0], p.attr.Dir, p.attr.Env)
 		if p.err == nil && g.wiring != nil {
-			mpi, _ := mpiOf(found.path, p.attr.Env)
-			found.direct = mpi == job.MPIMPICH
+			mpi, _ := mpiOf(program.path, p.attr.Env)
+			program.direct = mpi == job.MPIMPICH
 		}
 		if p.err == nil && strings.Contains(p.argv[0], "/") == filepath.IsAbs(p.argv[0]) {
-			paths[p.argv[0]] = found // what is relative hangs on the directory
+			paths[p.argv[0]] = program // what is relative hangs on the directory
 		}
 	}
-	p.path = found.path
+	p.path = program.path
 	if p.err == nil && g.wiring != nil {
-		p.err = g.equip(&p, found.direct)
+		p.err = g.equip(&p, program.direct)
 	}
 	return p
 }
@@ -206,7 +205,7 @@ func (g *gang) watch(r *rank) {
 	g.waiting.Go(func() {
 		<-r.child.Exited
 		if r.child.Status != 0 {
-			r.drain()
+			drain(r.out, r.err)
 		} else if g.wiring != nil {
 			g.wiring.settle(r.number, g.release)
 		}
@@ -227,4 +226,19 @@ func texts(raw [][]byte) []string {
 		out[i] = string(t)
 	}
 	return out
+}
+
+// offerErrorFile gives a rank an error file beside its logs, unless its environment
+// names one already: that is the user's, and is not read.
+func (g *gang) offerErrorFile(p *prepared) error {
+	if environ.Lookup(p.attr.Env, errorFileEnv) != "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(string(g.start.LogDir), job.LogName(p.rank.number, "error.json")))
+	if err != nil {
+		return err
+	}
+	p.rank.errorFile = path
+	p.hint(errorFileEnv + "=" + path)
+	return nil
 }

@@ -59,11 +59,11 @@ func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear 
 	if stdin != nil {
 		defer stdin.Close()
 	}
-	log, err := safefile.OpenFile(o.words.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	log, err := safefile.OpenFile(o.words.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, err
 	}
-	if o.words.spooled {
+	if o.words.Spooled {
 		_ = log.Chmod(0o600) // as of a rank's
 	}
 	r, w, err := os.Pipe()
@@ -131,7 +131,7 @@ func (o *openMPI) mpirunEnded() {
 		o.daemonLost()
 		return
 	}
-	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", o.mpirun.Status.ExitStatus(), filepath.Base(o.words.path))
+	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", o.mpirun.Status.ExitStatus(), filepath.Base(o.words.Path))
 	if o.mpirun.Status.Signaled() {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.Status.Signal())))
 	}

@@ -9,7 +9,6 @@ import (
 	"strconv"
 	"sync"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -30,23 +29,25 @@ type rank struct {
 	errorFile string // to which it may write its exception; empty where that is not gangrun's
 }
 
-// newRank makes the log files of a rank and what connects its streams with them;
-// its process comes with start. stdout opens its standard output. On an error
-// nothing is left open, and no file is left behind that was not there before.
-func newRank(number int, logDir string, feeds bool, stdout opener) (r *rank, child []*os.File, err error) {
+// newRank makes the log files of a rank and what connects its streams with them, in
+// directory logDir; fork starts its process. stdout opens its standard output; options
+// is called for each of the two streams. On an error nothing is left open, and no file is left
+// behind that was not there before.
+func newRank(number int, logDir string, feeds bool, stdout opener, options func() streamOptions) (r *rank, child []*os.File, err error) {
 	r = &rank{number: number}
 	defer func() {
-		if err != nil {
-			for _, f := range child {
-				_ = f.Close()
-			}
-			if r.stdin != nil {
-				_ = r.stdin.Close()
-			}
-			for _, s := range []*stream{r.out, r.err} {
-				if s != nil {
-					err = errors.Join(err, s.from.Close(), s.log.Close(), os.Remove(s.path))
-				}
+		if err == nil {
+			return
+		}
+		for _, f := range child {
+			_ = f.Close()
+		}
+		if r.stdin != nil {
+			_ = r.stdin.Close()
+		}
+		for _, s := range []*stream{r.out, r.err} {
+			if s != nil {
+				err = errors.Join(err, s.discard())
 			}
 		}
 	}()
@@ -55,11 +56,15 @@ func newRank(number int, logDir string, feeds bool, stdout opener) (r *rank, chi
 		return r, nil, err
 	}
 	child = append(child, stdin)
-	if r.out, out, err = newStream(number, false, filepath.Join(logDir, job.LogName(number, "out")), stdout); err != nil {
+	to := options()
+	to.Rank, to.Path = number, filepath.Join(logDir, job.LogName(number, "out"))
+	if r.out, out, err = newStream(to, stdout); err != nil {
 		return r, child, err
 	}
 	child = append(child, out)
-	if r.err, errs, err = newStream(number, true, filepath.Join(logDir, job.LogName(number, "err")), openPipe); err != nil {
+	to = options()
+	to.Rank, to.Stderr, to.Path = number, true, filepath.Join(logDir, job.LogName(number, "err"))
+	if r.err, errs, err = newStream(to, openPipe); err != nil {
 		return r, child, err
 	}
 	return r, append(child, errs), nil
@@ -91,7 +96,7 @@ func (r *rank) fork(start process.Starter, group *cgroup, path string, argv []st
 	// sessions (sched(7), autogroup) ranks that wait for each other are faster in
 	// one, by a tenth for 8 to 32 of them on two cores.
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if r.child, err = forkInto(start, group, path, argv, attr); err != nil {
+	if r.child, err = group.forkInto(start, path, argv, attr); err != nil {
 		return &fs.PathError{Op: "execute", Path: path, Err: err}
 	}
 	return nil
@@ -109,25 +114,6 @@ func (r *rank) pump(streams []*os.File, release <-chan struct{}) {
 	if r.child == nil && r.stdin != nil {
 		_ = r.stdin.Close()
 	}
-}
-
-// forkInto starts the program in the cgroup, and without it where the kernel
-// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP, ENOENT for a cgroup that
-// was removed).
-func forkInto(fork process.Starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
-	fd, ok := group.fd()
-	if !ok {
-		return fork(path, argv, attr)
-	}
-	with := *attr.Sys
-	with.UseCgroupFD, with.CgroupFD = true, fd
-	ch, err := fork(path, argv, &syscall.ProcAttr{Dir: attr.Dir, Env: attr.Env, Files: attr.Files, Sys: &with})
-	switch {
-	case errors.Is(err, unix.ENOENT), errors.Is(err, unix.EBUSY), errors.Is(err, unix.EOPNOTSUPP), errors.Is(err, unix.ENODEV),
-		errors.Is(err, unix.ENOSYS), errors.Is(err, unix.EPERM), errors.Is(err, unix.EACCES), errors.Is(err, unix.EINVAL):
-		return fork(path, argv, attr)
-	}
-	return ch, err
 }
 
 // exit turns what the kernel said into an Exit.
@@ -180,40 +166,7 @@ func limit(resource int) string {
 	return strconv.FormatUint(l.Cur, 10)
 }
 
-// drain waits, within a limit, until everything that the dead rank had written
-// is in its log: until its streams have ended or, where a child of the rank
-// holds them open, until they have been quiet for a moment.
-func (r *rank) drain() {
-	step := time.NewTicker(drainLimit / drainSteps)
-	defer step.Stop()
-	steps := 0
-	for _, s := range []*stream{r.out, r.err} {
-		for {
-			change := s.bell.wait()
-			before, closed := s.state()
-			if closed {
-				break
-			}
-			unread := s.unread()
-			select {
-			case <-change:
-				continue
-			case <-time.After(quiet):
-			case <-step.C:
-				if steps++; steps == drainSteps {
-					return
-				}
-				continue
-			}
-			if after, _ := s.state(); !unread && after == before {
-				break
-			}
-		}
-	}
+// evidence returns the last lines of both streams of a rank.
+func (r *rank) evidence(host string) []job.Line {
+	return append(r.out.evidence(host), r.err.evidence(host)...)
 }
-
-// drainSteps are the parts in which drainLimit is waited for, as endSteps are of others.
-const drainSteps = 5
-
-// quiet is how long a stream with nothing unread must stay so to count as drained.
-const quiet = 20 * time.Millisecond

@@ -128,7 +128,7 @@ func TestNewRankCleansUp(t *testing.T) {
 			dir := t.TempDir()
 			agenttest.WriteFile(t, filepath.Join(dir, there), "mine", 0o644)
 			before := descriptors(t)
-			if _, _, err := newRank(3, dir, c.feeds, c.stdout); !errors.Is(err, fs.ErrExist) {
+			if _, _, err := newRank(3, dir, c.feeds, c.stdout, noOptions); !errors.Is(err, fs.ErrExist) {
 				t.Errorf("with %s there: got %v, want that it exists", there, err)
 			}
 			if after := descriptors(t); after != before {
@@ -139,7 +139,7 @@ func TestNewRankCleansUp(t *testing.T) {
 				t.Errorf("with %s there: the directory holds %v, %v", there, entries, err)
 			}
 		}
-		if _, _, err := newRank(3, filepath.Join(t.TempDir(), "absent"), c.feeds, c.stdout); !errors.Is(err, fs.ErrNotExist) {
+		if _, _, err := newRank(3, filepath.Join(t.TempDir(), "absent"), c.feeds, c.stdout, noOptions); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("in no directory: got %v, want that it does not exist", err)
 		}
 	}
@@ -166,7 +166,7 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 			if err := unix.Setrlimit(unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: uint64(lowest) + free, Max: limit.Max}); err != nil {
 				t.Fatal(err)
 			}
-			_, _, err = newRank(1, dir, c.feeds, c.stdout)
+			_, _, err = newRank(1, dir, c.feeds, c.stdout, noOptions)
 			if restored := unix.Setrlimit(unix.RLIMIT_NOFILE, &limit); restored != nil {
 				t.Fatal(restored)
 			}
@@ -182,3 +182,6 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 		}
 	}
 }
+
+// noOptions are those of streams that are not pumped.
+func noOptions() streamOptions { return streamOptions{} }

@@ -126,3 +126,21 @@ func (r *reports) remember(message *wire.GangReply) {
 	}
 	proto.Merge(r.kept, lasting)
 }
+
+// wireup reports how far the ranks have found each other.
+func (r *reports) wireup(up job.Wireup) {
+	data, err := exact.Marshal(up)
+	if err != nil {
+		panic("encode a wireup: " + err.Error())
+	}
+	r.add(func(m *wire.GangReply) {
+		var last job.Wireup // that has not been sent yet
+		if m.Wireup != nil && !up.Answer && exact.Unmarshal(m.Wireup, &last) == nil && last.Answer {
+			up.Answer = true
+			if data, err = exact.Marshal(up); err != nil {
+				panic("encode a wireup: " + err.Error())
+			}
+		}
+		m.Wireup = data
+	})
+}

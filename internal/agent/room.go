@@ -3,8 +3,6 @@ package agent
 import (
 	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
 	"strings"
 )
 
@@ -38,32 +36,4 @@ func available(meminfo string) int64 {
 		}
 	}
 	return 0
-}
-
-// left returns how much memory a control group, or one above it, may still take, and
-// whether any of them has a limit.
-func (g memoryGroup) left() (least int64, limited bool) {
-	limit, usage := "memory.max", "memory.current"
-	if g.first {
-		limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
-	}
-	number := func(dir, name string) (int64, bool) {
-		text, err := os.ReadFile(filepath.Join(dir, name))
-		if err != nil {
-			return 0, false
-		}
-		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
-		return n, err == nil // "max" is no number
-	}
-	for dir := g.dir; strings.HasPrefix(dir, g.mount); dir = filepath.Dir(dir) {
-		most, ok := number(dir, limit)
-		used, known := number(dir, usage)
-		if left := max(0, most-used); ok && known && (!limited || left < least) {
-			least, limited = left, true
-		}
-		if dir == "/" {
-			break
-		}
-	}
-	return least, limited
 }

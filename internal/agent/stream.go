@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // Sizes of the buffer between a rank and its log file, in bytes. A stream that
@@ -29,27 +30,31 @@ const (
 // keptMarks bounds the arrival times that are remembered of a stream.
 const keptMarks = 256
 
-// stream is one output stream of one rank: a pipe or a pseudoterminal on one
-// side, a log file on the other.
-type stream struct {
-	rank   int
-	stderr bool
-	path   string
-	from   *os.File // the agent's end
-	log    *os.File
-	// seen is called with each piece after it has been written.
-	seen func(piece []byte)
-	// stuck is called when the log file cannot be written, at every try.
-	stuck func(error)
-	// end is called when the last piece has been seen.
-	end func()
-	// spooled says that the log is in the agent's own directory.
-	spooled bool
-	// What follows is the pump's.
-	torn bool  // not all of it could be read and written
-	lost error // why what was read could not be written
+// streamOptions describe a stream.
+type streamOptions struct {
+	Rank    int // RuntimeRank for what is no rank's
+	Stderr  bool
+	Path    string // of the log file
+	Spooled bool   // the log file is in the agent's own directory
+	Grew    *bell  // notified when the stream grows or ends
 
-	bell *bell // rung when written or closed change
+	// Seen is called with each piece after it was written to the log, by the
+	// goroutine that pumps.
+	Seen func(piece []byte)
+	// Stuck is called at each failure to write the log.
+	Stuck func(error)
+	// End is called after the last piece was seen.
+	End func()
+}
+
+// stream is one output stream of a rank: a pipe or a pseudoterminal on one side, a log
+// file on the other. The fields of its options do not change.
+type stream struct {
+	streamOptions
+	from      *os.File // the agent's end of the pipe or pseudoterminal
+	log       *os.File
+	truncated bool  // not all of it could be read and written; set by the pump
+	lost      error // why what was read could not be written; set by the pump
 
 	mu      sync.Mutex
 	written int64
@@ -64,18 +69,40 @@ type mark struct {
 	when time.Time
 }
 
-// newStream makes the log file, which must not exist, and what the rank writes
-// to. It returns the rank's end of that.
-func newStream(rank int, stderr bool, path string, open opener) (*stream, *os.File, error) {
-	log, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+// newStream makes the log file, which must not exist, and what the rank writes to, by
+// open. It returns the rank's end of that.
+func newStream(options streamOptions, open opener) (*stream, *os.File, error) {
+	log, err := os.OpenFile(options.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
 		return nil, nil, err
 	}
+	if options.Spooled {
+		_ = log.Chmod(0o600) // whatever the umask is: bridge.Whole means complete
+	}
 	ours, theirs, err := open()
 	if err != nil {
-		return nil, nil, errors.Join(err, log.Close(), os.Remove(path))
+		return nil, nil, errors.Join(err, log.Close(), os.Remove(options.Path))
 	}
-	return &stream{rank: rank, stderr: stderr, path: path, log: log, from: ours}, theirs, nil
+	return &stream{streamOptions: options, log: log, from: ours}, theirs, nil
+}
+
+// newLog returns a stream without a pipe: somebody else writes its log file, and calls
+// grow and seal.
+func newLog(options streamOptions) *stream { return &stream{streamOptions: options} }
+
+// loss returns why a part of what was read could not be written; nil if all was, once
+// the pump has returned.
+func (s *stream) loss() error { return s.lost }
+
+// closeInput closes the agent's end, which ends the pump.
+func (s *stream) closeInput() error { return s.from.Close() }
+
+// closeLog closes the log file.
+func (s *stream) closeLog() error { return s.log.Close() }
+
+// discard closes a stream that is not used, and removes its log file.
+func (s *stream) discard() error {
+	return errors.Join(s.from.Close(), s.log.Close(), os.Remove(s.Path))
 }
 
 // pump moves bytes from the rank to the log file until the last writer has
@@ -87,12 +114,12 @@ func (s *stream) pump(release <-chan struct{}) {
 	for {
 		n, err := readEnd{s.from}.Read(buffer)
 		if n > 0 && !s.store(buffer[:n], release) {
-			s.torn = true
+			s.truncated = true
 			return
 		}
 		if err != nil {
 			// EIO is the end of a pseudoterminal: see readEnd.
-			s.torn = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
+			s.truncated = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
 			return
 		}
 		if n < len(buffer) {
@@ -124,8 +151,8 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 		if err == nil {
 			break
 		}
-		err = fmt.Errorf("write the log of rank %d: %w", s.rank, err)
-		s.stuck(err)
+		err = fmt.Errorf("write the log of rank %d: %w", s.Rank, err)
+		s.Stuck(err)
 		select {
 		case <-time.After(retryWrite):
 		case <-release:
@@ -141,14 +168,14 @@ func (s *stream) store(piece []byte, release <-chan struct{}) bool {
 	}
 	s.marks = append(s.marks, mark{s.written, hostclock.Now()})
 	s.mu.Unlock()
-	s.bell.ring()
-	s.seen(piece)
+	s.Grew.ring()
+	s.Seen(piece)
 	return true
 }
 
 func (s *stream) finish() {
 	_ = s.from.Close()
-	s.end()
+	s.End()
 	s.seal()
 }
 
@@ -206,4 +233,34 @@ func (s *stream) when(offset int64) time.Time {
 		}
 	}
 	return time.Time{}
+}
+
+// grow tells followers that so many more bytes are in the log.
+func (s *stream) grow(n int) {
+	s.mu.Lock()
+	s.written += int64(n)
+	s.mu.Unlock()
+	s.Grew.ring()
+}
+
+// seal tells followers that nothing more comes, and whoever reads the spool when the
+// agent is gone.
+func (s *stream) seal() {
+	if s.Spooled && !s.truncated {
+		_ = os.Chmod(s.Path, bridge.Whole) // else it counts as cut off, which is told
+	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.Grew.ring()
+}
+
+// last returns when the last byte had arrived; zero when none has.
+func (s *stream) last() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.marks) == 0 {
+		return time.Time{}
+	}
+	return s.marks[len(s.marks)-1].when
 }

@@ -35,20 +35,22 @@ func newPumped(t *testing.T) *pumped { return newPumpedFrom(t, openPipe) }
 
 func newPumpedFrom(t *testing.T, open opener) *pumped {
 	t.Helper()
-	s, to, err := newStream(3, false, filepath.Join(t.TempDir(), "rank-0003.out"), open)
+	p := &pumped{tell: make(chan error, 100), done: make(chan struct{}), free: make(chan struct{})}
+	var err error
+	p.stream, p.to, err = newStream(streamOptions{
+		Rank: 3, Path: filepath.Join(t.TempDir(), "rank-0003.out"), Grew: &bell{},
+		Seen: func(piece []byte) {
+			p.mu.Lock()
+			defer p.mu.Unlock()
+			p.seen, p.widest = append(p.seen, piece...), max(p.widest, len(piece))
+		},
+		Stuck: func(err error) { p.tell <- err },
+		End:   func() { p.mu.Lock(); defer p.mu.Unlock(); p.ended++ },
+	}, open)
 	if err != nil {
 		t.Fatal(err)
 	}
-	p := &pumped{stream: s, to: to, tell: make(chan error, 100), done: make(chan struct{}), free: make(chan struct{})}
-	s.bell = &bell{}
-	s.seen = func(piece []byte) {
-		p.mu.Lock()
-		defer p.mu.Unlock()
-		p.seen, p.widest = append(p.seen, piece...), max(p.widest, len(piece))
-	}
-	s.stuck = func(err error) { p.tell <- err }
-	s.end = func() { p.mu.Lock(); defer p.mu.Unlock(); p.ended++ }
-	t.Cleanup(func() { _ = s.log.Close(); _ = s.from.Close(); _ = to.Close() })
+	t.Cleanup(func() { _ = p.log.Close(); _ = p.from.Close(); _ = p.to.Close() })
 	return p
 }
 
@@ -68,7 +70,7 @@ func bytesOf(n int) []byte {
 // whole tests that exactly text is in the log, was seen, and counted.
 func (p *pumped) whole(t *testing.T, text []byte) {
 	t.Helper()
-	logged, err := os.ReadFile(p.path)
+	logged, err := os.ReadFile(p.Path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,11 +164,11 @@ func TestPumpWaitsForSpace(t *testing.T) {
 		wrote <- errors.Join(err, p.to.Close())
 	}()
 	for range 2 { // it tries again
-		if err := <-p.tell; !errors.Is(err, unix.EFBIG) || err.Error() != "write the log of rank 3: write "+p.path+": file too large" {
+		if err := <-p.tell; !errors.Is(err, unix.EFBIG) || err.Error() != "write the log of rank 3: write "+p.Path+": file too large" {
 			t.Errorf("told was %v", err)
 		}
 	}
-	if info, err := os.Stat(p.path); err != nil || info.Size() != 5001 {
+	if info, err := os.Stat(p.Path); err != nil || info.Size() != 5001 {
 		t.Errorf("the log has %d bytes, %v; want the 5001 that fit", info.Size(), err)
 	}
 	if written, closed := p.state(); written > 5001 || closed {
@@ -227,7 +229,7 @@ func TestEvidence(t *testing.T) {
 		p.say(t, "one\ntw", "o\n", "\nbar  1%\rbar 99%\r\nfi\xffve\r\n", "no end")
 		got := ""
 		for _, line := range p.evidence("h1") {
-			if line.Host != "h1" || line.Rank != 3 || line.File != p.path || line.Source != "stdout" {
+			if line.Host != "h1" || line.Rank != 3 || line.File != p.Path || line.Source != "stdout" {
 				t.Errorf("got %+v, want a line of rank 3 on h1", line)
 			}
 			got += fmt.Sprintf("%d after %s: %q\n", line.Line, line.Time.Sub(start), line.Text)
@@ -243,7 +245,7 @@ func TestEvidence(t *testing.T) {
 		if got != want {
 			t.Errorf("got\n%swant\n%s", got, want)
 		}
-		p.stderr = true
+		p.Stderr = true
 		if lines := p.evidence("h1"); len(lines) != 6 || lines[0].Source != "stderr" {
 			t.Errorf("got %+v, want lines of stderr", lines)
 		}
@@ -260,7 +262,7 @@ func TestEvidenceWithoutLog(t *testing.T) {
 		t.Fatal(err)
 	}
 	lines := p.evidence("h1")
-	if len(lines) != 1 || lines[0].Source != "agent" || lines[0].Rank != 3 || lines[0].File != p.path {
+	if len(lines) != 1 || lines[0].Source != "agent" || lines[0].Rank != 3 || lines[0].File != p.Path {
 		t.Errorf("got %+v, want one line of the agent", lines)
 	}
 }
@@ -353,7 +355,7 @@ func TestClean(t *testing.T) {
 // A log that is there already is somebody's: it is not written.
 func TestNewStreamOverwritesNothing(t *testing.T) {
 	path := agenttest.WriteFile(t, filepath.Join(t.TempDir(), "rank-0000.out"), "mine", 0o644)
-	if _, _, err := newStream(0, false, path, openPipe); !errors.Is(err, os.ErrExist) {
+	if _, _, err := newStream(streamOptions{Path: path}, openPipe); !errors.Is(err, os.ErrExist) {
 		t.Errorf("got %v, want that it exists", err)
 	}
 	if data, err := os.ReadFile(path); err != nil || string(data) != "mine" {

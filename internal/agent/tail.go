@@ -13,24 +13,19 @@ const tailBytes = 32 << 10
 // tailLine bounds one line of evidence, in bytes.
 const tailLine = 8 << 10
 
-// evidence returns the last lines of both streams of a rank.
-func (r *rank) evidence(host string) []job.Line {
-	return append(r.out.evidence(host), r.err.evidence(host)...)
-}
-
 func (s *stream) evidence(host string) []job.Line {
 	text, number, offset, err := s.tail(tailBytes)
 	source := job.SourceStdout
-	if s.stderr {
+	if s.Stderr {
 		source = job.SourceStderr
 	}
 	if err != nil {
-		return []job.Line{{Source: job.SourceAgent, Host: host, Rank: s.rank, File: s.path, Text: "read the log: " + err.Error()}}
+		return []job.Line{{Source: job.SourceAgent, Host: host, Rank: s.Rank, File: s.Path, Text: "read the log: " + err.Error()}}
 	}
 	var lines []job.Line
 	for line := range bytes.Lines(text) {
 		lines = append(lines, job.Line{
-			Source: source, Host: host, Rank: s.rank, File: s.path, Line: number,
+			Source: source, Host: host, Rank: s.Rank, File: s.Path, Line: number,
 			Time: s.when(offset), Text: clean(line),
 		})
 		offset += int64(len(line))

@@ -1,10 +1,7 @@
 package agent
 
 import (
-	"os"
 	"path/filepath"
-
-	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
 // runtimeRank stands where a rank does for what is no rank's: what mpirun says, or
@@ -21,25 +18,5 @@ func newWords(g *gang) *stream {
 	if g.start.Mpirun != nil {
 		name = mpirunLog
 	}
-	return &stream{rank: runtimeRank, path: filepath.Join(string(g.start.LogDir), name), bell: &g.bell, spooled: g.spooled}
-}
-
-// grow tells followers that so many more bytes are in the log.
-func (s *stream) grow(n int) {
-	s.mu.Lock()
-	s.written += int64(n)
-	s.mu.Unlock()
-	s.bell.ring()
-}
-
-// seal tells followers that nothing more comes, and whoever reads the spool when the
-// agent is gone.
-func (s *stream) seal() {
-	if s.spooled && !s.torn {
-		_ = os.Chmod(s.path, bridge.Whole) // else it counts as cut off, which is told
-	}
-	s.mu.Lock()
-	s.closed = true
-	s.mu.Unlock()
-	s.bell.ring()
+	return newLog(streamOptions{Rank: runtimeRank, Path: filepath.Join(string(g.start.LogDir), name), Grew: &g.bell, Spooled: g.spooled})
 }

@@ -53,15 +53,15 @@ func TestWords(t *testing.T) {
 			defer g.kernel.close()
 			words := newWords(g)
 			g.ompi = &openMPI{words: words}
-			g.ranks = []*rank{{number: 3, out: &stream{rank: 3, path: dir + "/out", bell: &g.bell}, err: &stream{rank: 3, stderr: true, path: dir + "/err", bell: &g.bell}}}
+			g.ranks = []*rank{{number: 3, out: newLog(streamOptions{Rank: 3, Path: dir + "/out", Grew: &g.bell}), err: newLog(streamOptions{Rank: 3, Stderr: true, Path: dir + "/err", Grew: &g.bell})}}
 			close(g.ready)
-			if words.path != filepath.Join(dir, c.file) {
-				t.Errorf("the log is %q, want %q", words.path, c.file)
+			if words.Path != filepath.Join(dir, c.file) {
+				t.Errorf("the log is %q, want %q", words.Path, c.file)
 			}
 			s := newServer(nil, nil, &line{})
 			s.gangs["r/1"] = g
 			say := func(of *stream, text string) {
-				log, err := os.OpenFile(of.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+				log, err := os.OpenFile(of.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 				if err == nil {
 					_, err = log.WriteString(text)
 				}
@@ -72,7 +72,7 @@ func TestWords(t *testing.T) {
 			}
 			say(words, "first\n")
 			if c.gone {
-				if err := os.Remove(words.path); err != nil {
+				if err := os.Remove(words.Path); err != nil {
 					t.Fatal(err)
 				}
 			}
