@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -23,14 +24,14 @@ func (g *gang) tellActivity() {
 		}
 		begun := g.begun.Add(hostclock.Offset())
 		a := job.Activity{Rank: r.number, Host: g.host, State: activity(r.child.PID), Quiet: rounded(r.quiet(at, begun)), Age: rounded(at.Sub(begun))}
-		if idle, ok := r.progress.idle(time.Now()); ok {
+		if idle, ok := r.progress.Idle(time.Now()); ok {
 			idle := rounded(idle)
 			a.Idle = &idle
 		}
 		all = append(all, a)
 	}
 	if len(all) > 0 {
-		g.reports.event(job.Event{Time: at, Kind: job.KindActivity, Host: g.host, Activity: all})
+		g.reports.Event(job.Event{Time: at, Kind: job.KindActivity, Host: g.host, Activity: all})
 	}
 }
 
@@ -41,8 +42,8 @@ func rounded(d time.Duration) job.Duration { return job.Duration(max(0, d).Round
 // host's clock.
 func (r *rank) quiet(now, begun time.Time) time.Duration {
 	last := begun
-	for _, s := range []*stream{r.out, r.err} {
-		if at := s.last(); at.After(last) {
+	for _, s := range []*output.Stream{r.out, r.err} {
+		if at := s.Last(); at.After(last) {
 			last = at
 		}
 	}

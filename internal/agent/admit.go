@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
@@ -47,7 +48,7 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 			}
 		}
 	}()
-	return g.reports.send(stream.Context(), stream)
+	return g.reports.Send(stream.Context(), stream)
 }
 
 // take passes a request on; false once the gang has ended.
@@ -92,7 +93,7 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.busy = true
 	_ = leftover.Set(start.Gang) // only a hard limit that somebody has set bars that
 	ctx, cancel := context.WithCancel(s.life)
-	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &reports{keep: s.line.dir != ""})
+	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &report.Queue{Keep: s.line.dir != ""})
 	g.cancel, g.spooled = cancel, spooled
 	for name := range s.gangs { // who follows an older one has found it
 		if name != s.last {
@@ -101,13 +102,13 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	}
 	s.last = start.Gang
 	s.gangs[start.Gang] = g
-	s.grew.ring()
+	s.grew.Notify()
 	s.running.Go(func() {
 		defer cancel()
 		unreaped := g.run(ctx, g.stop)
 		close(g.ended)
 		s.dismiss() // before the last word: the controller may start the next at once
-		g.reports.done(unreaped)
+		g.reports.Done(unreaped)
 	})
 	return g, nil
 }
@@ -137,7 +138,7 @@ func (s *server) dismiss() {
 // gang waits for the share of an attempt to be started.
 func (s *server) gang(ctx context.Context, name string) (*gang, error) {
 	for {
-		grew := s.grew.wait()
+		grew := s.grew.Changed()
 		s.mu.Lock()
 		g := s.gangs[name]
 		s.mu.Unlock()

@@ -20,6 +20,7 @@ import (
 	"google.golang.org/grpc/credentials/insecure"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/internal/exact"
@@ -302,7 +303,7 @@ func (c *contained) end(children *process.Children) {
 			break
 		}
 	}
-	openCgroup(c.child.PID).close() // which it removes itself unless it was killed
+	cgroup.Open(c.child.PID).Close() // which it removes itself unless it was killed
 	for _, f := range c.files {
 		_ = f.Close()
 	}

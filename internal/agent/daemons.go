@@ -8,6 +8,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -21,8 +22,8 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		return // a controller that has taken over asks again
 	}
 	fail := func(err error) {
-		o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: "start Open MPI's daemon: " + err.Error()})
-		o.g.reports.relay(&wire.Relay{Id: s.Id, End: true, Code: 127})
+		o.g.reports.Lines(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: "start Open MPI's daemon: " + err.Error()})
+		reportRelay(o.g.reports, &wire.Relay{Id: s.Id, End: true, Code: 127})
 	}
 	argv, set, err := openmpi.ParseDaemon(string(s.Command))
 	if err != nil {
@@ -65,7 +66,7 @@ func (o *openMPI) spawn(s *wire.Spawn) {
 		o.post(func() {
 			o.daemonLost()
 		})
-		o.g.reports.relay(&wire.Relay{Id: int32(id), End: true, Code: int32(code)})
+		reportRelay(o.g.reports, &wire.Relay{Id: int32(id), End: true, Code: int32(code)})
 	})
 }
 
@@ -90,10 +91,10 @@ func (o *openMPI) relay(r *wire.Relay) {
 	}
 }
 
-func (r *reports) spawn(s *wire.Spawn) {
-	r.add(func(m *wire.GangReply) { m.Spawns = append(m.Spawns, s) })
+func reportSpawn(r *report.Queue, s *wire.Spawn) {
+	r.Add(func(m *wire.GangReply) { m.Spawns = append(m.Spawns, s) })
 }
 
-func (r *reports) relay(s *wire.Relay) {
-	r.add(func(m *wire.GangReply) { m.Relays = append(m.Relays, s) })
+func reportRelay(r *report.Queue, s *wire.Relay) {
+	r.Add(func(m *wire.GangReply) { m.Relays = append(m.Relays, s) })
 }

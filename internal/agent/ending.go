@@ -106,17 +106,17 @@ func (g *gang) left() (ranks []int32) {
 func (g *gang) mourn() {
 	select {
 	case line := <-g.broken: // which nobody has told
-		g.reports.line(line)
+		g.reports.Lines(line)
 	default:
 	}
 	for _, r := range g.ranks {
-		lost := cmp.Or(r.out.loss(), r.err.loss())
+		lost := cmp.Or(r.out.Loss(), r.err.Loss())
 		if lost == nil || r.child == nil || !r.child.Ended() {
 			continue
 		}
 		if exit := r.exit(g.host, false); exit.Good() {
 			exit.Fault = "not all that it printed could be kept: " + lost.Error()
-			g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+			g.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 		}
 	}
 }
@@ -133,20 +133,20 @@ func (g *gang) finish() {
 	if !comes(pumped, strayGrace) { // a full disk, or a process that cannot be killed holds the pipe
 		close(g.release)
 		for _, r := range g.ranks {
-			_ = r.out.closeInput()
-			_ = r.err.closeInput()
+			_ = r.out.CloseInput()
+			_ = r.err.CloseInput()
 		}
 		<-pumped
 	}
 	g.mourn()
 	for _, r := range g.ranks {
-		_ = r.out.closeLog()
-		_ = r.err.closeLog()
+		_ = r.out.CloseLog()
+		_ = r.err.CloseLog()
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}
 	}
-	g.kernel.close()
+	g.kernel.Close()
 	if g.meeting != nil {
 		g.meeting.close()
 	}

@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/peer"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/shim"
 )
@@ -36,7 +37,7 @@ func newFront(hear func(conn *net.UnixConn, pid int, hello shim.Greeting, words 
 			if err != nil {
 				return // closed
 			}
-			pid, ok := peerPID(conn)
+			pid, ok := peer.ProcessOf(conn)
 			if !ok || !process.IsDescendant(pid) {
 				_ = conn.Close()
 				continue

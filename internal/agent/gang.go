@@ -10,8 +10,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/kernellog"
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -24,10 +30,10 @@ type gang struct {
 	spooled  bool // the logs are in the agent's own directory
 	env      []string
 	children *process.Children
-	group    *cgroup
-	kernel   *kernel
-	reports  *reports
-	bell     bell // output has grown or ended
+	group    *cgroup.Group
+	kernel   *kernellog.Watch
+	reports  *report.Queue
+	bell     notify.Broadcast // output has grown or ended
 
 	meeting   meeting  // nil, wiring or ompi
 	wiring    *wiring  // nil unless the ranks speak PMI-1
@@ -62,10 +68,10 @@ type gang struct {
 	killing  bool
 }
 
-func newGang(host string, start *wire.Start, env []string, c *process.Children, group *cgroup, reports *reports) *gang {
+func newGang(host string, start *wire.Start, env []string, c *process.Children, group *cgroup.Group, reports *report.Queue) *gang {
 	return &gang{
 		host: host, start: start, env: env, children: c, group: group, reports: reports,
-		kernel:  watchKernel(),
+		kernel:  kernellog.Start(),
 		ready:   make(chan struct{}),
 		release: make(chan struct{}),
 		broken:  make(chan job.Line, 1),
@@ -173,7 +179,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			look = nil
 			if library, lasts := g.singleton(); library != "" && (g.library == "" || lasts) {
 				g.library, g.lasts = library, lasts
-				g.reports.wireup(g.wireup())
+				g.reports.Wireup(g.wireup())
 			}
 			if !g.lasts {
 				look = nextLook(time.Since(g.begun))
@@ -184,8 +190,8 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 			gone = nil
 			end(min(g.grace(), strayGrace))
 		case line := <-g.broken:
-			g.reports.line(line)
-			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
+			g.reports.Lines(line)
+			g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: line.Text})
 		case <-stray:
 			strayAt = time.Time{} // strays that come later have their own
 			g.killStrays()
@@ -224,7 +230,7 @@ func (g *gang) request(r *wire.GangRequest) (part bool) {
 	case r.GetLook() != nil:
 		up := g.wireup()
 		up.Answer = true
-		g.reports.wireup(up)
+		g.reports.Wireup(up)
 	}
 	return false
 }
@@ -241,12 +247,12 @@ func (g *gang) exited(r *rank) {
 	if !exit.Good() {
 		g.shared.look() // what the ranks that are left share with it
 		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
-			g.reports.line(g.kernel.lines(g.host)...)
+			g.reports.Lines(g.kernel.Lines(g.host)...)
 		}
-		g.reports.line(r.evidence(g.host)...)
-		g.reports.line(readErrorFile(r.errorFile, g.host, r.number)...)
+		g.reports.Lines(r.evidence(g.host)...)
+		g.reports.Lines(errorfile.Read(r.errorFile, g.host, r.number)...)
 	}
-	g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+	g.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 }
 
 // acts is what is to be done for Open MPI's processes.
@@ -259,13 +265,13 @@ func (g *gang) acts() <-chan func() {
 
 // follow returns a follower for each stream of the wanted ranks, once they have
 // been started.
-func (g *gang) follow(ctx context.Context, want *wire.OutputRequest) ([]*follower, error) {
+func (g *gang) follow(ctx context.Context, want *wire.OutputRequest) ([]*output.Follower, error) {
 	select {
 	case <-g.ready:
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
-	var followers []*follower
+	var followers []*output.Follower
 	from := func(offsets []int64, i int) int64 {
 		if i < len(offsets) {
 			return max(0, offsets[i])
@@ -274,11 +280,11 @@ func (g *gang) follow(ctx context.Context, want *wire.OutputRequest) ([]*followe
 	}
 	for _, r := range g.ranks {
 		if i := slices.Index(want.Ranks, int32(r.number)); i >= 0 {
-			followers = append(followers, &follower{stream: r.out, offset: from(want.Out, i)}, &follower{stream: r.err, offset: from(want.Err, i)})
+			followers = append(followers, &output.Follower{Stream: r.out, Offset: from(want.Out, i)}, &output.Follower{Stream: r.err, Offset: from(want.Err, i)})
 		}
 	}
-	if i := slices.Index(want.Ranks, runtimeRank); i >= 0 && g.ompi != nil {
-		followers = append(followers, &follower{stream: g.ompi.words, offset: from(want.Out, i)})
+	if i := slices.Index(want.Ranks, output.RuntimeRank); i >= 0 && g.ompi != nil {
+		followers = append(followers, &output.Follower{Stream: g.ompi.words, Offset: from(want.Out, i)})
 	}
 	return followers, nil
 }

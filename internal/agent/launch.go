@@ -10,8 +10,11 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/affinity"
+	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/progress"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -36,14 +39,14 @@ type prepared struct {
 // prepare makes a rank's log files and pipes and finds its program.
 func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared {
 	number := int(want.Rank)
-	found := &progress{steps: int(g.start.Steps), emit: func(p job.Progress) {
-		g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: number, Host: g.host, Progress: &p})
+	found := &progress.Rank{Steps: int(g.start.Steps), Emit: func(p job.Progress) {
+		g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindProgress, Rank: number, Host: g.host, Progress: &p})
 	}}
-	options := func() streamOptions {
-		scanner := &lines{progress: found}
-		return streamOptions{Spooled: g.spooled, Grew: &g.bell, Seen: scanner.scan, Stuck: g.logStuck, End: found.flush}
+	options := func() output.Options {
+		scanner := &progress.Scanner{Rank: found}
+		return output.Options{Spooled: g.spooled, Grew: &g.bell, Seen: scanner.Scan, Stuck: g.logStuck, End: found.Flush}
 	}
-	r, streams, err := newRank(number, string(g.start.LogDir), want.Stdin, g.stdout(openPTY), options)
+	r, streams, err := newRank(number, string(g.start.LogDir), want.Stdin, g.stdout(output.OpenPTY), options)
 	if err != nil {
 		return prepared{err: err}
 	}
@@ -140,11 +143,11 @@ func (g *gang) launch() {
 		exit := job.Exit{Rank: int(want.Rank), Host: g.host, Status: job.Unstarted, Time: hostclock.Now(), Stopped: true, Text: "another rank could not be started"}
 		if i == 0 {
 			exit.Stopped, exit.Text, exit.Code = false, describe(want, err), startCode(err)
-			if errors.As(err, new(workdirError)) || errors.As(err, new(ptyError)) {
+			if errors.As(err, new(workdirError)) || errors.As(err, new(output.PTYError)) {
 				exit.Code = 0 // the program was not looked for
 			}
 		}
-		g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+		g.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 }
 
@@ -201,11 +204,11 @@ func (g *gang) startBatch(wants []*wire.RankStart, paths map[string]program) (er
 
 // watch tells of the start of a rank, and sees to its end.
 func (g *gang) watch(r *rank) {
-	g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.PID})
+	g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStarted, Rank: r.number, Host: g.host, PID: r.child.PID})
 	g.waiting.Go(func() {
 		<-r.child.Exited
 		if r.child.Status != 0 {
-			drain(r.out, r.err)
+			output.Drain(r.out, r.err)
 		} else if g.wiring != nil {
 			g.wiring.settle(r.number, g.release)
 		}
@@ -231,7 +234,7 @@ func texts(raw [][]byte) []string {
 // offerErrorFile gives a rank an error file beside its logs, unless its environment
 // names one already: that is the user's, and is not read.
 func (g *gang) offerErrorFile(p *prepared) error {
-	if environ.Lookup(p.attr.Env, errorFileEnv) != "" {
+	if environ.Lookup(p.attr.Env, errorfile.Env) != "" {
 		return nil
 	}
 	path, err := filepath.Abs(filepath.Join(string(g.start.LogDir), job.LogName(p.rank.number, "error.json")))
@@ -239,6 +242,6 @@ func (g *gang) offerErrorFile(p *prepared) error {
 		return err
 	}
 	p.rank.errorFile = path
-	p.hint(errorFileEnv + "=" + path)
+	p.hint(errorfile.Env + "=" + path)
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -43,7 +44,7 @@ func (l *leftovers) look(ctx context.Context, run string) {
 func (l *leftovers) tidy(ctx context.Context) {
 	defer close(l.looked)
 	l.look(ctx, "")
-	endDeadCgroups()
+	cgroup.EndDead()
 	removeDeadShortLived()
 	removeDeadSelfDirs()
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -73,7 +74,7 @@ func work() error {
 		_, _ = os.NewFile(watchdog.AliveFD, "watchdog").Read(make([]byte, 1))
 		cancel()
 	}()
-	group := newCgroup(os.Getpid())
+	group := cgroup.New(os.Getpid())
 	s := newServer(children, group, line)
 	s.leases.keeper = keeper
 	s.running.Go(func() { s.leftovers.tidy(s.life) })
@@ -83,7 +84,7 @@ func work() error {
 		// live on for that, nor this process.
 		comes(nil, endLimit)
 		children.KillAll(group) // there may be no watchdog to do it
-		group.close()
+		group.Close()
 		cleaned := make(chan struct{})
 		go func() { // a directory may be what hangs
 			defer close(cleaned)
@@ -98,7 +99,7 @@ func work() error {
 	s.retire()
 	children.KillAll(group)
 	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
-	group.close()
+	group.Close()
 	children.Close()
 	orphaned := line.close(cancel)
 	if line.dir != "" && !((killed || orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {

@@ -50,7 +50,7 @@ func (g *gang) changed() <-chan struct{} {
 func (g *gang) rewired() (aborting bool) {
 	if up := g.wireup(); len(up.In) != g.joined && (g.joined == 0 || len(up.Silent) == 0) {
 		g.joined = len(up.In)
-		g.reports.wireup(up)
+		g.reports.Wireup(up)
 		g.shared.look() // all of it is there by now
 	}
 	if g.wiring != nil {
@@ -78,7 +78,7 @@ func (g *gang) wireup() job.Wireup {
 func (g *gang) abort() {
 	for _, r := range g.ranks {
 		if r.child != nil && !r.child.Ended() && g.aborting[r.number] {
-			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
+			g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: fmt.Sprintf("rank %d on %s has called MPI_Abort", r.number, g.host)})
 			return
 		}
 	}

@@ -9,6 +9,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
@@ -95,14 +96,14 @@ func (o *openMPI) runtime(path string, argv, env []string, stdin *os.File, hear 
 		for {
 			n, err := r.Read(buffer)
 			stored, _ := log.Write(buffer[:n]) // a full disk must not hold up mpirun
-			o.words.grow(stored)
+			o.words.Grow(stored)
 			if hear && n > 0 && number < mostLines { // the file has it all
 				lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
 				rest = lines[len(lines)-1]
 				rest = rest[:min(len(rest), cap(buffer))]
 				for _, line := range lines[:len(lines)-1] {
 					number++
-					o.g.reports.line(o.line(log.Name(), number, line))
+					o.g.reports.Lines(o.line(log.Name(), number, line))
 				}
 			}
 			if err != nil {
@@ -118,7 +119,7 @@ const mostLines = 500
 
 // line is what mpirun said, as evidence.
 func (o *openMPI) line(file string, number int, text string) job.Line {
-	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: hostclock.Now(), Text: clean([]byte(text))}
+	return job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: -1, File: file, Line: number, Time: hostclock.Now(), Text: output.Clean([]byte(text))}
 }
 
 // mpirunEnded ends the gang when ranks are missing that nobody will start now.
@@ -135,9 +136,9 @@ func (o *openMPI) mpirunEnded() {
 	if o.mpirun.Status.Signaled() {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(o.mpirun.Status.Signal())))
 	}
-	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: text})
+	o.g.reports.Lines(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: hostclock.Now(), Text: text})
 	if !o.abandon(o.missing(), text, 0, false) {
-		o.g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
+		o.g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: o.g.host, Text: text})
 	}
 }
 

@@ -15,6 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
@@ -31,7 +33,7 @@ type openMPI struct {
 	ended chan struct{}
 	wg    sync.WaitGroup
 
-	words       *stream // what mpirun has said, or this host's daemon
+	words       *output.Stream // what mpirun has said, or this host's daemon
 	tmpdir, shm string
 	library     string           // the programs' own, if it is known
 	waiting     map[int]prepared // ranks whose shim has not come
@@ -90,7 +92,7 @@ func room(dir string) error {
 // shortLived is how the names of an agent's directories begin that do not
 // outlive it.
 func shortLived(agent int) string {
-	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), agentName(agent))
+	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), identity.AgentName(agent))
 }
 
 // removeShortLived removes what an agent that was killed has left.
@@ -206,7 +208,7 @@ func (o *openMPI) dismiss() {
 func (o *openMPI) said(rank int, text string) {
 	file := filepath.Join(string(o.g.start.LogDir), mpirunLog)
 	for line := range strings.Lines(text) {
-		o.g.reports.line(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, File: file, Time: hostclock.Now(), Text: clean([]byte(line))})
+		o.g.reports.Lines(job.Line{Source: job.SourceStderr, Host: o.g.host, Rank: rank, File: file, Time: hostclock.Now(), Text: output.Clean([]byte(line))})
 	}
 }
 
@@ -227,8 +229,8 @@ func (o *openMPI) daemonLost() {
 // stop has the controller end the gang, for a reason that is no rank's.
 func (o *openMPI) stop(why string) {
 	now := time.Now()
-	o.g.reports.line(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now, Text: why})
-	o.g.reports.event(job.Event{Time: now, Kind: job.KindStop, Host: o.g.host, Text: why})
+	o.g.reports.Lines(job.Line{Source: job.SourceAgent, Host: o.g.host, Rank: -1, Time: now, Text: why})
+	o.g.reports.Event(job.Event{Time: now, Kind: job.KindStop, Host: o.g.host, Text: why})
 }
 
 // startLimit bounds how long mpirun may take to start the ranks of a host.
@@ -301,7 +303,7 @@ func (o *openMPI) close() {
 	over := make(chan struct{})
 	go func() { defer close(over); o.wg.Wait() }()
 	comes(over, strayGrace) // mpirun, or what holds its output, may not be killed
-	o.words.seal()
+	o.words.Seal()
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)
 	if o.found {

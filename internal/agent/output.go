@@ -24,24 +24,24 @@ func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error
 	}
 	defer func() {
 		for _, f := range followers {
-			f.close()
+			f.Close()
 		}
 	}()
 	for buffer := make([]byte, chunkBytes); len(followers) > 0; {
-		change := g.bell.wait()
+		change := g.bell.Changed()
 		moved := false
 		for i := 0; i < len(followers); i++ {
 			f := followers[i]
-			sent, ended, err := f.step(buffer, func(piece []byte, end bool) error {
+			sent, ended, err := f.Step(buffer, func(piece []byte, end bool) error {
 				// Send has copied the piece when it returns.
-				return to.Send(&wire.OutputReply{Rank: int32(f.stream.Rank), Stderr: f.stream.Stderr, Data: piece, End: end})
+				return to.Send(&wire.OutputReply{Rank: int32(f.Stream.Rank), Stderr: f.Stream.Stderr, Data: piece, End: end})
 			})
 			if err != nil {
 				return err
 			}
 			moved = moved || sent
 			if ended {
-				f.close()
+				f.Close()
 				followers = append(followers[:i], followers[i+1:]...)
 				i--
 			}

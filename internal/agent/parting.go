@@ -73,7 +73,7 @@ func (g *gang) part() <-chan time.Time {
 		for _, r := range busy {
 			here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.number, Links: g.links(r)})
 		}
-		g.reports.standing(here)
+		reportStanding(g.reports, here)
 	}
 	if !some {
 		g.waited = time.Time{}

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
@@ -80,7 +81,7 @@ func FuzzParseTCP(f *testing.F) {
 
 // TestOwnConnections: what a process has open, and has not read, is seen.
 func TestOwnConnections(t *testing.T) {
-	client, server := connected(t)
+	client, server := agenttest.Connected(t)
 	if _, err := client.Write(make([]byte, flushRequest)); err != nil {
 		t.Fatal(err)
 	}

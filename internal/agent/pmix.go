@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/peer"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
@@ -107,7 +108,7 @@ func (x *pmix) accept(rank int, l net.Listener, address string) {
 		x.mu.Lock()
 		pid := x.pids[rank]
 		x.mu.Unlock()
-		if !ownPeer(conn.(*net.TCPConn), pid) || !x.keep(conn) {
+		if !peer.IsDescendant(conn.(*net.TCPConn), pid) || !x.keep(conn) {
 			_ = conn.Close()
 			continue
 		}

@@ -12,7 +12,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/progress"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -20,8 +23,8 @@ import (
 // rank is one process of the gang and its streams.
 type rank struct {
 	number   int
-	out, err *stream
-	progress *progress
+	out, err *output.Stream
+	progress *progress.Rank
 	stdin    *os.File       // write end; nil when the rank has /dev/null
 	child    *process.Child // nil when it could not be started
 	pumps    sync.WaitGroup
@@ -33,7 +36,7 @@ type rank struct {
 // directory logDir; fork starts its process. stdout opens its standard output; options
 // is called for each of the two streams. On an error nothing is left open, and no file is left
 // behind that was not there before.
-func newRank(number int, logDir string, feeds bool, stdout opener, options func() streamOptions) (r *rank, child []*os.File, err error) {
+func newRank(number int, logDir string, feeds bool, stdout output.Opener, options func() output.Options) (r *rank, child []*os.File, err error) {
 	r = &rank{number: number}
 	defer func() {
 		if err == nil {
@@ -45,9 +48,9 @@ func newRank(number int, logDir string, feeds bool, stdout opener, options func(
 		if r.stdin != nil {
 			_ = r.stdin.Close()
 		}
-		for _, s := range []*stream{r.out, r.err} {
+		for _, s := range []*output.Stream{r.out, r.err} {
 			if s != nil {
-				err = errors.Join(err, s.discard())
+				err = errors.Join(err, s.Discard())
 			}
 		}
 	}()
@@ -58,13 +61,13 @@ func newRank(number int, logDir string, feeds bool, stdout opener, options func(
 	child = append(child, stdin)
 	to := options()
 	to.Rank, to.Path = number, filepath.Join(logDir, job.LogName(number, "out"))
-	if r.out, out, err = newStream(to, stdout); err != nil {
+	if r.out, out, err = output.New(to, stdout); err != nil {
 		return r, child, err
 	}
 	child = append(child, out)
 	to = options()
 	to.Rank, to.Stderr, to.Path = number, true, filepath.Join(logDir, job.LogName(number, "err"))
-	if r.err, errs, err = newStream(to, openPipe); err != nil {
+	if r.err, errs, err = output.New(to, output.OpenPipe); err != nil {
 		return r, child, err
 	}
 	return r, append(child, errs), nil
@@ -88,7 +91,7 @@ func (r *rank) openStdin(feeds bool) (*os.File, error) {
 }
 
 // fork executes the rank's program with the given standard streams.
-func (r *rank) fork(start process.Starter, group *cgroup, path string, argv []string, attr *syscall.ProcAttr, streams []*os.File) (err error) {
+func (r *rank) fork(start process.Starter, group *cgroup.Group, path string, argv []string, attr *syscall.ProcAttr, streams []*os.File) (err error) {
 	for _, f := range streams {
 		attr.Files = append(attr.Files, f.Fd())
 	}
@@ -96,7 +99,7 @@ func (r *rank) fork(start process.Starter, group *cgroup, path string, argv []st
 	// sessions (sched(7), autogroup) ranks that wait for each other are faster in
 	// one, by a tenth for 8 to 32 of them on two cores.
 	attr.Sys = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
-	if r.child, err = group.forkInto(start, path, argv, attr); err != nil {
+	if r.child, err = group.Start(start, path, argv, attr); err != nil {
 		return &fs.PathError{Op: "execute", Path: path, Err: err}
 	}
 	return nil
@@ -108,8 +111,8 @@ func (r *rank) pump(streams []*os.File, release <-chan struct{}) {
 	for _, f := range streams {
 		_ = f.Close()
 	}
-	for _, s := range []*stream{r.out, r.err} {
-		r.pumps.Go(func() { s.pump(release) })
+	for _, s := range []*output.Stream{r.out, r.err} {
+		r.pumps.Go(func() { s.Pump(release) })
 	}
 	if r.child == nil && r.stdin != nil {
 		_ = r.stdin.Close()
@@ -168,5 +171,5 @@ func limit(resource int) string {
 
 // evidence returns the last lines of both streams of a rank.
 func (r *rank) evidence(host string) []job.Line {
-	return append(r.out.evidence(host), r.err.evidence(host)...)
+	return append(r.out.Evidence(host), r.err.Evidence(host)...)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
+	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
@@ -111,10 +112,10 @@ func descriptors(t *testing.T) int {
 var newRankCases = []struct {
 	name   string
 	feeds  bool
-	stdout opener
+	stdout output.Opener
 }{
-	{"no stdin, a pipe", false, openPipe}, {"no stdin, a terminal", false, openPTY},
-	{"stdin, a pipe", true, openPipe}, {"stdin, a terminal", true, openPTY},
+	{"no stdin, a pipe", false, output.OpenPipe}, {"no stdin, a terminal", false, output.OpenPTY},
+	{"stdin, a pipe", true, output.OpenPipe}, {"stdin, a terminal", true, output.OpenPTY},
 }
 
 // A rank whose logs cannot be made leaves nothing open and no file behind, and
@@ -184,4 +185,4 @@ func TestNewRankWithoutDescriptors(t *testing.T) {
 }
 
 // noOptions are those of streams that are not pumped.
-func noOptions() streamOptions { return streamOptions{} }
+func noOptions() output.Options { return output.Options{} }

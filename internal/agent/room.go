@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"os"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 )
 
 // A layer may take this part of the memory that is free, and no less than leastRoom bytes.
@@ -18,8 +20,8 @@ func layerRoom() int64 {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	free := available(string(info))
-	for _, g := range memoryGroups(string(own), string(mounts)) {
-		if left, ok := g.left(); ok {
+	for _, g := range cgroup.MemoryOf(string(own), string(mounts)) {
+		if left, ok := g.Left(); ok {
 			free = min(free, left)
 		}
 	}

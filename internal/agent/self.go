@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/identity"
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
@@ -20,7 +21,7 @@ func selfDir(gang string) string {
 }
 
 // owned is the name of the file in a selfDir that says whose it is.
-func owned(agent int) string { return "agent-" + agentName(agent) }
+func owned(agent int) string { return "agent-" + identity.AgentName(agent) }
 
 // self returns a path of this program that holds no blank, exists as long as this
 // process, stays the same when the file is replaced, and is the same on all
@@ -53,7 +54,7 @@ func (o *openMPI) self() (string, error) {
 // removeDeadSelfDirs removes what agents of this PID namespace have made for self that were
 // killed together with their watchdogs.
 func removeDeadSelfDirs() {
-	files, _ := filepath.Glob(filepath.Join(sharedDir, "gangrun-*", "agent-*."+pidNamespace()))
+	files, _ := filepath.Glob(filepath.Join(sharedDir, "gangrun-*", "agent-*."+identity.PIDNamespace()))
 	for _, file := range files {
 		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(file), "agent-"), ".")
 		pid, err := strconv.Atoi(number)

@@ -19,7 +19,10 @@ import (
 	"google.golang.org/grpc/keepalive"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/exact"
@@ -31,7 +34,7 @@ import (
 type server struct {
 	wire.UnimplementedAgentServer
 	children  *process.Children
-	group     *cgroup
+	group     *cgroup.Group
 	line      *line
 	life      context.Context // of gangs
 	end       context.CancelFunc
@@ -47,13 +50,13 @@ type server struct {
 	busy   bool             // a gang is running
 	gangs  map[string]*gang // by RUN/ATTEMPT
 	last   string           // the newest of gangs
-	grew   bell             // gangs has a new entry
+	grew   notify.Broadcast // gangs has a new entry
 	// contained runs a gang whose name is not in gangs; nil for none.
 	contained *contained
 	listing   fileList // of the gang whose files were last looked at
 }
 
-func newServer(c *process.Children, group *cgroup, line *line) *server {
+func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
 	// Python holds back what it prints to a pipe: progress would be seen late, and
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
@@ -149,7 +152,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	cores, memory := capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
-		Interfaces: interfaces(), Rdma: rdma(), Machine: identity(),
+		Interfaces: interfaces(), Rdma: rdma(), Machine: identity.Machine(),
 	}, nil
 }
 

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/identity"
 )
 
 func TestScanShared(t *testing.T) {
@@ -85,7 +87,7 @@ func TestOtherNamespace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.MkdirTemp("", strings.Replace(shortLived(agent), "."+pidNamespace(), ".1", 1))
+	other, err := os.MkdirTemp("", strings.Replace(shortLived(agent), "."+identity.PIDNamespace(), ".1", 1))
 	if err != nil {
 		t.Fatal(err)
 	}

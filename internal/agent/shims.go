@@ -40,7 +40,7 @@ func (o *openMPI) rsh(conn *net.UnixConn, hello shim.Greeting, words *json.Decod
 		o.asked++
 		id = o.asked
 		o.asking[id] = conn
-		o.g.reports.spawn(&wire.Spawn{Id: int32(id), Node: hello.Node, Command: hello.Command})
+		reportSpawn(o.g.reports, &wire.Spawn{Id: int32(id), Node: hello.Node, Command: hello.Command})
 	}) {
 		return
 	}
@@ -48,13 +48,13 @@ func (o *openMPI) rsh(conn *net.UnixConn, hello shim.Greeting, words *json.Decod
 	for buffer := make([]byte, 4<<10); ; {
 		n, err := input.Read(buffer)
 		if n > 0 {
-			o.g.reports.relay(&wire.Relay{Id: int32(id), Data: slices.Clone(buffer[:n])})
+			reportRelay(o.g.reports, &wire.Relay{Id: int32(id), Data: slices.Clone(buffer[:n])})
 		}
 		if err != nil {
 			break
 		}
 	}
-	o.g.reports.relay(&wire.Relay{Id: int32(id), End: true})
+	reportRelay(o.g.reports, &wire.Relay{Id: int32(id), End: true})
 	// mpirun's daemons see the end of their agent as their own: it stays until
 	// the daemon has ended, which relay tells it.
 	<-o.ended
@@ -172,7 +172,7 @@ func (o *openMPI) shimLost(r *rank) {
 func (o *openMPI) order() {
 	if !o.ordered && !o.g.stopping {
 		o.ordered = true
-		o.g.reports.wireup(o.wireup())
+		o.g.reports.Wireup(o.wireup())
 	}
 }
 
@@ -192,7 +192,7 @@ func (o *openMPI) abandon(all []prepared, why string, code int, stopped bool) bo
 		p.rank.pump(p.streams, o.g.release)
 		o.g.alive--
 		exit := job.Exit{Rank: p.rank.number, Host: o.g.host, Status: job.Unstarted, Code: code, Time: hostclock.Now(), Stopped: stopped || i > 0, Text: why}
-		o.g.reports.event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+		o.g.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 	}
 	return len(all) > 0
 }

@@ -97,7 +97,7 @@ func (g *gang) stdinWaits() (waits []*stdinWait, tick <-chan time.Time, stop fun
 func (g *gang) tellStdin(waits []*stdinWait) {
 	for _, w := range waits {
 		if w.look() {
-			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStdin, Rank: w.rank.number, Host: g.host})
+			g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStdin, Rank: w.rank.number, Host: g.host})
 		}
 	}
 }

@@ -5,21 +5,24 @@ import (
 	"strings"
 	"testing"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
-	"golang.org/x/sys/unix"
 )
 
 // Who gets a terminal, and what becomes of a host that has none to give.
 func TestStdout(t *testing.T) {
 	var asked, given int
-	have := func() (*os.File, *os.File, error) { asked++; return openPTY() }
-	none := func() (*os.File, *os.File, error) { asked++; return nil, nil, ptyError{"there is none"} }
+	have := func() (*os.File, *os.File, error) { asked++; return output.OpenPTY() }
+	none := func() (*os.File, *os.File, error) { asked++; return nil, nil, output.PTYError{Why: "there is none"} }
 	few := func() (*os.File, *os.File, error) { asked++; return nil, nil, unix.EMFILE }
 	for _, c := range []struct {
 		tty      job.TTY
 		mpi      job.MPI
-		pty      opener
+		pty      output.Opener
 		terminal bool
 		notes    int
 		fails    string // an error
@@ -39,7 +42,7 @@ func TestStdout(t *testing.T) {
 	} {
 		t.Run(string(c.tty)+" "+string(c.mpi), func(t *testing.T) {
 			asked, given = 0, 0
-			g := newGang("h1", &wire.Start{Tty: string(c.tty), Mpi: string(c.mpi)}, nil, nil, nil, &reports{})
+			g := newGang("h1", &wire.Start{Tty: string(c.tty), Mpi: string(c.mpi)}, nil, nil, nil, &report.Queue{})
 			open := g.stdout(c.pty)
 			for range 3 {
 				ours, theirs, err := open()
@@ -59,8 +62,8 @@ func TestStdout(t *testing.T) {
 				_, _ = ours.Close(), theirs.Close()
 			}
 			notes := 0
-			if g.reports.next != nil {
-				for _, e := range g.reports.next.Events {
+			if g.reports.Next != nil {
+				for _, e := range g.reports.Next.Events {
 					if strings.Contains(string(e), `"kind":"note"`) && strings.Contains(string(e), "there is none") {
 						notes++
 					}

@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
@@ -50,7 +51,7 @@ func watch(args []string) (code int, err error) {
 	sweep(agent)
 	removeShortLived(agent)
 	removeDeadLayers()
-	endDeadCgroups()
+	cgroup.EndDead()
 	switch {
 	case status.Exited():
 		return status.ExitStatus(), nil
@@ -107,7 +108,7 @@ func reapOrphan(agent int) {
 // sweep kills and reaps everything that is left below this process, and
 // removes the cgroup of the agent that had that PID.
 func sweep(agent int) {
-	group := openCgroup(agent)
+	group := cgroup.Open(agent)
 	for deadline := time.Now().Add(process.KillLimit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		var status unix.WaitStatus
 		pid, err := unix.Wait4(-1, &status, unix.WNOHANG, nil)
@@ -119,5 +120,5 @@ func sweep(agent int) {
 		}
 		process.KillRound(group)
 	}
-	group.close()
+	group.Close()
 }

@@ -14,6 +14,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/peer"
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -41,7 +43,7 @@ type wiring struct {
 // exitWait bounds the wait for the last words of a rank that is dead already.
 const exitWait = 50 * time.Millisecond
 
-func newWiring(start *wire.Start, reports *reports) *wiring {
+func newWiring(start *wire.Start, reports *report.Queue) *wiring {
 	w := &wiring{size: int(start.Size), host: len(start.Ranks), changed: make(chan struct{}, 1), ids: map[int]int{}, told: map[int]bool{}}
 	appnum := map[int]int{}
 	for _, r := range start.Ranks {
@@ -57,10 +59,10 @@ func newWiring(start *wire.Start, reports *reports) *wiring {
 			for _, p := range puts {
 				b.Puts = append(b.Puts, &wire.Pair{Key: []byte(p.Key), Value: []byte(p.Value)})
 			}
-			reports.barrier(b)
+			reportBarrier(reports, b)
 		},
 		Tell: func(n pmi1.Name) {
-			reports.add(func(m *wire.GangReply) {
+			reports.Add(func(m *wire.GangReply) {
 				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: []byte(n.Service), Port: []byte(n.Port), Ask: n.Ask})
 			})
 		},
@@ -131,7 +133,7 @@ func (w *wiring) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rank, ok = w.ids[id]
-	if !ok || !ownPeer(conn, 0) {
+	if !ok || !peer.IsDescendant(conn, 0) {
 		return 0, false
 	}
 	return rank, true
@@ -170,8 +172,8 @@ func (w *wiring) unfinalized(g *gang) {
 		if w.server.State(r).Unfinalized && !w.told[r] {
 			w.told[r] = true
 			text := fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, g.host)
-			g.reports.line(job.Line{Source: job.SourceAgent, Host: g.host, Rank: r, Time: hostclock.Now(), Text: text})
-			g.reports.event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: text})
+			g.reports.Lines(job.Line{Source: job.SourceAgent, Host: g.host, Rank: r, Time: hostclock.Now(), Text: text})
+			g.reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.host, Text: text})
 		}
 	}
 }
@@ -207,14 +209,14 @@ func (w *wiring) close() {
 }
 
 // standing reports how the ranks stand to those of other hosts.
-func (r *reports) standing(s pmi1.Standing) {
+func reportStanding(r *report.Queue, s pmi1.Standing) {
 	data, err := exact.Marshal(s)
 	if err != nil {
 		panic("encode a standing: " + err.Error())
 	}
-	r.add(func(m *wire.GangReply) { m.Standing = data })
+	r.Add(func(m *wire.GangReply) { m.Standing = data })
 }
 
-func (r *reports) barrier(b *wire.Barrier) {
-	r.add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
+func reportBarrier(r *report.Queue, b *wire.Barrier) {
+	r.Add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
 }

@@ -8,6 +8,8 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -49,18 +51,18 @@ func TestWords(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
-			g := newGang("h2", &wire.Start{Gang: "r/1", LogDir: []byte(dir), Mpirun: c.mpirun}, nil, nil, nil, &reports{})
-			defer g.kernel.close()
+			g := newGang("h2", &wire.Start{Gang: "r/1", LogDir: []byte(dir), Mpirun: c.mpirun}, nil, nil, nil, &report.Queue{})
+			defer g.kernel.Close()
 			words := newWords(g)
 			g.ompi = &openMPI{words: words}
-			g.ranks = []*rank{{number: 3, out: newLog(streamOptions{Rank: 3, Path: dir + "/out", Grew: &g.bell}), err: newLog(streamOptions{Rank: 3, Stderr: true, Path: dir + "/err", Grew: &g.bell})}}
+			g.ranks = []*rank{{number: 3, out: output.NewLog(output.Options{Rank: 3, Path: dir + "/out", Grew: &g.bell}), err: output.NewLog(output.Options{Rank: 3, Stderr: true, Path: dir + "/err", Grew: &g.bell})}}
 			close(g.ready)
 			if words.Path != filepath.Join(dir, c.file) {
 				t.Errorf("the log is %q, want %q", words.Path, c.file)
 			}
 			s := newServer(nil, nil, &line{})
 			s.gangs["r/1"] = g
-			say := func(of *stream, text string) {
+			say := func(of *output.Stream, text string) {
 				log, err := os.OpenFile(of.Path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 				if err == nil {
 					_, err = log.WriteString(text)
@@ -68,7 +70,7 @@ func TestWords(t *testing.T) {
 				if err != nil || log.Close() != nil {
 					t.Fatal(err)
 				}
-				of.grow(len(text))
+				of.Grow(len(text))
 			}
 			say(words, "first\n")
 			if c.gone {
@@ -79,7 +81,7 @@ func TestWords(t *testing.T) {
 			to := &heard{ctx: t.Context(), data: map[int32]string{}, ended: map[int32]bool{}, got: make(chan struct{}, 10)}
 			ended := make(chan error, 1)
 			go func() {
-				ended <- s.Output(&wire.OutputRequest{Gang: "r/1", Ranks: []int32{3, runtimeRank}, Out: []int64{0, c.offset}}, to)
+				ended <- s.Output(&wire.OutputRequest{Gang: "r/1", Ranks: []int32{3, output.RuntimeRank}, Out: []int64{0, c.offset}}, to)
 			}()
 			if c.offset < 6 && !c.gone {
 				<-to.got
@@ -88,14 +90,14 @@ func TestWords(t *testing.T) {
 				say(words, "second\n")
 			}
 			say(g.ranks[0].out, "of a rank\n")
-			for _, of := range []*stream{words, g.ranks[0].out, g.ranks[0].err} {
-				of.seal()
+			for _, of := range []*output.Stream{words, g.ranks[0].out, g.ranks[0].err} {
+				of.Seal()
 			}
 			if err := <-ended; err != nil {
 				t.Fatal(err)
 			}
-			if got := to.data[runtimeRank]; got != c.want || to.ended[runtimeRank] == c.gone {
-				t.Errorf("told %q and its end: %t; want %q", got, to.ended[runtimeRank], c.want)
+			if got := to.data[output.RuntimeRank]; got != c.want || to.ended[output.RuntimeRank] == c.gone {
+				t.Errorf("told %q and its end: %t; want %q", got, to.ended[output.RuntimeRank], c.want)
 			}
 			if to.data[3] != "of a rank\n" || !to.ended[3] {
 				t.Errorf("the rank's output is %q, ended %t", to.data[3], to.ended[3])
@@ -106,10 +108,10 @@ func TestWords(t *testing.T) {
 
 // A gang that is not started by Open MPI has none.
 func TestNoWords(t *testing.T) {
-	g := newGang("h1", &wire.Start{}, nil, nil, nil, &reports{})
-	defer g.kernel.close()
+	g := newGang("h1", &wire.Start{}, nil, nil, nil, &report.Queue{})
+	defer g.kernel.Close()
 	close(g.ready)
-	if followers, err := g.follow(t.Context(), &wire.OutputRequest{Ranks: []int32{runtimeRank}}); err != nil || len(followers) > 0 {
+	if followers, err := g.follow(t.Context(), &wire.OutputRequest{Ranks: []int32{output.RuntimeRank}}); err != nil || len(followers) > 0 {
 		t.Errorf("got %v, %v", followers, err)
 	}
 }

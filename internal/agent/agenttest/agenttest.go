@@ -4,6 +4,7 @@ package agenttest
 import (
 	"errors"
 	"io/fs"
+	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -39,4 +40,25 @@ func WriteFile(t *testing.T, path, text string, mode fs.FileMode) string {
 		t.Fatal(err)
 	}
 	return path
+}
+
+// Connected returns both ends of a connection over the loopback interface.
+func Connected(t *testing.T) (client, server *net.TCPConn) {
+	t.Helper()
+	l, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	client, err = net.DialTCP("tcp4", nil, l.Addr().(*net.TCPAddr))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	server, err = l.AcceptTCP()
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = server.Close() })
+	return client, server
 }

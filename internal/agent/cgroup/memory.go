@@ -1,0 +1,70 @@
+package cgroup
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Memory is a process's control group for memory.
+type Memory struct {
+	Dir   string
+	Mount string // of the hierarchy
+	V1    bool   // of version 1
+}
+
+// MemoryOf returns the control groups for memory of a process, given its
+// /proc/PID/cgroup and /proc/PID/mountinfo.
+func MemoryOf(own, mounts string) (groups []Memory) {
+	for mount := range strings.Lines(mounts) {
+		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
+		fields, kind := strings.Fields(before), strings.Fields(after)
+		if !ok || len(fields) < 5 || len(kind) < 3 {
+			continue
+		}
+		prefix, first := "0::", kind[0] != "cgroup2"
+		if first {
+			if kind[0] != "cgroup" || !slices.Contains(strings.Split(kind[2], ","), "memory") {
+				continue
+			}
+			prefix = ":memory:"
+		}
+		for line := range strings.Lines(own) {
+			if _, path, ok := strings.Cut(strings.TrimSpace(line), prefix); ok {
+				path = strings.TrimPrefix(path, strings.TrimSuffix(fields[3], "/"))
+				groups = append(groups, Memory{filepath.Join(fields[4], path), fields[4], first})
+			}
+		}
+	}
+	return groups
+}
+
+// Left returns how much memory a control group, or one above it, may still take, and
+// whether any of them has a limit.
+func (g Memory) Left() (least int64, limited bool) {
+	limit, usage := "memory.max", "memory.current"
+	if g.V1 {
+		limit, usage = "memory.limit_in_bytes", "memory.usage_in_bytes"
+	}
+	number := func(dir, name string) (int64, bool) {
+		text, err := os.ReadFile(filepath.Join(dir, name))
+		if err != nil {
+			return 0, false
+		}
+		n, err := strconv.ParseInt(strings.TrimSpace(string(text)), 10, 64)
+		return n, err == nil // "max" is no number
+	}
+	for dir := g.Dir; strings.HasPrefix(dir, g.Mount); dir = filepath.Dir(dir) {
+		most, ok := number(dir, limit)
+		used, known := number(dir, usage)
+		if left := max(0, most-used); ok && known && (!limited || left < least) {
+			least, limited = left, true
+		}
+		if dir == "/" {
+			break
+		}
+	}
+	return least, limited
+}

@@ -1,0 +1,128 @@
+package kernellog
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Watch watches what the host's kernel says of processes that it killed: its
+// log where this user may read it, and its count of OOM kills.
+type Watch struct {
+	log   int // descriptor of /dev/kmsg at its end, or -1
+	kills int64
+}
+
+func Start() *Watch {
+	k := &Watch{log: -1}
+	k.kills, _ = oomKills()
+	if fd, err := unix.Open("/dev/kmsg", unix.O_RDONLY|unix.O_NONBLOCK|unix.O_CLOEXEC, 0); err == nil {
+		if _, err := unix.Seek(fd, 0, unix.SEEK_END); err == nil {
+			k.log = fd
+		} else {
+			_ = unix.Close(fd)
+		}
+	}
+	return k
+}
+
+func (k *Watch) Close() {
+	if k.log >= 0 {
+		_ = unix.Close(k.log)
+	}
+}
+
+// Lines returns what the kernel has said since the last call that may bear on
+// a killed process, and whether its count of OOM kills has risen.
+func (k *Watch) Lines(host string) []job.Line {
+	var lines []job.Line
+	say := func(text string) {
+		lines = append(lines, job.Line{Source: job.SourceKernel, Host: host, Rank: -1, File: "/dev/kmsg", Time: hostclock.Now(), Text: text})
+	}
+	buffer := make([]byte, 8<<10) // a record is at most 1 KiB and its header
+	for k.log >= 0 {
+		n, err := unix.Read(k.log, buffer)
+		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EINTR) {
+			continue // records were overwritten; the next read goes on behind them
+		}
+		if err != nil || n <= 0 {
+			break
+		}
+		if text, ok := kernelRecord(string(buffer[:n])); ok {
+			say(text)
+		}
+	}
+	if now, file := oomKills(); now > k.kills {
+		say(fmt.Sprintf("oom_kill count rose by %d during the attempt", now-k.kills))
+		lines[len(lines)-1].File = file
+		k.kills = now
+	}
+	return lines
+}
+
+// kernelRecord takes the text of a /dev/kmsg record
+// ("priority,sequence,microseconds,flags;text\n KEY=value\n") that tells of a
+// killed process.
+func kernelRecord(record string) (string, bool) {
+	_, text, ok := strings.Cut(record, ";")
+	if !ok {
+		return "", false
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	for _, word := range []string{"Killed process", "oom-kill:", "Out of memory", "segfault at", "general protection", "NVRM: Xid", "fallen off the bus"} {
+		if strings.Contains(text, word) {
+			return strings.ToValidUTF8(text, "\uFFFD"), true
+		}
+	}
+	return "", false
+}
+
+// oomKills returns the count of OOM kills that is nearest to this process, and
+// the file that it stands in: that of its own memory cgroup, else the host's
+// (oom_kill of /proc/vmstat, Linux 4.13), which counts other jobs' too.
+func oomKills() (kills int64, file string) {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for _, file := range append(oomFiles(string(own), string(mounts)), "/proc/vmstat") {
+		if data, err := os.ReadFile(file); err == nil {
+			if n, ok := oomCount(string(data)); ok {
+				return n, file
+			}
+		}
+	}
+	return 0, ""
+}
+
+// oomFiles returns where the OOM kills of a process's memory cgroup are counted,
+// in version 2 (memory.events) and version 1 (memory.oom_control) hierarchies,
+// given its /proc/PID/cgroup and /proc/PID/mountinfo.
+func oomFiles(own, mounts string) (files []string) {
+	for _, g := range cgroup.MemoryOf(own, mounts) {
+		name := "memory.events"
+		if g.V1 {
+			name = "memory.oom_control"
+		}
+		files = append(files, filepath.Join(g.Dir, name))
+	}
+	return files
+}
+
+// oomCount reads the line "oom_kill N".
+func oomCount(text string) (int64, bool) {
+	for line := range strings.Lines(text) {
+		if value, ok := strings.CutPrefix(line, "oom_kill "); ok {
+			n, err := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n, err == nil
+		}
+	}
+	return 0, false
+}

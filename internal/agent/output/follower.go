@@ -1,0 +1,65 @@
+package output
+
+import (
+	"io"
+	"os"
+)
+
+// Follow follows a stream from an offset of its log file on.
+func Follow(s *Stream, offset int64) *Follower { return &Follower{Stream: s, Offset: offset} }
+
+// Follower reads the log file of one stream as it grows.
+type Follower struct {
+	Stream *Stream
+	file   *os.File // nil until there is something to read
+	Offset int64
+}
+
+func (f *Follower) Close() {
+	if f.file != nil {
+		_ = f.file.Close()
+		f.file = nil
+	}
+}
+
+// Step passes the next piece of the log to send, or the end of the stream. It reports
+// whether there was a piece, and whether nothing more comes. A stream of which a part was
+// lost has no end.
+func (f *Follower) Step(buffer []byte, send func(piece []byte, end bool) error) (sent, ended bool, err error) {
+	written, closed := f.Stream.state()
+	if f.Offset >= written {
+		switch {
+		case !closed:
+			return false, false, nil
+		case f.Stream.lost != nil:
+			return false, true, nil
+		}
+		return false, true, send(nil, true)
+	}
+	n, err := f.read(buffer[:min(int64(len(buffer)), written-f.Offset)])
+	if err != nil {
+		if f.Stream.Rank == RuntimeRank {
+			return false, true, nil // not an output of the ranks: it has no end
+		}
+		return false, false, err
+	}
+	f.Offset += int64(n)
+	return true, false, send(buffer[:n], false)
+}
+
+// read reads the next piece, or some of it.
+func (f *Follower) read(piece []byte) (n int, err error) {
+	if f.file == nil {
+		if f.file, err = os.Open(f.Stream.Path); err != nil {
+			return 0, err
+		}
+	}
+	if n, err = f.file.ReadAt(piece, f.Offset); err != nil && err != io.EOF || n == 0 {
+		return 0, io.ErrUnexpectedEOF // somebody has truncated the log file
+	}
+	return n, nil
+}
+
+// RuntimeRank stands where a rank does for what is no rank's: what mpirun says, or
+// Open MPI's daemon.
+const RuntimeRank = -1

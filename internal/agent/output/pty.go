@@ -1,0 +1,112 @@
+package output
+
+import (
+	"errors"
+	"os"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Opener opens what connects a stream of a rank with the agent: the agent's
+// end, to read from, and the rank's.
+type Opener func() (ours, theirs *os.File, err error)
+
+// OpenPipe opens a pipe.
+func OpenPipe() (ours, theirs *os.File, err error) {
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, nil, os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil { // only our end
+		return nil, nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
+}
+
+// OpenPTY opens a pseudoterminal that hands on every byte as it is: ours is the
+// master, theirs the slave. It becomes the controlling terminal of nobody, so
+// that no signal comes from it.
+func OpenPTY() (ours, theirs *os.File, err error) {
+	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
+		return nil, nil, noPTY(err)
+	}
+	raw, err := ours.SyscallConn()
+	if err == nil {
+		if controlErr := raw.Control(func(fd uintptr) { theirs, err = slaveOf(int(fd)) }); err == nil {
+			err = controlErr
+		}
+	}
+	if err != nil {
+		return nil, nil, errors.Join(noPTY(err), ours.Close())
+	}
+	return ours, theirs, nil
+}
+
+// slaveOf opens the slave of a pseudoterminal's master. It asks the kernel and
+// not /dev/pts for it, which in a container can be that of another master.
+func slaveOf(master int) (*os.File, error) {
+	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
+		return nil, os.NewSyscallError("unlock the slave of /dev/ptmx", err)
+	}
+	fd, _, errno := unix.Syscall(unix.SYS_IOCTL, uintptr(master), unix.TIOCGPTPEER, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC)
+	if errno != 0 {
+		return nil, os.NewSyscallError("open the slave of /dev/ptmx", errno)
+	}
+	slave := int(fd)
+	settings, err := unix.IoctlGetTermios(slave, unix.TCGETS)
+	if err == nil {
+		settings.Iflag, settings.Oflag, settings.Lflag = 0, 0, 0 // no carriage returns, no echo, no signals
+		size := unix.Winsize{Row: 24, Col: 80}                   // which most programs assume where they are told nothing
+		err = errors.Join(unix.IoctlSetTermios(slave, unix.TCSETS, settings), unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &size))
+	}
+	if err != nil {
+		return nil, errors.Join(os.NewSyscallError("set up the slave of /dev/ptmx", err), unix.Close(slave))
+	}
+	return os.NewFile(fd, "pty"), nil
+}
+
+// PTYError says why a host has no pseudoterminal to give.
+type PTYError struct{ Why string }
+
+// Error returns the reason.
+func (e PTYError) Error() string { return e.Why }
+
+// noPTY turns an error of openPTY into a ptyError, unless a pipe would meet the
+// same one.
+func noPTY(err error) error {
+	switch {
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
+		return err
+	case errors.Is(err, unix.ENOSPC):
+		return PTYError{Why: "every pseudoterminal is in use: raise the limit, kernel.pty.max or max= of devpts"}
+	case errors.Is(err, os.ErrNotExist):
+		return PTYError{Why: "there is no /dev/ptmx: mount devpts on /dev/pts"}
+	case errors.Is(err, unix.ENODEV), errors.Is(err, unix.ENXIO):
+		return PTYError{Why: "/dev/ptmx has no devpts: mount it on /dev/pts"}
+	}
+	return PTYError{Why: err.Error()}
+}
+
+// readEnd reads a pipe or the agent's end of a pseudoterminal. The kernel may tell the end
+// of a pseudoterminal (EIO) while its last bytes are still on their way to the reader: seen
+// on Linux 6.18 once in some thousands of ends. A later read returns them, so that EIO counts
+// only once it has come again and again.
+type readEnd struct{ from *os.File }
+
+// How often EIO has to come, and the pause before the next read.
+const (
+	eioReads = 6
+	eioPause = time.Millisecond
+)
+
+// Read implements io.Reader.
+func (r readEnd) Read(buffer []byte) (n int, err error) {
+	for range eioReads {
+		if n, err = r.from.Read(buffer); n > 0 || !errors.Is(err, unix.EIO) {
+			return n, err
+		}
+		time.Sleep(eioPause)
+	}
+	return n, err
+}

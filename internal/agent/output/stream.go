@@ -1,0 +1,267 @@
+package output
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/remote/bridge"
+)
+
+// Sizes of the buffer between a rank and its log file, in bytes. A stream that
+// fills it again and again gets a larger one, and in the end a pipe to match:
+// most ranks say little, and a large gang has many.
+const (
+	firstBuffer = 2 << 10
+	largeBuffer = 256 << 10
+	largePipe   = 1 << 20
+	// fullReads is how many full reads in a row make the buffer four times as
+	// large.
+	fullReads = 4
+)
+
+// keptMarks bounds the arrival times that are remembered of a stream.
+const keptMarks = 256
+
+// Options describe a stream.
+type Options struct {
+	Rank    int // RuntimeRank for what is no rank's
+	Stderr  bool
+	Path    string            // of the log file
+	Spooled bool              // the log file is in the agent's own directory
+	Grew    *notify.Broadcast // notified when the stream grows or ends
+
+	// Seen is called with each piece after it was written to the log, by the
+	// goroutine that pumps.
+	Seen func(piece []byte)
+	// Stuck is called at each failure to write the log.
+	Stuck func(error)
+	// End is called after the last piece was seen.
+	End func()
+}
+
+// Stream is one output stream of a rank: a pipe or a pseudoterminal on one side, a log
+// file on the other. The fields of its options do not change.
+type Stream struct {
+	Options
+	from      *os.File // the agent's end of the pipe or pseudoterminal
+	log       *os.File
+	truncated bool  // not all of it could be read and written; set by the pump
+	lost      error // why what was read could not be written; set by the pump
+
+	mu      sync.Mutex
+	written int64
+	lines   int  // newlines in written
+	closed  bool // everything is written
+	marks   []mark
+}
+
+// mark says when the bytes up to end had arrived.
+type mark struct {
+	end  int64
+	when time.Time
+}
+
+// New makes the log file, which must not exist, and what the rank writes to, by
+// open. It returns the rank's end of that.
+func New(options Options, open Opener) (*Stream, *os.File, error) {
+	log, err := os.OpenFile(options.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, nil, err
+	}
+	if options.Spooled {
+		_ = log.Chmod(0o600) // whatever the umask is: bridge.Whole means complete
+	}
+	ours, theirs, err := open()
+	if err != nil {
+		return nil, nil, errors.Join(err, log.Close(), os.Remove(options.Path))
+	}
+	return &Stream{Options: options, log: log, from: ours}, theirs, nil
+}
+
+// NewLog returns a stream without a pipe: somebody else writes its log file, and calls
+// grow and seal.
+func NewLog(options Options) *Stream { return &Stream{Options: options} }
+
+// Loss returns why a part of what was read could not be written; nil if all was, once
+// the pump has returned.
+func (s *Stream) Loss() error { return s.lost }
+
+// CloseInput closes the agent's end, which ends the pump.
+func (s *Stream) CloseInput() error { return s.from.Close() }
+
+// CloseLog closes the log file.
+func (s *Stream) CloseLog() error { return s.log.Close() }
+
+// Discard closes a stream that is not used, and removes its log file.
+func (s *Stream) Discard() error {
+	return errors.Join(s.from.Close(), s.log.Close(), os.Remove(s.Path))
+}
+
+// Pump moves bytes from the rank to the log file until the last writer has
+// closed its end. When the log cannot be written it waits, and the rank with
+// it, rather than lose a byte; release ends such a wait.
+func (s *Stream) Pump(release <-chan struct{}) {
+	defer s.finish()
+	buffer, full := make([]byte, firstBuffer), 0
+	for {
+		n, err := readEnd{s.from}.Read(buffer)
+		if n > 0 && !s.store(buffer[:n], release) {
+			s.truncated = true
+			return
+		}
+		if err != nil {
+			// EIO is the end of a pseudoterminal: see readEnd.
+			s.truncated = err != io.EOF && !errors.Is(err, unix.EIO) // closed by force
+			return
+		}
+		if n < len(buffer) {
+			full = 0
+		} else if full++; full == fullReads && len(buffer) < largeBuffer {
+			buffer, full = make([]byte, min(4*len(buffer), largeBuffer)), 0
+			if len(buffer) == largeBuffer {
+				s.widen()
+			}
+		}
+	}
+}
+
+// widen asks for a larger pipe; where there is none, or the kernel refuses, what
+// there is works.
+func (s *Stream) widen() {
+	if raw, err := s.from.SyscallConn(); err == nil {
+		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, largePipe) })
+	}
+}
+
+// retryWrite is how long pump waits before it tries a failed write again.
+const retryWrite = 500 * time.Millisecond
+
+func (s *Stream) store(piece []byte, release <-chan struct{}) bool {
+	for rest := piece; ; {
+		n, err := s.log.Write(rest)
+		rest = rest[n:]
+		if err == nil {
+			break
+		}
+		err = fmt.Errorf("write the log of rank %d: %w", s.Rank, err)
+		s.Stuck(err)
+		select {
+		case <-time.After(retryWrite):
+		case <-release:
+			s.lost = err
+			return false
+		}
+	}
+	s.mu.Lock()
+	s.written += int64(len(piece))
+	s.lines += bytes.Count(piece, []byte{'\n'})
+	if len(s.marks) == keptMarks {
+		s.marks = append(s.marks[:0], s.marks[keptMarks/2:]...)
+	}
+	s.marks = append(s.marks, mark{s.written, hostclock.Now()})
+	s.mu.Unlock()
+	s.Grew.Notify()
+	s.Seen(piece)
+	return true
+}
+
+func (s *Stream) finish() {
+	_ = s.from.Close()
+	s.End()
+	s.Seal()
+}
+
+// state returns how many bytes are in the log, and whether that is all.
+func (s *Stream) state() (written int64, closed bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.written, s.closed
+}
+
+// unread reports whether there are bytes that have not been read. To poll is
+// exact: FIONREAD does not count all that a pseudoterminal holds.
+func (s *Stream) unread() bool {
+	raw, err := s.from.SyscallConn()
+	if err != nil {
+		return false // closed
+	}
+	ask := []unix.PollFd{{Events: unix.POLLIN}}
+	err = raw.Control(func(fd uintptr) {
+		ask[0].Fd = int32(fd)
+		_, _ = unix.Poll(ask, 0)
+	})
+	return err == nil && ask[0].Revents&unix.POLLIN != 0
+}
+
+// tail returns at most limit bytes from the end of the log, from the beginning
+// of a line where there is one, with the number of that line and the offset.
+func (s *Stream) tail(limit int64) (text []byte, line int, offset int64, err error) {
+	s.mu.Lock()
+	written, lines := s.written, s.lines
+	s.mu.Unlock()
+	offset = max(0, written-limit-1) // one more, which may be a line's end
+	text = make([]byte, written-offset)
+	if _, err := s.log.ReadAt(text, offset); err != nil && err != io.EOF {
+		return nil, 0, 0, err
+	}
+	if int64(len(text)) > limit {
+		skip := bytes.IndexByte(text, '\n') + 1
+		if skip == 0 || skip == len(text) {
+			skip = 1 // no line begins here
+		}
+		offset, text = offset+int64(skip), text[skip:]
+	}
+	return text, lines - bytes.Count(text, []byte{'\n'}) + 1, offset, nil
+}
+
+// when returns the time at which the byte at offset had arrived: exact to one
+// read, and the oldest remembered time for older bytes.
+func (s *Stream) when(offset int64) time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, m := range s.marks {
+		if offset < m.end {
+			return m.when
+		}
+	}
+	return time.Time{}
+}
+
+// Grow tells followers that so many more bytes are in the log.
+func (s *Stream) Grow(n int) {
+	s.mu.Lock()
+	s.written += int64(n)
+	s.mu.Unlock()
+	s.Grew.Notify()
+}
+
+// Seal tells followers that nothing more comes, and whoever reads the spool when the
+// agent is gone.
+func (s *Stream) Seal() {
+	if s.Spooled && !s.truncated {
+		_ = os.Chmod(s.Path, bridge.Whole) // else it counts as cut off, which is told
+	}
+	s.mu.Lock()
+	s.closed = true
+	s.mu.Unlock()
+	s.Grew.Notify()
+}
+
+// Last returns when the last byte had arrived; zero when none has.
+func (s *Stream) Last() time.Time {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if len(s.marks) == 0 {
+		return time.Time{}
+	}
+	return s.marks[len(s.marks)-1].when
+}

@@ -1,0 +1,48 @@
+package output
+
+import (
+	"bytes"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// TailBytes is how much of the end of each stream is sent as evidence.
+const TailBytes = 32 << 10
+
+// TailLine bounds one line of evidence, in bytes.
+const TailLine = 8 << 10
+
+func (s *Stream) Evidence(host string) []job.Line {
+	text, number, offset, err := s.tail(TailBytes)
+	source := job.SourceStdout
+	if s.Stderr {
+		source = job.SourceStderr
+	}
+	if err != nil {
+		return []job.Line{{Source: job.SourceAgent, Host: host, Rank: s.Rank, File: s.Path, Text: "read the log: " + err.Error()}}
+	}
+	var lines []job.Line
+	for line := range bytes.Lines(text) {
+		lines = append(lines, job.Line{
+			Source: source, Host: host, Rank: s.Rank, File: s.Path, Line: number,
+			Time: s.when(offset), Text: Clean(line),
+		})
+		offset += int64(len(line))
+		number++
+	}
+	return lines
+}
+
+// Clean makes one line fit for a record: valid UTF-8, without its line end,
+// the last state of a progress bar only, and of bounded length.
+func Clean(line []byte) string {
+	line = bytes.TrimRight(line, "\r\n")
+	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {
+		line = line[i+1:]
+	}
+	if len(line) > TailLine {
+		line = line[:TailLine]
+	}
+	return strings.ToValidUTF8(string(line), "\uFFFD")
+}

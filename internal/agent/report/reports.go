@@ -1,0 +1,147 @@
+package report
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"slices"
+	"sync"
+
+	"google.golang.org/protobuf/proto"
+
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// maxReports bounds the events that wait for a controller that does not read;
+// progress beyond it is dropped, nothing else is.
+const maxReports = 10_000
+
+// Queue collects what there is to tell the controller. What comes while a
+// message is being sent travels together in the next.
+type Queue struct {
+	bell notify.Broadcast
+	Keep bool // for a controller that takes over: it is told everything
+
+	mu   sync.Mutex
+	Next *wire.GangReply
+	kept *wire.GangReply // what has been sent, but progress and relays
+	turn int             // of whoever sends
+}
+
+func (r *Queue) Event(e job.Event) {
+	data, err := exact.Marshal(e)
+	if err != nil {
+		panic("encode an event: " + err.Error()) // the vocabulary can always be encoded
+	}
+	r.Add(func(m *wire.GangReply) {
+		if e.Kind != job.KindProgress || len(m.Events) < maxReports {
+			m.Events = append(m.Events, data)
+		}
+	})
+}
+
+func (r *Queue) Lines(lines ...job.Line) {
+	for _, line := range lines {
+		data, err := exact.Marshal(line)
+		if err != nil {
+			panic("encode a line: " + err.Error())
+		}
+		r.Add(func(m *wire.GangReply) { m.Lines = append(m.Lines, data) })
+	}
+}
+
+// Done is the last report.
+func (r *Queue) Done(unreaped []int32) {
+	r.Add(func(m *wire.GangReply) { m.Done = &wire.Done{Unreaped: unreaped} })
+}
+
+func (r *Queue) Add(change func(*wire.GangReply)) {
+	r.mu.Lock()
+	if r.Next == nil {
+		r.Next = &wire.GangReply{}
+	}
+	change(r.Next)
+	r.mu.Unlock()
+	r.bell.Notify()
+}
+
+// errTakenOver is why a controller is told no more.
+var errTakenOver = errors.New("another controller has taken over")
+
+// Send sends every report, up to the one with Done, or until sending fails, ctx
+// ends or another send begins: that sends anew what was kept.
+func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) error }) error {
+	r.mu.Lock()
+	r.turn++
+	turn := r.turn
+	if r.kept != nil {
+		again := r.kept
+		r.kept = nil
+		if r.Next != nil {
+			proto.Merge(again, r.Next)
+		}
+		r.Next = again
+	}
+	r.mu.Unlock()
+	r.bell.Notify()
+	for {
+		change := r.bell.Changed()
+		r.mu.Lock()
+		if r.turn != turn {
+			r.mu.Unlock()
+			return errTakenOver
+		}
+		message := r.Next
+		r.Next = nil
+		if r.Keep && message != nil {
+			r.remember(message)
+		}
+		r.mu.Unlock()
+		if message == nil {
+			select {
+			case <-change:
+			case <-ctx.Done():
+				return context.Cause(ctx)
+			}
+			continue
+		}
+		if err := to.Send(message); err != nil || message.Done != nil {
+			return err
+		}
+	}
+}
+
+// remember keeps of a message what a later controller has to know. r.mu is held.
+func (r *Queue) remember(message *wire.GangReply) {
+	if r.kept == nil {
+		r.kept = &wire.GangReply{}
+	}
+	lasting := proto.CloneOf(message)
+	lasting.Relays = nil
+	lasting.Events = slices.DeleteFunc(lasting.Events, func(e []byte) bool { return bytes.Contains(e, []byte(`"kind":"progress"`)) })
+	if lasting.Wireup != nil {
+		r.kept.Wireup = nil
+	}
+	proto.Merge(r.kept, lasting)
+}
+
+// Wireup reports how far the ranks have found each other.
+func (r *Queue) Wireup(up job.Wireup) {
+	data, err := exact.Marshal(up)
+	if err != nil {
+		panic("encode a wireup: " + err.Error())
+	}
+	r.Add(func(m *wire.GangReply) {
+		var last job.Wireup // that has not been sent yet
+		if m.Wireup != nil && !up.Answer && exact.Unmarshal(m.Wireup, &last) == nil && last.Answer {
+			up.Answer = true
+			if data, err = exact.Marshal(up); err != nil {
+				panic("encode a wireup: " + err.Error())
+			}
+		}
+		m.Wireup = data
+	})
+}
