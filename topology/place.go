@@ -67,7 +67,8 @@ func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placem
 		soft += h.Slots
 	}
 	if spec.Ranks > soft {
-		why.Why = append(why.Why, fmt.Sprintf("%s share %s", count(spec.Ranks, "rank"), count(soft, "core")))
+		why.Oversubscribed = &job.Oversubscription{Ranks: spec.Ranks, Cores: soft}
+		why.Why = append(why.Why, why.Oversubscribed.String())
 	}
 	return p, why, nil
 }

@@ -10,6 +10,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -79,7 +81,7 @@ func attach(run home.Run, force, asJSON bool, self *detached) error {
 			return cutOff(run, err, asJSON)
 		}
 		if asJSON {
-			if err := printJSON(os.Stdout, report); err != nil {
+			if err := view.JSON(os.Stdout, report); err != nil {
 				return err
 			}
 		}

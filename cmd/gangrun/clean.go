@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -125,7 +127,7 @@ func clean(w io.Writer, victims []home.Summary, killed []leftover.Process, dry, 
 	runs := len(list)
 	list = addProcesses(list, killed)
 	if asJSON {
-		return errors.Join(append(errs, printJSON(w, list))...)
+		return errors.Join(append(errs, view.JSON(w, list))...)
 	}
 	verb, end := "removed", "ended"
 	if dry {

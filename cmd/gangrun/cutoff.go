@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -37,5 +39,5 @@ func cutOff(run home.Run, err error, asJSON bool) error {
 	if read != nil {
 		return errors.Join(err, read)
 	}
-	return errors.Join(err, printJSON(os.Stdout, cutReport{report, run.Dir, why}))
+	return errors.Join(err, view.JSON(os.Stdout, cutReport{report, run.Dir, why}))
 }

@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 	"golang.org/x/term"
@@ -97,7 +99,7 @@ func detach(out io.Writer, asJSON bool) error {
 	}
 	fmt.Fprintf(os.Stderr, "gangrun: run %[1]s goes on by itself: gangrun attach %[1]s follows it, gangrun stop %[1]s ends it\n", run.Run)
 	if asJSON {
-		return printJSON(out, run)
+		return view.JSON(out, run)
 	}
 	_, err = fmt.Fprintln(out, run.Run)
 	return err

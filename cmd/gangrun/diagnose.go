@@ -6,6 +6,8 @@ import (
 	"io"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/diagnose"
@@ -47,7 +49,7 @@ func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
 	cause := diagnose.Diagnose(evidence)
 	var err error
 	if asJSON {
-		err = printJSON(w, cause)
+		err = view.JSON(w, cause)
 	} else {
 		err = printCause(w, cause)
 	}

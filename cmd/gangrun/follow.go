@@ -14,14 +14,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
 // onlooker shows a run whose controller is another process.
 type onlooker struct {
 	run   home.Run
-	show  *show
-	said  *teller
+	show  *view.Live
 	heard atomic.Int64 // events and pieces of output
 
 	// Of the attempt that is shown, for the one goroutine that reads its logs.
@@ -43,16 +43,15 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 		return supervisor.Report{}, untold(run, past, skipped)
 	}
 	out, errs := terms{asJSON: asJSON}.streams()
-	o := &onlooker{run: run, show: newShow(*spec, run, false, screen.New(screen.Options{
+	o := &onlooker{run: run, show: view.NewLive(view.Options{Spec: *spec, Run: run, Screen: screen.New(screen.Options{
 		Out: out, Err: errs, Ranks: spec.Ranks, Hosts: severalHosts(past), Prefix: true,
-	}))}
-	o.said = newTeller(func(line string) { o.show.screen.Say("%s", line) })
+	})})}
 	for i, e := range past {
-		o.show.event(e, func(line string) {
-			if i == 0 {
-				o.said.say(line)
-			}
-		})
+		if i == 0 {
+			o.show.Event(e)
+		} else {
+			o.show.Fold(e)
+		}
 	}
 	ctx, stop := leaving()
 	defer stop()
@@ -62,27 +61,21 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 	stop()
 	hurried, hurry := leaving()
 	defer hurry()
-	report := o.report()
+	report := o.show.Report()
 	switch {
 	case errors.As(err, new(leave)):
-		o.said.say(fmt.Sprintf("detached: run %[1]s goes on; gangrun attach %[1]s shows it again, gangrun stop %[1]s ends it", run.ID))
+		o.show.Say(fmt.Sprintf("detached: run %[1]s goes on; gangrun attach %[1]s shows it again, gangrun stop %[1]s ends it", run.ID))
 	case errors.Is(err, errControllerGone):
 		err = lost(run)
 	}
-	o.said.close(hurried)
-	closed := make(chan struct{})
-	go func() { // left behind by a terminal that is stopped for good
-		defer close(closed)
-		o.show.screen.Status("")
-		_ = o.show.screen.Close()
+	o.show.FlushLines(hurried)
+	view.Finish(hurried, func() {
+		o.show.Screen.Status("")
+		_ = o.show.Screen.Close()
 		if err == nil {
-			o.show.closing(report)
+			o.show.Closing(report)
 		}
-	}()
-	select {
-	case <-closed:
-	case <-hurried.Done():
-	}
+	})
 	return report, err
 }
 
@@ -93,16 +86,10 @@ func severalHosts(events []job.Event) bool {
 	})
 }
 
-func (o *onlooker) report() supervisor.Report {
-	o.show.mu.Lock()
-	defer o.show.mu.Unlock()
-	return o.show.folder.Report()
-}
-
 // look shows what comes behind the first events until the run has ended. The
 // error is why it has not.
 func (o *onlooker) look(ctx context.Context, known int) error {
-	if o.report().State.Final() {
+	if o.show.Report().State.Final() {
 		o.parting(ctx)
 		return nil
 	}
@@ -110,7 +97,7 @@ func (o *onlooker) look(ctx context.Context, known int) error {
 	defer o.watch.Close()
 	o.open(ctx, true)
 	if o.attempt > 0 {
-		o.said.say("attempt " + fmt.Sprint(o.attempt) + " is on its way; gangrun logs " + o.run.ID + " shows what its ranks have printed so far")
+		o.show.Say("attempt " + fmt.Sprint(o.attempt) + " is on its way; gangrun logs " + o.run.ID + " shows what its ranks have printed so far")
 	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
@@ -118,14 +105,14 @@ func (o *onlooker) look(ctx context.Context, known int) error {
 	growth, ended := context.WithCancel(ctx)
 	defer ended()
 	shown := make(chan struct{})
-	wg.Go(func() { o.show.refresh(ctx) })
+	wg.Go(func() { o.show.Refresh(ctx) })
 	wg.Go(func() { o.guard(ctx, cancel) })
 	wg.Go(func() { defer close(shown); o.read(ctx, growth) })
 	number := 0
 	_, err := journal.Follow(ctx, o.run.JournalPath(), 0, func(e job.Event) {
 		o.heard.Add(1)
 		if number++; number > known {
-			o.show.event(e, o.said.say)
+			o.show.Event(e)
 			if e.Kind == job.KindAttempt {
 				o.watch.Touch() // its logs are elsewhere
 			}
@@ -155,7 +142,7 @@ const partingLimit = 3 * time.Second
 
 // parting waits until the controller of a run that has ended is gone.
 func (o *onlooker) parting(ctx context.Context) {
-	c := o.report().Controller
+	c := o.show.Report().Controller
 	limit := time.NewTimer(partingLimit)
 	defer limit.Stop()
 	tick := time.NewTicker(partingLimit / 100)
@@ -189,12 +176,12 @@ func (o *onlooker) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 		case <-ctx.Done():
 			return
 		}
-		if c := o.report().Controller; c != nil {
+		if c := o.show.Report().Controller; c != nil {
 			alive, known := home.Alive(*c)
 			if !known {
 				held, seen := o.run.Controlled()
 				if silent, due := doubt.due(time.Now(), o.heard.Load(), held || !seen); due {
-					o.said.say(fmt.Sprintf("note: nothing was heard of the run for %s, and its controller, %s, %s; %s", silent.Round(time.Second), nameOf(*c), controlWords(held, seen), ifGone(o.run)))
+					o.show.Say(fmt.Sprintf("note: nothing was heard of the run for %s, and its controller, %s, %s; %s", silent.Round(time.Second), nameOf(*c), controlWords(held, seen), ifGone(o.run)))
 				}
 			}
 			if alive || !known {

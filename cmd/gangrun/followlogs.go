@@ -20,7 +20,7 @@ type tail struct {
 // open turns to the logs of the newest attempt. With over, it leaves out what they hold
 // already, which was printed before anybody looked.
 func (o *onlooker) open(ctx context.Context, over bool) {
-	last := o.report().Last()
+	last := o.show.Report().Last()
 	if last == nil || last.Logs == "" || last.Number == o.attempt {
 		return
 	}
@@ -28,7 +28,7 @@ func (o *onlooker) open(ctx context.Context, over bool) {
 	o.attempt = last.Number
 	o.watch.Add(last.Logs)
 	for _, r := range last.Placement {
-		if mode := o.show.spec.Output; mode != job.OutputAll && (mode != job.OutputFirst || r.Rank != 0) {
+		if mode := o.show.Spec.Output; mode != job.OutputAll && (mode != job.OutputFirst || r.Rank != 0) {
 			continue
 		}
 		for _, stream := range []string{"out", "err"} {
@@ -45,7 +45,7 @@ func (o *onlooker) open(ctx context.Context, over bool) {
 func (o *onlooker) close(ctx context.Context) {
 	o.more(ctx, growing.Changes{All: true})
 	for _, t := range o.tails {
-		_ = o.show.screen.EndOfStream(t.rank.Rank, t.stderr)
+		_ = o.show.Screen.EndOfStream(t.rank.Rank, t.stderr)
 		o.reader.Close(t.File)
 	}
 	o.tails = nil
@@ -78,10 +78,10 @@ func (o *onlooker) more(ctx context.Context, changes growing.Changes) {
 		}
 		err := o.reader.More(ctx, t.File, changes.All, func(piece []byte) {
 			o.heard.Add(1)
-			_ = o.show.screen.Output(t.rank.Rank, t.rank.Host, t.stderr, piece)
+			_ = o.show.Screen.Output(t.rank.Rank, t.rank.Host, t.stderr, piece)
 		})
 		if err != nil {
-			o.said.say(fmt.Sprintf("note: what rank %d prints cannot be read: %v", t.rank.Rank, err))
+			o.show.Say(fmt.Sprintf("note: what rank %d prints cannot be read: %v", t.rank.Rank, err))
 		}
 	}
 }

@@ -1,12 +1,8 @@
 package main
 
 import (
-	"encoding/json"
-	"io"
-
 	"github.com/urfave/cli/v2"
 
-	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
@@ -25,13 +21,4 @@ func asJSON(c *cli.Context) (bool, error) {
 	default:
 		return false, failure.Usage("write -o text or -o json", "-o %q is no format", f)
 	}
-}
-
-// printJSON prints v, indented, with a newline behind it. Strings may hold bytes
-// that are not UTF-8, as paths do: package exact says how they are written.
-func printJSON(w io.Writer, v any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	return e.Encode(exact.Escaped(v))
 }

@@ -8,6 +8,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -55,7 +57,7 @@ func leasesCommand() *cli.Command {
 				}
 			}
 			if asJSON {
-				return printJSON(c.App.Writer, hosts)
+				return view.JSON(c.App.Writer, hosts)
 			}
 			return printLeases(c.App.Writer, hosts, c.Bool("release"), time.Now())
 		},

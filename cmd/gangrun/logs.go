@@ -12,6 +12,8 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -48,7 +50,7 @@ func logsCommand() *cli.Command {
 				if err != nil {
 					return err
 				}
-				return printJSON(c.App.Writer, files)
+				return view.JSON(c.App.Writer, files)
 			}
 			ctx, stop := signal.NotifyContext(c.Context, syscall.SIGINT, syscall.SIGTERM)
 			defer stop()

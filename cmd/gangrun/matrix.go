@@ -3,6 +3,8 @@ package main
 import (
 	"os"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -27,13 +29,13 @@ func (s *session) compare(facts []job.Facts) {
 		return
 	}
 	for _, line := range m.Lines(s.verbose) {
-		s.tell(printable(line))
+		s.show.Say(printable(line))
 	}
 }
 
 // printReport prints a report as JSON, and the matrix of the hosts with it.
 func (s *session) printReport(r supervisor.Report) error {
-	return printJSON(os.Stdout, struct {
+	return view.JSON(os.Stdout, struct {
 		supervisor.Report
 		Matrix *preflight.Matrix `json:"matrix,omitempty"`
 	}{r, s.matrix})

@@ -9,6 +9,8 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -61,7 +63,7 @@ func (e *formatError) Hint() string {
 	if e.log == "-" {
 		return fmt.Sprintf("put %[1]s before it, as in: %[1]s FILE | gangrun diagnose -", e.cat)
 	}
-	return fmt.Sprintf("%s %s | gangrun diagnose -", e.cat, shellWord(e.log))
+	return fmt.Sprintf("%s %s | gangrun diagnose -", e.cat, view.ShellWord(e.log))
 }
 
 func logName(name string) string {

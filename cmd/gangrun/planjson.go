@@ -4,6 +4,8 @@ import (
 	"errors"
 	"io"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 )
@@ -72,7 +74,7 @@ func printPlanJSON(w io.Writer, c topology.Choice, err error) error {
 	var no *topology.NoPlacement
 	switch {
 	case errors.As(err, &no):
-		return printJSON(w, planReport{Placement: []job.Rank{}, Why: []string{no.Text}, Ever: &no.Ever, Way: no.Way})
+		return view.JSON(w, planReport{Placement: []job.Rank{}, Why: []string{no.Text}, Ever: &no.Ever, Way: no.Way})
 	case err != nil:
 		return nil
 	}
@@ -81,5 +83,5 @@ func printPlanJSON(w io.Writer, c topology.Choice, err error) error {
 	if o := c.RunnerUp; o != nil {
 		r.RunnerUp = &planOther{o.Level, newPlanCost(*o), append([]string{}, o.Why...), o.Placement.Ranks}
 	}
-	return printJSON(w, r)
+	return view.JSON(w, r)
 }

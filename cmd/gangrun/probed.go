@@ -152,7 +152,9 @@ func (p *probed) news(all bool) (lines []string) {
 	}
 	if len(p.hosts) > 1 {
 		for i, text := range lines {
-			lines[i] = on(strings.Join(hosts[text], ", ")) + text
+			if names := strings.Join(hosts[text], ", "); names != "" {
+				lines[i] = "on " + names + ": " + text
+			}
 		}
 	}
 	return lines

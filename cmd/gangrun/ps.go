@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -47,7 +49,7 @@ func psCommand() *cli.Command {
 				runs = newest(runs)
 			}
 			if asJSON {
-				return printJSON(c.App.Writer, runs)
+				return view.JSON(c.App.Writer, runs)
 			}
 			return printRuns(c.App.Writer, c.App.ErrWriter, runs, time.Now())
 		},

@@ -8,7 +8,8 @@ import (
 	"path/filepath"
 	"sync"
 	"syscall"
-	"time"
+
+	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
 
@@ -105,10 +106,6 @@ type parts struct {
 	emit    func(job.Event) error
 }
 
-// hurriedSummary is how long gangrun's last words, and then the closing summary, may
-// take each where the user is in a hurry: a stopped terminal takes neither.
-const hurriedSummary = time.Second
-
 // supervise runs the body of a session: with its signals, its journal and its
 // screen, and with everything ended and written when it returns.
 func (s *session) supervise(body func(parts) (supervisor.Report, error)) (supervisor.Report, error) {
@@ -120,16 +117,14 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	}()
 	fresh, stale := context.WithCancel(context.Background())
 	var refreshing sync.WaitGroup
-	refreshing.Go(func() { s.show.refresh(fresh) })
-	said := newTeller(func(line string) { s.show.screen.Say("%s", line) })
-	s.tell = said.say
+	refreshing.Go(func() { s.show.Refresh(fresh) })
 
 	checker, err := s.preflight()
 	var saving sync.WaitGroup
 	if err == nil {
 		deaf := s.heed()
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
-			s.show.event(e, said.say)
+			s.show.Event(e)
 			err := s.journal.Append(e)
 			if e.Kind == job.KindAttached {
 				err = errors.Join(err, s.control.Keep())
@@ -140,7 +135,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 			return err
 		}})
 		deaf()
-		saving.Go(func() { s.save(&report, said.say) })
+		saving.Go(func() { s.save(&report, s.show.Say) })
 	}
 
 	// The gang is gone and its record is being written. What is left is the
@@ -152,30 +147,20 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 	}
 	saving.Wait()
 	stale()
-	said.close(hurried)
-	finished := make(chan struct{})
-	go func() {
-		defer close(finished)
+	s.show.FlushLines(hurried)
+	view.Finish(hurried, func() {
 		refreshing.Wait()
-		_ = s.show.screen.Close()
+		_ = s.show.Screen.Close()
 		if err == nil {
-			s.show.closing(report)
+			s.show.Closing(report)
 		}
-		if err := s.show.screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
-			s.show.screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; it is whole in %s", err, s.run.Dir))
+		if err := s.show.Screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
+			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; it is whole in %s", err, s.run.Dir))
 		}
 		if closeErr != nil {
-			s.show.screen.Error(closeErr.Error())
+			s.show.Screen.Error(closeErr.Error())
 		}
-	}()
-	select {
-	case <-finished:
-	case <-hurried.Done():
-		select { // a terminal that takes it gets the summary
-		case <-finished:
-		case <-time.After(hurriedSummary):
-		}
-	}
+	})
 	return report, err
 }
 
@@ -198,7 +183,7 @@ func (s *session) save(report *supervisor.Report, say func(string)) {
 		lost("the journal has gaps", err)
 	}
 	var data bytes.Buffer
-	err := printJSON(&data, report)
+	err := view.JSON(&data, report)
 	if err == nil {
 		err = atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -12,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
@@ -25,14 +27,13 @@ type session struct {
 	home     string
 	tmp      string // holds the TMPDIRs of pretended hosts; "" when there are none
 	launcher *launcher.Launcher
-	show     *show
+	show     *view.Live
 	signals  chan os.Signal // those that ask for an end
 	probed   *probed
 	several  bool                   // the job names more hosts than one
 	here     func(host string) bool // reports whether a host of the job is this machine
 	turns    atomic.Int64           // places among those that wait for GPUs
 
-	tell   func(line string) // shows a line, and waits for no terminal
 	matrix *preflight.Matrix // what the preflight has found on the hosts; nil before, and of one host
 }
 
@@ -108,16 +109,16 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	}
 	s := &session{terms: terms, records: kept, tmp: tmp, spec: spec, home: dir, signals: signals, several: len(list.Hosts) > 1}
 	outStream, errStream := terms.streams()
-	s.show = newShow(spec, run, terms.terse, screen.New(screen.Options{
+	s.show = view.NewLive(view.Options{Spec: spec, Run: run, Terse: terms.terse, Ending: terms.order != nil, Screen: screen.New(screen.Options{
 		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(hosts) > 1, Prefix: !terms.plain,
-	}))
-	s.show.ending = terms.order != nil
+	})})
 	var held map[string]job.Agent
 	if terms.taken != nil {
 		held = terms.taken.agents
 	}
-	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.ask, s.say, s.started)
+	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.Ask, s.say, s.started)
 	if err != nil {
+		s.show.FlushLines(context.Background())
 		dismiss(signals, &supervisor.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
@@ -141,7 +142,7 @@ func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}
 	if s.detached == nil && s.order == nil { // else the logs have it
-		o.Output = s.show.output
+		o.Output = s.show.Output
 	}
 	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be read again
 		o.KeepStdin = job.KeptStdin
@@ -166,7 +167,7 @@ func (s *session) say(host, text string) {
 	if host != "" {
 		text = host + ": " + text
 	}
-	s.show.screen.Say("note: %s", printable(text))
+	s.show.Screen.Say("note: %s", printable(text))
 }
 
 // started journals where an agent is, for a controller that comes after this one.

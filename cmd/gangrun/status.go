@@ -7,6 +7,8 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/home"
@@ -28,7 +30,7 @@ func statusCommand() *cli.Command {
 			}
 			status := runStatus{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
 			if asJSON {
-				return printJSON(c.App.Writer, status)
+				return view.JSON(c.App.Writer, status)
 			}
 			if err := status.print(c.App.Writer, time.Now()); err != nil {
 				return err
@@ -128,7 +130,7 @@ func ranksNow(r supervisor.Report, events []job.Event) []rankStatus {
 }
 
 func (s runStatus) print(w io.Writer, now time.Time) error {
-	if err := printSummary(w, s.Report); err != nil || s.State.Final() {
+	if err := view.PrintSummary(w, s.Report); err != nil || s.State.Final() {
 		return err
 	}
 	if s.Started != nil {

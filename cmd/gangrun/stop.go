@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
@@ -52,7 +54,7 @@ func stopCommand() *cli.Command {
 				return ofRun(run, err)
 			}
 			if asJSON {
-				return printJSON(c.App.Writer, stopped)
+				return view.JSON(c.App.Writer, stopped)
 			}
 			note := ""
 			if already {

@@ -184,7 +184,7 @@ func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
 		return nil, errors.Join(err, t.giveBack())
 	}
 	for _, e := range t.past {
-		s.show.event(e, func(string) {})
+		s.show.Fold(e)
 	}
 	return s, nil
 }

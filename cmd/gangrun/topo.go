@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/view"
+
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -131,7 +133,7 @@ func printTopoJSON(w io.Writer, l hostList) error {
 		r.Machine = l.own.report()
 		r.Findings = append(r.Findings, l.own.findings...)
 	}
-	return printJSON(w, r)
+	return view.JSON(w, r)
 }
 
 // report is what topo tells of this machine.

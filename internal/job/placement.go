@@ -1,6 +1,7 @@
 package job
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 )
@@ -39,6 +40,26 @@ func (p Placement) On(host string) []Rank {
 // Explanation says why a placement was chosen, or why there is none.
 type Explanation struct {
 	Why []string `json:"why"`
+	// Oversubscribed is set where the hosts have fewer cores than the gang has ranks.
+	Oversubscribed *Oversubscription `json:"oversubscribed,omitempty"`
+}
+
+// Oversubscription says that ranks share cores.
+type Oversubscription struct {
+	Ranks int `json:"ranks"`
+	Cores int `json:"cores"`
+}
+
+// String returns a sentence without a full stop.
+func (o Oversubscription) String() string {
+	ranks, cores := "ranks", "cores"
+	if o.Ranks == 1 {
+		ranks = "rank"
+	}
+	if o.Cores == 1 {
+		cores = "core"
+	}
+	return fmt.Sprintf("%d %s share %d %s", o.Ranks, ranks, o.Cores, cores)
 }
 
 // Excluded names what a gang must not be placed on.

@@ -61,6 +61,8 @@ var rooms = []room{
 	{paths: []string{"internal/home"}, ours: withLeaves("internal/job", "internal/journal", "internal/atomicfile", "internal/exact", "internal/safefile")},
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
+	{paths: []string{"internal/queue"}, ours: only()},
+	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/remote/resumable"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
 	{paths: []string{"internal/leftover"}, ours: only("internal/watchdog")},

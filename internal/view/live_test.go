@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"strings"
@@ -13,15 +13,16 @@ import (
 // What mpirun has said belongs to no rank, and is shown as none's.
 func TestLastLinesOfNoRank(t *testing.T) {
 	var shown strings.Builder
-	s := newShow(job.Default(), home.Run{ID: "r"}, false, screen.New(screen.Options{
+	l := NewLive(Options{Spec: job.Default(), Run: home.Run{ID: "r"}, Screen: screen.New(screen.Options{
 		Out: screen.Stream{W: &shown}, Err: screen.Stream{W: &shown}, Ranks: 2, Hosts: true, Prefix: true,
-	}))
+	})})
+	defer l.FlushLines(t.Context())
 	cause := &job.Cause{Category: job.MPIError, Evidence: []job.Line{
 		{Source: job.SourceStderr, Host: "h2", Rank: 1, Text: "a rank's"},
 		{Source: job.SourceStderr, Host: "h1", Rank: -1, Text: "mpirun's"},
 	}}
-	s.closing(supervisor.Report{State: job.StateFailed, Attempts: []supervisor.Attempt{{Number: 1, Cause: cause}}})
-	if err := s.screen.Close(); err != nil {
+	l.Closing(supervisor.Report{State: job.StateFailed, Attempts: []supervisor.Attempt{{Number: 1, Cause: cause}}})
+	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)
 	}
 	_, lines, _ := strings.Cut(shown.String(), "[1 h2]! ")

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"os/exec"
@@ -35,7 +35,7 @@ func TestSummaryCommand(t *testing.T) {
 
 func commandLine(t *testing.T, command []string) string {
 	t.Helper()
-	for _, line := range summary(supervisor.Report{Run: "r", Command: command}) {
+	for _, line := range Summary(supervisor.Report{Run: "r", Command: command}) {
 		if label, text, _ := strings.Cut(line, " "); label == "command" {
 			return strings.TrimSpace(text)
 		}

@@ -1,0 +1,109 @@
+// Package text writes numbers of things, lists and spans in English, and makes text that
+// others have written safe to print.
+package text
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/charmbracelet/x/ansi"
+)
+
+// Count writes a number of things, as in "1 rank", "2 ranks" or "3 processes".
+func Count(n int, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return strconv.Itoa(n) + " " + Plural(noun)
+}
+
+// Plural returns the plural of a regular English noun.
+func Plural(noun string) string {
+	for _, hiss := range []string{"s", "x", "ch", "sh"} {
+		if strings.HasSuffix(noun, hiss) {
+			return noun + "es"
+		}
+	}
+	if stem, ok := strings.CutSuffix(noun, "y"); ok && stem != "" && !strings.ContainsRune("aeiou", rune(stem[len(stem)-1])) {
+		return stem + "ies"
+	}
+	return noun + "s"
+}
+
+// And writes a list as in "a", "a and b" or "a, b and c".
+func And(names []string) string { return joined(names, " and ") }
+
+// Or writes a list as in "a", "a or b" or "a, b or c".
+func Or(names []string) string { return joined(names, " or ") }
+
+func joined(names []string, last string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
+}
+
+// Some writes the first of a list, at most most of them, as in "a, b and 3 more".
+func Some(names []string, most int) string {
+	if len(names) > most {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+	}
+	return strings.Join(names, ", ")
+}
+
+// Spans writes ascending numbers as in "0-3,8". Of more than most spans it writes the first,
+// as in "0-3,8 and 5 more", where 5 is how many numbers are left out. A most of 0 is no limit.
+func Spans(numbers []int, most int) string {
+	var spans []string
+	for i := 0; i < len(numbers); {
+		if most > 0 && len(spans) == most {
+			return fmt.Sprintf("%s and %d more", strings.Join(spans, ","), len(numbers)-i)
+		}
+		j := i
+		for j+1 < len(numbers) && numbers[j+1] == numbers[j]+1 {
+			j++
+		}
+		span := strconv.Itoa(numbers[i])
+		if j > i {
+			span += "-" + strconv.Itoa(numbers[j])
+		}
+		spans, i = append(spans, span), j+1
+	}
+	return strings.Join(spans, ",")
+}
+
+// Printable returns text as one line that a terminal shows as it is. It removes escape
+// sequences, such as those of colours, replaces tabs and line ends by spaces, and all else
+// that is not printable by U+FFFD: what a rank prints must not be able to forge what
+// gangrun says.
+func Printable(text string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r == '\t' || r == '\n':
+			return ' '
+		case !unicode.IsPrint(r):
+			return unicode.ReplacementChar
+		}
+		return r
+	}, ansi.Strip(text))
+}
+
+// Clip cuts text that has more than most characters, and ends it with "..." then.
+func Clip(text string, most int) string {
+	if utf8.RuneCountInString(text) <= most {
+		return text
+	}
+	return string([]rune(text)[:most]) + "..."
+}
+
+// Quote quotes what a user has written, and cuts it after 60 characters.
+func Quote(text string) string {
+	const most = 60
+	if utf8.RuneCountInString(text) <= most {
+		return strconv.Quote(text)
+	}
+	return strconv.Quote(string([]rune(text)[:most])) + "..."
+}

@@ -1,0 +1,284 @@
+// Package view prints what gangrun knows of a run: while it goes on, and afterwards.
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/queue"
+	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// Options say what a Live shows, and where.
+type Options struct {
+	Spec   job.Spec
+	Run    home.Run
+	Screen *screen.Screen
+	Terse  bool // show nothing but why the run has failed
+	Ending bool // this process has taken the run over in order to end it
+}
+
+// Live shows a run while it goes on: it folds the run's events into a report, and shows
+// the ranks' output, a status line and the events that a user wants to know of. Its
+// methods may be called at the same time.
+type Live struct {
+	Options
+	lines *queue.Queue[string] // shown from a goroutine of its own: a terminal may be stopped
+
+	mu     sync.Mutex
+	folder supervisor.Folder
+	asking bool // a question is being asked, whose answer is typed unseen
+}
+
+// NewLive returns a view of a run. The caller must call FlushLines in the end.
+func NewLive(o Options) *Live {
+	return &Live{Options: o, lines: queue.New(func(line string) { o.Screen.Say("%s", line) })}
+}
+
+// Say shows a line of gangrun's own, after those before it. It does not wait for the
+// terminal.
+func (l *Live) Say(line string) { l.lines.Put(line) }
+
+// lastLinesLimit is how long the lines that wait, and then the closing summary, may
+// take each where the user is in a hurry: a stopped terminal takes neither.
+const lastLinesLimit = time.Second
+
+// FlushLines waits until all lines are shown. When ctx ends first, it waits for
+// lastLinesLimit more: a terminal that is not stopped then still gets them. No line may
+// follow.
+func (l *Live) FlushLines(ctx context.Context) { waitHurried(ctx, l.lines.Close()) }
+
+// Finish calls show, which writes to the screen, and waits for its end. When ctx ends
+// first, it waits for lastLinesLimit more, and then leaves show behind.
+func Finish(ctx context.Context, show func()) {
+	finished := make(chan struct{})
+	go func() { defer close(finished); show() }()
+	waitHurried(ctx, finished)
+}
+
+func waitHurried(ctx context.Context, done <-chan struct{}) {
+	select {
+	case <-done:
+	case <-ctx.Done():
+		select {
+		case <-done:
+		case <-time.After(lastLinesLimit):
+		}
+	}
+}
+
+// Report returns what the events so far add up to.
+func (l *Live) Report() supervisor.Report {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.folder.Report()
+}
+
+// Output shows what a rank printed. An error of the screen is no error of the run: a
+// terminal that has gone away ends no gang.
+func (l *Live) Output(o job.Output) {
+	if o.End {
+		_ = l.Screen.EndOfStream(o.Rank, o.Stderr)
+		return
+	}
+	_ = l.Screen.Output(o.Rank, o.Host, o.Stderr, o.Data)
+}
+
+// Fold takes an event into the report and shows nothing.
+func (l *Live) Fold(e job.Event) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.folder.Add(e)
+}
+
+// Event takes an event into the report and shows the lines that it is worth.
+func (l *Live) Event(e job.Event) {
+	l.Fold(e)
+	for _, line := range l.eventLines(e) {
+		l.Say(line)
+	}
+}
+
+// eventLines returns what to show of an event; nothing for most.
+func (l *Live) eventLines(e job.Event) []string {
+	if l.Terse && !ranksMissing(e) {
+		return nil
+	}
+	switch e.Kind {
+	case job.KindCreated:
+		return []string{fmt.Sprintf("run %s, logs in %s", l.Run.ID, l.Run.Dir)}
+	case job.KindAttached:
+		if c := e.Controller; c != nil && *c != home.Self() {
+			return []string{fmt.Sprintf("note: process %d on %s has taken over the run", c.PID, c.Host)}
+		}
+		if l.Ending {
+			return []string{fmt.Sprintf("the controller of run %s is gone: this process ends the run; logs in %s", l.Run.ID, l.Run.Dir)}
+		}
+		return []string{fmt.Sprintf("run %s goes on under this process, Ctrl-C ends it; logs in %s", l.Run.ID, l.Run.Dir)}
+	case job.KindTrial:
+		return []string{"trial: " + e.Text}
+	case job.KindNote, job.KindHeard:
+		return []string{"note: " + e.Text}
+	case job.KindSuspect:
+		return []string{"warning: " + e.Text}
+	case job.KindFinding:
+		if f := e.Finding; f.Severity == job.SeverityWarning {
+			return withHint(fmt.Sprintf("warning: %s%s", on(f.Host), f.Text), f.Hint)
+		}
+	case job.KindGPU:
+		if g := e.GPU; g != nil && (g.Sign == job.GPUECCSingle || g.Sign == job.GPUUnwatched || g.Sign == job.GPUShared) {
+			return []string{"note: " + on(e.Host) + e.Text}
+		}
+		return withHint("warning: "+on(e.Host)+e.Text, e.Hint)
+	case job.KindPlaced:
+		if e.Attempt == 1 && e.Explanation != nil && e.Explanation.Oversubscribed != nil {
+			return []string{"note: " + e.Explanation.Oversubscribed.String()}
+		}
+	case job.KindWireup:
+		if ranksMissing(e) {
+			return []string{"note: " + e.Text}
+		}
+	case job.KindAttempt:
+		switch {
+		case e.ResumeFrom != "":
+			return []string{fmt.Sprintf("attempt %d resumes from %s", e.Attempt, e.ResumeFrom)}
+		case e.Attempt > 1 && l.Spec.CheckpointDir == "":
+			return []string{fmt.Sprintf("attempt %d starts; gangrun has no checkpoint to give it (no --checkpoint-dir)", e.Attempt)}
+		case e.Attempt > 1:
+			return []string{fmt.Sprintf("attempt %d starts from the beginning", e.Attempt)}
+		}
+	case job.KindStop:
+		if e.Attempt > 0 {
+			return []string{"ending the gang: " + e.Text}
+		}
+	case job.KindVerdict:
+		if v := e.Verdict; v.Action == job.Restart {
+			return []string{fmt.Sprintf("attempt %d failed: %s", e.Attempt, l.cause()), "verdict: " + v.Reason}
+		}
+	}
+	return nil
+}
+
+// ranksMissing reports whether an event says that the ranks of a gang have not all
+// found each other.
+func ranksMissing(e job.Event) bool {
+	if e.Kind != job.KindWireup || e.Attempt == 0 {
+		return false
+	}
+	up := e.Wireup
+	return up.Library != "" && up.MPI == job.MPINone || up.Library == "" && len(up.Silent) > 0
+}
+
+func (l *Live) cause() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if c := l.folder.Report().Cause(); c != nil {
+		return fmt.Sprintf("%s: %s", c.Category, c.Text)
+	}
+	return "no cause was found"
+}
+
+func on(host string) string {
+	if host == "" {
+		return ""
+	}
+	return "on " + host + ": "
+}
+
+func withHint(text, hint string) []string {
+	if hint == "" {
+		return []string{text}
+	}
+	return []string{text, "hint: " + hint}
+}
+
+// flushEvery is how often Refresh writes to the screen.
+const flushEvery = 100 * time.Millisecond
+
+// Ask shows a question whose answer the user types unseen, and keeps the status line,
+// which would move the cursor, from the screen. An empty question ends that.
+func (l *Live) Ask(question string) {
+	l.mu.Lock()
+	l.asking = question != ""
+	l.mu.Unlock()
+	if question == "" {
+		l.Screen.Status("")
+		return
+	}
+	l.Screen.Say("%s", question)
+	l.Screen.Status("(nothing is shown of what you type)")
+}
+
+// Refresh shows unfinished lines and the status line from time to time until ctx ends.
+func (l *Live) Refresh(ctx context.Context) {
+	tick := time.NewTicker(flushEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case now := <-tick.C:
+			l.mu.Lock()
+			status, asking := l.folder.Status(now), l.asking
+			l.mu.Unlock()
+			if !status.State.Final() && !l.Terse && !asking {
+				l.Screen.Status(l.Run.ID + ": " + status.String())
+			}
+			_ = l.Screen.Flush(now)
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// Closing shows the summary of a run that has ended and, last of all, what the failed
+// rank printed.
+func (l *Live) Closing(r supervisor.Report) {
+	if l.Terse {
+		l.lastWords(r)
+		return
+	}
+	l.Screen.Status("")
+	for _, line := range Summary(r) {
+		l.Screen.Say("%s", line)
+	}
+	cause := r.Cause()
+	if cause == nil || r.State == job.StateSucceeded || l.Spec.Output == job.OutputNone {
+		return
+	}
+	for _, line := range slices.Concat(cause.Evidence, cause.After) {
+		switch {
+		case line.Source != job.SourceStdout && line.Source != job.SourceStderr && line.Source != job.SourceErrorFile:
+		case line.Rank < 0: // mpirun's, or a daemon's
+			l.Screen.Say("%s", text.Printable(on(line.Host)+line.Text))
+		default:
+			_ = l.Screen.Output(line.Rank, line.Host, true, []byte(line.Text+"\n"))
+		}
+	}
+}
+
+// lastWords shows why a run has failed, if it has.
+func (l *Live) lastWords(r supervisor.Report) {
+	if r.State == job.StateSucceeded {
+		return
+	}
+	why, logs := r.Reason, l.Run.Dir
+	if c := r.Cause(); c != nil && c.Text != "" {
+		why = c.Text
+	}
+	if a := r.Last(); a != nil && a.Logs != "" {
+		logs = a.Logs
+	}
+	l.Screen.Error(why)
+	if r.State == job.StateNoPlacement && r.Hint != "" {
+		l.Screen.Say("hint: %s", r.Hint)
+	}
+	if r.ExitCode != nil {
+		l.Screen.Say("exit code %d (%s), logs in %s", *r.ExitCode, r.ExitWhy, logs)
+	}
+}

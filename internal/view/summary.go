@@ -1,0 +1,71 @@
+package view
+
+import (
+	"fmt"
+	"io"
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// Summary returns the lines of supervisor.Summary, with the command quoted so that it can
+// be pasted into a shell.
+func Summary(r supervisor.Report) []string {
+	words := make([]string, len(r.Command))
+	for i, word := range r.Command {
+		words[i] = ShellWord(word)
+		if i == 0 && words[i] == word && strings.Contains(word, "=") { // else a shell would take it for an assignment
+			words[i] = "'" + word + "'"
+		}
+	}
+	r.Command = words
+	return supervisor.Summary(r)
+}
+
+// plainWord is a word that means itself to every shell.
+var plainWord = regexp.MustCompile(`^[A-Za-z0-9_@%+=:,./-]+$`)
+
+// ShellWord quotes a word for a shell. Characters that cannot be seen are escaped in the
+// form $'...', which bash, zsh, ksh and POSIX 2024 read.
+func ShellWord(word string) string {
+	if plainWord.MatchString(word) {
+		return word
+	}
+	if utf8.ValidString(word) && !strings.ContainsFunc(word, func(r rune) bool { return !unicode.IsPrint(r) }) {
+		return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+	}
+	var b strings.Builder
+	b.WriteString("$'")
+	for at := 0; at < len(word); {
+		r, size := utf8.DecodeRuneInString(word[at:])
+		switch {
+		case r == '\n':
+			b.WriteString(`\n`)
+		case r == '\t':
+			b.WriteString(`\t`)
+		case r == '\'' || r == '\\':
+			b.WriteString(`\` + string(r))
+		case unicode.IsPrint(r) && (r != utf8.RuneError || size > 1):
+			b.WriteRune(r)
+		default:
+			for _, c := range []byte(word[at : at+size]) {
+				fmt.Fprintf(&b, `\%03o`, c) // unlike \x it ends after three digits everywhere
+			}
+		}
+		at += size
+	}
+	return b.String() + "'"
+}
+
+// PrintSummary writes the lines of Summary.
+func PrintSummary(w io.Writer, r supervisor.Report) error {
+	for _, line := range Summary(r) {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
