@@ -22,6 +22,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/contain"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -95,7 +96,7 @@ func makeLayer(own string) (dir *os.File, err error) {
 	dirs := []string{own}
 	if own == "" {
 		removeDeadLayers()
-		dirs = append([]string{os.TempDir(), "/tmp"}, besideTmp...)
+		dirs = append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...)
 	}
 	var errs []error
 	for _, in := range dirs {
@@ -114,7 +115,7 @@ func makeLayer(own string) (dir *os.File, err error) {
 // removeDeadLayers removes the directories of agents that were killed: nothing is in
 // them, and nothing is mounted there any more.
 func removeDeadLayers() {
-	for _, in := range append([]string{os.TempDir(), "/tmp"}, besideTmp...) {
+	for _, in := range append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...) {
 		dirs, _ := filepath.Glob(filepath.Join(in, layerPrefix+"*"))
 		for _, path := range dirs {
 			dir, err := os.Open(path)

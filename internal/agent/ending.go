@@ -152,7 +152,7 @@ func (g *gang) finish() {
 	}
 	if len(g.left()) == 0 {
 		g.waiting.Wait()
-		comes(g.shared.look(), sharedLimit) // one that is under way ends with the processes
-		g.shared.sweep(g.begun)
+		comes(g.shared.Scan(), sharedLimit) // one that is under way ends with the processes
+		g.shared.Remove(g.begun)
 	}
 }

@@ -18,6 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/report"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -46,8 +47,8 @@ type gang struct {
 	suspected time.Time // since when suspect is
 	waited    time.Time // since when ranks wait in a barrier, of PMI-1
 
-	shared  shared  // memory that the ranks share
-	ranks   []*rank // complete once ready is closed
+	shared  tempfiles.SharedMemory // memory that the ranks share
+	ranks   []*rank                // complete once ready is closed
 	ready   chan struct{}
 	release chan struct{} // closed: stuck pumps give up
 	stuck   sync.Once
@@ -110,7 +111,7 @@ func (g *gang) run(ctx context.Context, stop <-chan time.Duration) (unreaped []i
 		if !g.stopping {
 			g.stopping, g.stopped = true, hostclock.Now()
 			g.tellActivity()
-			comes(g.shared.look(), sharedLimit) // while the ranks live
+			comes(g.shared.Scan(), sharedLimit) // while the ranks live
 		}
 		if g.ompi != nil {
 			g.ompi.abandon(g.ompi.missing(), "another rank could not be started", 0, true)
@@ -245,7 +246,7 @@ func (g *gang) exited(r *rank) {
 		g.meeting.mark(&exit)
 	}
 	if !exit.Good() {
-		g.shared.look() // what the ranks that are left share with it
+		g.shared.Scan() // what the ranks that are left share with it
 		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
 			g.reports.Lines(g.kernel.Lines(g.host)...)
 		}

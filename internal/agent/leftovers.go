@@ -12,6 +12,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -45,8 +46,7 @@ func (l *leftovers) tidy(ctx context.Context) {
 	defer close(l.looked)
 	l.look(ctx, "")
 	cgroup.EndDead()
-	removeDeadShortLived()
-	removeDeadSelfDirs()
+	tempfiles.RemoveDead()
 }
 
 // Leftovers implements wire.AgentServer.

@@ -51,7 +51,7 @@ func (g *gang) rewired() (aborting bool) {
 	if up := g.wireup(); len(up.In) != g.joined && (g.joined == 0 || len(up.Silent) == 0) {
 		g.joined = len(up.In)
 		g.reports.Wireup(up)
-		g.shared.look() // all of it is there by now
+		g.shared.Scan() // all of it is there by now
 	}
 	if g.wiring != nil {
 		g.wiring.unfinalized(g)

@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"time"
@@ -15,9 +14,9 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
-	"github.com/gangrun/gangrun/internal/agent/identity"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -38,7 +37,7 @@ type openMPI struct {
 	library     string           // the programs' own, if it is known
 	waiting     map[int]prepared // ranks whose shim has not come
 	mpirun      *process.Child
-	found       bool                   // self has made its link
+	link        string                 // the path of self, once it is made
 	daemons     map[int]*process.Child // by the id of their Spawn
 	feeds       map[int]*os.File
 	asking      map[int]*net.UnixConn // rsh agents, by the id of their Spawn
@@ -57,8 +56,8 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	o.pmix = newPMIx(o.said, func() { o.post(o.daemonLost) })
 	var err error
 	var errs []error
-	for _, dir := range append([]string{cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir())}, besideTmp...) {
-		if o.tmpdir, err = os.MkdirTemp(dir, shortLived(os.Getpid())+"*"); err == nil {
+	for _, dir := range append([]string{cmp.Or(environ.Lookup(g.env, "TMPDIR"), os.TempDir())}, tempfiles.Fallbacks...) {
+		if o.tmpdir, err = os.MkdirTemp(dir, tempfiles.Prefix(os.Getpid())+"*"); err == nil {
 			if err = room(o.tmpdir); err == nil {
 				break
 			}
@@ -70,16 +69,12 @@ func newOpenMPI(g *gang) (*openMPI, error) {
 	if o.tmpdir == "" {
 		return o, errors.Join(errs...)
 	}
-	if o.shm, err = os.MkdirTemp(sharedDir, shortLived(os.Getpid())+"*"); err != nil {
+	if o.shm, err = os.MkdirTemp(tempfiles.SharedDir, tempfiles.Prefix(os.Getpid())+"*"); err != nil {
 		o.shm = o.tmpdir // slower, and always there
 	}
 	o.front, err = newFront(o.hear)
 	return o, err
 }
-
-// besideTmp is where an agent's directories are made where /tmp cannot be written
-// to.
-var besideTmp = []string{"/var/tmp", sharedDir}
 
 // room reports whether Open MPI's daemon can write its own files to dir: without
 // them it fails with words that do not tell why.
@@ -89,42 +84,20 @@ func room(dir string) error {
 	return os.WriteFile(path, make([]byte, 256<<10), 0o600)
 }
 
-// shortLived is how the names of an agent's directories begin that do not
-// outlive it.
-func shortLived(agent int) string {
-	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), identity.AgentName(agent))
-}
-
-// removeShortLived removes what an agent that was killed has left.
-func removeShortLived(agent int) {
-	removeSelfDirs(agent)
-	for _, dir := range append([]string{os.TempDir()}, besideTmp...) {
-		left, _ := filepath.Glob(filepath.Join(dir, shortLived(agent)+"*"))
-		for _, path := range left {
-			_ = os.RemoveAll(path)
-		}
+// self returns a path of this program that holds no blank, exists as long as this process,
+// stays the same when the file is replaced, and is the same on all machines of the gang.
+func (o *openMPI) self() (string, error) {
+	if !o.g.start.Spread {
+		return tempfiles.SelfPath(), nil
 	}
-}
-
-// removeDeadShortLived removes what agents of this PID namespace have left that were killed
-// together with their watchdogs.
-func removeDeadShortLived() {
-	self := shortLived(os.Getpid())
-	begin, end := fmt.Sprintf("gangrun-%d-", os.Getuid()), self[strings.LastIndex(self, "."):] // .NAMESPACE-
-	for _, dir := range append([]string{os.TempDir()}, besideTmp...) {
-		paths, _ := filepath.Glob(filepath.Join(dir, begin+"*"+end+"*"))
-		for _, path := range paths {
-			name := strings.TrimPrefix(filepath.Base(path), begin)
-			number, _, _ := strings.Cut(name, ".")
-			pid, err := strconv.Atoi(number)
-			if err != nil {
-				continue
-			}
-			if _, alive := process.Read(pid); !alive {
-				removeShortLived(pid)
-			}
+	if o.link == "" {
+		link, err := tempfiles.LinkSelf(o.g.start.Gang)
+		if err != nil {
+			return "", err
 		}
+		o.link = link
 	}
+	return o.link, nil
 }
 
 // post runs f in the gang's goroutine; false when the gang has ended.
@@ -306,7 +279,7 @@ func (o *openMPI) close() {
 	o.words.Seal()
 	_ = os.RemoveAll(o.tmpdir)
 	_ = os.RemoveAll(o.shm)
-	if o.found {
-		removeSelfDirs(os.Getpid())
+	if o.link != "" {
+		tempfiles.RemoveLinks(os.Getpid())
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
@@ -49,7 +50,7 @@ func watch(args []string) (code int, err error) {
 		reapOrphan(agent)
 	}
 	sweep(agent)
-	removeShortLived(agent)
+	tempfiles.Remove(agent)
 	removeDeadLayers()
 	cgroup.EndDead()
 	switch {

@@ -1,4 +1,4 @@
-package agent
+package tempfiles
 
 import (
 	"errors"
@@ -36,10 +36,10 @@ func TestScanShared(t *testing.T) {
 // TestSweep: only the very file that was mapped is removed.
 func TestSweep(t *testing.T) {
 	name := func(what string) string {
-		return filepath.Join(sharedDir, "ucx_shm_test_"+what+"_"+filepath.Base(filepath.Dir(t.TempDir())))
+		return filepath.Join(SharedDir, "ucx_shm_test_"+what+"_"+filepath.Base(filepath.Dir(t.TempDir())))
 	}
 	seen, replaced, unseen, open := name("seen"), name("replaced"), name("unseen"), name("open")
-	var s shared
+	var s SharedMemory
 	s.mapped = map[string]fileID{}
 	for _, path := range []string{seen, replaced, unseen, open} {
 		file, err := os.Create(path)
@@ -63,11 +63,11 @@ func TestSweep(t *testing.T) {
 	if err := os.Rename(unseen, replaced); err != nil { // another file by that name
 		t.Fatal(err)
 	}
-	s.sweep(time.Now().Add(time.Hour))
+	s.Remove(time.Now().Add(time.Hour))
 	if _, err := os.Stat(seen); err != nil {
 		t.Errorf("a file from before the gang is gone: %v", err)
 	}
-	s.sweep(time.Now().Add(-time.Hour))
+	s.Remove(time.Now().Add(-time.Hour))
 	if _, err := os.Stat(seen); !os.IsNotExist(err) {
 		t.Errorf("the gang's file is still there (%v)", err)
 	}
@@ -83,15 +83,15 @@ func TestSweep(t *testing.T) {
 func TestOtherNamespace(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	const agent = 1 << 30 // no PID
-	mine, err := os.MkdirTemp("", shortLived(agent))
+	mine, err := os.MkdirTemp("", Prefix(agent))
 	if err != nil {
 		t.Fatal(err)
 	}
-	other, err := os.MkdirTemp("", strings.Replace(shortLived(agent), "."+identity.PIDNamespace(), ".1", 1))
+	other, err := os.MkdirTemp("", strings.Replace(Prefix(agent), "."+identity.PIDNamespace(), ".1", 1))
 	if err != nil {
 		t.Fatal(err)
 	}
-	removeShortLived(agent)
+	Remove(agent)
 	if _, err := os.Stat(mine); !os.IsNotExist(err) {
 		t.Errorf("the agent's own directory is still there (%v)", err)
 	}
@@ -106,19 +106,18 @@ func TestDeadDirectories(t *testing.T) {
 	t.Setenv("TMPDIR", t.TempDir())
 	var paths []string
 	for _, agent := range []int{1 << 30, os.Getpid()} { // the first is no PID
-		short, err := os.MkdirTemp("", shortLived(agent))
+		short, err := os.MkdirTemp("", Prefix(agent))
 		if err != nil {
 			t.Fatal(err)
 		}
-		self := selfDir(fmt.Sprintf("test-%d-%d/1", os.Getpid(), agent))
+		self := linkDir(fmt.Sprintf("test-%d-%d/1", os.Getpid(), agent))
 		t.Cleanup(func() { _ = os.RemoveAll(self) })
-		if err := errors.Join(os.Mkdir(self, 0o700), os.WriteFile(filepath.Join(self, owned(agent)), nil, 0o600)); err != nil {
+		if err := errors.Join(os.Mkdir(self, 0o700), os.WriteFile(filepath.Join(self, ownerFile(agent)), nil, 0o600)); err != nil {
 			t.Fatal(err)
 		}
 		paths = append(paths, short, self)
 	}
-	removeDeadShortLived()
-	removeDeadSelfDirs()
+	RemoveDead()
 	for i, path := range paths {
 		if _, err := os.Stat(path); os.IsNotExist(err) != (i < 2) {
 			t.Errorf("%s: %v", path, err)

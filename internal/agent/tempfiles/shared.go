@@ -1,4 +1,4 @@
-package agent
+package tempfiles
 
 import (
 	"bufio"
@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// sharedDir is where shm_open(3) makes its files.
-const sharedDir = "/dev/shm"
+// SharedDir is where shm_open(3) makes its files.
+const SharedDir = "/dev/shm"
 
 // sharedNames are the beginnings of the names that MPI libraries give to the
 // memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
@@ -30,22 +30,22 @@ type fileID struct {
 	inode        uint64
 }
 
-// shared remembers which files of MPI libraries in shared memory the processes of a gang
-// have had mapped. No other file is ever removed: it may belong to processes of another
-// PID namespace, which cannot be seen from here.
-type shared struct {
+// SharedMemory remembers which files of MPI libraries in shared memory the processes of a
+// gang have had mapped. It never removes any other file: that may belong to processes of
+// another PID namespace, which cannot be seen from here.
+type SharedMemory struct {
 	mu     sync.Mutex
 	mapped map[string]fileID // by path
-	done   chan struct{}     // of the latest look, closed when it is over; nil before the first
+	done   chan struct{}     // of the latest scan, closed when it is over; nil before the first
 }
 
-// look reads in the background what this process's descendants have mapped, and returns a
-// channel that is closed when that is done: a process that hangs in the kernel may hold
-// it up. A look that is under way counts.
-func (s *shared) look() <-chan struct{} {
+// Scan reads in the background what this process's descendants have mapped. It returns a
+// channel that is closed at the end, which a process that hangs in the kernel may delay.
+// While a scan is under way no other begins.
+func (s *SharedMemory) Scan() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.done != nil && !closed(s.done) {
+	if s.done != nil && !isClosed(s.done) {
 		return s.done
 	}
 	done := make(chan struct{})
@@ -60,13 +60,13 @@ func (s *shared) look() <-chan struct{} {
 }
 
 // add notes what a process has mapped.
-func (s *shared) add(pid int) {
+func (s *SharedMemory) add(pid int) {
 	maps, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
 		return // it is gone
 	}
 	defer maps.Close()
-	found := scanShared(io.LimitReader(maps, mostMaps))
+	found := scanShared(io.LimitReader(maps, maxMaps))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for path, id := range found {
@@ -81,11 +81,11 @@ func (s *shared) add(pid int) {
 func scanShared(maps io.Reader) map[string]fileID {
 	found := map[string]fileID{}
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
-		if !bytes.Contains(lines.Bytes(), []byte(sharedDir+"/")) {
+		if !bytes.Contains(lines.Bytes(), []byte(SharedDir+"/")) {
 			continue
 		}
 		fields := strings.Fields(lines.Text())
-		if len(fields) != 6 || !sharedName(fields[5]) { // a removed one has a word more
+		if len(fields) != 6 || !sharedName(fields[5]) { // a removed file has one more field
 			continue
 		}
 		major, minor, _ := strings.Cut(fields[3], ":")
@@ -103,16 +103,17 @@ func scanShared(maps io.Reader) map[string]fileID {
 func sharedName(path string) bool {
 	dir, name := filepath.Split(path)
 	for _, begin := range sharedNames {
-		if dir == sharedDir+"/" && strings.HasPrefix(name, begin) {
+		if dir == SharedDir+"/" && strings.HasPrefix(name, begin) {
 			return true
 		}
 	}
 	return false
 }
 
-// sweep removes what ranks that were killed have left: files that they had mapped, made
-// since the gang began, of this user, that no living process has open or mapped.
-func (s *shared) sweep(since time.Time) {
+// Remove removes what ranks that were killed have left: files of this user that they had
+// mapped, that were made since the gang began, and that no living process has open or
+// mapped.
+func (s *SharedMemory) Remove(since time.Time) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	left := map[string]bool{}
@@ -160,5 +161,18 @@ func spareUsed(paths map[string]bool, process string) {
 				delete(paths, path)
 			}
 		}
+	}
+}
+
+// maxMaps bounds how many bytes of a process's maps are read: those of some 200,000
+// mappings, three times what the kernel allows by default.
+const maxMaps = 16 << 20
+
+func isClosed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
 	}
 }

@@ -1,0 +1,61 @@
+// Package tempfiles has the temporary files of agents and ranks that nothing may leave behind:
+// the directories of agents, their links to this program, and what MPI libraries make in
+// shared memory.
+package tempfiles
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/agent/process"
+)
+
+// Fallbacks are the directories in which an agent makes its own where /tmp cannot be
+// written to.
+var Fallbacks = []string{"/var/tmp", SharedDir}
+
+// Prefix returns how the names of an agent's temporary directories begin.
+func Prefix(agent int) string {
+	return fmt.Sprintf("gangrun-%d-%s-", os.Getuid(), identity.AgentName(agent))
+}
+
+// Remove removes what an agent that was killed has left: temporary directories and links.
+func Remove(agent int) {
+	RemoveLinks(agent)
+	for _, dir := range append([]string{os.TempDir()}, Fallbacks...) {
+		left, _ := filepath.Glob(filepath.Join(dir, Prefix(agent)+"*"))
+		for _, path := range left {
+			_ = os.RemoveAll(path)
+		}
+	}
+}
+
+// RemoveDead removes what agents of this PID namespace have left that were killed together
+// with their watchdogs.
+func RemoveDead() {
+	removeDeadDirs()
+	removeDeadLinks()
+}
+
+func removeDeadDirs() {
+	self := Prefix(os.Getpid())
+	begin, end := fmt.Sprintf("gangrun-%d-", os.Getuid()), self[strings.LastIndex(self, "."):] // .NAMESPACE-
+	for _, dir := range append([]string{os.TempDir()}, Fallbacks...) {
+		paths, _ := filepath.Glob(filepath.Join(dir, begin+"*"+end+"*"))
+		for _, path := range paths {
+			name := strings.TrimPrefix(filepath.Base(path), begin)
+			number, _, _ := strings.Cut(name, ".")
+			pid, err := strconv.Atoi(number)
+			if err != nil {
+				continue
+			}
+			if _, alive := process.Read(pid); !alive {
+				Remove(pid)
+			}
+		}
+	}
+}
