@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/affinity"
 	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/progress"
@@ -68,7 +69,7 @@ func (g *gang) prepare(want *wire.RankStart, paths map[string]program) prepared 
 	if !ok {
 		program.path, p.err = process.LookPath(p.argv[0], p.attr.Dir, p.attr.Env)
 		if p.err == nil && g.wiring != nil {
-			mpi, _ := mpiOf(program.path, p.attr.Env)
+			mpi, _ := mpilib.Of(program.path, p.attr.Env)
 			program.direct = mpi == job.MPIMPICH
 		}
 		if p.err == nil && strings.Contains(p.argv[0], "/") == filepath.IsAbs(p.argv[0]) {

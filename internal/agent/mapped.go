@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -117,7 +118,7 @@ func believesAlone(pid int) (library string) {
 // scanMaps finds the MPI library in what proc_pid_maps(5) describes.
 func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 	lines := bufio.NewReaderSize(r, 16<<10)
-	best, openMPI := partNone, false
+	best, openMPI := mpilib.NotMPI, false
 	var last []byte // the path of the line before: a file's mappings stand together
 	for {
 		line, err := lines.ReadSlice('\n')
@@ -133,8 +134,8 @@ func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 			case bytes.HasPrefix(base, []byte("mca_pml_")):
 				initialised = true
 			case bytes.HasPrefix(base, []byte("libmpi")), bytes.HasPrefix(base, []byte("libopen")), bytes.HasPrefix(base, []byte("liboshmem")):
-				family, p := mpiLibrary(string(base))
-				openMPI = openMPI || p == partRuntime
+				family, p := mpilib.Classify(string(base))
+				openMPI = openMPI || p == mpilib.Runtime
 				if p > best {
 					best, mpi, library = p, family, string(path)
 				}
@@ -144,7 +145,7 @@ func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 			break
 		}
 	}
-	if best == partDoubt && openMPI {
+	if best == mpilib.Ambiguous && openMPI {
 		mpi = job.MPIOpenMPI
 	}
 	return mpi, library, initialised && mpi == job.MPIOpenMPI

@@ -99,7 +99,7 @@ int main(void) { say("before"); MPI_Init(0, 0); say("after"); MPI_Finalize(); re
 	}{{job.MPIMPICH, "libmpich.so.12.", false}, {job.MPIOpenMPI, "libmpi.so.40.", true}} {
 		t.Run(string(c.mpi), func(t *testing.T) {
 			program := filepath.Join(dir, string(c.mpi))
-			build(t, dir, "mpicc."+string(c.mpi), "-o", program, "mpi.c")
+			agenttest.Compile(t, dir, "mpicc."+string(c.mpi), "-o", program, "mpi.c")
 			command := exec.CommandContext(t.Context(), program)
 			in, err := command.StdinPipe()
 			if err != nil {

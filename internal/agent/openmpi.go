@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
@@ -127,7 +128,7 @@ func (o *openMPI) launch() error {
 			return p.err
 		}
 		if o.library == "" {
-			_, o.library = mpiOf(p.path, p.attr.Env)
+			_, o.library = mpilib.Of(p.path, p.attr.Env)
 		}
 	}
 	g.alive = len(g.ranks)

@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -53,8 +54,8 @@ func (v surveyor) program(ctx context.Context, ask job.Survey) job.ProgramFact {
 		return fact
 	}
 	v.format(ctx, path, &fact)
-	fact.MPI, fact.Library = mpiOf(path, v.env)
-	fact.Library = versioned(fact.Library)
+	fact.MPI, fact.Library = mpilib.Of(path, v.env)
+	fact.Library = mpilib.Versioned(fact.Library)
 	return fact
 }
 

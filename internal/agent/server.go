@@ -22,6 +22,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/identity"
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
@@ -250,9 +251,9 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	if err != nil {
 		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
 	}
-	mpi, library := mpiOf(path, env)
+	mpi, library := mpilib.Of(path, env)
 	if module := (surveyor{env: env, children: s.children}).mpi4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
-		mpi, library = mpiOf(module, env)
+		mpi, library = mpilib.Of(module, env)
 	}
 	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: isPython(argv[0], path)}, nil
 }

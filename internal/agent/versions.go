@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -35,7 +36,7 @@ func (v surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts)
 	list = append(list, v.packages(ctx, ask, facts)...)
 	if facts.Script != nil && facts.Script.MPI4py {
 		if module := v.mpi4py(ctx, ask.Command, ask.Workdir, facts.Program.Path); module != "" {
-			if _, library := mpiOf(module, v.env); library != "" {
+			if _, library := mpilib.Of(module, v.env); library != "" {
 				list = append(list, job.VersionFact{Kind: job.VersionMPI, Name: "the MPI library of mpi4py", Version: buildOf(library)})
 			}
 		}
@@ -45,7 +46,7 @@ func (v surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts)
 
 // libraries asks the program's dynamic loader which shared libraries it would load.
 func (v surveyor) libraries(ctx context.Context, program string) (list []job.VersionFact) {
-	if interpreter := scriptInterpreter(program, v.env); interpreter != "" {
+	if interpreter := mpilib.ScriptInterpreter(program, v.env); interpreter != "" {
 		program = interpreter
 	}
 	loader := loaderOf(program)
@@ -187,7 +188,7 @@ func (v surveyor) packages(ctx context.Context, ask job.Survey, facts job.Facts)
 	python, path := facts.Program.Path, ""
 	var source []byte
 	if facts.Script == nil {
-		if interpreter := scriptInterpreter(python, v.env); interpreter != "" {
+		if interpreter := mpilib.ScriptInterpreter(python, v.env); interpreter != "" {
 			python, path = interpreter, python
 		}
 		if !pythonName.MatchString(filepath.Base(python)) {

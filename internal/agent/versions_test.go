@@ -70,8 +70,8 @@ func note(kind uint32, name string, content []byte) []byte {
 func TestBuildID(t *testing.T) {
 	dir := t.TempDir()
 	agenttest.WriteFile(t, dir+"/a.c", "int a;\n", 0o644)
-	build(t, dir, "gcc", "-shared", "-Wl,--build-id=0x0123456789abcdef", "-o", "liba.so.1.2", "a.c")
-	build(t, dir, "gcc", "-shared", "-Wl,--build-id=none", "-o", "libb.so", "a.c")
+	agenttest.Compile(t, dir, "gcc", "-shared", "-Wl,--build-id=0x0123456789abcdef", "-o", "liba.so.1.2", "a.c")
+	agenttest.Compile(t, dir, "gcc", "-shared", "-Wl,--build-id=none", "-o", "libb.so", "a.c")
 	for name, want := range map[string]string{"liba.so.1.2": `^1\.2 build 01234567$`, "libb.so": `^[0-9]+ bytes$`, "absent.so": "^$"} {
 		if got := buildOf(filepath.Join(dir, name)); !regexp.MustCompile(want).MatchString(got) {
 			t.Errorf("%s: got %q, want %q", name, got, want)

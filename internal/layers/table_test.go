@@ -98,6 +98,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: only("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/report"}, ours: only("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
 	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
+	{paths: []string{"internal/agent/mpilib"}, ours: only("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
 
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},

@@ -62,3 +62,13 @@ func Connected(t *testing.T) (client, server *net.TCPConn) {
 	t.Cleanup(func() { _ = server.Close() })
 	return client, server
 }
+
+// Compile runs a compiler in directory dir.
+func Compile(t *testing.T, dir string, compiler string, args ...string) {
+	t.Helper()
+	command := exec.CommandContext(t.Context(), compiler, args...)
+	command.Dir = dir
+	if out, err := command.CombinedOutput(); err != nil {
+		t.Fatalf("%s %q: %v\n%s", compiler, args, err, out)
+	}
+}

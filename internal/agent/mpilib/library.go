@@ -1,4 +1,6 @@
-package agent
+// Package mpilib finds the MPI library that a program needs, without running the program,
+// and the MPI family that the library belongs to.
+package mpilib
 
 import (
 	"bufio"
@@ -23,60 +25,59 @@ const (
 	mostConfig    = 64       // files of the dynamic loader's configuration
 )
 
-// part is what a library is to MPI.
-type part int
+// Part is the role of a library in an MPI installation.
+type Part int
 
 const (
-	partNone    part = iota // nothing
-	partRuntime             // what lies below one MPI's library
-	partBinding             // a language's binding on top of it
-	partDoubt               // the library, and its name may be either family's
-	partLibrary             // the library itself
+	NotMPI    Part = iota // no part of MPI
+	Runtime               // what lies below one MPI's library
+	Binding               // a language's binding on top of it
+	Ambiguous             // the MPI library, with a name that either family may have
+	Library               // the MPI library
 )
 
-// mpiLibrary says which MPI family a library's file name or soname stands for,
-// and what it is there. A name in doubt is given the family that it mostly
-// stands for: libmpi.so.12 is the common ABI of MPICH, Intel MPI and MVAPICH, and
+// Classify returns the MPI family of a library with this file name or soname, and its part
+// in it. An ambiguous name is given the family that mostly uses it: libmpi.so.12 is the common ABI of MPICH, Intel MPI and MVAPICH, and
 // was Open MPI 1.10's; libmpi_abi is the one that the MPI standard defines.
-func mpiLibrary(name string) (job.MPI, part) {
+func Classify(name string) (job.MPI, Part) {
 	stem, version, _ := strings.Cut(name, ".so")
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "."), ".")
 	switch stem {
 	case "libopen-pal", "libopen-rte", "libopen_mpi", "liboshmem":
-		return job.MPIOpenMPI, partRuntime
+		return job.MPIOpenMPI, Runtime
 	case "libmpich":
-		return job.MPIMPICH, partLibrary
+		return job.MPIMPICH, Library
 	case "libmpichcxx", "libmpichfort", "libmpichf90", "libmpicxx", "libmpifort":
-		return job.MPIMPICH, partBinding
+		return job.MPIMPICH, Binding
 	case "libmpi", "libmpi_mt":
 		switch major {
 		case "", "12":
-			return job.MPIMPICH, partDoubt
+			return job.MPIMPICH, Ambiguous
 		case "4": // Intel MPI 4
-			return job.MPIMPICH, partLibrary
+			return job.MPIMPICH, Library
 		}
-		return job.MPIOpenMPI, partLibrary // 0, 1, 20 and 40 so far
+		return job.MPIOpenMPI, Library // 0, 1, 20 and 40 so far
 	case "libmpi_abi":
-		return job.MPIMPICH, partDoubt
+		return job.MPIMPICH, Ambiguous
 	case "libmpi_cxx", "libmpi_f77", "libmpi_f90", "libmpi_mpifh", "libmpi_usempi",
 		"libmpi_usempi_ignore_tkr", "libmpi_usempif08", "libmpi_java":
-		return job.MPIOpenMPI, partBinding
+		return job.MPIOpenMPI, Binding
 	}
 	// Cray's are named after the compiler that they are for, as in
 	// libmpi_gnu_91.so.12.
 	if strings.HasPrefix(stem, "libmpi_") && major == "12" {
-		return job.MPIMPICH, partLibrary
+		return job.MPIMPICH, Library
 	}
-	return "", partNone
+	return "", NotMPI
 }
 
-// mpiOf says which MPI an ELF program needs, and the path of its library, not
+// Of says which MPI an ELF program needs, and the path of its library, not
 // resolved where it is a link, or its name where it is not found; nothing when it
 // needs none. Of a script it looks at the interpreter. It runs nothing: the
 // libraries are looked for as ld.so(8) does, but in the directories of the
 // loader's configuration instead of its cache.
-func mpiOf(path string, env []string) (mpi job.MPI, library string) {
-	if interpreter := scriptInterpreter(path, env); interpreter != "" {
+func Of(path string, env []string) (mpi job.MPI, library string) {
+	if interpreter := ScriptInterpreter(path, env); interpreter != "" {
 		path = interpreter
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
@@ -109,13 +110,13 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 		// What this level needs itself comes before what that needs in turn.
 		for _, o := range level {
 			for _, name := range o.needed {
-				switch family, p := mpiLibrary(filepath.Base(name)); p {
-				case partLibrary:
+				switch family, p := Classify(filepath.Base(name)); p {
+				case Library:
 					if found := s.find(o, name); found != nil {
 						return family, found.path
 					}
 					return family, name
-				case partDoubt:
+				case Ambiguous:
 					found := s.find(o, name)
 					if found == nil {
 						return family, name
@@ -124,7 +125,7 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 						family = job.MPIOpenMPI
 					}
 					return family, found.path
-				case partBinding: // the runtime alone is what Open MPI's own commands use
+				case Binding: // the runtime alone is what Open MPI's own commands use
 					if doubt == "" {
 						doubt, doubtful = family, name
 						if found := s.find(o, name); found != nil {
@@ -153,8 +154,8 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 }
 
 func openMPIRuntime(name string) bool {
-	family, p := mpiLibrary(filepath.Base(name))
-	return p == partRuntime && family == job.MPIOpenMPI
+	family, p := Classify(filepath.Base(name))
+	return p == Runtime && family == job.MPIOpenMPI
 }
 
 // systemLibrary reports whether a library is one of those that come with the
@@ -285,9 +286,9 @@ func loaderConfig(path string) []string {
 	return dirs
 }
 
-// scriptInterpreter returns the program that the #! line of a script names, or
+// ScriptInterpreter returns the program that the #! line of a script names, or
 // the one that env(1) finds there; empty when path is no script.
-func scriptInterpreter(path string, env []string) string {
+func ScriptInterpreter(path string, env []string) string {
 	file, err := os.Open(path)
 	if err != nil {
 		return ""
@@ -355,10 +356,10 @@ func markedMPI(r io.Reader) job.MPI {
 	}
 }
 
-// versioned follows links from a library to its file while they stay in its
+// Versioned follows links from a library to its file while they stay in its
 // directory: the file's name tells the version, and its directory is still that
 // of the installation.
-func versioned(library string) string {
+func Versioned(library string) string {
 	if !filepath.IsAbs(library) {
 		return library
 	}
