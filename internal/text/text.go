@@ -4,12 +4,11 @@ package text
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/charmbracelet/x/ansi"
 )
 
 // Count writes a number of things, as in "1 rank", "2 ranks" or "3 processes".
@@ -75,7 +74,11 @@ func Spans(numbers []int, most int) string {
 	return strings.Join(spans, ",")
 }
 
-// Printable returns text as one line that a terminal shows as it is. It removes escape
+// sequences are the control sequences of a terminal for colours and movement. Longer ones,
+// as for titles, stay, without what makes them act: a parser of them all would swallow text.
+var sequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
+
+// Printable returns text as one line that a terminal shows as it is. It removes control
 // sequences, such as those of colours, replaces tabs and line ends by spaces, and all else
 // that is not printable by U+FFFD: what a rank prints must not be able to forge what
 // gangrun says.
@@ -88,7 +91,7 @@ func Printable(text string) string {
 			return unicode.ReplacementChar
 		}
 		return r
-	}, ansi.Strip(text))
+	}, sequences.ReplaceAllString(text, ""))
 }
 
 // Clip cuts text that has more than most characters, and ends it with "..." then.

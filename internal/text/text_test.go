@@ -57,7 +57,7 @@ func TestSpans(t *testing.T) {
 func TestPrintable(t *testing.T) {
 	for text, want := range map[string]string{
 		"plain": "plain", "Größe 数据": "Größe 数据", "a\tb\nc": "a b c",
-		"\x1b[1;31mred\x1b[0m": "red", "\x1b[2J\x1b[Hx": "x", "\x1b]0;title\x07x": "x", "a\rb\bc": "a\ufffdb\ufffdc",
+		"\x1b[1;31mred\x1b[0m": "red", "\x1b[2J\x1b[Hx": "x", "\x1b]0;title\x07x": "\ufffd]0;title\ufffdx", "a\rb\bc": "a\ufffdb\ufffdc",
 		"\xff": "\ufffd", "\u202egnp.exe": "\ufffdgnp.exe", "\x7f": "\ufffd",
 	} {
 		if got := Printable(text); got != want {

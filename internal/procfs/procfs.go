@@ -1,0 +1,152 @@
+// Package procfs reads files of /proc. See proc(5).
+package procfs
+
+import (
+	"bytes"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+)
+
+// Stat is what /proc/PID/stat says of a process.
+type Stat struct {
+	PID    int
+	Name   string // the name of its main thread, cut after 15 bytes by the kernel
+	State  byte   // a letter, see proc_pid_stat(5)
+	Parent int
+	User   uint64 // clock ticks that it has spent in user mode
+	System uint64 // clock ticks that it has spent in the kernel
+	Start  uint64 // clock ticks from boot to its start: with PID, an identity
+}
+
+// Ended reports whether the process has ended, and only its parent does not know it yet.
+func (s Stat) Ended() bool { return s.State == 'Z' || s.State == 'X' }
+
+// ReadStat reads /proc/PID/stat. The error is fs.ErrNotExist or syscall.ESRCH if there is
+// no such process.
+func ReadStat(pid int) (Stat, error) {
+	data, err := os.ReadFile(Path(pid, "stat"))
+	if err != nil {
+		return Stat{}, err
+	}
+	return ParseStat(data)
+}
+
+// ParseStat reads the content of /proc/PID/stat. The second field is the name in
+// parentheses and may hold any byte, so the fields are counted from the last parenthesis.
+func ParseStat(data []byte) (Stat, error) {
+	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
+	if open < 1 || end < open {
+		return Stat{}, fmt.Errorf("no name in parentheses in %q", data)
+	}
+	s := Stat{Name: string(data[open+1 : end])}
+	fields := strings.Fields(string(data[end+1:])) // the first is field 3
+	if len(fields) < 20 {
+		return Stat{}, fmt.Errorf("too few fields in %q", data)
+	}
+	s.State = fields[0][0]
+	var err error
+	number := func(text string) (n uint64) {
+		if err == nil {
+			n, err = strconv.ParseUint(text, 10, 64)
+		}
+		return n
+	}
+	s.User, s.System, s.Start = number(fields[11]), number(fields[12]), number(fields[19])
+	if err == nil {
+		s.PID, err = strconv.Atoi(string(bytes.TrimSpace(data[:open])))
+	}
+	if err == nil {
+		s.Parent, err = strconv.Atoi(fields[1])
+	}
+	if err != nil {
+		return Stat{}, fmt.Errorf("read %q: %w", data, err)
+	}
+	return s, nil
+}
+
+// Path returns the path of a file of a process.
+func Path(pid int, name string) string { return filepath.Join("/proc", strconv.Itoa(pid), name) }
+
+// PIDs returns the processes that /proc lists, or none if it cannot be read.
+func PIDs() (pids []int) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close()
+	names, _ := dir.Readdirnames(-1) // what was read before an error is still listed
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+// Children returns the children of all threads of a process. There are none on a kernel
+// without CONFIG_PROC_CHILDREN.
+func Children(pid int) (pids []int) {
+	lists, _ := filepath.Glob(Path(pid, "task/*/children"))
+	for _, list := range lists {
+		data, _ := os.ReadFile(list) // a thread that has just ended has none
+		for _, field := range strings.Fields(string(data)) {
+			if child, err := strconv.Atoi(field); err == nil {
+				pids = append(pids, child)
+			}
+		}
+	}
+	return pids
+}
+
+// Args returns the command line of a process: nil if it cannot be read, or if the process
+// has ended or is a thread of the kernel.
+func Args(pid int) []string { return stringsOf(pid, "cmdline") }
+
+// Environ returns the environment that a process was started with, or nil if it cannot be
+// read.
+func Environ(pid int) []string { return stringsOf(pid, "environ") }
+
+func stringsOf(pid int, file string) []string {
+	data, err := os.ReadFile(Path(pid, file))
+	if err != nil || len(data) == 0 {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(data), "\x00"), "\x00")
+}
+
+// UID returns the effective user of a process. ok is false if there is no such process.
+func UID(pid int) (uid int, ok bool) {
+	var info syscall.Stat_t
+	if syscall.Stat(Path(pid, ""), &info) != nil {
+		return 0, false
+	}
+	return int(info.Uid), true
+}
+
+// Field returns a value of a file with lines of the form "KEY: VALUE", as /proc/PID/status
+// and /proc/meminfo.
+func Field(data []byte, key string) (value string, ok bool) {
+	for line := range strings.Lines(string(data)) {
+		if name, value, found := strings.Cut(line, ":"); found && name == key {
+			return strings.TrimSpace(value), true
+		}
+	}
+	return "", false
+}
+
+// Namespace returns the identity of a namespace of a process, as "pid:[4026531836]", or ""
+// if it cannot be read. kind is as in namespaces(7).
+func Namespace(pid int, kind string) string {
+	link, _ := os.Readlink(Path(pid, "ns/"+kind))
+	return link
+}
+
+// BootID returns the identity that the kernel has drawn when the machine was booted, or "".
+func BootID() string {
+	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(id))
+}

@@ -1,0 +1,106 @@
+// Package runclock measures time in which this process really ran. Time in which the
+// process was stopped, its machine was suspended, or it got no processor does not count,
+// so that nobody else is blamed for it.
+package runclock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// A timer counts its time in steps. Of a time in which the process did not run, it counts
+// at most one step.
+const (
+	stepsPerTimer = 20
+	leastStep     = time.Millisecond
+	mostStep      = 100 * time.Millisecond
+)
+
+// Timer fires once, after the process has run for a duration.
+type Timer struct {
+	C <-chan struct{} // receives one value when the timer fires
+
+	fired chan struct{}
+
+	mu    sync.Mutex
+	timer *time.Timer
+	turn  int // of Reset; steps of an earlier turn do not count
+	step  time.Duration
+	left  time.Duration
+}
+
+// NewTimer returns a timer that fires after the process has run for d.
+func NewTimer(d time.Duration) *Timer {
+	fired := make(chan struct{}, 1)
+	t := &Timer{C: fired, fired: fired}
+	t.Reset(d)
+	return t
+}
+
+// Reset starts the timer anew, to fire after d. A value that C holds is taken out.
+func (t *Timer) Reset(d time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop()
+	t.left, t.step = d, min(max(d/stepsPerTimer, leastStep), mostStep)
+	t.next()
+}
+
+// Stop stops the timer. C receives nothing after that.
+func (t *Timer) Stop() {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.stop()
+}
+
+func (t *Timer) stop() {
+	t.turn++
+	if t.timer != nil {
+		t.timer.Stop()
+	}
+	select {
+	case <-t.fired:
+	default:
+	}
+}
+
+func (t *Timer) next() {
+	turn, step := t.turn, max(0, min(t.step, t.left))
+	t.timer = time.AfterFunc(step, func() { t.count(turn, step) })
+}
+
+// count counts one step, however long it has really taken.
+func (t *Timer) count(turn int, step time.Duration) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.turn != turn {
+		return
+	}
+	if t.left -= step; t.left > 0 {
+		t.next()
+		return
+	}
+	t.fired <- struct{}{} // has room: stop has emptied it
+}
+
+// WithTimeoutCause returns a copy of ctx that is cancelled with the cause after the process
+// has run for d. Its Err is then context.Canceled. Calling cancel stops the timer.
+func WithTimeoutCause(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	t := NewTimer(d)
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		select {
+		case <-t.C:
+			cancel(cause)
+		case <-ctx.Done():
+		}
+	}()
+	return ctx, func() {
+		cancel(context.Canceled)
+		t.Stop()
+		<-done
+	}
+}

@@ -1,0 +1,81 @@
+// Package suggest finds the name that somebody meant who mistyped it.
+package suggest
+
+import (
+	"fmt"
+	"strings"
+)
+
+// mostText bounds the text that is compared: names are shorter, and a comparison takes time
+// in the square of the length.
+const mostText = 40
+
+// Nearest returns the one of names that text is most likely a slip of, or "" if none is
+// near. Upper and lower case, and "_" and "-", count as the same.
+func Nearest(text string, names []string) string {
+	if text == "" || len(text) > mostText {
+		return ""
+	}
+	text = folded(text)
+	best, least := "", 0
+	for _, name := range names {
+		plain := folded(name)
+		if len(plain) < 2 {
+			continue
+		}
+		d := Distance(text, plain)
+		if d > mostSlips(plain) {
+			if len(text) < 4 || !strings.HasPrefix(plain, text) {
+				continue
+			}
+			d = mostSlips(plain) + 1 // the rest was left out, as in "checkpoint" for "checkpoint-dir"
+		}
+		if best == "" || d < least {
+			best, least = name, d
+		}
+	}
+	return best
+}
+
+// mostSlips is how many slips a name can have and still be known by the rest.
+func mostSlips(name string) int {
+	if len(name) < 4 {
+		return 1
+	}
+	return 2
+}
+
+func folded(text string) string { return strings.ReplaceAll(strings.ToLower(text), "_", "-") }
+
+// DidYouMean returns `, did you mean "name"?` for the name that Nearest finds, or "".
+func DidYouMean(text string, names []string) string {
+	if name := Nearest(text, names); name != "" {
+		return fmt.Sprintf(", did you mean %q?", name)
+	}
+	return ""
+}
+
+// Distance returns how many bytes must be inserted, removed, replaced, or swapped with their
+// neighbour to get from a to b: the optimal string alignment distance.
+func Distance(a, b string) int {
+	before, last := make([]int, len(b)+1), make([]int, len(b)+1)
+	for j := range last {
+		last[j] = j
+	}
+	for i := 1; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b); j++ {
+			differs := 1
+			if a[i-1] == b[j-1] {
+				differs = 0
+			}
+			row[j] = min(last[j]+1, row[j-1]+1, last[j-1]+differs)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)]
+}
