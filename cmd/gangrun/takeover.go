@@ -11,6 +11,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -146,7 +147,7 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 func (t *taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
 // goOn goes on with a run whose controller is gone, unless nothing of it is reached.
-func (t *taken) goOn(asJSON bool, self *detached) error {
+func (t *taken) goOn(asJSON bool, self *detached.Process) error {
 	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
 	if err != nil {
 		return err
