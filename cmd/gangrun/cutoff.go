@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -35,7 +36,7 @@ func cutOff(run home.Run, err error, asJSON bool) error {
 	if why == "" || !asJSON {
 		return err
 	}
-	report, _, read := readReport(run)
+	report, _, read := record.Report(run)
 	if read != nil {
 		return errors.Join(err, read)
 	}
