@@ -1,16 +1,12 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
-	"slices"
-	"syscall"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/controller/detached"
+	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -35,7 +31,7 @@ func attachCommand() *cli.Command {
 			formatFlag(),
 		},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
-			return detachable(c, asJSON, func(asJSON bool, self *detached.Process) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
 				return attach(run, c.Bool("force"), asJSON, self)
 			})
 		}),
@@ -44,7 +40,7 @@ func attachCommand() *cli.Command {
 
 // attach follows a run to its end, or goes on with it where nobody else does. self
 // is this process where it is to go on with the run by itself.
-func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
+func attach(run home.Run, force, asJSON bool, self *detached) error {
 	begun := time.Now()
 	for {
 		s, err := run.Summary()
@@ -57,7 +53,7 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 			elsewhere = !known
 		}
 		if s.State == job.StateLost || elsewhere && force {
-			taking, stop := leaving()
+			taking, stop := interrupt.Context()
 			t, err := take(taking, run, force)
 			stop()
 			if errors.Is(err, home.ErrControlled) {
@@ -112,34 +108,3 @@ const dying = 5 * time.Second
 
 // errControllerGone is why a run is followed no more.
 var errControllerGone = errors.New("its controller is gone")
-
-// leave is the cause of a context that ends because the user wants to see no more.
-type leave struct{ signal syscall.Signal }
-
-func (l leave) Error() string { return job.SignalName(int(l.signal)) }
-
-// leaving returns a context that ends with the first signal of a user who has seen
-// enough; other ones do not say that.
-func leaving(other ...os.Signal) (context.Context, func()) {
-	ctx, cancel := context.WithCancelCause(context.Background())
-	signals := make(chan os.Signal, 1)
-	for _, sig := range []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP} {
-		if !slices.Contains(other, sig) {
-			signal.Notify(signals, sig)
-		}
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		select {
-		case sig := <-signals:
-			cancel(leave{sig.(syscall.Signal)})
-		case <-ctx.Done():
-		}
-	}()
-	return ctx, func() {
-		signal.Stop(signals)
-		cancel(nil)
-		<-done
-	}
-}

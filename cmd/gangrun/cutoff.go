@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"os"
 
-	"github.com/gangrun/gangrun/internal/record"
+	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -24,19 +24,19 @@ type cutReport struct {
 // cutOff is the error with which attach ends before the run does. With asJSON it prints
 // what is known of the run, where err leaves that as it is.
 func cutOff(run home.Run, err error, asJSON bool) error {
-	var left leave
+	var left interrupt.Signal
 	why := ""
 	switch {
 	case errors.As(err, &left):
-		why = fmt.Sprintf("gangrun attach was ended by %s; the run was left as it was", job.SignalName(int(left.signal)))
-		err = failure.Exit(128 + int(left.signal))
+		why = fmt.Sprintf("gangrun attach was ended by %s; the run was left as it was", job.SignalName(int(left.Number)))
+		err = failure.Exit(128 + int(left.Number))
 	case errors.As(err, new(goneError)):
 		why = err.Error()
 	}
 	if why == "" || !asJSON {
 		return err
 	}
-	report, _, read := record.Report(run)
+	report, _, read := readReport(run)
 	if read != nil {
 		return errors.Join(err, read)
 	}

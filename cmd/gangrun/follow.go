@@ -11,9 +11,9 @@ import (
 
 	"github.com/gangrun/gangrun/internal/growing"
 	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
-	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/supervisor"
@@ -35,13 +35,13 @@ type onlooker struct {
 // follow shows a run from now on to its end and returns its report. It ends
 // before where the user has seen enough, or the controller is gone.
 func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
-	past, skipped, err := record.Events(run)
+	past, skipped, err := replay(run)
 	if err != nil {
 		return supervisor.Report{}, err
 	}
-	spec := record.Spec(past)
+	spec := specOf(past)
 	if spec == nil {
-		return supervisor.Report{}, record.NoSpec(run, past, skipped)
+		return supervisor.Report{}, untold(run, past, skipped)
 	}
 	out, errs := terms{asJSON: asJSON}.streams()
 	o := &onlooker{run: run, show: view.NewLive(view.Options{Spec: *spec, Run: run, Screen: screen.New(screen.Options{
@@ -54,17 +54,17 @@ func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
 			o.show.Fold(e)
 		}
 	}
-	ctx, stop := leaving()
+	ctx, stop := interrupt.Context()
 	defer stop()
 	err = o.look(ctx, len(past))
 
 	// A second signal ends the wait for a terminal that is stopped.
 	stop()
-	hurried, hurry := leaving()
+	hurried, hurry := interrupt.Context()
 	defer hurry()
 	report := o.show.Report()
 	switch {
-	case errors.As(err, new(leave)):
+	case errors.As(err, new(interrupt.Signal)):
 		o.show.Say(fmt.Sprintf("detached: run %[1]s goes on; gangrun attach %[1]s shows it again, gangrun stop %[1]s ends it", run.ID))
 	case errors.Is(err, errControllerGone):
 		err = lost(run)

@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/jobfile"
+	"github.com/gangrun/gangrun/internal/namedfile"
 )
 
 // jobArgs is how a job is given on the command line.
@@ -69,7 +70,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	if err != nil {
 		return job.Spec{}, err
 	}
-	if err := namedHosts(c); err != nil {
+	if _, err := hostSource(c); err != nil {
 		return job.Spec{}, err
 	}
 	options := jobfile.NewOptions(os.LookupEnv)
@@ -79,7 +80,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 	}
 	var errs []error // all of them are told at once
 	if file != "" {
-		f, err := jobfile.Load(file, readNamed)
+		f, err := jobfile.Load(file, namedfile.Read)
 		if err == nil {
 			options.Apply(f)
 		}

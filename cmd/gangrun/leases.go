@@ -8,6 +8,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -73,13 +74,13 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 			fmt.Fprintln(t, title)
 		}
 		if o == nil {
-			fmt.Fprintf(t, "%s\t%s\t%s\t\t\t\t\t%s\n", host, gpu, state, printable(note))
+			fmt.Fprintf(t, "%s\t%s\t%s\t\t\t\t\t%s\n", host, gpu, state, text.Printable(note))
 			return
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, printable(o.Run), printable(o.User), o.PID, since(o.Since, now), printable(cmp.Or(note, o.Command)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, text.Printable(o.Run), text.Printable(o.User), o.PID, since(o.Since, now), text.Printable(cmp.Or(note, o.Command)))
 	}
 	for _, h := range hosts {
-		host := printable(cmp.Or(h.Host, thishost.Name()))
+		host := text.Printable(cmp.Or(h.Host, thishost.Name()))
 		for _, l := range h.Leases {
 			if l.State == lease.StateFree && l.Warning == "" && !released {
 				continue
@@ -88,7 +89,7 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 			if released {
 				state = "cleared"
 			}
-			row(host, printable(l.Device), state, l.Owner, l.Warning)
+			row(host, text.Printable(l.Device), state, l.Owner, l.Warning)
 		}
 		for _, wait := range h.Waiting {
 			row(host, fmt.Sprintf("%d of %d", wait.Ticket.Count, len(wait.Ticket.Devices)), "waiting", &wait.Owner, "")

@@ -11,7 +11,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/agent"
-	"github.com/gangrun/gangrun/internal/controller/detached"
 	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents, and catches signals
 )
 
@@ -31,7 +30,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
-	args, err := detached.Words(args)
+	args, err := detachedWords(args)
 	if err != nil {
 		return tell(err, stderr)
 	}

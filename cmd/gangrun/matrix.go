@@ -3,6 +3,7 @@ package main
 import (
 	"os"
 
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -29,7 +30,7 @@ func (s *session) compare(facts []job.Facts) {
 		return
 	}
 	for _, line := range m.Lines(s.verbose) {
-		s.show.Say(printable(line))
+		s.show.Say(text.Printable(line))
 	}
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/namedfile"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -43,7 +44,7 @@ func mpiexecCommand() *cli.Command {
 			"   -v                       tell how the run goes, and which options change nothing\n" +
 			"docs/mpiexec.md has the others.",
 		Action: func(c *cli.Context) error {
-			args, err := parseMpiexec(c.Args().Slice(), os.LookupEnv, readHostFile)
+			args, err := parseMpiexec(c.Args().Slice(), os.LookupEnv, func(path string) ([]byte, error) { return namedfile.ReadBounded(path, inventory.MaxSize) })
 			switch {
 			case err != nil:
 				return err

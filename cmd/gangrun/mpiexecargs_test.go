@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -409,7 +410,7 @@ func FuzzParseMpiexec(f *testing.F) {
 				hosts = append(hosts, job.Host{Name: turn.host})
 			}
 			if spec.Hosts != "" {
-				list, err := jobHosts(spec)
+				list, err := hostlist.ForJob(spec)
 				if err != nil {
 					t.Fatalf("%q: %v", words, err)
 				}

@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -231,17 +232,17 @@ func (p *probed) without(err error, lost ...string) error {
 }
 
 // notReached says which hosts were not reached and why, and what to do.
-func notReached(unreached []launcher.Unreached) (text, hint string) {
+func notReached(unreached []launcher.Unreached) (why, hint string) {
 	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
-		text := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
-		if !strings.Contains(text, u.Host) {
-			text = u.Host + ": " + text
+		one := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
+		if !strings.Contains(one, u.Host) {
+			one = u.Host + ": " + one
 		}
-		texts = append(texts, text)
+		texts = append(texts, one)
 		hint := failure.Hint(u.Err)
 		if cause, refused := diagnose.Refusal(u.Err); refused {
-			texts[len(texts)-1] = string(cause.Category) + ": " + text
+			texts[len(texts)-1] = string(cause.Category) + ": " + one
 			hint = cmp.Or(hint, cause.Hint)
 		}
 		switch {
@@ -254,11 +255,11 @@ func notReached(unreached []launcher.Unreached) (text, hint string) {
 	if len(unhinted) > 0 {
 		hints = append(hints, "look at "+strings.Join(unhinted, ", ")+" and the network there, then run again")
 	}
-	text = strings.Join(texts, "; ")
+	why = strings.Join(texts, "; ")
 	if more := len(unreached) - len(texts); more > 0 {
-		text += fmt.Sprintf("; and so on for %s", plural(more, "more host"))
+		why += fmt.Sprintf("; and so on for %s", text.Count(more, "more host"))
 	}
-	return text, strings.Join(hints, "; ")
+	return why, strings.Join(hints, "; ")
 }
 
 // forsake leaves out the hosts that an error tells of; false where it tells of none.

@@ -4,7 +4,6 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/home"
-	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 )
 
@@ -16,7 +15,7 @@ func reportCommand() *cli.Command {
 		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
-			report, _, err := record.Report(run)
+			report, _, err := readReport(run)
 			if err != nil {
 				return err
 			}

@@ -13,7 +13,9 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
@@ -72,7 +74,7 @@ func wordsOf(q home.StopRequest) string {
 	if q.Now {
 		command += " --now"
 	}
-	return printable(fmt.Sprintf("%s (%s on %s)", command, q.User, q.By.Host))
+	return text.Printable(fmt.Sprintf("%s (%s on %s)", command, q.User, q.By.Host))
 }
 
 // askLimit is how long a request to end a run waits for its controller.
@@ -90,7 +92,7 @@ func interruption(sig os.Signal) supervisor.Interrupted {
 // askController asks a controller on another host to end its run, and waits until it
 // has taken that up.
 func askController(run home.Run, c job.Controller, now bool) error {
-	ctx, stop := leaving()
+	ctx, stop := interrupt.Context()
 	defer stop()
 	request, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
 	if err != nil {
@@ -110,10 +112,10 @@ func askController(run home.Run, c job.Controller, now bool) error {
 				Hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun stop --force %[1]s ends the run from here, and gangrun attach --force %[1]s goes on with it", run.ID, c.Host),
 			}
 		case <-ctx.Done():
-			var left leave
+			var left interrupt.Signal
 			why = ctx.Err()
 			if errors.As(context.Cause(ctx), &left) {
-				why = failure.Exit(128 + int(left.signal))
+				why = failure.Exit(128 + int(left.Number))
 			}
 		}
 		if why == nil {
@@ -152,7 +154,7 @@ func superseded(run home.Run, c job.Controller) error {
 
 // nameOf names a controller.
 func nameOf(c job.Controller) string {
-	return fmt.Sprintf("process %d on %s", c.PID, printable(c.Host))
+	return fmt.Sprintf("process %d on %s", c.PID, text.Printable(c.Host))
 }
 
 // userName is who has started this process.

@@ -9,7 +9,6 @@ import (
 	"sync"
 	"syscall"
 
-	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -35,7 +34,7 @@ func runCommand() *cli.Command {
 			"   gangrun run job.yaml --timeout 2h",
 		Flags: append(jobFlags(), detachFlag(), formatFlag(), verboseFlag()),
 		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
-			return detachable(c, asJSON, func(asJSON bool, self *detached.Process) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
 				return runJob(spec, terms{asJSON: asJSON, verbose: c.Bool("verbose"), detached: self})
 			})
 		}),
@@ -131,7 +130,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 				err = errors.Join(err, s.control.Keep())
 			}
 			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
-				s.detached.Announce(s.run)
+				s.detached.announce(s.run)
 			}
 			return err
 		}})

@@ -9,12 +9,12 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
-	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/screen"
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
@@ -49,10 +49,10 @@ type terms struct {
 	alone   bool // no gang follows the preflight
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
-	mpiexec  bool              // the job was given to gangrun mpiexec
-	detached *detached.Process // nil where there is a terminal, or who stands for one
-	taken    *taken            // nil for a run of this process's own
-	order    *asked            // to end the run that is taken over; nil for none
+	mpiexec  bool      // the job was given to gangrun mpiexec
+	detached *detached // nil where there is a terminal, or who stands for one
+	taken    *taken    // nil for a run of this process's own
+	order    *asked    // to end the run that is taken over; nil for none
 }
 
 // streams are where a screen shows what the ranks print.
@@ -79,7 +79,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	if err := leaseDirOf(spec); err != nil {
 		return nil, err
 	}
-	list, err := jobHosts(spec)
+	list, err := hostlist.ForJob(spec)
 	if err != nil {
 		return nil, err
 	}
@@ -88,7 +88,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		return nil, err
 	}
 	if terms.taken == nil { // else its ranks may be running
-		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
+		if err := fitsExec(spec, travelling(os.Environ()), execLimit()); err != nil {
 			return nil, err
 		}
 	}
@@ -125,7 +125,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		return nil, errors.Join(err, kept.discard())
 	}
 	dialer.local.Held, s.here = kept.control.File, dialer.here
-	for _, note := range append(passing(spec), list.Notes...) {
+	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
 	s.launcher = launcher.New(s.options(dialer, hosts))
@@ -136,7 +136,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 // options are those of the session's launcher.
 func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	o := launcher.Options{
-		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
+		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: travelling(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
 		Unclear: diagnose.Unclear, Universe: s.universe, MPIEnv: s.mpiexec,
 	}
@@ -165,11 +165,11 @@ func (s *session) stdin() *os.File {
 }
 
 // say tells the user something about a host; "" is about none.
-func (s *session) say(host, text string) {
+func (s *session) say(host, what string) {
 	if host != "" {
-		text = host + ": " + text
+		what = host + ": " + what
 	}
-	s.show.Screen.Say("note: %s", printable(text))
+	s.show.Screen.Say("note: %s", text.Printable(what))
 }
 
 // started journals where an agent is, for a controller that comes after this one.

@@ -62,6 +62,9 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/queue"}, ours: only()},
+	{paths: []string{"internal/interrupt"}, ours: only("internal/job")},
+	{paths: []string{"internal/namedfile"}, ours: withLeaves("internal/job", "internal/interrupt", "internal/safefile")},
+	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
 	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/remote/resumable"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
@@ -105,10 +108,6 @@ var rooms = []room{
 
 	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/gpuwatch"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
-	{paths: []string{"internal/controller/gpuqueue"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
-	{paths: []string{"internal/controller/userenv"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
-	{paths: []string{"internal/controller/detached"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
-	{paths: []string{"internal/record"}, ours: allBut("launcher/...", "preflight", "checkpoint", "topology/...", "internal/agent")},
 	{paths: []string{"cmd/gangrun"}, ours: allBut()},
 	{paths: []string{"cmd/gangrun-nvml"}, ours: only("internal/job", "internal/selfcheck", "topology", "topology/nvml")},
 

@@ -1,0 +1,81 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// envFlags are the flags whose values set variables, which may be secret.
+var envFlags = []string{"-e", "--e", "-env", "--env"}
+
+// shownWords are the words of a command line as other users may see them: the values
+// of variables are hidden. Words behind -- are the job's own, and stay.
+func shownWords(words []string) []string {
+	shown := make([]string, len(words))
+	value := false // of a flag before it
+	for i, word := range words {
+		shown[i] = word
+		flag, given, with := strings.Cut(word, "=")
+		switch {
+		case value:
+			shown[i], value = hideValue(word), false
+		case word == "--":
+			return append(shown[:i], words[i:]...)
+		case with && isEnvFlag(flag):
+			shown[i] = flag + "=" + hideValue(given)
+		default:
+			value = isEnvFlag(word)
+		}
+	}
+	return shown
+}
+
+func isEnvFlag(word string) bool { return slices.Contains(envFlags, word) }
+
+// hideValue hides the value of NAME=VALUE.
+func hideValue(variable string) string {
+	name, _, set := strings.Cut(variable, "=")
+	if !set {
+		return variable
+	}
+	return name + "=" + job.Hidden
+}
+
+// wordsFile returns an open file without a name that holds the words of a command
+// line for a process that is to inherit it.
+func wordsFile(words []string) (*os.File, error) {
+	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
+	if err != nil {
+		return nil, os.NewSyscallError("memfd_create", err)
+	}
+	file := os.NewFile(uintptr(fd), "words")
+	// A NUL byte ends each: no word has one.
+	if _, err := file.WriteAt([]byte(strings.Join(words, "\x00")), 0); err != nil {
+		_ = file.Close()
+		return nil, err
+	}
+	return file, nil
+}
+
+// detachedWords returns the words of the command line that this process was started
+// for, where it is the controller of a detached run: its own lack the values of
+// variables. Elsewhere they are args.
+func detachedWords(args []string) ([]string, error) {
+	if os.Getenv(detachedEnv) == "" {
+		return args, nil
+	}
+	file := os.NewFile(wordsFD, "words")
+	defer file.Close()
+	text, err := io.ReadAll(file)
+	if err != nil {
+		return nil, fmt.Errorf("%s is set, but its command line cannot be read: %w", detachedEnv, err)
+	}
+	return strings.Split(string(text), "\x00"), nil
+}

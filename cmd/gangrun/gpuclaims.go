@@ -1,0 +1,125 @@
+package main
+
+import (
+	"slices"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+// gpuClaim is what a waiting gang claims of one host.
+type gpuClaim struct {
+	devices []string // that it could use there
+	count   int      // how many of them it claims
+	least   int      // with how many of them it could start
+	// place numbers those hosts on which the gang could start together; -1 is none.
+	place int
+}
+
+// gpuClaims says what a gang claims of each host while it waits for a level: on
+// every place that could take it (a host, a rack or all hosts together, as the level
+// says) all that it could use there. So it starts on the first place that has room,
+// and nobody who came later can put that off; what it cannot use it claims nowhere.
+// GPUs with Busy set are not waited for, unless there is no place without them.
+func gpuClaims(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim {
+	claims := claimsOn(want, hosts, not)
+	if !slices.ContainsFunc(claims, func(c gpuClaim) bool { return c.place >= 0 }) {
+		claims = claimsOn(want, idle(hosts), not)
+	}
+	return claims
+}
+
+func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim {
+	need := want.Ranks * want.GPUs
+	claims, places := make([]gpuClaim, len(hosts)), map[string]int{}
+	var room []int // GPUs of each place that ranks could have
+	use := make([]int, len(hosts))
+	for i, h := range hosts {
+		name := ""
+		switch want.Locality {
+		case job.LocalityIsland, job.LocalityHost:
+			name = h.Name
+		case job.LocalityRack:
+			name = h.Rack
+		}
+		n, known := places[name]
+		if !known {
+			n = len(places)
+			places[name], room = n, append(room, 0)
+		}
+		c := &claims[i]
+		c.place, c.devices = n, unused(h, not)
+		ranks := len(c.devices) / want.GPUs
+		if h.Hard {
+			ranks = min(ranks, max(0, h.Slots))
+		}
+		if want.Locality == job.LocalityIsland && ranks >= want.Ranks && slices.ContainsFunc(h.Devices, func(d job.Device) bool { return d.Busy != "" }) {
+			if _, err := topology.PlaceGPUs(want, job.Inventory{Hosts: []job.Host{h}}, not); err != nil {
+				ranks = 0 // the best are busy
+			}
+		}
+		use[i] = ranks * want.GPUs
+		room[n] += use[i]
+	}
+	for i := range claims {
+		c := &claims[i]
+		if room[c.place] < need {
+			c.place = -1
+			continue
+		}
+		c.count = min(use[i], need)
+		c.least = max(0, need-(room[c.place]-use[i]))
+		if want.Locality == job.LocalityIsland && need > 1 && !alike(hosts[i], c.devices) {
+			c.count = len(c.devices) // not any of them make an island
+		}
+	}
+	return claims
+}
+
+// alike reports whether all pairs of some devices of a host are joined in the same
+// way.
+func alike(h job.Host, devices []string) bool {
+	var could []int
+	for i, d := range h.Devices {
+		if slices.Contains(devices, d.UUID) {
+			could = append(could, i)
+		}
+	}
+	var first *job.Link
+	for k, i := range could {
+		for _, j := range could[:k] {
+			link := topology.LinkBetween(h, i, j)
+			if first == nil {
+				first = &link
+			} else if *first != link {
+				return false
+			}
+		}
+	}
+	return true
+}
+
+// unused lists the GPUs of a host that a gang could ever have, without busy ones.
+func unused(h job.Host, not job.Excluded) []string {
+	var uuids []string
+	states := topology.DeviceStates(h)
+	for i, d := range h.Devices {
+		if states[i] == topology.DeviceFree && !not.Device(h.Name, d) && len(uuids) < lease.MaxDevices {
+			uuids = append(uuids, d.UUID)
+		}
+	}
+	return uuids
+}
+
+// idle returns hosts as they would be if nobody used their GPUs.
+func idle(hosts []job.Host) []job.Host {
+	hosts = slices.Clone(hosts)
+	for i := range hosts {
+		hosts[i].Devices = slices.Clone(hosts[i].Devices)
+		for j := range hosts[i].Devices {
+			hosts[i].Devices[j].Busy = ""
+		}
+	}
+	return hosts
+}

@@ -1,0 +1,417 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/hostlist"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+// gpuHost is a host with so many GPUs that are all joined alike.
+func gpuHost(name string, gpus int) job.Host {
+	h := job.Host{Name: name, Slots: gpus}
+	for i := range gpus {
+		h.Devices = append(h.Devices, job.Device{UUID: fmt.Sprintf("GPU%d", i), Index: i})
+	}
+	return h
+}
+
+// pairedHost is a host of four GPUs in two pairs.
+func pairedHost(name string) job.Host {
+	h := gpuHost(name, 4)
+	for i := range 4 {
+		row := make([]job.Link, 4)
+		for j := range row {
+			row[j] = job.LinkSYS
+			if i/2 == j/2 {
+				row[j] = "NV4"
+			}
+		}
+		h.Links = append(h.Links, row)
+	}
+	return h
+}
+
+func onRack(h job.Host, rack string) job.Host { h.Rack = rack; return h }
+func withSlots(h job.Host, n int) job.Host    { h.Hard, h.Slots = true, n; return h }
+func used(h job.Host, devices ...int) job.Host {
+	h.Devices = slices.Clone(h.Devices)
+	for _, i := range devices {
+		h.Devices[i].Busy = "used by pid 7"
+	}
+	return h
+}
+
+func TestGPUClaims(t *testing.T) {
+	for name, c := range map[string]struct {
+		want  topology.Want
+		hosts []job.Host
+		claim string // GPUs named, claimed and needed at the least, of each host
+	}{
+		"each host alone":            {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{gpuHost("a", 4), gpuHost("b", 2), gpuHost("c", 1)}, "4/2/2 2/2/2 1/0/0"},
+		"any GPUs of one island":     {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{gpuHost("a", 4)}, "4/2/2"},
+		"not any GPUs of one island": {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{pairedHost("a"), gpuHost("b", 2)}, "4/4/2 2/2/2"},
+		"one GPU is an island":       {topology.Want{Ranks: 1, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{pairedHost("a")}, "4/1/1"},
+		"a rack":                     {topology.Want{Ranks: 5, GPUs: 1, Locality: job.LocalityRack}, []job.Host{onRack(gpuHost("a", 4), "r"), onRack(gpuHost("b", 4), "r"), onRack(gpuHost("c", 4), "s")}, "4/4/1 4/4/1 4/0/0"},
+		"all together":               {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{gpuHost("a", 4), gpuHost("b", 2)}, "4/3/1 2/2/0"},
+		"whole ranks":                {topology.Want{Ranks: 2, GPUs: 2, Locality: job.LocalityAny}, []job.Host{gpuHost("a", 3), gpuHost("b", 3)}, "3/2/2 3/2/2"},
+		"slots":                      {topology.Want{Ranks: 3, GPUs: 1, Locality: job.LocalityAny}, []job.Host{withSlots(gpuHost("a", 4), 1), gpuHost("b", 4)}, "4/1/0 4/3/2"},
+		"without what others use":    {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{used(gpuHost("a", 3), 0), used(gpuHost("b", 2), 1)}, "2/2/2 1/0/0"},
+		"where others use the best":  {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityIsland}, []job.Host{used(pairedHost("a"), 0, 2), used(pairedHost("b"), 0)}, "2/0/0 3/3/2"},
+		"others are everywhere":      {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{used(gpuHost("a", 2), 0)}, "2/2/2"},
+	} {
+		var got []string
+		for _, claim := range gpuClaims(c.want, c.hosts, job.Excluded{}) {
+			got = append(got, fmt.Sprintf("%d/%d/%d", len(claim.devices), claim.count, claim.least))
+		}
+		if text := strings.Join(got, " "); text != c.claim {
+			t.Errorf("%s: %s, want %s", name, text, c.claim)
+		}
+	}
+}
+
+// leaseDir makes a directory of leases that everything in this test uses.
+func leaseDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("/tmp", "gangrun-place-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	if err := os.Chmod(dir, 0o777|os.ModeSticky); err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv(lease.Env, dir)
+	return dir
+}
+
+// small takes one GPU of a host for a job that came after all others, nil where it
+// has to wait.
+func small(t *testing.T, dir, host string, devices []string, device string) *lease.Held {
+	t.Helper()
+	space, err := lease.Open(dir, host)
+	if err != nil {
+		t.Fatal(err)
+	}
+	turn := space.Turn()
+	defer turn.Close()
+	held, _, err := turn.Try(t.Context(), lease.Request{
+		Ticket: lease.Ticket{Run: "small-" + host + device, Since: time.Now(), Devices: devices, Count: 1, Least: 1},
+		Take:   []string{device}, User: "ada",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if held != nil {
+		t.Cleanup(func() { held.Release() })
+	}
+	return held
+}
+
+// TestSmallJobsDoNotStarveABigGang: the gang gets the first host that drains, also
+// where it is not the one that would be the best if nobody used a GPU, and small
+// jobs that came later get nothing there meanwhile.
+func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
+	dir := leaseDir(t)
+	two := []string{"GPU0", "GPU1"}
+	small(t, dir, "h1", two, "GPU0") // for ever
+	first, second := small(t, dir, "h2", two, "GPU0"), small(t, dir, "h2", two, "GPU1")
+	waits := make(chan string, 100)
+	p := &gpuPlacer{
+		turn: ownTurns(t),
+		run:  "big", hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, pretend: true, patience: "strict",
+		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { waits <- e.Text },
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	placed := make(chan string, 1)
+	go func() {
+		l, err := p.place(ctx)
+		if err != nil {
+			placed <- err.Error()
+			return
+		}
+		defer l.Release()
+		var where []string
+		for _, r := range l.Placement.Ranks {
+			where = append(where, r.Host+" "+strings.Join(r.Devices, ","))
+		}
+		placed <- strings.Join(where, "; ")
+	}()
+	next := func(what string, from <-chan string) string {
+		t.Helper()
+		select {
+		case text := <-from:
+			return text
+		case <-time.After(time.Minute):
+			t.Fatalf("waited in vain for %s", what)
+			return ""
+		}
+	}
+	if text := next("what is waited for", waits); !strings.Contains(text, "waiting for 2 GPUs") {
+		t.Errorf("it tells %q", text)
+	}
+	if small(t, dir, "h3", []string{"GPU0"}, "GPU0") == nil {
+		t.Error("a small job waits on a host that the gang cannot use")
+	}
+	if held := small(t, dir, "h1", two, "GPU1"); held != nil {
+		t.Error("a small job goes ahead on h1")
+	}
+	if err := first.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if held := small(t, dir, "h2", two, "GPU0"); held != nil {
+		t.Error("a small job goes ahead on h2")
+	}
+	if err := second.Release(); err != nil {
+		t.Fatal(err)
+	}
+	if where := next("a place", placed); where != "h2 GPU0; h2 GPU1" {
+		t.Errorf("placed on %s", where)
+	}
+}
+
+// ownTurn is a place that this process has itself.
+type ownTurn struct{ *lease.Turn }
+
+func (o ownTurn) Try(ctx context.Context, r lease.Request) (gpuGrant, *lease.Waiting, error) {
+	held, waiting, err := o.Turn.Try(ctx, r)
+	if held == nil {
+		return nil, waiting, err
+	}
+	return held, waiting, err
+}
+
+func ownTurns(t *testing.T) func(host, space string) gpuTurn {
+	return func(_, name string) gpuTurn {
+		space, err := lease.Open(os.Getenv(lease.Env), name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ownTurn{space.Turn()}
+	}
+}
+
+// waitOf is a wait of a placer, with a clock that stands still.
+func waitOf(t *testing.T, p *gpuPlacer) (*gpuWait, *time.Time) {
+	t.Helper()
+	p.turn = ownTurns(t)
+	w := p.newWait()
+	t.Cleanup(w.close)
+	now := w.since
+	w.now = func() time.Time { return now }
+	return w, &now
+}
+
+// heldOn is how things stand on a host where some GPUs are held.
+func heldOn(host string, since time.Time, spare []string, devices ...string) *lease.Waiting {
+	w := &lease.Waiting{Host: host, Spare: spare}
+	for _, d := range devices {
+		w.Leases = append(w.Leases, lease.Lease{Device: d, State: lease.StateHeld, Owner: &lease.Owner{Run: "r1", User: "ada", PID: 12, Since: since}})
+	}
+	return w
+}
+
+// TestWaitRelaxesWhenItSays: the moments at which levels open are sums, the gang
+// asks again at the next, and says of what is free when it takes that.
+func TestWaitRelaxesWhenItSays(t *testing.T) {
+	leaseDir(t)
+	var notes []string
+	hosts := []job.Host{onRack(gpuHost("h1", 4), "r"), onRack(gpuHost("h2", 4), "s")}
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: hosts, pretend: true, patience: "island=10s,host=20s,rack=40s",
+		want: topology.Want{Ranks: 4, GPUs: 1, Locality: job.LocalityAny}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
+	w, now := waitOf(t, p)
+	states := []*lease.Waiting{heldOn("h1", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1"), heldOn("h2", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1")}
+	for _, c := range []struct {
+		after, again time.Duration
+		took         bool
+		note         string
+	}{
+		{0, 10 * time.Second, false, "on one island: GPU0 GPU1 of h1 are held by run r1"},
+		{9 * time.Second, 10 * time.Second, false, ""},
+		{10 * time.Second, 30 * time.Second, false, "on one host: "},
+		{30 * time.Second, 70 * time.Second, false, "in one rack: "},
+		{70 * time.Second, 0, true, ""},
+	} {
+		*now, notes = w.since.Add(c.after), nil
+		requests, again, err := w.plan(states)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := w.since.Add(c.again); c.again > 0 && !again.Equal(want) || c.again == 0 && !again.IsZero() {
+			t.Errorf("after %s it asks again at %s, want %s", c.after, again, want)
+		}
+		if took := len(requests[0].Take) > 0; took != c.took {
+			t.Errorf("after %s it takes %v", c.after, requests[0].Take)
+		}
+		text := strings.Join(notes, "\n")
+		if c.note == "" && text != "" || !strings.Contains(text, c.note) {
+			t.Errorf("after %s it tells %q, want %q", c.after, text, c.note)
+		}
+		if left := fmt.Sprintf("4 GPUs are free at level any, which it takes in %s at the latest", 70*time.Second-c.after); c.note != "" && !strings.Contains(text, left) {
+			t.Errorf("after %s it tells %q, want %q", c.after, text, left)
+		}
+	}
+	p.patience, notes, w.told = "island=10s,host=strict", nil, map[string]told{}
+	*now = w.since.Add(time.Hour)
+	if _, again, err := w.plan(states); err != nil || !again.IsZero() || len(notes) != 1 || strings.Contains(notes[0], "takes in") {
+		t.Errorf("a gang that never relaxes asks again at %s, %v, and tells %q", again, err, notes)
+	}
+}
+
+// TestWaitDoesNotFlood: holders that come and go are told now and then only.
+func TestWaitDoesNotFlood(t *testing.T) {
+	leaseDir(t)
+	var notes []job.Event
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{gpuHost("h1", 2)}, pretend: true, patience: "strict",
+		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e) }}
+	w, now := waitOf(t, p)
+	for i := range 60 {
+		*now = w.since.Add(time.Duration(i) * time.Second)
+		state := heldOn("h1", *now, nil, "GPU0") // another one every second
+		if i%2 == 1 {
+			state = &lease.Waiting{Host: "h1"} // kept for older ones
+		}
+		if _, _, err := w.plan([]*lease.Waiting{state}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var held, kept int
+	for _, n := range notes {
+		if n.Kind != job.KindNote || n.State != job.StateWaiting {
+			t.Errorf("the note is %+v", n)
+		}
+		if strings.Contains(n.Text, "held by") {
+			held++
+		} else {
+			kept++
+		}
+	}
+	if held != 2 || kept != 1 {
+		t.Errorf("in a minute it tells %d times of holders and %d times of gangs that wait: %+v", held, kept, notes)
+	}
+}
+
+// TestLeaseWinsOverProcess: what runs on a GPU that is leased belongs to who holds
+// it, and when that is over the host is looked at anew at once.
+func TestLeaseWinsOverProcess(t *testing.T) {
+	leaseDir(t)
+	var notes []string
+	looks := 0
+	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, pretend: true, patience: "strict",
+		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e.Text) },
+		again: func() []job.Host { looks++; return []job.Host{gpuHost("h1", 2)} }}
+	w, now := waitOf(t, p)
+	both := []string{"GPU0", "GPU1"}
+	held := heldOn("h1", now.Add(-50*time.Hour), nil, both...)
+	for range 3 {
+		if _, _, err := w.plan([]*lease.Waiting{held}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if since := now.Add(-50 * time.Hour).Local().Format(time.DateTime); len(notes) != 1 || !strings.Contains(notes[0], "GPU0 GPU1 of h1 are held by run r1 of ada (pid 12) since "+since) || looks != 0 {
+		t.Errorf("%d looks, and it tells %q", looks, notes)
+	}
+	requests, _, err := w.plan([]*lease.Waiting{{Host: "h1", Spare: both}})
+	if err != nil || looks != 1 || !slices.Equal(requests[0].Take, both) {
+		t.Errorf("after the release: %d looks, %+v, %v", looks, requests, err)
+	}
+	// One that nobody leases is used by others, and is looked at in its time.
+	p.hosts = []job.Host{used(gpuHost("h1", 2), 0)}
+	requests, _, err = w.plan([]*lease.Waiting{{Host: "h1", Spare: both}})
+	if err != nil || looks != 1 || len(requests[0].Take) != 0 || !strings.Contains(notes[len(notes)-1], "is used by pid 7") {
+		t.Errorf("used by others: %d looks, %+v, %v, %q", looks, requests, err, notes)
+	}
+}
+
+// TestWarningsOfLeasesAreToldOnce in a run.
+func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
+	dir := leaseDir(t)
+	for name, text := range map[string]string{"gangrun.h1.gpu.GPU1": "torn", "gangrun.h1.gpu.%1B%5BmGPU": ""} {
+		path := filepath.Join(dir, name)
+		if err := os.WriteFile(path, []byte(text), 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(path, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(dir, "gangrun.h1.gpu.GPU2"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	p := &gpuPlacer{turn: ownTurns(t), run: "r", hosts: []job.Host{gpuHost("h1", 3)}, pretend: true, patience: "strict",
+		want: topology.Want{Ranks: 1, GPUs: 1}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
+	for range 2 {
+		notes = nil
+		l, err := p.place(t.Context())
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.Release()
+		if len(notes) != 3 || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "torn record") }) ||
+			!slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "not a regular file") }) {
+			t.Errorf("it tells %q", notes)
+		}
+		path := filepath.Join(dir, "gangrun.h1.gpu.GPU1") // GPU0 is taken
+		if err := os.WriteFile(path, []byte("torn"), 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	w, _ := waitOf(t, p)
+	notes = nil
+	state := &lease.Waiting{Warnings: []string{"one", "two"}, Leases: []lease.Lease{{State: lease.StateHeld, Warning: "just given back"}}}
+	for range 3 {
+		w.warn([]*lease.Waiting{state, nil}[:1])
+	}
+	if len(notes) != 2 {
+		t.Errorf("it tells %q", notes)
+	}
+}
+
+// TestLeasesArePrintable: names of files are other users' words.
+func TestLeasesArePrintable(t *testing.T) {
+	evil := "\x1b[31m\nroot"
+	var out bytes.Buffer
+	err := printLeases(&out, []lease.Listing{{Host: evil, Warnings: []string{evil}, Leases: []lease.Lease{
+		{Device: evil, State: lease.StateHeld, Warning: evil, Owner: &lease.Owner{Run: evil, User: evil, Command: evil}},
+	}}}, false, time.Now())
+	if err != nil || strings.ContainsRune(out.String(), '\x1b') || strings.Count(out.String(), "\n") != 3 {
+		t.Errorf("%q, %v", out.String(), err)
+	}
+}
+
+// TestMarkHeld: who holds a GPU is told before what runs on it, and what is wrong
+// with other hosts is not this one's.
+func TestMarkHeld(t *testing.T) {
+	dir := leaseDir(t)
+	small(t, dir, "", []string{"GPU0", "GPU1"}, "GPU0")
+	small(t, dir, "h1", []string{"GPU1"}, "GPU1")
+	if err := os.Mkdir(filepath.Join(dir, "gangrun.aa.order"), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	h := used(gpuHost("here", 3), 0, 2)
+	findings, err := hostlist.MarkHeld(t.Context(), &h, nil)
+	if err != nil || len(findings) != 0 {
+		t.Errorf("%+v, %v", findings, err)
+	}
+	if got := []string{h.Devices[0].Busy, h.Devices[1].Busy, h.Devices[2].Busy}; !strings.HasPrefix(got[0], "held by run small-GPU0 of ada") || got[1] != "" || got[2] != "used by pid 7" {
+		t.Errorf("busy are %q", got)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "gangrun.@.gpu.%0A"), nil, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if findings, err = hostlist.MarkHeld(t.Context(), &h, nil); err != nil || len(findings) != 1 || !strings.Contains(findings[0].Text, "cannot be printed") {
+		t.Errorf("%+v, %v", findings, err)
+	}
+}

@@ -1,0 +1,119 @@
+package hostview
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/hostlist"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// stateColours are the colours of GPUs by what may be done with them.
+var stateColours = [...]string{topology.DeviceFree: "#cdebd3", topology.DeviceBusy: "#f7d9a8", topology.DeviceSick: "#f2b8b5", topology.DeviceCut: "#e2e2e2"}
+
+func Dot(to io.Writer, l hostlist.List) error {
+	w := bufio.NewWriter(to)
+	fmt.Fprintln(w, "graph gangrun {")
+	fmt.Fprintln(w, "  fontname=\"Helvetica\";") // graphviz knows how wide it is, with or without fonts
+	fmt.Fprintln(w, "  node [shape=box, style=filled, fillcolor=white, fontname=\"Helvetica\", margin=\"0.2,0.08\"];")
+	if len(l.Hosts) == 1 {
+		hostDot(w, l.Hosts[0])
+	} else {
+		racksDot(w, l.Hosts)
+	}
+	fmt.Fprintln(w, "}")
+	return w.Flush()
+}
+
+// hostDot draws the GPUs of a host on a circle, island by island, with the links
+// between them that are PHB or better, and each NIC with the GPUs to which it is
+// nearest.
+func hostDot(w io.Writer, h job.Host) {
+	edges := gpuEdges(h)
+	label := "host " + h.Name + where(h) + ": " + gpuCount(h)
+	for _, line := range linkLegend(h, edges) {
+		switch {
+		case line.dash == nicDashes:
+			label += "\ndotted: " + line.text
+		case line.width > 0:
+			label += fmt.Sprintf("\nwidth %g: %s", line.width, line.text)
+		default:
+			label += "\n" + line.text
+		}
+	}
+	fmt.Fprintf(w, "  layout=neato; splines=line; pad=1; label=%s;\n", dotText(label))
+	a, labels := arrange(h), topology.Labels(h)
+	at := func(p point) string { return fmt.Sprintf("\"%.2f,%.2f!\"", p.x*dotScale, (a.height-p.y)*dotScale) } // y goes up
+	islands := topology.Islands(h)
+	of := islandOf(h, islands)
+	states, words := gpuStates(h)
+	for _, i := range topology.Leaves(h) {
+		label := labels[i]
+		if len(islands) > 1 {
+			label += " " + islandName(of[i])
+		}
+		fmt.Fprintf(w, "  g%d [label=%s, tooltip=%s, pos=%s, fillcolor=%q];\n", i, dotText(label), dotText(words[i]), at(a.gpus[i]), stateColours[states[i]])
+	}
+	for i, n := range h.NICs {
+		fmt.Fprintf(w, "  n%d [label=%s, pos=%s, shape=ellipse];\n", i, dotText(n.Name), at(a.nics[i]))
+	}
+	widths := edgeWidths(edges)
+	for _, e := range edges {
+		style := "solid"
+		if topology.NVLinks(e.link) == 0 {
+			style = "dashed"
+		}
+		fmt.Fprintf(w, "  g%d -- g%d [tooltip=%s, style=%s, penwidth=%g];\n", e.a, e.b, dotText(string(e.link)), style, widths[e.link])
+	}
+	for _, e := range nicEdges(h) {
+		fmt.Fprintf(w, "  g%d -- n%d [tooltip=%s, style=dotted];\n", e.a, e.b, dotText(string(e.link)))
+	}
+}
+
+// dotScale makes inches, graphviz's unit, of pixels; a little more of them, since
+// its boxes are larger.
+const dotScale = 1.3 / 72
+
+// racksDot draws hosts below their switches, in racks.
+func racksDot(w io.Writer, hosts []job.Host) {
+	fmt.Fprintln(w, "  rankdir=LR; labeljust=l;") // switches left; of what stands above each other the last comes first
+	host, sw := 0, 0
+	for r, rack := range slices.Backward(byRack(hosts)) {
+		name := "rack not known"
+		if rack.name != "" {
+			name = "rack " + rack.name
+		}
+		fmt.Fprintf(w, "  subgraph cluster_%d {\n    label=%s;\n", r, dotText(name))
+		for _, s := range slices.Backward(rack.switches) {
+			name := "switch not known"
+			if s.name != "" {
+				name = "switch " + s.name
+			}
+			fmt.Fprintf(w, "    s%d [label=%s, shape=ellipse];\n", sw, dotText(name))
+			for _, h := range slices.Backward(s.hosts) {
+				text := h.Name + "\n" + gpuCount(h)
+				if more := islandText(h); more != "" {
+					text += "\n" + more
+				}
+				fmt.Fprintf(w, "    h%d [label=%s];\n    s%d -- h%d;\n", host, dotText(text), sw, host)
+				host++
+			}
+			sw++
+		}
+		fmt.Fprintln(w, "  }")
+	}
+}
+
+// dotText is text as a quoted string of graphviz.
+func dotText(s string) string {
+	lines := strings.Split(s, "\n")
+	for i := range lines {
+		lines[i] = strings.NewReplacer(`\`, `\\`, `"`, `\"`).Replace(text.Printable(lines[i]))
+	}
+	return `"` + strings.Join(lines, `\n`) + `"`
+}

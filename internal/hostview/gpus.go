@@ -1,0 +1,72 @@
+package hostview
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// gpuStates returns the state of each device of a host and, in words, why it is not free.
+func gpuStates(h job.Host) ([]topology.DeviceState, []string) {
+	states, words := topology.DeviceStates(h), make([]string, len(h.Devices))
+	sick := map[string]string{}
+	for _, d := range h.Devices {
+		sick[d.UUID] = d.Sick
+	}
+	for i, d := range h.Devices {
+		switch states[i] {
+		case topology.DeviceCut:
+			words[i] = "cut into MIG instances"
+		case topology.DeviceSick:
+			words[i] = "sick: " + text.Printable(cmp.Or(d.Sick, sick[d.GPU]))
+		case topology.DeviceBusy:
+			words[i] = text.Printable(d.Busy)
+			if !strings.HasPrefix(words[i], "busy") {
+				words[i] = "busy: " + words[i]
+			}
+		default:
+			words[i] = "free"
+		}
+	}
+	return states, words
+}
+
+// nearer puts links in order, the nearest first.
+func nearer(a, b job.Link) int { return cmp.Compare(topology.Score(b), topology.Score(a)) }
+
+// linksAmong lists the different links between pairs of devices for which pair
+// holds, the nearest first.
+func linksAmong(h job.Host, pair func(a, b int) bool) []job.Link {
+	var links []job.Link
+	leaves := topology.Leaves(h)
+	for k, i := range leaves {
+		for _, j := range leaves[:k] {
+			if l := topology.LinkBetween(h, i, j); pair(i, j) && !slices.Contains(links, l) {
+				links = append(links, l)
+			}
+		}
+	}
+	slices.SortStableFunc(links, nearer)
+	return links
+}
+
+// linkList names links, "not known" among them.
+func linkList(links []job.Link) string {
+	var names []string
+	for _, l := range links {
+		names = append(names, cmp.Or(text.Printable(string(l)), "not known"))
+	}
+	return strings.Join(names, ", ")
+}
+
+// islandName is A, B ... Z, AA ...
+func islandName(i int) string {
+	if i < 26 {
+		return string(rune('A' + i))
+	}
+	return islandName(i/26-1) + islandName(i%26)
+}

@@ -1,0 +1,449 @@
+package hostview
+
+import (
+	"context"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"testing/fstest"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/hostlist"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/plan"
+	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/inventory"
+	"github.com/gangrun/gangrun/topology/probe"
+)
+
+func TestTopoIslands(t *testing.T) {
+	mig := pairsOf("mig", 4)
+	mig.Devices[1].GPU, mig.Devices[2].GPU = "GPU0", "GPU0" // instances of the first
+	weak := pairsOf("weak", 2)
+	weak.Links[0][1], weak.Links[1][0] = job.LinkNODE, job.LinkNODE
+	blind := pairsOf("blind", 3)
+	blind.Links = nil
+	for _, c := range []struct {
+		host job.Host
+		want string
+		text string
+	}{
+		{pairsOf("pairs", 4), "[[0 1] [2 3]]", "2 islands of 2 (NV4), SYS between"},
+		{pairsOf("odd", 3), "[[0 1] [2]]", "2 islands of 2 and 1 (NV4), SYS between"},
+		{weak, "[[0 1]]", "1 island of 2 (NODE)"},
+		{blind, "[[0 1 2]]", "links not known"},
+		{mig, "[[1] [2 3]]", "2 islands of 1 and 2 (NV4), SYS between"},
+		{job.Host{}, "[]", ""},
+	} {
+		t.Run(c.host.Name, func(t *testing.T) {
+			if got := fmt.Sprint(topology.Islands(c.host)); got != c.want {
+				t.Errorf("islands %s, want %s", got, c.want)
+			}
+			if got := islandText(c.host); got != c.text {
+				t.Errorf("%q, want %q", got, c.text)
+			}
+		})
+	}
+}
+
+func TestTopoStates(t *testing.T) {
+	h := pairsOf("h", 4)
+	h.Devices[0].Sick = "it needs a reset"
+	h.Devices[1].GPU = "GPU0"
+	h.Devices[2].Busy = "used by pid 7"
+	states, words := gpuStates(h)
+	if want := []topology.DeviceState{topology.DeviceCut, topology.DeviceSick, topology.DeviceBusy, topology.DeviceFree}; !slices.Equal(states, want) {
+		t.Errorf("states %v, want %v", states, want)
+	}
+	if want := []string{"cut into MIG instances", "sick: it needs a reset", "busy: used by pid 7", "free"}; !slices.Equal(words, want) {
+		t.Errorf("words %q, want %q", words, want)
+	}
+	if got, want := gpuCount(h), "3 GPUs, 1 free, 1 busy, 1 sick"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := topology.Labels(h), []string{"GPU0", "GPU1:0", "GPU2", "GPU3"}; !slices.Equal(got, want) {
+		t.Errorf("labels %q, want %q", got, want)
+	}
+}
+
+func TestTopoIslandName(t *testing.T) {
+	for i, want := range map[int]string{0: "A", 25: "Z", 26: "AA", 51: "AZ", 52: "BA"} {
+		if got := islandName(i); got != want {
+			t.Errorf("island %d is %s, want %s", i, got, want)
+		}
+	}
+}
+
+// bare is the /sys of a machine with two NUMA nodes, a NIC that is down, and no
+// GPU.
+func bare() fs.FS {
+	file := func(text string) *fstest.MapFile { return &fstest.MapFile{Data: []byte(text)} }
+	return fstest.MapFS{
+		"devices/system/cpu/online":                  file("0-7\n"),
+		"devices/system/node/node0/cpulist":          file("0-3\n"),
+		"devices/system/node/node0/distance":         file("10 21\n"),
+		"devices/system/node/node1/cpulist":          file("4-7\n"),
+		"devices/system/node/node1/distance":         file("21 10\n"),
+		"class/infiniband/mlx5_0/ports/1/state":      file("1: DOWN\n"),
+		"class/infiniband/mlx5_0/ports/1/rate":       file("100 Gb/sec (4X EDR)\n"),
+		"class/infiniband/mlx5_0/ports/1/link_layer": file("InfiniBand\n"),
+		"devices/system/node/node0/meminfo":          file("Node 0 MemTotal: 2097152 kB\n"),
+	}
+}
+
+// A machine without GPUs and without a driver: what was asked, what to do, and
+// what else there is.
+func TestTopoBareMachine(t *testing.T) {
+	h := job.Host{Name: "node1"}
+	own, err := hostlist.LookAt(context.Background(), &h, bare(), probe.Options{NVML: filepath.Join(t.TempDir(), "none"), Path: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	l := hostlist.List{List: inventory.List{Hosts: []job.Host{h}}, Own: &own}
+	var b strings.Builder
+	if err := Text(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{
+		"host node1: no GPUs known", "GPUs    none found; asked: gangrun-nvml", "nvidia-smi", "CPUs    0-7 online",
+		"NUMA 0  CPUs 0-3, 2.0 GiB, distances 10 21", "NUMA 1  CPUs 4-7", "NIC     mlx5_0: down, 100 Gb/sec (4X EDR)", "gangrun topo --inventory FILE",
+	} {
+		if !strings.Contains(b.String(), want) {
+			t.Errorf("no %q in\n%s", want, b.String())
+		}
+	}
+	b.Reset()
+	if err := JSON(&b, l); err != nil {
+		t.Fatal(err)
+	}
+	var r topoReport
+	if err := json.Unmarshal([]byte(b.String()), &r); err != nil {
+		t.Fatal(err)
+	}
+	if r.Machine == nil || r.Machine.CPUs != "0-7" || len(r.Machine.NUMA) != 2 || len(r.Machine.NICs) != 1 || r.Machine.NICs[0].Up || len(r.Findings) == 0 {
+		t.Errorf("the report is %s", b.String())
+	}
+	if g := (plan.Gang{Ranks: 2, GPUs: -1}); g.OnGPUs(l.Hosts) != 0 || h.Slots < 1 {
+		t.Errorf("a gang has %d GPUs a rank on a machine of %d slots", g.OnGPUs(l.Hosts), h.Slots)
+	}
+}
+
+// What the driver tells of this machine is shown; a driver that hangs is a
+// finding.
+func TestTopoDriver(t *testing.T) {
+	dir := t.TempDir()
+	query, err := filepath.Abs("../../topology/probe/testdata/query-551-wsl.xml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		limit  time.Duration
+		script string
+		want   []string
+	}{
+		"answers": {time.Minute, "case \"$*\" in '-q -x') exec cat '" + query + "';; *) exit 1;; esac", []string{"driver  551.", "told by nvidia-smi", "GPU0"}},
+		"hangs":   {50 * time.Millisecond, "exec sleep 600", []string{"GPUs    none found", "had not ended after"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			path := filepath.Join(dir, name)
+			if err := os.Mkdir(path, 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(path, "nvidia-smi"), []byte("#!/bin/sh\n"+c.script+"\n"), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			h := job.Host{Name: "node1"}
+			own, err := hostlist.LookAt(context.Background(), &h, bare(), probe.Options{NVML: filepath.Join(dir, "none"), Path: path, Limit: c.limit})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			if err := Text(&b, hostlist.List{List: inventory.List{Hosts: []job.Host{h}}, Own: &own}); err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(b.String(), want) {
+					t.Errorf("no %q in\n%s", want, b.String())
+				}
+			}
+		})
+	}
+}
+
+// awkward is a host whose names would break XML and graphviz if they were not
+// escaped.
+func awkward() job.Host {
+	h := pairsOf(`h<1>&"\`, 4)
+	h.Rack, h.Switch = `r"</svg>`, "s]]>\x00"
+	h.Devices[1].Busy = "used by <b>&\x1b[2J \"x\"\\"
+	h.Devices[2].Sick = "--> broken"
+	h.NICs = []job.NIC{{Name: `mlx"<5>`, Links: []job.Link{job.LinkPIX, job.LinkPIX, job.LinkSYS, job.LinkSYS}}, {Name: "far"}}
+	return h
+}
+
+func awkwardLists() map[string]hostlist.List {
+	other := pairsOf("plain", 2)
+	return map[string]hostlist.List{
+		"one":  {List: inventory.List{Hosts: []job.Host{awkward()}}},
+		"two":  {List: inventory.List{Hosts: []job.Host{awkward(), other}}},
+		"none": {List: inventory.List{Hosts: []job.Host{{Name: "h1"}}}},
+	}
+}
+
+func TestTopoSVG(t *testing.T) {
+	for name, l := range awkwardLists() {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			if err := SVG(&b, l); err != nil {
+				t.Fatal(err)
+			}
+			var text strings.Builder
+			elements := map[string]int{}
+			for d := xml.NewDecoder(strings.NewReader(b.String())); ; {
+				token, err := d.Token()
+				if errors.Is(err, io.EOF) {
+					break
+				}
+				if err != nil {
+					t.Fatalf("%v in\n%s", err, b.String())
+				}
+				switch token := token.(type) {
+				case xml.StartElement:
+					elements[token.Name.Local]++
+					for _, a := range token.Attr {
+						if strings.Contains(a.Value, "NaN") || strings.Contains(a.Value, "Inf") {
+							t.Errorf("<%s> has %s=%q", token.Name.Local, a.Name.Local, a.Value)
+						}
+						if a.Name.Local == "href" || strings.HasPrefix(a.Name.Local, "on") {
+							t.Errorf("<%s> has %s=%q", token.Name.Local, a.Name.Local, a.Value)
+						}
+					}
+				case xml.CharData:
+					text.Write(token)
+					text.WriteString("\n")
+				}
+			}
+			if elements["svg"] != 1 {
+				t.Errorf("%d svg elements", elements["svg"])
+			}
+			for _, h := range l.Hosts {
+				if !strings.Contains(text.String(), h.Name) {
+					t.Errorf("no host %q in %q", h.Name, text.String())
+				}
+				_, words := gpuStates(h)
+				for i, label := range topology.Labels(h) {
+					if want := label + ": " + words[i]; !strings.Contains(text.String(), want) {
+						t.Errorf("no %q in %q", want, text.String())
+					}
+				}
+			}
+			if name == "one" && elements["line"] < 2+2 { // two pairs, and a NIC at two GPUs
+				t.Errorf("%d lines", elements["line"])
+			}
+		})
+	}
+}
+
+// dotWords splits graphviz's language into words and quoted strings, as its
+// grammar has them.
+func dotWords(text string) ([]string, error) {
+	var words []string
+	for i := 0; i < len(text); {
+		switch c := text[i]; {
+		case c == '"':
+			j := i + 1
+			for ; j < len(text) && text[j] != '"'; j++ {
+				if text[j] == '\n' {
+					return nil, fmt.Errorf("a string goes over the end of a line: %q", text[i:j])
+				}
+				if text[j] == '\\' {
+					j++
+				}
+			}
+			if j >= len(text) {
+				return nil, fmt.Errorf("a string does not end: %q", text[i:])
+			}
+			words = append(words, text[i:j+1])
+			i = j + 1
+		case c == ' ' || c == '\n':
+			i++
+		case strings.ContainsRune("{}[]=,;", rune(c)):
+			words = append(words, string(c))
+			i++
+		default:
+			j := i
+			for j < len(text) && !strings.ContainsRune("{}[]=,; \n\"", rune(text[j])) {
+				j++
+			}
+			words = append(words, text[i:j])
+			i = j
+		}
+	}
+	return words, nil
+}
+
+func TestTopoDot(t *testing.T) {
+	for name, l := range awkwardLists() {
+		t.Run(name, func(t *testing.T) {
+			var b strings.Builder
+			if err := Dot(&b, l); err != nil {
+				t.Fatal(err)
+			}
+			words, err := dotWords(b.String())
+			if err != nil {
+				t.Fatal(err)
+			}
+			depth, ends, nodes := 0, 0, map[string]bool{}
+			for i, w := range words {
+				switch w {
+				case "{", "[":
+					depth++
+					if w == "[" && words[i-1] != "node" && (i < 2 || words[i-2] != "--") {
+						nodes[words[i-1]] = true
+					}
+				case "}", "]":
+					depth--
+					if depth == 0 {
+						ends++
+					}
+				case "--":
+					for _, end := range []string{words[i-1], words[i+1]} {
+						if !nodes[end] && !slices.Contains(words[i:], end) {
+							t.Errorf("an edge to %s, which is no node", end)
+						}
+					}
+				}
+			}
+			if depth != 0 || ends != 1 || words[0] != "graph" {
+				t.Errorf("braces do not match in\n%s", b.String())
+			}
+			gpus := 0
+			for _, h := range l.Hosts {
+				gpus += len(h.Devices)
+			}
+			want := gpus + len(l.Hosts[0].NICs)
+			if len(l.Hosts) > 1 {
+				want = 2 * len(l.Hosts) // each at a switch of its own
+			}
+			if len(nodes) != want {
+				t.Errorf("nodes %v, want %d", nodes, want)
+			}
+		})
+	}
+}
+
+// Nothing that a driver or a file tells reaches the terminal as a command.
+func TestTopoPrintsNoControls(t *testing.T) {
+	for name, l := range awkwardLists() {
+		var b strings.Builder
+		if err := Text(&b, l); err != nil {
+			t.Fatal(err)
+		}
+		if i := strings.IndexFunc(b.String(), func(r rune) bool { return r < ' ' && r != '\n' }); i >= 0 {
+			t.Errorf("%s: a control character at %d of %q", name, i, b.String())
+		}
+	}
+}
+
+// Nothing of a picture lies on something else, or outside of it, whatever the
+// machine: labels are boxes of their own.
+func TestTopoPictureIsLegible(t *testing.T) {
+	for _, file := range []string{"dgx-1v", "dgx-a100", "hgx-h100", "k80-driver-367", "pcie-8-two-sockets", "rtx-4-pairs", "workstation-na", "wsl"} {
+		t.Run(file, func(t *testing.T) {
+			text, err := os.ReadFile(filepath.Join("..", "..", "topology", "probe", "testdata", file+".txt"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			h := job.Host{Name: file}
+			if h.Devices, h.Links, h.NICs, err = probe.ParseTopo(string(text)); err != nil {
+				t.Fatal(err)
+			}
+			var b strings.Builder
+			if err := SVG(&b, hostlist.List{List: inventory.List{Hosts: []job.Host{h}}}); err != nil {
+				t.Fatal(err)
+			}
+			legible(t, b.String(), 1+len(h.Devices)+len(h.NICs)+3)
+		})
+	}
+}
+
+// legible checks that the boxes of a picture are as many as wanted, one of them
+// the background, that none lies on another, and that all are within it.
+func legible(t *testing.T, text string, want int) {
+	t.Helper()
+	var picture struct {
+		Width  float64 `xml:"width,attr"`
+		Height float64 `xml:"height,attr"`
+		Boxes  []struct {
+			X     float64 `xml:"x,attr"`
+			Y     float64 `xml:"y,attr"`
+			W     string  `xml:"width,attr"`
+			H     string  `xml:"height,attr"`
+			Title string  `xml:"title"`
+		} `xml:"rect"`
+	}
+	if err := xml.Unmarshal([]byte(text), &picture); err != nil {
+		t.Fatal(err)
+	}
+	if len(picture.Boxes) != want {
+		t.Errorf("%d boxes, want %d", len(picture.Boxes), want)
+	}
+	type box struct {
+		x, y, w, h float64
+		title      string
+	}
+	var boxes []box
+	for _, r := range picture.Boxes[1:] {
+		w, err := strconv.ParseFloat(r.W, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		h, err := strconv.ParseFloat(r.H, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := box{r.X, r.Y, w, h, r.Title}
+		boxes = append(boxes, b)
+	}
+	for i, a := range boxes {
+		if a.x < 0 || a.y < 0 || a.x+a.w > picture.Width || a.y+a.h > picture.Height {
+			t.Errorf("%q lies outside: %+v of %gx%g", a.title, a, picture.Width, picture.Height)
+		}
+		for _, b := range boxes[:i] {
+			if a.x < b.x+b.w && b.x < a.x+a.w && a.y < b.y+b.h && b.y < a.y+a.h {
+				t.Errorf("%q lies on %q", a.title, b.title)
+			}
+		}
+	}
+}
+
+// A link of more NVLinks is drawn wider, whatever their numbers are.
+func TestTopoEdgeWidths(t *testing.T) {
+	for _, c := range []struct {
+		links []job.Link
+		want  map[job.Link]float64
+	}{
+		{nil, map[job.Link]float64{}},
+		{[]job.Link{"NV18", "NV18"}, map[job.Link]float64{"NV18": 1}},
+		{[]job.Link{"NV1", "PIX", "NV2", "NV1"}, map[job.Link]float64{"NV1": 1, "NV2": 3.5, "PIX": 1}},
+		{[]job.Link{"NV12", "NV4", "NV1", "NV3", "NV6"}, map[job.Link]float64{"NV1": 1, "NV3": 3.5, "NV4": 6, "NV6": 8.5, "NV12": 8.5}},
+	} {
+		var edges []edge
+		for _, l := range c.links {
+			edges = append(edges, edge{link: l})
+		}
+		if got := edgeWidths(edges); !maps.Equal(got, c.want) {
+			t.Errorf("%v are drawn %v wide, want %v", c.links, got, c.want)
+		}
+	}
+}

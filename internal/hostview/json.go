@@ -1,0 +1,88 @@
+package hostview
+
+import (
+	"io"
+
+	"github.com/gangrun/gangrun/internal/hostlist"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/view"
+	"github.com/gangrun/gangrun/topology"
+	"github.com/gangrun/gangrun/topology/machine"
+)
+
+// topoReport is what topo prints as JSON.
+type topoReport struct {
+	Hosts    []topoHost    `json:"hosts"`
+	Machine  *topoMachine  `json:"machine"` // this machine, where it was looked at
+	Findings []job.Finding `json:"findings"`
+}
+
+// topoHost is a host, and how its GPUs hang together.
+type topoHost struct {
+	job.Host
+	Islands [][]string `json:"islands"` // of UUIDs
+}
+
+// topoMachine is what is known of this machine beside its GPUs.
+type topoMachine struct {
+	CPUs   string     `json:"cpus"`
+	NUMA   []topoNode `json:"numa"`
+	NICs   []topoNIC  `json:"nics"`
+	Driver string     `json:"driver"` // empty where there is none
+	CUDA   string     `json:"cuda"`   // the newest that the driver can run
+	Source string     `json:"source"` // the program that told of the GPUs
+}
+
+// topoNode is a NUMA node.
+type topoNode struct {
+	ID        int    `json:"id"`
+	CPUs      string `json:"cpus"`
+	Memory    int64  `json:"memory"` // bytes; 0 is not known
+	Distances []int  `json:"distances"`
+}
+
+// topoNIC is a NIC of this machine.
+type topoNIC struct {
+	Name string   `json:"name"`
+	PCI  string   `json:"pci"`
+	NUMA string   `json:"numa"`
+	Nets []string `json:"nets"`
+	Up   bool     `json:"up"`
+	Rate string   `json:"rate"` // of its first port
+}
+
+func JSON(w io.Writer, l hostlist.List) error {
+	r := topoReport{Hosts: []topoHost{}, Findings: []job.Finding{}}
+	for _, h := range l.Hosts {
+		t := topoHost{Host: h, Islands: [][]string{}}
+		for _, island := range topology.Islands(h) {
+			var uuids []string
+			for _, i := range island {
+				uuids = append(uuids, h.Devices[i].UUID)
+			}
+			t.Islands = append(t.Islands, uuids)
+		}
+		r.Hosts = append(r.Hosts, t)
+	}
+	if l.Own != nil {
+		r.Machine = reportOf(l.Own)
+		r.Findings = append(r.Findings, l.Own.Findings...)
+	}
+	return view.JSON(w, r)
+}
+
+// report is what topo tells of this machine.
+func reportOf(m *machine.Machine) *topoMachine {
+	t := &topoMachine{CPUs: m.Kernel.CPUs, NUMA: []topoNode{}, NICs: []topoNIC{}, Driver: m.Driver.Driver, CUDA: m.Driver.CUDA, Source: m.Driver.Source}
+	for _, n := range m.Kernel.Nodes {
+		t.NUMA = append(t.NUMA, topoNode{n.ID, n.CPUs, n.Memory, n.Distances})
+	}
+	for _, n := range m.Kernel.NICs {
+		nic := topoNIC{Name: n.Name, PCI: n.PCI, NUMA: n.NUMA, Nets: n.Nets, Up: n.Up()}
+		if len(n.Ports) > 0 {
+			nic.Rate = n.Ports[0].Rate
+		}
+		t.NICs = append(t.NICs, nic)
+	}
+	return t
+}

@@ -1,0 +1,87 @@
+package hostview
+
+import (
+	"errors"
+	"io"
+
+	"github.com/gangrun/gangrun/internal/view"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology"
+)
+
+// planReport is what plan prints as JSON. Where the gang does not fit, there is
+// no placement, and Why says why.
+type planReport struct {
+	Placement []job.Rank    `json:"placement"`
+	Level     *job.Locality `json:"level"`
+	Cost      *planCost     `json:"cost"`
+	Why       []string      `json:"why"`
+	RunnerUp  *planOther    `json:"runner_up"`
+	// Ever and Way are set where the gang does not fit, as in topology.NoPlacement.
+	Ever *bool              `json:"ever,omitempty"`
+	Way  []topology.Blocker `json:"way,omitempty"`
+}
+
+// planOther is the runner-up; Why says in what it differs.
+type planOther struct {
+	Level     job.Locality `json:"level"`
+	Cost      planCost     `json:"cost"`
+	Why       []string     `json:"why"`
+	Placement []job.Rank   `json:"placement"`
+}
+
+// planCost is a topology.Cost in which null stands for what does not apply, or is
+// not known: a number there would be taken for one.
+type planCost struct {
+	Racks      int     `json:"racks"`
+	Switches   int     `json:"switches"`
+	Hosts      int     `json:"hosts"`
+	Bottleneck *int    `json:"bottleneck"` // null: no host has two of its GPUs
+	Slowest    *string `json:"slowest"`    // the link of that score; null, too, where it is not known
+	Links      *int    `json:"links"`      // null as Bottleneck is
+	NIC        *int    `json:"nic"`        // null: the gang sends to nobody, or no NIC near its GPUs is known
+	Left       *int    `json:"left"`       // null: the gang has no GPUs
+}
+
+func newPlanCost(choice topology.Choice) planCost {
+	c := choice.Cost
+	j := planCost{Racks: c.Racks, Switches: c.Switches, Hosts: c.Hosts}
+	if c.Bottleneck != topology.NoRing {
+		j.Bottleneck, j.Links = &c.Bottleneck, &c.Links
+		if link := string(topology.LinkOf(c.Bottleneck)); link != "" {
+			j.Slowest = &link
+		}
+	}
+	gpus, near := 0, false
+	for _, r := range choice.Placement.Ranks {
+		gpus += len(r.Devices)
+		h := choice.Placement.Hosts[r.Node]
+		near = near || len(topology.NICs(h, r.Devices)) > 0
+	}
+	if gpus > 0 {
+		j.Left = &c.Left
+	}
+	if gpus > 1 && near {
+		j.NIC = &c.NIC
+	}
+	return j
+}
+
+// PlanJSON prints a choice, or that there is no place; of other errors
+// nothing is printed.
+func PlanJSON(w io.Writer, c topology.Choice, err error) error {
+	var no *topology.NoPlacement
+	switch {
+	case errors.As(err, &no):
+		return view.JSON(w, planReport{Placement: []job.Rank{}, Why: []string{no.Text}, Ever: &no.Ever, Way: no.Way})
+	case err != nil:
+		return nil
+	}
+	cost := newPlanCost(c)
+	r := planReport{Placement: c.Placement.Ranks, Level: &c.Level, Cost: &cost, Why: c.Why}
+	if o := c.RunnerUp; o != nil {
+		r.RunnerUp = &planOther{o.Level, newPlanCost(*o), append([]string{}, o.Why...), o.Placement.Ranks}
+	}
+	return view.JSON(w, r)
+}

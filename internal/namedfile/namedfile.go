@@ -1,0 +1,45 @@
+// Package namedfile reads files that the user has named on the command line or in a job
+// file, which may also be pipes.
+package namedfile
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/interrupt"
+	"github.com/gangrun/gangrun/internal/safefile"
+)
+
+// Read reads a file of up to limit bytes; of a longer one it returns limit+1 bytes. The
+// file may be a pipe, such as /dev/stdin or the <(...) of a shell: Read then prints a note
+// while it waits for the writer. A signal ends that wait, and the error is the exit code
+// of this process.
+func Read(path string, limit int64) ([]byte, error) {
+	ctx, stop := context.Background(), func() {}
+	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
+		ctx, stop = interrupt.Context()
+	}
+	defer stop()
+	text, err := safefile.ReadStream(ctx, path, limit, func(mode fs.FileMode) {
+		fmt.Fprintf(os.Stderr, "gangrun: note: waiting for what is written to %q, which is %s\n", path, safefile.Kind(mode))
+	})
+	var s interrupt.Signal
+	if errors.As(err, &s) {
+		return nil, failure.Exit(128 + int(s.Number))
+	}
+	return text, err
+}
+
+// ReadBounded is Read for a file that may not be longer than limit bytes: a longer one is
+// a *safefile.SizeError.
+func ReadBounded(path string, limit int64) ([]byte, error) {
+	text, err := Read(path, limit)
+	if err == nil && int64(len(text)) > limit {
+		return nil, &safefile.SizeError{Path: path, Limit: limit}
+	}
+	return text, err
+}
