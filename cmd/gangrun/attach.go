@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/view"
 
@@ -31,7 +32,7 @@ func attachCommand() *cli.Command {
 			formatFlag(),
 		},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
-			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached.Process) error {
 				return attach(run, c.Bool("force"), asJSON, self)
 			})
 		}),
@@ -40,7 +41,7 @@ func attachCommand() *cli.Command {
 
 // attach follows a run to its end, or goes on with it where nobody else does. self
 // is this process where it is to go on with the run by itself.
-func attach(run home.Run, force, asJSON bool, self *detached) error {
+func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 	begun := time.Now()
 	for {
 		s, err := run.Summary()

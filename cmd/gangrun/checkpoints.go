@@ -51,6 +51,9 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, not []job.Checkpoi
 	return &best, notes, nil
 }
 
+// maxRecord is more bytes than that file ever has.
+const maxRecord = 64 << 20
+
 // seenName is the file of a run's directory that holds what may have been checkpoints
 // before the run began.
 const seenName = "checkpoints.json"

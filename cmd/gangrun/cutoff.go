@@ -6,6 +6,7 @@ import (
 	"os"
 
 	"github.com/gangrun/gangrun/internal/interrupt"
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -36,7 +37,7 @@ func cutOff(run home.Run, err error, asJSON bool) error {
 	if why == "" || !asJSON {
 		return err
 	}
-	report, _, read := readReport(run)
+	report, _, read := record.Report(run)
 	if read != nil {
 		return errors.Join(err, read)
 	}

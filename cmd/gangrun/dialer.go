@@ -6,13 +6,11 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/term"
 
-	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
@@ -121,26 +119,4 @@ func asker(show func(question string)) func(prompt string) (string, error) {
 		secret, err := term.ReadPassword(int(os.Stdin.Fd()))
 		return string(secret), err
 	}
-}
-
-// hostsOwn are the variables, or with an = behind them the beginnings of
-// variables, that tell of one host, login or batch task, and are not for ranks on
-// other hosts.
-var hostsOwn = []string{
-	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
-	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
-	"SLURMD_NODENAME", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
-	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
-}
-
-// travelling is the part of this process's environment that ranks on other hosts
-// get: they are to find what they would find here.
-func travelling(env []string) []string {
-	return slices.DeleteFunc(environ.Inherited(env), func(entry string) bool {
-		name, _, _ := strings.Cut(entry, "=")
-		return slices.ContainsFunc(hostsOwn, func(own string) bool {
-			begin, prefix := strings.CutSuffix(own, "=")
-			return name == own || prefix && strings.HasPrefix(name, begin)
-		})
-	})
 }

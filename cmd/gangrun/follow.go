@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/supervisor"
@@ -35,13 +36,13 @@ type onlooker struct {
 // follow shows a run from now on to its end and returns its report. It ends
 // before where the user has seen enough, or the controller is gone.
 func follow(run home.Run, asJSON bool) (supervisor.Report, error) {
-	past, skipped, err := replay(run)
+	past, skipped, err := record.Events(run)
 	if err != nil {
 		return supervisor.Report{}, err
 	}
-	spec := specOf(past)
+	spec := record.Spec(past)
 	if spec == nil {
-		return supervisor.Report{}, untold(run, past, skipped)
+		return supervisor.Report{}, record.NoSpec(run, past, skipped)
 	}
 	out, errs := terms{asJSON: asJSON}.streams()
 	o := &onlooker{run: run, show: view.NewLive(view.Options{Spec: *spec, Run: run, Screen: screen.New(screen.Options{

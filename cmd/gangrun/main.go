@@ -11,6 +11,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/agent"
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents, and catches signals
 )
 
@@ -30,7 +31,7 @@ func run(args []string, stdout, stderr io.Writer) int {
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}
-	args, err := detachedWords(args)
+	args, err := detached.Words(args)
 	if err != nil {
 		return tell(err, stderr)
 	}

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/gpuqueue"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/launcher"
@@ -45,7 +46,7 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		}
 		var lease supervisor.Lease
 		if p != nil {
-			lease, err = p.place(ctx)
+			lease, err = p.Place(ctx)
 		} else {
 			lease, err = placeOnCPUs(spec, inventory, not)
 		}
@@ -63,13 +64,13 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 // Hold implements supervisor.Holder: agents that an earlier controller has started go
 // on holding what they have.
 func (s *session) Hold(p job.Placement) (held context.Context, release func()) {
-	var grants []gpuGrant
+	var grants []gpuqueue.Grant
 	for _, h := range p.Hosts {
 		if slices.ContainsFunc(p.On(h.Name), func(r job.Rank) bool { return len(r.Devices) > 0 }) {
 			grants = append(grants, s.launcher.Adopted(h.Name))
 		}
 	}
-	return watchGrants(grants)
+	return gpuqueue.Watch(grants)
 }
 
 // Silent implements supervisor.Looker. Pretended hosts answer as this machine does.
@@ -93,7 +94,7 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 // gpuPlacer returns who places ranks on GPUs, nil where they have none, and what
 // there is. Hosts that are excluded or away are not asked for anything: they may not
 // answer.
-func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuPlacer, job.Inventory, error) {
+func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuqueue.Gang, job.Inventory, error) {
 	inventory, err := s.probed.inventory(ctx)
 	if err != nil {
 		return nil, inventory, err
@@ -117,16 +118,16 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 			fresh, _ := s.probed.inventory(ctx) // which is there
 			return without(fresh.Hosts, but)
 		}
-		if time.Since(s.probed.looked) >= lookAgain { // an attempt has run since
+		if time.Since(s.probed.looked) >= gpuqueue.LookEvery { // an attempt has run since
 			inventory.Hosts = again()
 		}
 	}
-	return &gpuPlacer{
-		turn: func(host, space string) gpuTurn {
-			return agentTurn{s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
+	return &gpuqueue.Gang{
+		NewTurn: func(host, space string) gpuqueue.Turn {
+			return gpuqueue.AgentTurn{Turn: s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
 		},
-		run: s.run.ID, command: strings.Join(spec.Command, " "), hosts: without(inventory.Hosts, but), pretend: spec.Loopback > 0,
-		want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
-		guessed: spec.GPUs < 0, patience: spec.Patience, limit: limit, not: not, emit: emit, again: again,
+		Run: s.run.ID, Command: strings.Join(spec.Command, " "), Hosts: without(inventory.Hosts, but), Simulated: spec.Loopback > 0,
+		Want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
+		Guessed: spec.GPUs < 0, Patience: spec.Patience, Limit: limit, Excluded: not, Emit: emit, Look: again,
 	}, inventory, nil
 }

@@ -145,7 +145,7 @@ func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event))
 	switch {
 	case err != nil:
 	case p != nil:
-		err = p.never()
+		err = p.Check()
 	default:
 		_, err = placeOnCPUs(least, inventory, job.Excluded{})
 	}

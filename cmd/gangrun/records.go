@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/jobfile"
@@ -30,7 +31,7 @@ func (t terms) records(dir string, spec job.Spec) (r records, err error) {
 		return r, err
 	}
 	if t.detached != nil {
-		if err := t.detached.settle(r.run); err != nil {
+		if err := t.detached.UseLog(r.run); err != nil {
 			return r, errors.Join(err, r.discard())
 		}
 	}
@@ -56,7 +57,7 @@ func newRecords(dir string, spec job.Spec) (r records, err error) {
 		return r, err
 	}
 	if r.control, err = r.run.Control(home.Self()); err == nil {
-		err = marksOf(os.Environ(), spec).write(r.run)
+		err = userenv.MarksOf(os.Environ(), spec).Write(r.run.Dir)
 	}
 	if err != nil {
 		return r, errors.Join(err, r.discard())

@@ -4,6 +4,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 )
 
@@ -15,7 +16,7 @@ func reportCommand() *cli.Command {
 		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
-			report, _, err := readReport(run)
+			report, _, err := record.Report(run)
 			if err != nil {
 				return err
 			}

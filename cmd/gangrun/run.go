@@ -9,6 +9,7 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -34,7 +35,7 @@ func runCommand() *cli.Command {
 			"   gangrun run job.yaml --timeout 2h",
 		Flags: append(jobFlags(), detachFlag(), formatFlag(), verboseFlag()),
 		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
-			return detachable(c, asJSON, func(asJSON bool, self *detached) error {
+			return detachable(c, asJSON, func(asJSON bool, self *detached.Process) error {
 				return runJob(spec, terms{asJSON: asJSON, verbose: c.Bool("verbose"), detached: self})
 			})
 		}),
@@ -130,7 +131,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 				err = errors.Join(err, s.control.Keep())
 			}
 			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
-				s.detached.announce(s.run)
+				s.detached.Announce(s.run)
 			}
 			return err
 		}})

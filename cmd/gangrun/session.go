@@ -9,7 +9,9 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
+	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
@@ -49,10 +51,10 @@ type terms struct {
 	alone   bool // no gang follows the preflight
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
 	universe int
-	mpiexec  bool      // the job was given to gangrun mpiexec
-	detached *detached // nil where there is a terminal, or who stands for one
-	taken    *taken    // nil for a run of this process's own
-	order    *asked    // to end the run that is taken over; nil for none
+	mpiexec  bool              // the job was given to gangrun mpiexec
+	detached *detached.Process // nil where there is a terminal, or who stands for one
+	taken    *taken            // nil for a run of this process's own
+	order    *asked            // to end the run that is taken over; nil for none
 }
 
 // streams are where a screen shows what the ranks print.
@@ -88,7 +90,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		return nil, err
 	}
 	if terms.taken == nil { // else its ranks may be running
-		if err := fitsExec(spec, travelling(os.Environ()), execLimit()); err != nil {
+		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
 			return nil, err
 		}
 	}
@@ -136,7 +138,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 // options are those of the session's launcher.
 func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
 	o := launcher.Options{
-		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: travelling(os.Environ()), Network: s.spec.Network,
+		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
 		Unclear: diagnose.Unclear, Universe: s.universe, MPIEnv: s.mpiexec,
 	}

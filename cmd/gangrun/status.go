@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -24,7 +25,7 @@ func statusCommand() *cli.Command {
 		Description: "RUN is an ID or the beginning of one; last, or nothing, is the newest run.",
 		Flags:       []cli.Flag{formatFlag()},
 		Action: onRun(func(c *cli.Context, run home.Run, asJSON bool) error {
-			report, events, err := readReport(run)
+			report, events, err := record.Report(run)
 			if err != nil {
 				return err
 			}

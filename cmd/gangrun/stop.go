@@ -10,6 +10,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -82,9 +83,9 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, er
 			return s, already, err
 		}
 		if s.Controller == nil {
-			events, skipped, err := replay(run)
+			events, skipped, err := record.Events(run)
 			if err == nil {
-				err = untold(run, events, skipped)
+				err = record.NoSpec(run, events, skipped)
 			}
 			return s, false, err
 		}
@@ -138,8 +139,8 @@ func (o stopping) instead(ctx context.Context, run home.Run) (home.Summary, erro
 // lock was seen before that. The error is errControllerGone where it is seen to be gone.
 func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
-	if events, _, err := journal.Replay(run.JournalPath()); err == nil && specOf(events) != nil {
-		spec := specOf(events) // a host that is silent is waited for
+	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
+		spec := record.Spec(events) // a host that is silent is waited for
 		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
 	}
 	ctx, stop := context.WithTimeoutCause(ctx, limit, errStopLate)

@@ -11,12 +11,14 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/launcher"
 )
 
@@ -43,8 +45,8 @@ func take(ctx context.Context, run home.Run, force bool) (*taken, error) {
 	}
 	t := &taken{run: run, control: control, agents: map[string]job.Agent{}}
 	skipped := 0
-	if t.past, skipped, err = replay(run); err == nil && specOf(t.past) == nil {
-		err = untold(run, t.past, skipped)
+	if t.past, skipped, err = record.Events(run); err == nil && record.Spec(t.past) == nil {
+		err = record.NoSpec(run, t.past, skipped)
 	}
 	for _, e := range t.past {
 		if e.Kind == job.KindHost && e.Agent != nil {
@@ -89,16 +91,6 @@ func control(ctx context.Context, run home.Run, force bool) (*home.Control, erro
 	}
 }
 
-// specOf returns what a journal says that the run is; nil where it does not.
-func specOf(events []job.Event) *job.Spec {
-	for _, e := range events {
-		if e.Spec != nil {
-			return e.Spec
-		}
-	}
-	return nil
-}
-
 // underWay reports whether an attempt has begun and has not ended.
 func (t *taken) underWay() bool {
 	way := false
@@ -116,7 +108,7 @@ func (t *taken) underWay() bool {
 // spec returns what the run is, with its secrets, which are written down nowhere: they
 // are taken from this process's environment. Who is there to end the run may lack them.
 func (t *taken) spec(ending bool) (job.Spec, error) {
-	spec := *specOf(t.past)
+	spec := *record.Spec(t.past)
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
 		for _, name := range spec.Secret {
 			if _, has := env[name]; !has {
@@ -148,7 +140,7 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 func (t *taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
 // goOn goes on with a run whose controller is gone, unless nothing of it is reached.
-func (t *taken) goOn(asJSON bool, self *detached) error {
+func (t *taken) goOn(asJSON bool, self *detached.Process) error {
 	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
 	if err != nil {
 		return err
@@ -164,7 +156,7 @@ func (t *taken) goOn(asJSON bool, self *detached) error {
 	}
 	return &failure.Error{
 		Code: failure.CodeMayPass, Err: fmt.Errorf("run %s, whose controller is gone, cannot be gone on with from here: %w", t.run.ID, err),
-		Hint: strings.TrimSuffix(fmt.Sprintf("gangrun attach %s goes on with it where its hosts are reached: its ranks there end %s after its controller's last word, and are started again after that; %s", t.run.ID, specOf(t.past).OrphanGrace, hint), "; "),
+		Hint: strings.TrimSuffix(fmt.Sprintf("gangrun attach %s goes on with it where its hosts are reached: its ranks there end %s after its controller's last word, and are started again after that; %s", t.run.ID, record.Spec(t.past).OrphanGrace, hint), "; "),
 	}
 }
 
@@ -203,7 +195,7 @@ func (t *taken) end(now bool) error {
 		}
 	}
 	if err != nil {
-		grace := time.Duration(specOf(t.past).OrphanGrace)
+		grace := time.Duration(record.Spec(t.past).OrphanGrace)
 		return &failure.Error{
 			Code: failure.CodeMayPass, Err: fmt.Errorf("run %s, whose controller is gone, cannot be ended from here: %w", t.run.ID, err),
 			Hint: fmt.Sprintf("type gangrun stop %s where the run was started; what it has on other hosts ends by itself %s after its controller's last word", t.run.ID, grace),
@@ -249,10 +241,10 @@ func (s *session) renounce(why error) error {
 func tellLost(w io.Writer, run home.Run) {
 	fmt.Fprintf(w, "gangrun: note: the controller of run %s is gone: ranks on its own machine ended with it", run.ID)
 	events, _, err := journal.Replay(run.JournalPath())
-	if err != nil || specOf(events) == nil { // nobody can go on with it
+	if err != nil || record.Spec(events) == nil { // nobody can go on with it
 		fmt.Fprintln(w, ", those on other hosts by themselves")
 		return
 	}
-	fmt.Fprintf(w, ", those on other hosts end %s after its last word\n", specOf(events).OrphanGrace)
+	fmt.Fprintf(w, ", those on other hosts end %s after its last word\n", record.Spec(events).OrphanGrace)
 	fmt.Fprintf(w, "gangrun: hint: gangrun attach %[1]s goes on with it, gangrun stop %[1]s ends it\n", run.ID)
 }

@@ -108,6 +108,10 @@ var rooms = []room{
 
 	{paths: []string{"internal/thishost"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller/gpuwatch"}, ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/controller/gpuqueue"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/controller/userenv"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/controller/detached"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
+	{paths: []string{"internal/record"}, ours: allBut("launcher/...", "preflight", "checkpoint", "topology/...", "internal/agent")},
 	{paths: []string{"cmd/gangrun"}, ours: allBut()},
 	{paths: []string{"cmd/gangrun-nvml"}, ours: only("internal/job", "internal/selfcheck", "topology", "topology/nvml")},
 

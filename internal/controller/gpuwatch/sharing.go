@@ -10,6 +10,7 @@ import (
 	"sync"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
@@ -128,8 +129,11 @@ func (g gangGPUs) mixupText(m mixup) string {
 		stray = ranksText(m.stray) + " does not use its own"
 	}
 	return fmt.Sprintf("%s is used by %s; %s (%s): call torch.cuda.set_device(%s) before the program first uses CUDA, or run with --gpu-visibility rank",
-		g.name(m.uuid, ""), ranksText(m.users), stray, few(unused), index)
+		g.name(m.uuid, ""), ranksText(m.users), stray, text.Some(unused, maxNames), index)
 }
+
+// maxNames is how many ranks or GPUs a text names.
+const maxNames = 6
 
 // ranksText is "rank 1" or "ranks 0, 1".
 func ranksText(ranks []int) string {
@@ -140,16 +144,7 @@ func ranksText(ranks []int) string {
 	if len(ranks) == 1 {
 		return "rank " + numbers[0]
 	}
-	return "ranks " + few(numbers)
-}
-
-// few names a few of many.
-func few(names []string) string {
-	const most = 6
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
-	}
-	return strings.Join(names, ", ")
+	return "ranks " + text.Some(numbers, maxNames)
 }
 
 // parentOf reads the parent of a process, field 4 of /proc/PID/stat: the program's name

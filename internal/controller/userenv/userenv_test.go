@@ -1,33 +1,32 @@
-package main
+package userenv
 
 import (
 	"slices"
 	"testing"
 
-	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// TestTravelling: what ranks on other hosts find is what they would find here, a
+// TestForRanks: what ranks on other hosts find is what they would find here, a
 // shell's functions with it, but for what belongs to this machine or login.
-func TestTravelling(t *testing.T) {
+func TestForRanks(t *testing.T) {
 	env := []string{"PATH=/bin", "HOME=/home/ana", "BASH_FUNC_module%%=() {  echo hi\n}", "SSH_TTY=/dev/pts/1", "HOMES=/home", "XDG_RUNTIME_DIR=/run/user/1"}
-	if got, want := travelling(env), []string{"PATH=/bin", "BASH_FUNC_module%%=() {  echo hi\n}", "HOMES=/home"}; !slices.Equal(got, want) {
-		t.Errorf("%q travel, want %q", got, want)
+	if got, want := ForRanks(env), []string{"PATH=/bin", "BASH_FUNC_module%%=() {  echo hi\n}", "HOMES=/home"}; !slices.Equal(got, want) {
+		t.Errorf("%q go to ranks, want %q", got, want)
 	}
 }
 
 func TestEnvironmentsAreComparedByName(t *testing.T) {
 	spec := job.Spec{Env: map[string]string{"SET": "by the job"}, Secret: []string{"TOKEN"}}
-	run := home.Run{Dir: t.TempDir()}
-	if m, err := readMarks(run); m != nil || err != nil {
+	dir := t.TempDir()
+	if m, err := ReadMarks(dir); m != nil || err != nil {
 		t.Errorf("of no file: %v, %v", m, err)
 	}
 	before := []string{"PATH=/bin", "LANG=C", "EMPTY=", "TOKEN=a", "SET=a", "DISPLAY=:0", "OLD=1", "OLDER=1"}
-	if err := marksOf(before, spec).write(run); err != nil {
+	if err := MarksOf(before, spec).Write(dir); err != nil {
 		t.Fatal(err)
 	}
-	kept, err := readMarks(run)
+	kept, err := ReadMarks(dir)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,7 +41,7 @@ func TestEnvironmentsAreComparedByName(t *testing.T) {
 			[]string{"PATH=/usr/bin", "LANG=C", "EMPTY=x", "NEW=1"}, "another value of EMPTY, PATH; without OLD, OLDER; with NEW"},
 		"nothing": {nil, "without EMPTY, LANG, OLD, OLDER, PATH"},
 	} {
-		if got := kept.unlike(marksOf(test.now, spec)); got != test.want {
+		if got := kept.Difference(MarksOf(test.now, spec)); got != test.want {
 			t.Errorf("%s: %q, want %q", name, got, test.want)
 		}
 	}

@@ -1,4 +1,4 @@
-package main
+package userenv
 
 import (
 	"maps"
@@ -14,36 +14,37 @@ import (
 )
 
 const (
-	// leastExec and mostExec bound what Linux lets the arguments and the environment of
-	// a new process take together, whatever the limit of its stack; see execve(2).
-	leastExec = 128 << 10
-	mostExec  = 6 << 20
-	// ownExec is what gangrun, and an MPI's launcher, may add of their own.
-	ownExec = 16 << 10
-	// pointer is what each of them takes beside its bytes and the NUL at its end.
-	pointer = 8
+	// minSize and maxSize bound how many bytes Linux lets the arguments and the environment
+	// of a new process take together, whatever the limit of its stack; see execve(2).
+	minSize = 128 << 10
+	maxSize = 6 << 20
+	// reserve is for what gangrun and the launcher of an MPI add.
+	reserve = 16 << 10
+	// pointerSize is what each string takes beside its bytes and the NUL at its end.
+	pointerSize = 8
 )
 
-// execLimit returns how many bytes the arguments and the environment of a process may
-// take that this one starts.
-func execLimit() int {
+// SizeLimit returns how many bytes the arguments and the environment of a process that this
+// one starts may take together.
+func SizeLimit() int {
 	var stack unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil {
-		return mostExec
+		return maxSize
 	}
-	return int(max(min(stack.Cur/4, mostExec), leastExec)) // RLIM_INFINITY is the largest number
+	return int(max(min(stack.Cur/4, maxSize), minSize)) // RLIM_INFINITY is the largest number
 }
 
-// fitsExec refuses a job whose ranks could not be started since their arguments and
-// environment are too long together. inherited is the environment of this process.
-func fitsExec(spec job.Spec, inherited []string, limit int) error {
+// CheckSize returns an error if ranks of the job cannot be started because their arguments
+// and environment take more than limit bytes. inherited is what ranks get from the user's
+// environment.
+func CheckSize(spec job.Spec, inherited []string, limit int) error {
 	for _, env := range environmentsOf(spec, inherited) {
 		for _, command := range spec.Commands() {
-			size, longest := ownExec, ""
-			for _, text := range slices.Concat(command, env) {
-				size += len(text) + 1 + pointer
-				if len(text) > len(longest) {
-					longest = text
+			size, longest := reserve, ""
+			for _, s := range slices.Concat(command, env) {
+				size += len(s) + 1 + pointerSize
+				if len(s) > len(longest) {
+					longest = s
 				}
 			}
 			if size <= limit {
@@ -61,8 +62,8 @@ func fitsExec(spec job.Spec, inherited []string, limit int) error {
 	return nil
 }
 
-// environmentsOf are those that processes of a job may have: of its ranks, those of each
-// of its programs, and of its trial.
+// environmentsOf returns the environments that processes of a job may have: those of each
+// of its programs, and that of its trial.
 func environmentsOf(spec job.Spec, inherited []string) [][]string {
 	var all [][]string
 	for _, own := range slices.Concat([]map[string]string{nil, spec.Trial.Env}, appEnvs(spec)) {

@@ -1,4 +1,4 @@
-package main
+package userenv
 
 import (
 	"os/exec"
@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-func TestFitsExec(t *testing.T) {
+func TestCheckSize(t *testing.T) {
 	long := func(n int) string { return strings.Repeat("x", n) }
 	spec := job.Default()
 	spec.Command = []string{"a", long(1000), long(1000)}
-	const limit = leastExec
-	inherited := []string{"BIG=" + long(limit-ownExec-3000)}
-	if err := fitsExec(spec, inherited, limit); err != nil {
+	const limit = minSize
+	inherited := []string{"BIG=" + long(limit-reserve-3000)}
+	if err := CheckSize(spec, inherited, limit); err != nil {
 		t.Error(err)
 	}
 	for name, change := range map[string]func(*job.Spec){
@@ -33,37 +33,37 @@ func TestFitsExec(t *testing.T) {
 			s := spec
 			s.Command = append([]string{}, spec.Command...)
 			change(&s)
-			err := fitsExec(s, inherited, limit)
-			if err == nil || codeOf(err) != failure.CodeUsage || !strings.Contains(err.Error(), "the variable BIG takes ") || failure.Hint(err) == "" {
+			err := CheckSize(s, inherited, limit)
+			if err == nil || failure.Code(err) != failure.CodeUsage || !strings.Contains(err.Error(), "the variable BIG takes ") || failure.Hint(err) == "" {
 				t.Errorf("got %v", err)
 			}
 		})
 	}
 	spec.Env = map[string]string{"BIG": "replaced"}
 	spec.Command = append(spec.Command, long(1000))
-	if err := fitsExec(spec, inherited, limit); err != nil {
+	if err := CheckSize(spec, inherited, limit); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestExecLimit: the kernel starts what is below the limit, and refuses what is above.
-func TestExecLimit(t *testing.T) {
-	limit := execLimit()
-	if limit < leastExec || limit > mostExec {
+// TestSizeLimit: the kernel starts what is below the limit, and refuses what is above.
+func TestSizeLimit(t *testing.T) {
+	limit := SizeLimit()
+	if limit < minSize || limit > maxSize {
 		t.Fatalf("the limit is %d", limit)
 	}
 	starts := func(size int) error {
 		cmd := exec.Command("/bin/true")
 		cmd.Env = []string{}
-		for size -= 100; size > 0; size -= 100000 + 1 + pointer {
+		for size -= 100; size > 0; size -= 100000 + 1 + pointerSize {
 			cmd.Args = append(cmd.Args, strings.Repeat("x", min(size, 100000)))
 		}
 		return cmd.Run()
 	}
-	if err := starts(limit - ownExec); err != nil {
+	if err := starts(limit - reserve); err != nil {
 		t.Error(err)
 	}
-	if err := starts(limit + ownExec); err == nil || !strings.Contains(err.Error(), unix.E2BIG.Error()) {
+	if err := starts(limit + reserve); err == nil || !strings.Contains(err.Error(), unix.E2BIG.Error()) {
 		t.Errorf("got %v, want %v", err, unix.E2BIG)
 	}
 }

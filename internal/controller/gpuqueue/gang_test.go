@@ -1,7 +1,6 @@
-package main
+package gpuqueue
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"os"
@@ -11,7 +10,6 @@ import (
 	"testing"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 	"github.com/gangrun/gangrun/topology/lease"
@@ -71,7 +69,7 @@ func TestGPUClaims(t *testing.T) {
 		"others are everywhere":      {topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, []job.Host{used(gpuHost("a", 2), 0)}, "2/2/2"},
 	} {
 		var got []string
-		for _, claim := range gpuClaims(c.want, c.hosts, job.Excluded{}) {
+		for _, claim := range claimsFor(c.want, c.hosts, job.Excluded{}) {
 			got = append(got, fmt.Sprintf("%d/%d/%d", len(claim.devices), claim.count, claim.least))
 		}
 		if text := strings.Join(got, " "); text != c.claim {
@@ -127,16 +125,16 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 	small(t, dir, "h1", two, "GPU0") // for ever
 	first, second := small(t, dir, "h2", two, "GPU0"), small(t, dir, "h2", two, "GPU1")
 	waits := make(chan string, 100)
-	p := &gpuPlacer{
-		turn: ownTurns(t),
-		run:  "big", hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, pretend: true, patience: "strict",
-		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { waits <- e.Text },
+	p := &Gang{
+		NewTurn: ownTurns(t),
+		Run:     "big", Hosts: []job.Host{gpuHost("h1", 2), gpuHost("h2", 2), gpuHost("h3", 1)}, Simulated: true, Patience: "strict",
+		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { waits <- e.Text },
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	placed := make(chan string, 1)
 	go func() {
-		l, err := p.place(ctx)
+		l, err := p.Place(ctx)
 		if err != nil {
 			placed <- err.Error()
 			return
@@ -184,7 +182,7 @@ func TestSmallJobsDoNotStarveABigGang(t *testing.T) {
 // ownTurn is a place that this process has itself.
 type ownTurn struct{ *lease.Turn }
 
-func (o ownTurn) Try(ctx context.Context, r lease.Request) (gpuGrant, *lease.Waiting, error) {
+func (o ownTurn) Try(ctx context.Context, r lease.Request) (Grant, *lease.Waiting, error) {
 	held, waiting, err := o.Turn.Try(ctx, r)
 	if held == nil {
 		return nil, waiting, err
@@ -192,8 +190,8 @@ func (o ownTurn) Try(ctx context.Context, r lease.Request) (gpuGrant, *lease.Wai
 	return held, waiting, err
 }
 
-func ownTurns(t *testing.T) func(host, space string) gpuTurn {
-	return func(_, name string) gpuTurn {
+func ownTurns(t *testing.T) func(host, space string) Turn {
+	return func(_, name string) Turn {
 		space, err := lease.Open(os.Getenv(lease.Env), name)
 		if err != nil {
 			t.Fatal(err)
@@ -203,10 +201,10 @@ func ownTurns(t *testing.T) func(host, space string) gpuTurn {
 }
 
 // waitOf is a wait of a placer, with a clock that stands still.
-func waitOf(t *testing.T, p *gpuPlacer) (*gpuWait, *time.Time) {
+func waitOf(t *testing.T, p *Gang) (*wait, *time.Time) {
 	t.Helper()
-	p.turn = ownTurns(t)
-	w := p.newWait()
+	p.NewTurn = ownTurns(t)
+	w := newWait(p)
 	t.Cleanup(w.close)
 	now := w.since
 	w.now = func() time.Time { return now }
@@ -228,8 +226,8 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 	leaseDir(t)
 	var notes []string
 	hosts := []job.Host{onRack(gpuHost("h1", 4), "r"), onRack(gpuHost("h2", 4), "s")}
-	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: hosts, pretend: true, patience: "island=10s,host=20s,rack=40s",
-		want: topology.Want{Ranks: 4, GPUs: 1, Locality: job.LocalityAny}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
+	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: hosts, Simulated: true, Patience: "island=10s,host=20s,rack=40s",
+		Want: topology.Want{Ranks: 4, GPUs: 1, Locality: job.LocalityAny}, Emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	w, now := waitOf(t, p)
 	states := []*lease.Waiting{heldOn("h1", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1"), heldOn("h2", *now, []string{"GPU2", "GPU3"}, "GPU0", "GPU1")}
 	for _, c := range []struct {
@@ -262,7 +260,7 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 			t.Errorf("after %s it tells %q, want %q", c.after, text, left)
 		}
 	}
-	p.patience, notes, w.told = "island=10s,host=strict", nil, map[string]told{}
+	p.Patience, notes, w.notes = "island=10s,host=strict", nil, map[noteKind]note{}
 	*now = w.since.Add(time.Hour)
 	if _, again, err := w.plan(states); err != nil || !again.IsZero() || len(notes) != 1 || strings.Contains(notes[0], "takes in") {
 		t.Errorf("a gang that never relaxes asks again at %s, %v, and tells %q", again, err, notes)
@@ -273,8 +271,8 @@ func TestWaitRelaxesWhenItSays(t *testing.T) {
 func TestWaitDoesNotFlood(t *testing.T) {
 	leaseDir(t)
 	var notes []job.Event
-	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{gpuHost("h1", 2)}, pretend: true, patience: "strict",
-		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e) }}
+	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{gpuHost("h1", 2)}, Simulated: true, Patience: "strict",
+		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { notes = append(notes, e) }}
 	w, now := waitOf(t, p)
 	for i := range 60 {
 		*now = w.since.Add(time.Duration(i) * time.Second)
@@ -308,9 +306,9 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 	leaseDir(t)
 	var notes []string
 	looks := 0
-	p := &gpuPlacer{turn: ownTurns(t), run: "big", hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, pretend: true, patience: "strict",
-		want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, emit: func(e job.Event) { notes = append(notes, e.Text) },
-		again: func() []job.Host { looks++; return []job.Host{gpuHost("h1", 2)} }}
+	p := &Gang{NewTurn: ownTurns(t), Run: "big", Hosts: []job.Host{used(gpuHost("h1", 2), 0, 1)}, Simulated: true, Patience: "strict",
+		Want: topology.Want{Ranks: 2, GPUs: 1, Locality: job.LocalityHost}, Emit: func(e job.Event) { notes = append(notes, e.Text) },
+		Look: func() []job.Host { looks++; return []job.Host{gpuHost("h1", 2)} }}
 	w, now := waitOf(t, p)
 	both := []string{"GPU0", "GPU1"}
 	held := heldOn("h1", now.Add(-50*time.Hour), nil, both...)
@@ -327,7 +325,7 @@ func TestLeaseWinsOverProcess(t *testing.T) {
 		t.Errorf("after the release: %d looks, %+v, %v", looks, requests, err)
 	}
 	// One that nobody leases is used by others, and is looked at in its time.
-	p.hosts = []job.Host{used(gpuHost("h1", 2), 0)}
+	p.Hosts = []job.Host{used(gpuHost("h1", 2), 0)}
 	requests, _, err = w.plan([]*lease.Waiting{{Host: "h1", Spare: both}})
 	if err != nil || looks != 1 || len(requests[0].Take) != 0 || !strings.Contains(notes[len(notes)-1], "is used by pid 7") {
 		t.Errorf("used by others: %d looks, %+v, %v, %q", looks, requests, err, notes)
@@ -350,11 +348,11 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	var notes []string
-	p := &gpuPlacer{turn: ownTurns(t), run: "r", hosts: []job.Host{gpuHost("h1", 3)}, pretend: true, patience: "strict",
-		want: topology.Want{Ranks: 1, GPUs: 1}, emit: func(e job.Event) { notes = append(notes, e.Text) }}
+	p := &Gang{NewTurn: ownTurns(t), Run: "r", Hosts: []job.Host{gpuHost("h1", 3)}, Simulated: true, Patience: "strict",
+		Want: topology.Want{Ranks: 1, GPUs: 1}, Emit: func(e job.Event) { notes = append(notes, e.Text) }}
 	for range 2 {
 		notes = nil
-		l, err := p.place(t.Context())
+		l, err := p.Place(t.Context())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -376,42 +374,5 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 	}
 	if len(notes) != 2 {
 		t.Errorf("it tells %q", notes)
-	}
-}
-
-// TestLeasesArePrintable: names of files are other users' words.
-func TestLeasesArePrintable(t *testing.T) {
-	evil := "\x1b[31m\nroot"
-	var out bytes.Buffer
-	err := printLeases(&out, []lease.Listing{{Host: evil, Warnings: []string{evil}, Leases: []lease.Lease{
-		{Device: evil, State: lease.StateHeld, Warning: evil, Owner: &lease.Owner{Run: evil, User: evil, Command: evil}},
-	}}}, false, time.Now())
-	if err != nil || strings.ContainsRune(out.String(), '\x1b') || strings.Count(out.String(), "\n") != 3 {
-		t.Errorf("%q, %v", out.String(), err)
-	}
-}
-
-// TestMarkHeld: who holds a GPU is told before what runs on it, and what is wrong
-// with other hosts is not this one's.
-func TestMarkHeld(t *testing.T) {
-	dir := leaseDir(t)
-	small(t, dir, "", []string{"GPU0", "GPU1"}, "GPU0")
-	small(t, dir, "h1", []string{"GPU1"}, "GPU1")
-	if err := os.Mkdir(filepath.Join(dir, "gangrun.aa.order"), 0o777); err != nil {
-		t.Fatal(err)
-	}
-	h := used(gpuHost("here", 3), 0, 2)
-	findings, err := hostlist.MarkHeld(t.Context(), &h, nil)
-	if err != nil || len(findings) != 0 {
-		t.Errorf("%+v, %v", findings, err)
-	}
-	if got := []string{h.Devices[0].Busy, h.Devices[1].Busy, h.Devices[2].Busy}; !strings.HasPrefix(got[0], "held by run small-GPU0 of ada") || got[1] != "" || got[2] != "used by pid 7" {
-		t.Errorf("busy are %q", got)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "gangrun.@.gpu.%0A"), nil, 0o666); err != nil {
-		t.Fatal(err)
-	}
-	if findings, err = hostlist.MarkHeld(t.Context(), &h, nil); err != nil || len(findings) != 1 || !strings.Contains(findings[0].Text, "cannot be printed") {
-		t.Errorf("%+v, %v", findings, err)
 	}
 }

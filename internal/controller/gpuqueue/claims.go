@@ -1,4 +1,4 @@
-package main
+package gpuqueue
 
 import (
 	"slices"
@@ -8,32 +8,32 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// gpuClaim is what a waiting gang claims of one host.
-type gpuClaim struct {
-	devices []string // that it could use there
+// claim is what a waiting gang claims on one host.
+type claim struct {
+	devices []string // the GPUs that it could use there
 	count   int      // how many of them it claims
 	least   int      // with how many of them it could start
-	// place numbers those hosts on which the gang could start together; -1 is none.
+	// place is the same for hosts on which the gang could start together; -1 is none.
 	place int
 }
 
-// gpuClaims says what a gang claims of each host while it waits for a level: on
-// every place that could take it (a host, a rack or all hosts together, as the level
-// says) all that it could use there. So it starts on the first place that has room,
-// and nobody who came later can put that off; what it cannot use it claims nowhere.
-// GPUs with Busy set are not waited for, unless there is no place without them.
-func gpuClaims(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim {
+// claimsFor returns what a gang claims on each host while it waits for a level: on every
+// place that could take it (a host, a rack or all hosts together, as the level says) all
+// that it could use there. So it starts on the first place that has room, and no gang that
+// came later can delay it. It claims nothing where it could not start. It does not wait
+// for GPUs that are Busy, unless there is no place without them.
+func claimsFor(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 	claims := claimsOn(want, hosts, not)
-	if !slices.ContainsFunc(claims, func(c gpuClaim) bool { return c.place >= 0 }) {
+	if !slices.ContainsFunc(claims, func(c claim) bool { return c.place >= 0 }) {
 		claims = claimsOn(want, idle(hosts), not)
 	}
 	return claims
 }
 
-func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim {
+func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 	need := want.Ranks * want.GPUs
-	claims, places := make([]gpuClaim, len(hosts)), map[string]int{}
-	var room []int // GPUs of each place that ranks could have
+	claims, places := make([]claim, len(hosts)), map[string]int{}
+	var room []int // how many GPUs of each place ranks could use
 	use := make([]int, len(hosts))
 	for i, h := range hosts {
 		name := ""
@@ -71,14 +71,13 @@ func claimsOn(want topology.Want, hosts []job.Host, not job.Excluded) []gpuClaim
 		c.count = min(use[i], need)
 		c.least = max(0, need-(room[c.place]-use[i]))
 		if want.Locality == job.LocalityIsland && need > 1 && !alike(hosts[i], c.devices) {
-			c.count = len(c.devices) // not any of them make an island
+			c.count = len(c.devices) // some of them make no island
 		}
 	}
 	return claims
 }
 
-// alike reports whether all pairs of some devices of a host are joined in the same
-// way.
+// alike reports whether all pairs of these devices of a host have the same link.
 func alike(h job.Host, devices []string) bool {
 	var could []int
 	for i, d := range h.Devices {
@@ -100,7 +99,7 @@ func alike(h job.Host, devices []string) bool {
 	return true
 }
 
-// unused lists the GPUs of a host that a gang could ever have, without busy ones.
+// unused returns the GPUs of a host that are free and not excluded.
 func unused(h job.Host, not job.Excluded) []string {
 	var uuids []string
 	states := topology.DeviceStates(h)
@@ -112,7 +111,7 @@ func unused(h job.Host, not job.Excluded) []string {
 	return uuids
 }
 
-// idle returns hosts as they would be if nobody used their GPUs.
+// idle returns the hosts with no GPU busy.
 func idle(hosts []job.Host) []job.Host {
 	hosts = slices.Clone(hosts)
 	for i := range hosts {

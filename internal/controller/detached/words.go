@@ -1,4 +1,4 @@
-package main
+package detached
 
 import (
 	"fmt"
@@ -15,11 +15,11 @@ import (
 // envFlags are the flags whose values set variables, which may be secret.
 var envFlags = []string{"-e", "--e", "-env", "--env"}
 
-// shownWords are the words of a command line as other users may see them: the values
-// of variables are hidden. Words behind -- are the job's own, and stay.
+// shownWords returns a command line as other users may see it: with the values of
+// variables hidden. What follows -- is the job's own command and stays.
 func shownWords(words []string) []string {
 	shown := make([]string, len(words))
-	value := false // of a flag before it
+	value := false // the word is the value of the flag before it
 	for i, word := range words {
 		shown[i] = word
 		flag, given, with := strings.Cut(word, "=")
@@ -48,15 +48,15 @@ func hideValue(variable string) string {
 	return name + "=" + job.Hidden
 }
 
-// wordsFile returns an open file without a name that holds the words of a command
-// line for a process that is to inherit it.
+// wordsFile returns an open file without a name that holds a command line, for a process
+// that is to inherit it.
 func wordsFile(words []string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
 	if err != nil {
 		return nil, os.NewSyscallError("memfd_create", err)
 	}
 	file := os.NewFile(uintptr(fd), "words")
-	// A NUL byte ends each: no word has one.
+	// No word has a NUL byte.
 	if _, err := file.WriteAt([]byte(strings.Join(words, "\x00")), 0); err != nil {
 		_ = file.Close()
 		return nil, err
@@ -64,18 +64,18 @@ func wordsFile(words []string) (*os.File, error) {
 	return file, nil
 }
 
-// detachedWords returns the words of the command line that this process was started
-// for, where it is the controller of a detached run: its own lack the values of
-// variables. Elsewhere they are args.
-func detachedWords(args []string) ([]string, error) {
-	if os.Getenv(detachedEnv) == "" {
+// Words returns the command line that this process was started for. That of a detached
+// controller comes from the process that has started it, because the values of variables
+// are hidden in args.
+func Words(args []string) ([]string, error) {
+	if os.Getenv(envName) == "" {
 		return args, nil
 	}
 	file := os.NewFile(wordsFD, "words")
 	defer file.Close()
 	text, err := io.ReadAll(file)
 	if err != nil {
-		return nil, fmt.Errorf("%s is set, but its command line cannot be read: %w", detachedEnv, err)
+		return nil, fmt.Errorf("%s is set, but its command line cannot be read: %w", envName, err)
 	}
 	return strings.Split(string(text), "\x00"), nil
 }

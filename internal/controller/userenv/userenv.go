@@ -1,0 +1,31 @@
+// Package userenv prepares the environment of the user's shell for ranks: which variables
+// go to other hosts, whether they fit beside the arguments of a process, and in what they
+// differ from those with which a run was started.
+package userenv
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/environ"
+)
+
+// perHost are the variables that belong to one host, login or batch task, and are not for
+// ranks on other hosts. A name with = at its end stands for all that begin with it.
+var perHost = []string{
+	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
+	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
+	"SLURMD_NODENAME", "MPIR_CVAR_CH3_INTERFACE_HOSTNAME",
+	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
+}
+
+// ForRanks returns the part of an environment that ranks on all hosts get.
+func ForRanks(env []string) []string {
+	return slices.DeleteFunc(environ.Inherited(env), func(entry string) bool {
+		name, _, _ := strings.Cut(entry, "=")
+		return slices.ContainsFunc(perHost, func(own string) bool {
+			begin, isPrefix := strings.CutSuffix(own, "=")
+			return name == own || isPrefix && strings.HasPrefix(name, begin)
+		})
+	})
+}

@@ -1,0 +1,230 @@
+package layers
+
+import (
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+)
+
+// A comparison is a place that compares a text with a literal.
+type comparison struct {
+	at   string // "launcher/lost.go:12"
+	text string
+}
+
+// TestTypesDecide finds code that decides by gangrun's own sentences: a comparison with a
+// literal of two words or more that is also part of another literal of the
+// tree, which is no comparison. A typed reason in internal/job takes its place.
+func TestTypesDecide(t *testing.T) {
+	matches, said, err := readSentences(root)
+	if err != nil {
+		t.Fatal(err)
+	}
+	used := map[string]bool{}
+	for _, m := range matches {
+		own, by := ownSentence(m.text, said)
+		if !own {
+			continue
+		}
+		if notOurs[m.text] != "" || stillMatched[m.text] != "" {
+			used[m.text] = true
+			continue
+		}
+		t.Errorf("%s decides by %q, which gangrun says itself (%q): use a typed reason of internal/job", m.at, m.text, by)
+	}
+	for _, exceptions := range []map[string]string{notOurs, stillMatched} {
+		for _, text := range slices.Sorted(maps.Keys(exceptions)) {
+			if !used[text] {
+				t.Errorf("nothing decides by %q any more: remove the exception from internal/layers/sentences_test.go", text)
+			}
+		}
+	}
+}
+
+// twoWords matches a text with two words, so that no name or unit counts as a sentence.
+var twoWords = regexp.MustCompile(`[A-Za-z]+[,:;]? [A-Za-z]+`)
+
+// ownSentence reports whether a literal that is no comparison has text in it, and which.
+func ownSentence(text string, said []string) (bool, string) {
+	if !twoWords.MatchString(text) {
+		return false, ""
+	}
+	for _, s := range said {
+		if strings.Contains(s, text) {
+			return true, s
+		}
+	}
+	return false, ""
+}
+
+// comparing are functions of strings and bytes that compare with their second argument.
+var comparing = []string{"Contains", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Count"}
+
+// literals returns the literals of a file that are compared with something, and all others.
+func literals(dir, name string, src []byte) (matches []comparison, said []string, err error) {
+	files := token.NewFileSet()
+	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution|parser.ParseComments)
+	if err != nil || ast.IsGenerated(file) {
+		return nil, nil, err
+	}
+	compared := map[*ast.BasicLit]bool{}
+	mark := func(expr ast.Node) {
+		ast.Inspect(expr, func(n ast.Node) bool {
+			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
+				compared[lit] = true
+			}
+			_, call := n.(*ast.CallExpr)
+			return !call
+		})
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && len(n.Args) > 1 && slices.Contains(comparing, f.Sel.Name) {
+				if of, ok := f.X.(*ast.Ident); ok && (of.Name == "strings" || of.Name == "bytes") {
+					mark(n.Args[1])
+				}
+			}
+		case *ast.BinaryExpr:
+			if n.Op == token.EQL || n.Op == token.NEQ {
+				mark(n.X)
+				mark(n.Y)
+			}
+		case *ast.CaseClause:
+			for _, expr := range n.List {
+				mark(expr)
+			}
+		case *ast.KeyValueExpr:
+			if key, ok := n.Key.(*ast.Ident); ok && key.Name == "Needles" {
+				mark(n.Value)
+			}
+		}
+		return true
+	})
+	ast.Inspect(file, func(n ast.Node) bool {
+		lit, ok := n.(*ast.BasicLit)
+		if !ok || lit.Kind != token.STRING {
+			return true
+		}
+		text, failed := strconv.Unquote(lit.Value)
+		switch {
+		case failed != nil:
+			err = failed
+		case compared[lit]:
+			matches = append(matches, comparison{fmt.Sprintf("%s/%s:%d", dir, filepath.Base(name), files.Position(lit.Pos()).Line), text})
+		default:
+			said = append(said, text)
+		}
+		return true
+	})
+	return matches, said, err
+}
+
+func readSentences(root string) (matches []comparison, said []string, err error) {
+	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case err != nil:
+			return err
+		case d.IsDir():
+			if name != root && outsideModule(name, d.Name()) || slices.Contains([]string{"suite", "testhosts", "bench"}, d.Name()) { // tests
+				return filepath.SkipDir
+			}
+			return nil
+		case !strings.HasSuffix(name, ".go") || strings.HasSuffix(name, "_test.go"):
+			return nil
+		}
+		src, err := os.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		dir, err := filepath.Rel(root, filepath.Dir(name))
+		if err != nil {
+			return err
+		}
+		m, s, err := literals(filepath.ToSlash(dir), name, src)
+		matches = append(matches, m...)
+		if !strings.HasPrefix(filepath.ToSlash(dir), "internal/diagnose") { // it knows the sentences of others
+			said = append(said, s...)
+		}
+		return err
+	})
+	return matches, said, err
+}
+
+// notOurs are texts of others that gangrun also says, with who says them.
+var notOurs = map[string]string{
+	"connection refused":                          "the kernel, in strerror(3)",
+	"couldn't communicate with the nvidia driver": "nvidia-smi",
+	"does not exist":                              "many programs",
+	"due to previous error":                       "the Rust compiler",
+	"fallen off the bus":                          "the NVIDIA driver",
+	"general protection":                          "the kernel",
+	"gpu is lost":                                 "nvidia-smi",
+	"not found":                                   "shells",
+	"not supported":                               "nvidia-smi",
+	"requires reset":                              "nvidia-smi",
+	"too many open files":                         "the kernel, in strerror(3)",
+}
+
+// stillMatched are texts by which code still decides, with what will take their place.
+var stillMatched = map[string]string{
+	"PubkeyAuthentication no":                     "a typed reason of launcher/ssh",
+	"believed to be rank 0 of 1":                  "a typed fault of the wire-up",
+	"did not find expected":                       "positions in the errors of go.yaml.in/yaml/v4",
+	"does not answer any more":                    "why a host was lost",
+	"gangrun itself stood still":                  "why a host was lost",
+	"its output did not all arrive":               "a typed reason of an exit",
+	"left the others":                             "a typed fault of the wire-up",
+	"never spoke":                                 "a typed fault of the wire-up",
+	"not all that it printed could be kept":       "a typed reason of an exit",
+	"nothing was heard of":                        "why a host was lost",
+	"of its own":                                  "a typed fault of the wire-up",
+	"one gang cannot hold both":                   "a typed fault of the wire-up",
+	"oom_kill count rose":                         "a typed kernel sign",
+	"silent singleton":                            "a typed fault of the wire-up",
+	"start the agent on ":                         "why a host was lost",
+	"the agent on its host is gone":               "why a host was lost",
+	"the agent was killed":                        "why a host was lost",
+	"was not reached when the run was taken over": "why a host was lost",
+	"was started anew":                            "why a host was lost",
+}
+
+func TestLiterals(t *testing.T) {
+	src := `package x
+var a = fmt.Sprintf("the agent on %s is gone for good", h)
+func f(s string) {
+	if strings.Contains(s, "is gone") || s == "it was "+"here" || has("not compared") { }
+	switch s { case "one case": }
+	_ = Rule{Needles: []string{"a needle"}}
+}
+`
+	matches, said, err := literals("x", "x.go", []byte(src))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var texts []string
+	for _, m := range matches {
+		texts = append(texts, m.text)
+	}
+	if want := []string{"is gone", "it was ", "here", "one case", "a needle"}; !slices.Equal(texts, want) {
+		t.Errorf("compared: %q, want %q", texts, want)
+	}
+	if want := []string{"the agent on %s is gone for good", "not compared"}; !slices.Equal(said, want) {
+		t.Errorf("said: %q, want %q", said, want)
+	}
+	for text, want := range map[string]bool{"is gone": true, " gone ": false, "is": false, "never said": false, " ": false} {
+		if own, _ := ownSentence(text, said); own != want {
+			t.Errorf("%q: %v", text, own)
+		}
+	}
+}

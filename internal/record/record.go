@@ -1,0 +1,87 @@
+// Package record reads what a run has recorded of itself.
+package record
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// Events returns the events of a run's journal, and how many of its lines cannot be read.
+func Events(run home.Run) ([]job.Event, int, error) {
+	events, skipped, err := journal.Replay(run.JournalPath())
+	if errors.Is(err, fs.ErrNotExist) {
+		err = &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("run %s has no journal: %w", run.ID, err), Hint: remainsHint(run)}
+	}
+	return events, skipped, err
+}
+
+// remainsHint says what is left of a run whose journal cannot be read.
+func remainsHint(run home.Run) string {
+	return fmt.Sprintf("gangrun logs %[1]s shows what its ranks have printed, if anything; gangrun clean %[1]s removes it", run.ID)
+}
+
+// maxStart is longer than it takes from the creation of a run to the first event of its
+// journal.
+const maxStart = time.Minute
+
+// NoSpec returns the error of a run whose journal has no Spec. skipped is how many of its
+// lines cannot be read.
+func NoSpec(run home.Run, events []job.Event, skipped int) error {
+	if len(events) == 0 && skipped == 0 && time.Since(run.Created()) < maxStart {
+		return &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("the journal of run %s does not say yet what the run is", run.ID), Hint: "try again in a moment"}
+	}
+	return &failure.Error{Code: failure.CodeInternal, Err: errors.New(noSpecText(run, events, skipped)), Hint: remainsHint(run)}
+}
+
+// noSpecText says why a journal does not say what its run is.
+func noSpecText(run home.Run, events []job.Event, skipped int) string {
+	why := "it holds no complete line: the start of the run was cut short"
+	switch {
+	case skipped > 0:
+		why = "lines that cannot be read: " + fmt.Sprint(skipped)
+	case len(events) > 0:
+		why = "its beginning is missing"
+	}
+	return fmt.Sprintf("the journal of run %s does not say what the run is: %s", run.ID, why)
+}
+
+// Report returns what a run's journal adds up to, and its events. The state of a run whose
+// controller is gone is lost.
+func Report(run home.Run) (supervisor.Report, []job.Event, error) {
+	events, skipped, err := Events(run)
+	if err != nil {
+		return supervisor.Report{}, nil, err
+	}
+	r := supervisor.Fold(events)
+	if r.Run == "" {
+		r.Run = run.ID
+		if skipped == 0 && time.Since(run.Created()) >= maxStart {
+			r.Notes = append(r.Notes, noSpecText(run, events, skipped))
+		}
+	}
+	if summary, err := run.Summary(); err == nil && !r.State.Final() {
+		r.State = summary.State
+	}
+	if skipped > 0 {
+		r.Notes = append(r.Notes, fmt.Sprintf("this report has gaps: lines of the journal that cannot be read: %d", skipped))
+	}
+	return r, events, nil
+}
+
+// Spec returns what a journal says that the run is, or nil where it does not say it.
+func Spec(events []job.Event) *job.Spec {
+	for _, e := range events {
+		if e.Spec != nil {
+			return e.Spec
+		}
+	}
+	return nil
+}
