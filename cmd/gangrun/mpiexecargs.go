@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
@@ -123,7 +124,7 @@ func (p *mpiexecParser) options() error {
 		o, known := mpiexecOptions[name]
 		if !known {
 			hint := "gangrun mpiexec --help lists the options"
-			if near := nearest(name, slices.Sorted(maps.Keys(mpiexecOptions))); near != "" {
+			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(mpiexecOptions))); near != "" {
 				hint = "did you mean -" + near + "? " + hint
 			}
 			return failure.Usage(hint, "mpiexec has no option %q", word)

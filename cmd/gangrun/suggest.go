@@ -6,9 +6,9 @@ import (
 	"unicode"
 
 	"github.com/urfave/cli/v2"
-	"github.com/xrash/smetrics"
 
 	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // otherCommands are words that other programs have for what a command of gangrun does.
@@ -93,7 +93,7 @@ func meantFlag(flag string, known []string) string {
 		!strings.ContainsFunc(value, func(r rune) bool { return !unicode.IsDigit(r) }) {
 		return "-" + letter + " " + value
 	}
-	if near := nearest(flag, known); near != "" {
+	if near := suggest.Nearest(flag, known); near != "" {
 		return dashed(near)
 	}
 	return ""
@@ -108,7 +108,7 @@ func unknownCommand(a *cli.App, name string) error {
 	hint := "gangrun --help lists the commands"
 	meant := otherCommands[name]
 	if meant == "" {
-		meant = nearest(name, names)
+		meant = suggest.Nearest(name, names)
 	}
 	if meant != "" {
 		hint = "did you mean gangrun " + meant + "? " + hint
@@ -116,33 +116,4 @@ func unknownCommand(a *cli.App, name string) error {
 		hint = "a job is started by gangrun run " + name
 	}
 	return failure.Usage(hint, "there is no command %q", name)
-}
-
-// nearest returns the word that text may have been meant for, "" if none is
-// near.
-func nearest(text string, words []string) string {
-	best, found := 0.8, "" // Jaro-Winkler: a slip or two in a longer word
-	for _, w := range words {
-		if len(w) < 2 {
-			continue
-		}
-		score := smetrics.JaroWinkler(text, w, 0.7, 4)
-		if swapped(text, w) || smetrics.WagnerFischer(text, w, 1, 1, 1) == 1 {
-			score = max(score, 0.95) // it makes little of short words
-		}
-		if score > best {
-			best, found = score, w
-		}
-	}
-	return found
-}
-
-// swapped reports whether two neighbouring letters are all that differs.
-func swapped(a, b string) bool {
-	for i := range len(a) - 1 {
-		if len(a) == len(b) && a[i] != b[i] {
-			return a[i] == b[i+1] && a[i+1] == b[i] && a[i+2:] == b[i+2:]
-		}
-	}
-	return false
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/hostlist"
 	"github.com/gangrun/gangrun/internal/hostview"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 	"github.com/gangrun/gangrun/internal/text"
 )
 
@@ -69,7 +70,7 @@ func oneHost(hosts []job.Host, name string) ([]job.Host, error) {
 		names = append(names, h.Name)
 	}
 	hint := "its hosts are: " + text.Some(names, 6)
-	if near := nearest(name, names); near != "" {
+	if near := suggest.Nearest(name, names); near != "" {
 		hint = "did you mean " + near + "? " + hint
 	}
 	return nil, failure.Usage(hint, "the list has no host %q", name)

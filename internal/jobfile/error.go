@@ -4,6 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // Error is one thing that is wrong with a job file, with a flag, or with what
@@ -80,3 +82,5 @@ func faultOf(err error) *fault {
 func faultf(hint, format string, args ...any) *fault {
 	return &fault{fmt.Sprintf(format, args...), hint}
 }
+
+func quote(written string) string { return text.Quote(written) }

@@ -200,7 +200,7 @@ func withDefaults(fields []Field) []Field {
 	s := job.Default()
 	for i, f := range fields {
 		if f.Default == "" {
-			fields[i].Default = text(f.at(&s))
+			fields[i].Default = written(f.at(&s))
 		}
 	}
 	return fields

@@ -87,9 +87,9 @@ func node(at any) *yaml.Node {
 	case *job.Patience:
 		return patienceNode(*v)
 	case *int, *bool:
-		return &yaml.Node{Kind: yaml.ScalarNode, Value: text(at)}
+		return &yaml.Node{Kind: yaml.ScalarNode, Value: written(at)}
 	default:
-		return scalar(text(at))
+		return scalar(written(at))
 	}
 }
 
@@ -115,9 +115,9 @@ func scalar(s string) *yaml.Node {
 	return n
 }
 
-// text returns what a field's place holds as it is written in a job file; at
+// written returns what a field's place holds as it is written in a job file; at
 // points to anything but a list or a mapping.
-func text(at any) string {
+func written(at any) string {
 	switch v := at.(type) {
 	case *int:
 		return strconv.Itoa(*v)

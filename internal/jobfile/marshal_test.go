@@ -244,8 +244,8 @@ func TestDurationText(t *testing.T) {
 		time.Hour + 10*time.Second: "1h0m10s", 100 * time.Hour: "100h", 1500 * time.Millisecond: "1.5s", 10 * time.Second: "10s", time.Hour + 10*time.Minute: "1h10m",
 	} {
 		v := job.Duration(d)
-		if got := text(&v); got != want {
-			t.Errorf("text(%s) = %q, want %q", d, got, want)
+		if got := written(&v); got != want {
+			t.Errorf("written(%s) = %q, want %q", d, got, want)
 		}
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 func TestNear(t *testing.T) {
@@ -17,16 +18,16 @@ func TestNear(t *testing.T) {
 		"": "", "x": "", "foo": "", "image": "", "host": "hosts", "host-file": "hostfile", "kubernetes": "",
 		"volumes": "", "restart": "", "qwertz": "", "1": "", "数据": "", strings.Repeat("ranks", 1000): "",
 	} {
-		if got := near(text, keys("")); got != want {
-			t.Errorf("near(%q) = %q, want %q", text, got, want)
+		if got := suggest.Nearest(text, keys("")); got != want {
+			t.Errorf("suggest.Nearest(%q) = %q, want %q", text, got, want)
 		}
 	}
 	categories := texts(job.Categories())
 	for text, want := range map[string]string{
 		"gpu_oom": "gpu-oom", "unknwon": "unknown", "hostlost": "host-lost", "everything": "", "hangs": "hang", "oom": "",
 	} {
-		if got := near(text, categories); got != want {
-			t.Errorf("near(%q) of the categories = %q, want %q", text, got, want)
+		if got := suggest.Nearest(text, categories); got != want {
+			t.Errorf("suggest.Nearest(%q) of the categories = %q, want %q", text, got, want)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // levels are those that can be waited for: nothing is wider than the last.
@@ -23,8 +24,8 @@ func levelFault(name, level string) *fault {
 			return nil
 		}
 	}
-	bad := faultf("", "%s names %s, which is no level to wait for%s", name, quote(level), didYouMean(level, known))
-	if near(level, known) == "" {
+	bad := faultf("", "%s names %s, which is no level to wait for%s", name, quote(level), suggest.DidYouMean(level, known))
+	if suggest.Nearest(level, known) == "" {
 		bad.hint = "the levels to wait for are: " + strings.Join(known, ", ")
 	}
 	return bad
@@ -39,7 +40,7 @@ func waitFault(name, text string) *fault {
 		return unit
 	}
 	if _, err := job.ParseDuration(text); err != nil {
-		return faultf("", "%s wants a duration with a unit, as in 2m, or %s, not %s%s", name, job.Strict, quote(text), didYouMean(text, []string{job.Strict}))
+		return faultf("", "%s wants a duration with a unit, as in 2m, or %s, not %s%s", name, job.Strict, quote(text), suggest.DidYouMean(text, []string{job.Strict}))
 	}
 	return nil
 }

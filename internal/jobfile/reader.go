@@ -10,6 +10,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // maxErrors bounds how many errors of one file are told.
@@ -284,8 +285,8 @@ func (r *reader) policy(f *Field, n *yaml.Node) {
 	categories, actions := texts(job.Categories()), texts(job.Actions())
 	r.entries(v, func(name string, k, v *yaml.Node) {
 		if !slices.Contains(categories, name) {
-			bad := faultf("", "policy names %s, which is no category%s", quote(name), didYouMean(name, categories))
-			if near(name, categories) == "" {
+			bad := faultf("", "policy names %s, which is no category%s", quote(name), suggest.DidYouMean(name, categories))
+			if suggest.Nearest(name, categories) == "" {
 				bad.hint = "the categories are: " + strings.Join(categories, ", ")
 			}
 			r.bad(k, bad)
@@ -296,7 +297,7 @@ func (r *reader) policy(f *Field, n *yaml.Node) {
 			return
 		}
 		if !slices.Contains(actions, action) {
-			r.bad(v, faultf("", "policy.%s wants one of %s, not %s%s", name, strings.Join(actions, ", "), quote(action), didYouMean(action, actions)))
+			r.bad(v, faultf("", "policy.%s wants one of %s, not %s%s", name, strings.Join(actions, ", "), quote(action), suggest.DidYouMean(action, actions)))
 			return
 		}
 		r.set(f, name, map[job.Category]job.Action{job.Category(name): job.Action(action)}, v)

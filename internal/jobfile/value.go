@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // wants says what may stand as the value of a field.
@@ -93,13 +94,13 @@ func (f *Field) scalar(text string) (any, *fault) {
 		return d, nil
 	case Choice:
 		if !slices.Contains(f.Choices, text) {
-			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), didYouMean(text, f.Choices))
+			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), suggest.DidYouMean(text, f.Choices))
 		}
 		return text, nil
 	case Stdin:
 		s, err := job.ParseStdin(text, job.MaxRanks)
 		if err != nil {
-			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), didYouMean(text, f.Choices))
+			return nil, faultf("", "%s wants %s, not %s%s", f.Name, f.wants(), quote(text), suggest.DidYouMean(text, f.Choices))
 		}
 		return s, nil
 	case Patience:

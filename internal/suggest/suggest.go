@@ -17,32 +17,44 @@ func Nearest(text string, names []string) string {
 		return ""
 	}
 	text = folded(text)
-	best, least := "", 0
+	best, least, common := "", 0, 0
 	for _, name := range names {
 		plain := folded(name)
-		if len(plain) < 2 {
+		d, same := Distance(text, plain), prefix(text, plain)
+		switch {
+		case len(plain) < 2:
+			continue
+		case d <= mostSlips(plain, same):
+		case len(text) >= 4 && same == len(text): // the rest was left out, as in "checkpoint" for "checkpoint-dir"
+			d = mostSlips(plain, same) + 1
+		default:
 			continue
 		}
-		d := Distance(text, plain)
-		if d > mostSlips(plain) {
-			if len(text) < 4 || !strings.HasPrefix(plain, text) {
-				continue
-			}
-			d = mostSlips(plain) + 1 // the rest was left out, as in "checkpoint" for "checkpoint-dir"
-		}
-		if best == "" || d < least {
-			best, least = name, d
+		if best == "" || d < least || d == least && same > common {
+			best, least, common = name, d, same
 		}
 	}
 	return best
 }
 
-// mostSlips is how many slips a name can have and still be known by the rest.
-func mostSlips(name string) int {
-	if len(name) < 4 {
+// mostSlips returns how many slips a name can have and still be known by the rest, of which
+// the first letters tell most.
+func mostSlips(name string, prefix int) int {
+	switch {
+	case len(name) < 4:
 		return 1
+	case prefix < 4:
+		return 2
 	}
-	return 2
+	return 3
+}
+
+// prefix returns the length of the prefix that a and b have in common.
+func prefix(a, b string) (n int) {
+	for n < len(a) && n < len(b) && a[n] == b[n] {
+		n++
+	}
+	return n
 }
 
 func folded(text string) string { return strings.ReplaceAll(strings.ToLower(text), "_", "-") }

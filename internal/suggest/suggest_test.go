@@ -23,10 +23,10 @@ func TestDistance(t *testing.T) {
 }
 
 func TestNearest(t *testing.T) {
-	names := []string{"ranks", "hosts", "hostfile", "checkpoint-dir", "slots", "max_slots", "NodeName", "env", "n", "off", "on"}
+	names := []string{"ranks", "retries", "hosts", "hostfile", "checkpoint-dir", "slots", "max_slots", "NodeName", "env", "n", "off", "on"}
 	for text, want := range map[string]string{
 		"rank": "ranks", "RANKS": "ranks", "rnaks": "ranks", "host": "hosts", "host-file": "hostfile", "slot": "slots", "max_slot": "max_slots",
-		"checkpoint_dir": "checkpoint-dir", "checkpoint": "checkpoint-dir", "check": "checkpoint-dir", "nodname": "NodeName", "evn": "env", "of": "off",
+		"checkpoint_dir": "checkpoint-dir", "checkpoint": "checkpoint-dir", "check": "checkpoint-dir", "nodname": "NodeName", "evn": "env", "of": "off", "retry": "retries", "retrys": "retries", "environment": "",
 		"": "", "x": "", "foo": "", "m": "", "kubernetes": "", "数据": "", strings.Repeat("ranks", 1000): "",
 	} {
 		if got := Nearest(text, names); got != want {

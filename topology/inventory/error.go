@@ -3,7 +3,8 @@ package inventory
 import (
 	"fmt"
 	"strings"
-	"unicode/utf8"
+
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // maxErrors bounds how many errors of one list are told.
@@ -64,26 +65,13 @@ func one(source string, line int, f *fault) Errors {
 	return Errors{{Source: source, Line: line, Text: f.text, hint: f.hint}}
 }
 
-// short cuts the text of another's error where it is very long.
-func short(text string) string {
-	const most = 200
-	if utf8.RuneCountInString(text) <= most {
-		return text
-	}
-	return string([]rune(text)[:most]) + "..."
-}
-
 // firstLine is the first line of an error's text.
 func firstLine(err error) string {
 	text, _, _ := strings.Cut(err.Error(), "\n")
 	return text
 }
 
-// quote quotes what a user wrote, cut where it is very long.
-func quote(text string) string {
-	const most = 60
-	if utf8.RuneCountInString(text) <= most {
-		return fmt.Sprintf("%q", text)
-	}
-	return fmt.Sprintf("%q...", string([]rune(text)[:most]))
-}
+func quote(written string) string { return text.Quote(written) }
+
+// short cuts what another program says, if it is long.
+func short(said string) string { return text.Clip(said, 200) }

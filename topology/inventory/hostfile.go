@@ -3,6 +3,8 @@ package inventory
 import (
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with
@@ -138,7 +140,7 @@ func hostfileKind(name string, text []byte) (Kind, error) {
 
 // unknown says that a word of a hostfile's line is none.
 func unknown(w pair) *fault {
-	if near := didYouMean(w.key, fileKeys); near != "" {
+	if near := suggest.DidYouMean(w.key, fileKeys); near != "" {
 		return faultf("", "unknown word %s%s", quote(w.key), near)
 	}
 	return faultf("write h1, h1 slots=4 or h1:4, one host a line; remarks stand behind a #", "unknown word %s", quote(w.key))

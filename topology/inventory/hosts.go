@@ -1,6 +1,8 @@
 package inventory
 
-import "strings"
+import (
+	"strings"
+)
 
 // Hosts reads the value of --hosts: [USER@]HOST[:SLOTS] with commas between, in
 // which HOST may be a node list such as h[01-16]. Stated slots are Hard.

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // Site is where a host is in the network.
@@ -90,7 +91,7 @@ func (t *tree) line(line int, words []string) {
 			t.bad(line, faultf("trees of switches (SwitchName=) are read; racks can be written in the YAML inventory", "topologies of blocks are not read"))
 			return
 		case i < 0:
-			near := didYouMean(key, switchKeys)
+			near := suggest.DidYouMean(key, switchKeys)
 			hint := ""
 			if near == "" {
 				hint = "the keys are: " + strings.Join(switchKeys, ", ")
@@ -168,7 +169,7 @@ func (t *tree) check() {
 	}
 	for _, under := range slices.Sorted(maps.Keys(t.above)) {
 		if t.at[under] == 0 && !t.enough() {
-			t.bad(t.lineOf[under], faultf("write SwitchName="+under+" with its Nodes= or Switches=", "the switch %s has no line of its own%s", quote(under), didYouMean(under, t.order[:min(len(t.order), 1000)])))
+			t.bad(t.lineOf[under], faultf("write SwitchName="+under+" with its Nodes= or Switches=", "the switch %s has no line of its own%s", quote(under), suggest.DidYouMean(under, t.order[:min(len(t.order), 1000)])))
 		}
 	}
 	seen := map[string]string{} // the switch from which a walk came by

@@ -11,6 +11,7 @@ import (
 	"go.yaml.in/yaml/v3"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/suggest"
 )
 
 // Files is how YAML reads what an inventory names.
@@ -159,7 +160,7 @@ func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[str
 			near, hint := "", "the keys of "+what+" are: "+strings.Join(known, ", ")
 			if key.Kind == yaml.ScalarNode {
 				shown = quote(key.Value)
-				if near = didYouMean(key.Value, known); near != "" {
+				if near = suggest.DidYouMean(key.Value, known); near != "" {
 					hint = ""
 				}
 			}
