@@ -13,6 +13,8 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/remote/sshclient"
+	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/launcher"
@@ -71,7 +73,7 @@ func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, lo
 	if len(targets) == 0 {
 		return d, nil
 	}
-	config, err := ssh.DefaultConfig()
+	config, err := sshconfig.Default()
 	if err != nil {
 		return d, err
 	}
@@ -80,8 +82,11 @@ func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, lo
 		return d, &failure.Error{Code: failure.CodeInternal, Err: err, Hint: "make build"}
 	}
 	d.agents = &ssh.Agents{
-		Dialer:  &ssh.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
-		Program: program, Target: func(host string) string { return targets[host] },
+		Dialer: ssh.Client{
+			Dialer: &sshclient.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
+			Target: func(host string) string { return targets[host] },
+		},
+		Program:     program,
 		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: note, Started: started, Held: held,
 	}
 	return d, nil

@@ -156,7 +156,7 @@ var hostFaults = []hostFault{{
 	before: func(b *testhosts.Bed) error { return b.Controller().Know(victim(b), testhosts.WrongKey) },
 	code:   69, text: "is not the one known for",
 }, {
-	name: "wrong user", hosts: "h1:2,bob@h2:2,h3:2,h4:2", code: 69, text: `user "bob" was not let in`,
+	name: "wrong user", hosts: "h1:2,bob@h2:2,h3:2,h4:2", code: 69, text: `the login of user "bob" was refused`,
 }, {
 	name: "port refused", before: from((*testhosts.Host).StopSSH), code: 69, text: "connection refused",
 }, {

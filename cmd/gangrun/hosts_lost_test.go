@@ -214,7 +214,7 @@ func TestAttachNotLetIn(t *testing.T) {
 	refused := func(code int, out, errs string) {
 		t.Helper()
 		if code != 75 || out != "" || !strings.Contains(errs, "error: run "+run.ID+", whose controller is gone, cannot be gone on with from here: no host is reached that may have ranks of it: ") ||
-			!strings.Contains(errs, "was not let in") || !strings.Contains(errs, "hint: gangrun attach "+run.ID+" goes on with it where its hosts are reached: its ranks there end 1h0m0s after ") {
+			!strings.Contains(errs, " was refused") || !strings.Contains(errs, "hint: gangrun attach "+run.ID+" goes on with it where its hosts are reached: its ranks there end 1h0m0s after ") {
 			t.Errorf("gangrun attach ended with %d: %s%s", code, out, errs)
 		}
 	}

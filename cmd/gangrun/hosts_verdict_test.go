@@ -37,7 +37,7 @@ func TestHostVerdict(t *testing.T) {
 			t.Errorf("gangrun %s --hosts %s --exit-code %s: exit code %d, want %d and %q:\n%s", command, hosts, mode, code, want, says, errs.String())
 		}
 	}
-	const refused = `user "bob" was not let in`
+	const refused = `the login of user "bob" was refused`
 	ends("run", "bob@h1:2", "2", "verdict", refused, 93)
 	ends("run", "bob@h1:2", "2", "rank", refused, 69)
 	ends("run", "h1:1,bob@h2:2", "2", "verdict", refused, 93)

@@ -68,7 +68,10 @@ var rooms = []room{
 	{paths: []string{"internal/namedfile"}, ours: withLeaves("internal/job", "internal/interrupt", "internal/safefile")},
 	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
 	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
-	{paths: []string{"internal/remote/resumable"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/remote/sshconfig"}, ours: only("internal/remote/shell", "internal/safefile")},
+	{paths: []string{"internal/remote/sshclient"}, ours: only("internal/remote/shell", "internal/remote/sshconfig", "internal/runclock", "internal/safefile")},
+	{paths: []string{"internal/remote/sshtest"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
 	{paths: []string{"internal/leftover"}, ours: withLeaves("internal/watchdog")},
 	{paths: []string{"internal/contain"}, ours: only("internal/exact")},
@@ -135,7 +138,7 @@ type reserve struct {
 
 var reserves = []reserve{
 	{pattern: "cmd/..."},
-	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"launcher/ssh"}},
+	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"internal/remote/sshclient", "internal/remote/sshconfig"}},
 	{pattern: "github.com/containerd/...", to: []string{"launcher/container"}},
 	{pattern: "github.com/NVIDIA/go-nvml/...", to: []string{"topology/nvml"}},
 	{pattern: "C", to: []string{"topology/nvml", "cmd/gangrun-nvml"}},

@@ -20,7 +20,8 @@ func TestCheckFindsViolations(t *testing.T) {
 			{path: "internal/diagnose", ours: []string{"internal/job"}, outside: []string{"strings"}},
 			{path: "internal/agent", ours: []string{"launcher/pmi1", "topology/probe", "internal/wire"}, outside: []string{"os/exec"}},
 			{path: "launcher/pmi1", ours: []string{"internal/job"}},
-			{path: "launcher/ssh", ours: []string{"launcher"}, outside: []string{"golang.org/x/crypto/ssh/knownhosts"}},
+			{path: "launcher/ssh", ours: []string{"launcher", "internal/remote/sshclient"}},
+			{path: "internal/remote/sshclient", outside: []string{"golang.org/x/crypto/ssh/knownhosts"}},
 			{path: "launcher", ours: []string{"internal/wire"}},
 			{path: "internal/testhosts/slurm", ours: []string{"internal/testhosts"}},
 			{path: "cmd/gangrun", ours: []string{"internal/agent", "supervisor"}},
@@ -57,7 +58,7 @@ func TestCheckFindsViolations(t *testing.T) {
 			{path: "internal/agent", outside: []string{"C"}},
 			{path: "internal/testhosts", ours: []string{"cmd/gangrun"}},
 		}, []string{
-			"launcher/local imports golang.org/x/crypto/ssh; golang.org/x/crypto/ssh/... is imported by launcher/ssh only",
+			"launcher/local imports golang.org/x/crypto/ssh; golang.org/x/crypto/ssh/... is imported by internal/remote/sshclient, internal/remote/sshconfig only",
 			"launcher/ssh imports github.com/containerd/containerd/v2/client; ",
 			"internal/agent imports C; ",
 			"internal/testhosts imports cmd/gangrun; cmd/... is imported by none",

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/launcher/ssh"
+	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 )
 
 // Localhost is this machine's name on every machine.
@@ -65,7 +65,7 @@ func New() Matcher {
 	}
 	namespace, err := os.Readlink("/proc/self/ns/pid")
 	s.contained = err == nil && namespace != initialPIDNamespace
-	if config, err := ssh.DefaultConfig(); err == nil {
+	if config, err := sshconfig.Default(); err == nil {
 		s.resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
 			return sshAddresses(ctx, config, name)
 		}
@@ -79,12 +79,12 @@ var errElsewhere = errors.New("SSH reaches it through another host, or on a port
 
 // sshAddresses resolves a name as ssh_config has it. Behind a jump host an address may
 // be that of another network, and behind a port of its own there may be a container.
-func sshAddresses(ctx context.Context, config ssh.Config, name string) ([]netip.Addr, error) {
+func sshAddresses(ctx context.Context, config sshconfig.Config, name string) ([]netip.Addr, error) {
 	e, _, err := config.Resolve(name)
 	switch {
 	case err != nil: // whoever dials the host reports that
 		return plainAddresses(ctx, name)
-	case len(e.Jumps) > 0 || e.Port != ssh.DefaultPort:
+	case len(e.Jumps) > 0 || e.Port != sshconfig.DefaultPort:
 		return nil, errElsewhere
 	}
 	return plainAddresses(ctx, e.Host)

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/launcher/ssh"
+	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 )
 
 // siteA is the machine node1.siteA on two networks, with what its resolver knows.
@@ -114,7 +114,7 @@ func TestSSHAddresses(t *testing.T) {
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	config := ssh.Config{UserFile: file, User: "me", UID: os.Getuid(), Home: filepath.Dir(file), Hostname: "here"}
+	config := sshconfig.Config{UserFile: file, User: "me", UID: os.Getuid(), Home: filepath.Dir(file), Hostname: "here"}
 	for name, want := range map[string]string{"alias": "10.9.8.7", "10.9.8.5": "10.9.8.5", "10.9.8.6": "10.9.8.6", "jumped": "", "port": ""} {
 		got, err := sshAddresses(t.Context(), config, name)
 		switch {

@@ -15,28 +15,28 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// agent is one host's, from this side.
+// agent is the agent of one host, as this side sees it.
 type agent struct {
 	agents *Agents
 	host   string
 	at     job.Agent
 	stream *resumable.Conn
-	begun  time.Time // of keep
+	begun  time.Time // when maintain began
 
 	life   context.Context
 	cancel context.CancelFunc
-	ended  chan struct{} // closed when nothing is carried any more
+	ended  chan struct{} // closed when maintain has returned
 
 	mu    sync.Mutex
-	dead  bool  // the agent is known to be gone, with its processes
-	wrong error // why it cannot be reached, where that is known
+	gone  bool  // the agent is known to be gone, with its processes
+	wrong error // why the agent cannot be reached, if that is known
 
-	anew bool // the host was started anew since an earlier controller's agent
-	// left is when the last carrier was given up: from then on the agent has heard
-	// nothing, unless far says that a jump host, or a program, may still have passed
-	// on what it held. Both are keep's, and of others once that has ended.
-	left time.Time
-	far  bool
+	rebooted bool // the host was booted again since an earlier controller started its agent
+	// left is when the last connection was closed. The agent has received nothing since then,
+	// unless relayed is set: a jump host or a program may have passed on data later. Only
+	// maintain uses left and relayed until it has returned.
+	left    time.Time
+	relayed bool
 }
 
 func (g *agent) note(text string) {
@@ -45,132 +45,134 @@ func (g *agent) note(text string) {
 	}
 }
 
-func (g *agent) heard() time.Time {
+// lastContact returns when the agent last sent something.
+func (g *agent) lastContact() time.Time {
 	if t := g.stream.Heard(); !t.IsZero() {
 		return t
 	}
 	return g.begun
 }
 
-// over reports whether the stream has ended, so that nothing is to be carried.
-func (g *agent) over() bool {
+// isGone reports whether the agent is known to be gone.
+func (g *agent) isGone() bool {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.dead
+	return g.gone
 }
 
-func (g *agent) die() {
+// setGone records that the agent is gone.
+func (g *agent) setGone() {
 	g.mu.Lock()
-	g.dead, g.wrong = true, cmp.Or(g.wrong, launcher.ErrGone)
+	g.gone, g.wrong = true, cmp.Or(g.wrong, launcher.ErrGone)
 	g.mu.Unlock()
 }
 
-// give notes why the agent cannot be reached; nil where it can.
-func (g *agent) give(why error) {
+// setTrouble records why the agent cannot be reached, or nil if it can.
+func (g *agent) setTrouble(why error) {
 	g.mu.Lock()
 	g.wrong = why
 	g.mu.Unlock()
 }
 
-// trouble is why the agent cannot be reached, nil where it can or nobody knows.
+// trouble returns why the agent cannot be reached, or nil if it can or the reason is not known.
 func (g *agent) trouble() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.wrong
 }
 
-// adopt finds the agent that an earlier controller has started; nil where there is
-// none, or none any more. One that is ending is waited for.
-func (g *agent) adopt(ctx context.Context, c *Client) (*carrier, error) {
+// adopt connects to the agent that an earlier controller has started. It returns nil if there
+// is none any more. If the agent is ending, adopt waits for its end.
+func (g *agent) adopt(ctx context.Context, c *Conn) (*bridgeProcess, error) {
 	at, ok := g.agents.Held[g.host]
 	if !ok {
 		return nil, nil
 	}
 	g.at = at
 	for {
-		carrier, said, err := g.ask(ctx, c, "join")
+		b, said, err := g.ask(ctx, c, "join")
 		switch {
 		case err != nil:
 			return nil, err
 		case said.state == bridge.Ready:
-			g.at.Program = said.program // it may have been brought anew
-			return carrier, nil
+			g.at.Program = said.program // it may have been installed again
+			return b, nil
 		case said.state != bridge.Ending || said.boot != at.Boot:
-			g.anew = said.boot != at.Boot
+			g.rebooted = said.boot != at.Boot
 			return nil, nil
 		}
-		_ = carrier.Session.Close() // and not the connection
+		_ = b.process.Close() // the connection stays
 		select {
 		case <-time.After(retryFirst):
 		case <-ctx.Done():
-			return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Peer(), said.words)
+			return nil, fmt.Errorf("%s: the agent of the earlier controller is ending: %s", c.Host, said.words)
 		}
 	}
 }
 
-// ask has a bridge do what for the agent: by the program that has started it, or by this
-// very one where that has gone, as when a home or /tmp is new after a boot.
-func (g *agent) ask(ctx context.Context, c *Client, what string, more ...string) (*carrier, answer, error) {
+// ask runs a bridge that does what for the agent. The bridge is the program that started the
+// agent, or the one of this process if the host has lost the other: after a boot, a home or /tmp
+// may be new.
+func (g *agent) ask(ctx context.Context, c *Conn, what string, more ...string) (*bridgeProcess, answer, error) {
 	args := append([]string{"bridge", what, g.at.Token}, more...)
-	carrier, said, err := g.bridge(ctx, c, runLine(g.at.Program, args...))
-	var mute *noAnswer
-	if errors.As(err, &mute) {
+	b, said, err := runBridge(ctx, c, runLine(g.at.Program, args...))
+	if errors.As(err, new(*noAnswerError)) {
 		return g.install(ctx, c, args...)
 	}
-	return carrier, said, err
+	return b, said, err
 }
 
 // start starts the agent.
-func (g *agent) start(ctx context.Context, c *Client) (*carrier, error) {
-	carrier, said, err := g.install(ctx, c, "bridge", "start", g.stream.ID().String(), word(g.host))
+func (g *agent) start(ctx context.Context, c *Conn) (*bridgeProcess, error) {
+	b, said, err := g.install(ctx, c, "bridge", "start", g.stream.ID().String(), plainWord(g.host))
 	if err != nil {
 		return nil, err
 	}
 	if said.state != bridge.Ready {
-		return nil, errors.Join(&startError{c.Peer(), said.words, said.fix}, carrier.Close())
+		return nil, errors.Join(&startError{c.Host, said.words, said.fix}, b.Close())
 	}
 	g.at = job.Agent{Token: g.stream.ID().String(), Program: said.program, Boot: said.boot}
 	if g.agents.Started != nil {
 		g.agents.Started(g.host, g.at)
 	}
-	return carrier, nil
+	return b, nil
 }
 
-// startError is a host whose bridge says that it cannot start an agent.
+// startError is a host whose bridge cannot start an agent.
 type startError struct {
-	Peer
+	host       Host
 	words, fix string // of the bridge
 }
 
-// Error says why.
+// Error returns the reason that the bridge gives.
 func (e *startError) Error() string {
-	return fmt.Sprintf("%s: the agent cannot be started: %s", e.Peer, e.words)
+	return fmt.Sprintf("%s: the agent cannot be started: %s", e.host, e.words)
 }
 
 // Hint says what to do next.
 func (e *startError) Hint() string {
 	if e.fix == "" {
-		return fmt.Sprintf("look at %s, then run again; see: %s true", e.Name, e.command())
+		return fmt.Sprintf("look at %s, then run again; see: %s true", e.host.Name, e.host.Login)
 	}
-	return "on " + e.Name + ": " + e.fix
+	return "on " + e.host.Name + ": " + e.fix
 }
 
-// install runs a bridge by this very program, which is put on the host first where
-// it is missing.
-func (g *agent) install(ctx context.Context, c *Client, args ...string) (*carrier, answer, error) {
-	session, _, note, err := installAndRun(ctx, c, g.agents.Program, args...)
+// install runs a bridge that is the program of this process, which it installs before if the
+// host lacks it.
+func (g *agent) install(ctx context.Context, c *Conn, args ...string) (*bridgeProcess, answer, error) {
+	p, _, note, err := installAndRun(ctx, c, g.agents.Program, args...)
 	if err != nil {
 		return nil, answer{}, err
 	}
 	if note != "" {
 		g.note(note)
 	}
-	return g.answer(ctx, c, session)
+	return readAnswer(ctx, c, p)
 }
 
-// word is a host's name as an argument: what is not plain is left out, since it
-// only tells people who look at ps whose agent that is.
-func word(host string) string {
+// plainWord returns the name of a host as an argument, without special characters: it only shows
+// people who use ps whose agent that is.
+func plainWord(host string) string {
 	plain := strings.Map(func(r rune) rune {
 		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '-' || r == '_' {
 			return r

@@ -20,6 +20,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
+	"github.com/gangrun/gangrun/internal/remote/sshtest"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/suite"
 )
@@ -66,8 +67,8 @@ func removeBuilds() { os.RemoveAll(builds.dir) }
 // hosts are h1 to h4, which are one sshd, behind one proxy. Programs go to a
 // directory of its own, by which their processes are known.
 type hosts struct {
-	*site
-	sshd  *sshd
+	*sshtest.Site
+	sshd  *sshtest.Server
 	proxy *proxy
 
 	mu   sync.Mutex
@@ -76,13 +77,13 @@ type hosts struct {
 
 func newHosts(t testing.TB) *hosts {
 	t.Helper()
-	s := newSite(t)
-	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
-	h := &hosts{site: s}
-	h.sshd = s.sshd("n1", "SetEnv XDG_CACHE_HOME="+s.path("cache"))
-	h.proxy = newProxy(t, h.sshd.address())
-	s.write(".ssh/known_hosts", fmt.Sprintf("[127.0.0.1]:%s %s\n", h.proxy.port(), h.sshd.public()))
-	s.write(".ssh/config", "Host h1 h2 h3 h4\n HostName 127.0.0.1\n Port "+h.proxy.port()+"\n")
+	s := sshtest.New(t)
+	s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
+	h := &hosts{Site: s}
+	h.sshd = s.Start("n1", "SetEnv XDG_CACHE_HOME="+s.Path("cache"))
+	h.proxy = newProxy(t, h.sshd.Address())
+	s.Write(".ssh/known_hosts", fmt.Sprintf("[127.0.0.1]:%s %s\n", h.proxy.port(), h.sshd.Public()))
+	s.Write(".ssh/config", "Host h1 h2 h3 h4\n HostName 127.0.0.1\n Port "+h.proxy.port()+"\n")
 	return h
 }
 
@@ -93,8 +94,8 @@ func (h *hosts) agents(t testing.TB, note func(host, text string)) *Agents {
 		note = func(host, text string) { t.Errorf("note on %s: %s", host, text) }
 	}
 	return &Agents{
-		Dialer: &Dialer{Config: h.config(), Limit: 16}, Program: gangrun(t),
-		Target: func(host string) string { return host }, OrphanGrace: 20 * time.Second, Note: note,
+		Dialer: client(h.Site), Program: gangrun(t),
+		OrphanGrace: 20 * time.Second, Note: note,
 		Started: func(_ string, at job.Agent) {
 			h.mu.Lock()
 			defer h.mu.Unlock()
@@ -109,7 +110,7 @@ func (h *hosts) processes() map[string][]int {
 	found := map[string][]int{}
 	exes, _ := filepath.Glob("/proc/[0-9]*/exe")
 	for _, exe := range exes {
-		if to, err := os.Readlink(exe); err != nil || !strings.HasPrefix(to, h.path("cache")+"/") {
+		if to, err := os.Readlink(exe); err != nil || !strings.HasPrefix(to, h.Path("cache")+"/") {
 			continue
 		}
 		data, _ := os.ReadFile(filepath.Join(filepath.Dir(exe), "cmdline"))
@@ -137,7 +138,7 @@ func (h *hosts) processes() map[string][]int {
 func (h *hosts) left() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	return slices.DeleteFunc(slices.Clone(h.dirs), func(dir string) bool { return !h.has(dir) })
+	return slices.DeleteFunc(slices.Clone(h.dirs), func(dir string) bool { return !h.Has(dir) })
 }
 
 func (h *hosts) bed(t *testing.T) suite.Bed {
@@ -157,7 +158,7 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 					kill(t, some(t, func() []int { return h.processes()["bridge"] }))
 				},
 				"connection killed": func(t *testing.T) {
-					kill(t, some(t, func() []int { return children(h.sshd.cmd.Process.Pid) }))
+					kill(t, some(t, func() []int { return children(h.sshd.PID()) }))
 				},
 			},
 		},
@@ -167,7 +168,7 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 // some waits until there are some.
 func some(t *testing.T, list func() []int) []int {
 	t.Helper()
-	for deadline := time.Now().Add(longest); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(sshtest.Longest); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
 		if pids := list(); len(pids) > 0 {
 			return pids
 		}
@@ -202,7 +203,7 @@ func TestSuite(t *testing.T) { suite.Run(t, newHosts(t).bed(t)) }
 func TestProgramArrives(t *testing.T) {
 	h := newHosts(t)
 	p := gangrun(t)
-	path := h.path("cache/gangrun/" + p.Hash + "/gangrun")
+	path := h.Path("cache/gangrun/" + p.Hash + "/gangrun")
 	for _, test := range []struct {
 		name string
 		ruin func() error
@@ -216,7 +217,7 @@ func TestProgramArrives(t *testing.T) {
 		{"another byte", func() error { return flip(path) }, 1, "was damaged"},
 		{"a directory", func() error { return errors.Join(os.Remove(path), os.MkdirAll(path+"/x", 0o755)) }, 1, ""},
 		{"not executable", func() error { return os.Chmod(path, 0o600) }, 1, ""},
-		{"removed", func() error { return os.RemoveAll(h.path("cache/gangrun")) }, 1, ""},
+		{"removed", func() error { return os.RemoveAll(h.Path("cache/gangrun")) }, 1, ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			if err := test.ruin(); err != nil {
@@ -243,7 +244,7 @@ func TestProgramArrives(t *testing.T) {
 			if !strings.Contains(noted, test.note) || (noted == "") != (test.note == "") {
 				t.Errorf("noted is %q, want %q", noted, test.note)
 			}
-			for deadline := time.Now().Add(longest); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(sshtest.Longest); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("left are %v", h.processes())
 				}
@@ -285,7 +286,7 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 		}
 	}()
 	// It has its time from when it is found, however long that takes.
-	if err := given(a, at, time.Now().Add(longest), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
+	if err := given(a, at, time.Now().Add(sshtest.Longest), 2*time.Second).end(t.Context()); err == nil || !strings.Contains(err.Error(), "is still there") {
 		t.Errorf("of one that lives on: %v", err)
 	}
 	hurried, hurry := context.WithCancelCause(t.Context())
@@ -328,12 +329,14 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t)
 	a := h.agents(t, nil)
-	a.OrphanGrace = longest
+	a.OrphanGrace = sshtest.Longest
 	at, link := dialled(t, a)
 	asked := make(chan struct{}, 1000)
-	a.Target = func(host string) string { asked <- struct{}{}; return host }
+	counted := client(h.Site)
+	counted.Target = func(host string) string { asked <- struct{}{}; return host }
+	a.Dialer = counted
 	const lives = 10 * time.Second
-	g := given(a, at, time.Now().Add(longest), lives) // it has its time from when it is found
+	g := given(a, at, time.Now().Add(sshtest.Longest), lives) // it has its time from when it is found
 	begun := time.Now()
 	ended := make(chan error, 1)
 	go func() { ended <- g.end(t.Context()) }()
@@ -364,7 +367,7 @@ func TestEndOfAgentThatHearsLate(t *testing.T) {
 	h := newHosts(t)
 	a := h.agents(t, nil)
 	at, link := dialled(t, a)
-	const lives, rest = longest, 8 * time.Second // it is found within the rest of its time
+	const lives, rest = sshtest.Longest, 8 * time.Second // it is found within the rest of its time
 	left := time.Now().Add(rest - lives)
 	g := given(a, at, left, lives)
 	ended := make(chan error, 1)
@@ -398,7 +401,7 @@ func TestExpected(t *testing.T) {
 		"heard, short limit": {0, 2 * time.Second, true},
 		"no limit":           {0, 0, true},
 	} {
-		if got := mayHear(c.silence, c.timeout); got != c.want {
+		if got := mayReceive(c.silence, c.timeout); got != c.want {
 			t.Errorf("%s: expected %t, want %t", name, got, c.want)
 		}
 	}
@@ -420,7 +423,7 @@ func TestAgentKilledBeforeTheGang(t *testing.T) {
 	}
 	run := func(number int) job.Outcome {
 		o, err := l.Run(t.Context(), job.Attempt{
-			Run: "test", Number: number, Command: []string{"true"}, MPI: job.MPIAuto, LogDir: t.TempDir(), Workdir: h.dir,
+			Run: "test", Number: number, Command: []string{"true"}, MPI: job.MPIAuto, LogDir: t.TempDir(), Workdir: h.Dir,
 			Placement: job.Placement{Hosts: hosts, Ranks: []job.Rank{{Host: "h1", LocalSize: 1}}},
 		}, func(job.Event) {})
 		if err != nil {

@@ -1,6 +1,7 @@
-// Package ssh reaches hosts over SSH as the user's own ssh would: it reads
-// their ssh_config, proves who they are with ssh-agent, keys and certificates,
-// believes a host only by its known_hosts, jumps through other hosts, runs
-// commands, notices when a line goes silent, and brings gangrun's own program
-// to a host that lacks it.
+// Package ssh starts the agents of other hosts and keeps a connection to each of them. It
+// installs gangrun on a host that lacks it, starts an agent or adopts one that an earlier
+// controller has started, connects again when a connection breaks or falls silent, and reads
+// what an agent has left behind.
+//
+// It needs only a way to run a command on a host (Dialer). Client is that way over SSH.
 package ssh

@@ -10,37 +10,42 @@ import (
 
 // Times of an agent's end.
 const (
-	// endSlack is how long an agent that has ended its ranks for want of a
-	// controller may take for that.
+	// endSlack is how long an agent takes at most to end its ranks after OrphanGrace.
 	endSlack = 5 * time.Second
-	// byeLimit is how long an agent may take to end that has been told to.
+	// byeLimit is how long an agent may take to end after it has been asked to.
 	byeLimit = 10 * time.Second
 )
 
-// end closes the stream and waits until the agent is gone: because it has ended in
-// order, because the host says so, or because it has heard nothing for as long as
-// an agent lives then.
+// end closes the stream and waits until the agent is gone: it has ended in order, the host reports
+// that it is gone, or it has received nothing for OrphanGrace and endSlack. The error says until
+// when the host may have ranks.
 func (g *agent) end(ctx context.Context) error {
 	defer func() { g.cancel(); <-g.ended }()
 	_ = g.stream.Close()
-	if mayHear(time.Since(g.heard()), g.agents.HostTimeout) {
+	if mayReceive(time.Since(g.lastContact()), g.agents.HostTimeout) {
 		bye, cancel := context.WithTimeout(ctx, byeLimit)
 		defer cancel()
-		if g.gone(bye) && g.over() {
+		if g.streamEnds(bye) && g.isGone() {
 			return nil
 		}
 	}
-	g.cancel() // from here on it hears nothing
+	g.cancel() // from here on the agent receives nothing
 	<-g.ended
-	if g.over() {
+	if g.isGone() {
 		return nil
 	}
-	if g.far {
+	if g.relayed {
 		g.left = time.Now()
 	}
+	return g.outlive(ctx)
+}
+
+// outlive waits until an agent that receives nothing any more has ended, and asks its host for it
+// meanwhile. To be found does not count as contact for the agent.
+func (g *agent) outlive(ctx context.Context) error {
 	lives := g.agents.OrphanGrace + endSlack
 	deadline := g.left.Add(lives)
-	answered := false // the host has told once that the agent is there, which hears nothing by that
+	answered := false // the host has reported once that the agent is there
 	for wait, moved := retryFirst, false; ; wait = min(2*wait, retryMost) {
 		asked := time.Now()
 		until := deadline
@@ -51,23 +56,23 @@ func (g *agent) end(ctx context.Context) error {
 		}
 		found := g.find(ctx, until)
 		if found.state == bridge.Gone {
-			g.give(found.err)
+			g.setTrouble(found.err)
 			return nil
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("%s may still have ranks until %s: its agent ends them when it has heard nothing for %s: %w", g.host, deadline.Format(time.TimeOnly), g.agents.OrphanGrace, context.Cause(ctx))
+			return fmt.Errorf("%s may still have ranks until %s: its agent ends them when it has received nothing for %s: %w", g.host, deadline.Format(time.TimeOnly), g.agents.OrphanGrace, context.Cause(ctx))
 		}
 		switch there := found.state != bridge.Failed; {
 		case there && !moved:
-			// The host, or who stands before it, may have held back what was sent
-			// before, which the agent then has heard until now.
+			// The host or the network may have delayed what was sent before, so that the
+			// agent may have received something until now.
 			moved, answered = true, true
 			deadline = time.Now().Add(lives)
-		case !asked.Before(deadline): // nothing but what is answered now counts
+		case !asked.Before(deadline): // only the answer of now counts
 			if !there {
 				return nil
 			}
-			return fmt.Errorf("the agent on %s is still there %s after it has heard its controller last: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
+			return fmt.Errorf("the agent on %s is still there %s after its last contact with the controller: %s may still have ranks", g.host, time.Since(g.left).Round(time.Second), g.host)
 		case there:
 			answered = true
 		}
@@ -78,7 +83,7 @@ func (g *agent) end(ctx context.Context) error {
 	}
 }
 
-// find asks for the agent, up to a time.
+// find asks the host whether the agent is there, until a time.
 func (g *agent) find(ctx context.Context, until time.Time) try {
 	limit := time.Now().Add(retryLimit)
 	if until.Before(limit) {
@@ -91,9 +96,9 @@ func (g *agent) find(ctx context.Context, until time.Time) try {
 	return found
 }
 
-// mayHear reports whether an agent that has just been told to end, after some silence,
-// may have heard it: not one that counts as lost for that.
-func mayHear(silence, hostTimeout time.Duration) bool {
+// mayReceive reports whether an agent that has been silent may have received the end of the
+// stream. An agent that counts as lost has not.
+func mayReceive(silence, hostTimeout time.Duration) bool {
 	limit := retrySilent
 	if hostTimeout > 0 {
 		limit = min(limit, hostTimeout)
@@ -101,9 +106,8 @@ func mayHear(silence, hostTimeout time.Duration) bool {
 	return silence < limit
 }
 
-// gone waits until nothing is carried any more, and reports whether it has come to
-// that.
-func (g *agent) gone(ctx context.Context) bool {
+// streamEnds waits for the end of maintain. It returns false if ctx ends first.
+func (g *agent) streamEnds(ctx context.Context) bool {
 	select {
 	case <-g.ended:
 	case <-ctx.Done():

@@ -15,6 +15,8 @@ import (
 	"sync"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
 // self is this test's own binary, as a program to be brought to a host.
@@ -45,28 +47,28 @@ func programOf(data []byte) Program {
 // private gives a host a /tmp, a /dev/shm and a home of its own; the test's
 // files stay where they are. home is done with $HOME set to a directory that
 // is there.
-func private(s *site, home string) string {
+func private(s *sshtest.Site, home string) string {
 	return fmt.Sprintf(`mount --bind %[1]s /mnt; mount -t tmpfs tmp /tmp; mount -t tmpfs shm /dev/shm;
-mkdir -p %[1]s; mount --bind /mnt %[1]s; HOME=%[1]s/home; mkdir -p $HOME; %s`, s.dir, home)
+mkdir -p %[1]s; mount --bind /mnt %[1]s; HOME=%[1]s/home; mkdir -p $HOME; %s`, s.Dir, home)
 }
 
 // hostIn is a connection to a host with mounts of its own, and with a home.
-func hostIn(t *testing.T, home string, more ...string) (*site, *Client) {
+func hostIn(t *testing.T, home string, more ...string) (*sshtest.Site, *Conn) {
 	t.Helper()
-	s := newSite(t)
-	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
-	env := "SetEnv HOME=" + s.path("home")
+	s := sshtest.New(t)
+	s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
+	env := "SetEnv HOME=" + s.Path("home")
 	if len(more) > 0 {
 		env += " " + more[0]
 		more = more[1:]
 	}
-	s.sshdIn("n1", private(s, home), append([]string{env}, more...)...).known().named()
-	return s, dial(t, s.dialer(), "n1")
+	s.StartIn("n1", private(s, home), append([]string{env}, more...)...).Known().Named()
+	return s, dial(t, client(s), "n1")
 }
 
-func install(t *testing.T, c *Client, p Program) (path, note string) {
+func installed(t *testing.T, c *Conn, p Program) (path, note string) {
 	t.Helper()
-	path, note, err := installProgram(t.Context(), c, p)
+	path, note, err := install(t.Context(), c, p)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,7 @@ func install(t *testing.T, c *Client, p Program) (path, note string) {
 }
 
 // started runs a program that is installed and returns what it prints.
-func started(t *testing.T, c *Client, p Program, args ...string) string {
+func started(t *testing.T, c *Conn, p Program, args ...string) string {
 	t.Helper()
 	p.Open, p.packed = func() (io.ReadCloser, error) { t.Error("it is sent"); return nil, errNotHere }, nil
 	s, _, note, err := installAndRun(t.Context(), c, p, args...)
@@ -92,7 +94,7 @@ func started(t *testing.T, c *Client, p Program, args ...string) string {
 var errNotHere = errors.New("it is not here")
 
 // missing reports whether a host asks for a program, which it is not sent.
-func missing(t *testing.T, c *Client, p Program) bool {
+func missing(t *testing.T, c *Conn, p Program) bool {
 	t.Helper()
 	p.Open, p.packed = func() (io.ReadCloser, error) { return nil, errNotHere }, nil
 	_, _, _, err := installAndRun(t.Context(), c, p, "say")
@@ -113,8 +115,8 @@ func TestInstall(t *testing.T) {
 		t.Error("it is there before it was installed")
 	}
 
-	path, note := install(t, c, p)
-	if want := s.path("home/.cache/gangrun/" + p.Hash + "/gangrun"); path != want || note != "" {
+	path, note := installed(t, c, p)
+	if want := s.Path("home/.cache/gangrun/" + p.Hash + "/gangrun"); path != want || note != "" {
 		t.Errorf("path %q, note %q, want %q and no note", path, note, want)
 	}
 	for file, mode := range map[string]os.FileMode{path: 0o755, filepath.Dir(path): 0o700, filepath.Dir(filepath.Dir(path)): 0o700} {
@@ -137,7 +139,7 @@ func TestInstall(t *testing.T) {
 	}
 	// A second time nothing is sent.
 	p.Open = func() (io.ReadCloser, error) { t.Error("sent again"); return nil, errors.New("no") }
-	if again, _ := install(t, c, p); again != path {
+	if again, _ := installed(t, c, p); again != path {
 		t.Errorf("the second time it is in %q", again)
 	}
 	// What is not whole is not run but put there anew, with a note, and so is what has
@@ -166,7 +168,7 @@ func TestInstall(t *testing.T) {
 			return errors.Join(os.WriteFile(path, other, 0o755), os.Remove(filepath.Dir(path)+"/whole"))
 		}, true},
 		"a directory":           {func() error { return errors.Join(os.Remove(path), os.MkdirAll(path+"/x", 0o755)) }, false},
-		"a link to a directory": {func() error { return errors.Join(os.Remove(path), os.Symlink(s.path("home"), path)) }, false},
+		"a link to a directory": {func() error { return errors.Join(os.Remove(path), os.Symlink(s.Path("home"), path)) }, false},
 	} {
 		if err := test.ruin(); err != nil {
 			t.Fatal(name, err)
@@ -174,7 +176,7 @@ func TestInstall(t *testing.T) {
 		if !missing(t, c, p) {
 			t.Errorf("%s: it is run", name)
 		}
-		if _, note := install(t, c, small()); strings.Contains(note, path+" was damaged") != test.noted {
+		if _, note := installed(t, c, small()); strings.Contains(note, path+" was damaged") != test.noted {
 			t.Errorf("%s: note %q", name, note)
 		}
 		if got := start(); got != "a bridge-1\n" {
@@ -208,26 +210,26 @@ func TestInstall(t *testing.T) {
 	}
 	// Pieces that somebody's end has left go with the next start, and no others.
 	for name, age := range map[string]time.Duration{".00aa": time.Hour, ".11bb": 0} {
-		s.write(strings.TrimPrefix(filepath.Dir(path), s.dir)+"/"+name, "x")
+		s.Write(strings.TrimPrefix(filepath.Dir(path), s.Dir)+"/"+name, "x")
 		if err := os.Chtimes(filepath.Dir(path)+"/"+name, time.Now().Add(-age), time.Now().Add(-age)); err != nil {
 			t.Fatal(err)
 		}
 	}
 	start()
-	if s.has(filepath.Dir(path)+"/.00aa") || !s.has(filepath.Dir(path)+"/.11bb") {
+	if s.Has(filepath.Dir(path)+"/.00aa") || !s.Has(filepath.Dir(path)+"/.11bb") {
 		t.Error("of an old piece and a new one not just the old one went")
 	}
 	if err := os.Remove(filepath.Dir(path) + "/.11bb"); err != nil {
 		t.Fatal(err)
 	}
 	// What is open to others is not taken for it.
-	if err := os.Chmod(s.path("home/.cache/gangrun"), 0o777); err != nil {
+	if err := os.Chmod(s.Path("home/.cache/gangrun"), 0o777); err != nil {
 		t.Fatal(err)
 	}
 	if !missing(t, c, p) {
 		t.Error("from a directory that anybody can write it runs")
 	}
-	if got := s.tool("find", s.path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
+	if got := s.Tool("find", s.Path("home"), "-name", ".*", "-not", "-name", ".cache"); got != "" {
 		t.Errorf("left behind: %s", got)
 	}
 }
@@ -253,12 +255,12 @@ func TestInstallElsewhere(t *testing.T) {
 			if test.env != "" {
 				env = test.env
 			}
-			s := newSite(t)
-			s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
-			home := s.path("home")
-			s.sshdIn("n1", private(s, test.home), "SetEnv HOME="+home+" "+strings.ReplaceAll(env, "=HOME", "="+home)).known().named()
-			c := dial(t, s.dialer(), "n1")
-			path, note := install(t, c, p)
+			s := sshtest.New(t)
+			s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
+			home := s.Path("home")
+			s.StartIn("n1", private(s, test.home), "SetEnv HOME="+home+" "+strings.ReplaceAll(env, "=HOME", "="+home)).Known().Named()
+			c := dial(t, client(s), "n1")
+			path, note := installed(t, c, p)
 			want := strings.NewReplacer("HOME", home, "UID", fmt.Sprint(os.Getuid())).Replace(test.want) + "/" + p.Hash + "/gangrun"
 			if path != want {
 				t.Errorf("it is in %s, want %s", path, want)
@@ -275,7 +277,7 @@ func TestInstallElsewhere(t *testing.T) {
 
 func TestInstallNowhere(t *testing.T) {
 	_, c := hostIn(t, "for d in $HOME /tmp /dev/shm; do mkdir -p $d; done; mount -t tmpfs -o size=1m home $HOME; mkdir /tmp/gangrun-0; mount -t tmpfs -o size=1m x /tmp/gangrun-0; mount -t tmpfs -o size=1m shm /dev/shm")
-	_, _, err := installProgram(t.Context(), c, small())
+	_, _, err := install(t.Context(), c, small())
 	var failed *InstallError
 	if !errors.As(err, &failed) || len(failed.Tries) != 3 || strings.Count(err.Error(), "No space left on device") != 3 || !strings.Contains(failed.Hint(), "free space") {
 		t.Fatalf("%T: %v", err, err)
@@ -300,25 +302,25 @@ func TestInstallRefuses(t *testing.T) {
 		"does not run":       {programOf(text), "code 3"},
 		"another kind":       {programOf([]byte("\x7fELF\x02\x01\x01 and nothing more")), "it does not run from"},
 		"cannot be read":     {broken, "it was deleted"},
-		"upper-case hash":    {Program{Hash: strings.ToUpper(small().Hash), Size: 1}, "is no SHA-256"},
-		"a hash that is not": {Program{Hash: "$(touch x)", Size: 1}, "is no SHA-256"},
-		"name":               {Program{Hash: small().Hash, Size: 1, Name: "a;b"}, "something else than"},
+		"upper-case hash":    {Program{Hash: strings.ToUpper(small().Hash), Size: 1}, "is not a SHA-256"},
+		"a hash that is not": {Program{Hash: "$(touch x)", Size: 1}, "is not a SHA-256"},
+		"name":               {Program{Hash: small().Hash, Size: 1, Name: "a;b"}, "may only have a to z"},
 	} {
-		_, _, err := installProgram(t.Context(), c, test.program)
+		_, _, err := install(t.Context(), c, test.program)
 		if err == nil || !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%s: %v, want %q", name, err, test.want)
 		}
 	}
-	if got := s.tool("find", s.path("home/.cache"), "-type", "f"); got != "" {
+	if got := s.Tool("find", s.Path("home/.cache"), "-type", "f"); got != "" {
 		t.Errorf("left behind: %s", got)
 	}
 }
 
 // TestInstallWithoutSha256sum has the program check itself.
 func TestInstallWithoutSha256sum(t *testing.T) {
-	s := newSite(t)
-	s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
-	bin := s.path("bin")
+	s := sshtest.New(t)
+	s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
+	bin := s.Path("bin")
 	if err := os.Mkdir(bin, 0o700); err != nil {
 		t.Fatal(err)
 	}
@@ -331,26 +333,26 @@ func TestInstallWithoutSha256sum(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	s.sshd("n1", "SetEnv PATH="+bin+" HOME="+s.path("home")).known().named()
-	c := dial(t, s.dialer(), "n1")
-	if path, _ := install(t, c, self()); path == "" {
+	s.Start("n1", "SetEnv PATH="+bin+" HOME="+s.Path("home")).Known().Named()
+	c := dial(t, client(s), "n1")
+	if path, _ := installed(t, c, self()); path == "" {
 		t.Error("no path")
 	}
 	other := self()
 	other.Hash = strings.Repeat("0", 64)
-	if _, _, err := installProgram(t.Context(), c, other); err == nil || !strings.Contains(err.Error(), "is not what was sent") {
+	if _, _, err := install(t.Context(), c, other); err == nil || !strings.Contains(err.Error(), "is not what was sent") {
 		t.Errorf("another hash: %v", err)
 	}
 }
 
 func TestInstallAtOnce(t *testing.T) {
 	s, c := hostIn(t, ":")
-	d := s.dialer()
-	clients := []*Client{c, dial(t, d, "n1"), dial(t, d, "n1"), dial(t, d, "n1")}
+	d := client(s)
+	clients := []*Conn{c, dial(t, d, "n1"), dial(t, d, "n1"), dial(t, d, "n1")}
 	var all sync.WaitGroup
 	for _, c := range clients {
 		all.Go(func() {
-			if _, note, err := installProgram(t.Context(), c, small()); err != nil || note != "" {
+			if _, note, err := install(t.Context(), c, small()); err != nil || note != "" {
 				t.Errorf("%v, note %q", err, note)
 				return
 			}
@@ -360,17 +362,17 @@ func TestInstallAtOnce(t *testing.T) {
 		})
 	}
 	all.Wait()
-	if got := s.tool("find", s.path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 3 { // its directory, it, and what is noted of it
+	if got := s.Tool("find", s.Path("home/.cache/gangrun"), "-mindepth", "1", "-printf", "%P\n"); strings.Count(got, "\n") != 3 { // its directory, it, and what is noted of it
 		t.Errorf("there are %s", got)
 	}
 }
 
 func TestSweep(t *testing.T) {
 	s, c := hostIn(t, ":")
-	root := s.path("home/.cache/gangrun")
+	root := s.Path("home/.cache/gangrun")
 	name := func(digit string) string { return strings.Repeat(digit, 64) }
 	plant := func(dir string, age time.Duration) {
-		s.write(strings.TrimPrefix(root, s.dir+"/")+"/"+dir+"/gangrun", "")
+		s.Write(strings.TrimPrefix(root, s.Dir+"/")+"/"+dir+"/gangrun", "")
 		when := time.Now().Add(-age)
 		for _, path := range []string{root + "/" + dir + "/gangrun", root + "/" + dir} {
 			if err := os.Chtimes(path, when, when); err != nil {
@@ -384,7 +386,7 @@ func TestSweep(t *testing.T) {
 	plant("not-a-hash", 40*day)
 	plant(".old."+name("3"), 2*day) // goes: somebody's sweep was cut short
 	plant(name("4"), 40*day)        // runs
-	piece, fresh := s.write("home/.cache/gangrun/"+name("2")+"/.00aa", "x"), s.write("home/.cache/gangrun/"+name("2")+"/.11bb", "x")
+	piece, fresh := s.Write("home/.cache/gangrun/"+name("2")+"/.00aa", "x"), s.Write("home/.cache/gangrun/"+name("2")+"/.11bb", "x")
 	if err := os.Chtimes(piece, time.Now().Add(-time.Hour), time.Now().Add(-time.Hour)); err != nil {
 		t.Fatal(err)
 	}
@@ -413,13 +415,13 @@ func TestSweep(t *testing.T) {
 	if err := os.Chtimes(filepath.Dir(running), old, old); err != nil {
 		t.Fatal(err)
 	}
-	install(t, c, small())
+	installed(t, c, small())
 	for dir, stays := range map[string]bool{name("1"): false, name("2"): true, "not-a-hash": true, ".old." + name("3"): false, name("4"): true, small().Hash: true} {
 		if _, err := os.Stat(root + "/" + dir); (err == nil) != stays {
 			t.Errorf("%s: %v, want it to stay: %v", dir, err, stays)
 		}
 	}
-	if s.has(piece) || !s.has(fresh) {
+	if s.Has(piece) || !s.Has(fresh) {
 		t.Error("of an old piece of an installation and a new one not just the old one went")
 	}
 }
@@ -430,13 +432,13 @@ func TestInstallCancelled(t *testing.T) {
 	p := small()
 	open := p.Open
 	p.Open = func() (io.ReadCloser, error) { cancel(); return open() }
-	if _, _, err := installProgram(ctx, c, p); !errors.Is(err, context.Canceled) {
+	if _, _, err := install(ctx, c, p); !errors.Is(err, context.Canceled) {
 		t.Errorf("%v", err)
 	}
 	done(t, c) // nothing that was on its way holds it up
 	// What arrived of it is no program, and does not stay one under its name.
-	install(t, dial(t, s.dialer(), "n1"), small())
-	if got := s.tool("find", s.path("home/.cache/gangrun"), "-name", "gangrun", "-type", "f"); strings.Count(got, "\n") != 1 {
+	installed(t, dial(t, client(s), "n1"), small())
+	if got := s.Tool("find", s.Path("home/.cache/gangrun"), "-name", "gangrun", "-type", "f"); strings.Count(got, "\n") != 1 {
 		t.Errorf("there are %s", got)
 	}
 }

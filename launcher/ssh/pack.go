@@ -10,8 +10,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// A form is how a program travels to a host. The host names the first one of zstd, gzip
-// and plain for which it has a program that unpacks.
+// form is how a program is sent to a host. The host asks for the first of zstd, gzip and plain
+// that it can unpack.
 type form string
 
 // The forms.
@@ -21,15 +21,15 @@ const (
 	formPlain form = "plain"
 )
 
-// packer returns a writer that compresses what it is given into to.
+// packer returns a writer that compresses into to.
 func (f form) packer(to io.Writer) (io.WriteCloser, error) {
 	if f == formZstd {
-		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest)) // which unpacks faster, too
+		return zstd.NewWriter(to, zstd.WithEncoderLevel(zstd.SpeedFastest)) // the host unpacks it faster, too
 	}
 	return gzip.NewWriterLevel(to, gzip.BestSpeed)
 }
 
-// pack compresses a program.
+// pack returns the compressed program.
 func (p Program) pack(f form) ([]byte, error) {
 	from, err := p.Open()
 	if err != nil {
@@ -47,9 +47,10 @@ func (p Program) pack(f form) ([]byte, error) {
 	return packed.Bytes(), err
 }
 
-// packings are a program's compressed forms, each made once for all hosts.
+// packings holds the compressed forms of a program, each of which is made once for all hosts.
 type packings struct{ zstd, gzip func() ([]byte, error) }
 
+// packings returns the compressed forms, which are made when they are asked for.
 func (p Program) packings() *packings {
 	once := func(f form) func() ([]byte, error) {
 		return sync.OnceValues(func() ([]byte, error) { return p.pack(f) })
@@ -57,7 +58,7 @@ func (p Program) packings() *packings {
 	return &packings{zstd: once(formZstd), gzip: once(formGzip)}
 }
 
-// open returns a program in a form, and how many bytes that is.
+// open returns the program in a form, and its size in that form.
 func (p Program) open(f form) (io.ReadCloser, int64, error) {
 	packed := p.packed
 	if packed == nil {
@@ -74,7 +75,7 @@ func (p Program) open(f form) (io.ReadCloser, int64, error) {
 		from, err := p.Open()
 		return from, p.Size, err
 	default:
-		return nil, 0, fmt.Errorf("the host asks for it as %q, which is no form that there is", f)
+		return nil, 0, fmt.Errorf("the host asks for the unknown form %q", f)
 	}
 	return io.NopCloser(bytes.NewReader(data)), int64(len(data)), err
 }

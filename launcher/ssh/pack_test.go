@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
 // A program arrives whole in each form, and in the first one that the host can unpack.
@@ -16,9 +18,9 @@ func TestForms(t *testing.T) {
 		want  form
 	}{{"zstd gzip", formZstd}, {"gzip", formGzip}, {"", formPlain}} {
 		t.Run(string(c.want), func(t *testing.T) {
-			s := newSite(t)
-			s.authorize(s.newKey(".ssh/id_ed25519", "ed25519", ""))
-			bin := s.path("bin")
+			s := sshtest.New(t)
+			s.Authorize(s.NewKey(".ssh/id_ed25519", "ed25519", ""))
+			bin := s.Path("bin")
 			if err := os.Mkdir(bin, 0o700); err != nil {
 				t.Fatal(err)
 			}
@@ -31,7 +33,7 @@ func TestForms(t *testing.T) {
 					t.Fatal(err)
 				}
 			}
-			s.sshd("n1", "SetEnv PATH="+bin+" HOME="+s.path("home")).known().named()
+			s.Start("n1", "SetEnv PATH="+bin+" HOME="+s.Path("home")).Known().Named()
 			p := small()
 			var sent []form
 			all := p.packings()
@@ -41,7 +43,7 @@ func TestForms(t *testing.T) {
 			p.packed = &packings{zstd: count(formZstd, all.zstd), gzip: count(formGzip, all.gzip)}
 			open := p.Open
 			p.Open = func() (io.ReadCloser, error) { sent = append(sent, formPlain); return open() } // the others have packed it already
-			path, note := install(t, dial(t, s.dialer(), "n1"), p)
+			path, note := installed(t, dial(t, client(s), "n1"), p)
 			if note != "" || len(sent) != 1 || sent[0] != c.want {
 				t.Errorf("with %q it is sent as %q, note %q; want %s", c.tools, sent, note, c.want)
 			}

@@ -3,28 +3,33 @@ package ssh
 import (
 	"fmt"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/remote/shell"
 )
 
-// places is how many directories a program may be in.
+// places is the number of directories that a program may be in.
 const places = 5
 
-// The scripts below are fixed: what differs comes as arguments, and is
-// hexadecimal, a number or a plain name. They hold no single quote, no
-// exclamation mark and no backslash, and are made one line, so that every login
-// shell (sh, csh, fish) passes them to /bin/sh as they are. They use what POSIX
-// and every /bin/sh has, and test -O.
+// The scripts below are constant. Their arguments are hexadecimal digits, numbers and plain
+// names. They have no single quote, exclamation mark or backslash and are joined to one line, so
+// that every login shell (sh, csh, fish) passes them to /bin/sh unchanged. They use POSIX shell
+// and test -O.
 
-// preludeScript sets D, which makes $d the directory of place $1 ("" where it
-// has none), V, which is true where a file has the program's hash, by openssl, which
-// takes a third of the time, by sha256sum, or by what the file says of itself, and T, which is true where the program is there:
-// the user's own file, whole, in the user's own directory that nobody else can enter.
-// Else w says whether it is there and damaged. To read all of it takes 50 ms of a
-// core and more: too long for every start of 16 hosts that share two cores. So its
-// size, inode and time of change are kept beside it, once it was found whole, and it
-// is read again only where they differ or cannot be told. What a disk changes by
-// itself, with no trace of it there, is not seen.
-// Pieces of installations that were not written to for 10 minutes are removed where
-// they are seen: none takes as long (startLimit).
+// preludeScript defines the shell functions of installScript.
+//
+//   - D sets $d to the directory of place $1, or to "" if the host has no such place.
+//   - V is true if a file has the hash of the program. It uses openssl, which takes a third of
+//     the time of sha256sum, then sha256sum, then the program's own self-check.
+//   - T is true if the complete program is there, as a file of the user, in a directory of the
+//     user that nobody else can enter. Otherwise it sets w to "damaged" if there is a damaged one.
+//
+// Reading all of the program takes at least 50 ms of a core, which is too long for each start of
+// 16 hosts that share two cores. So T writes the size, inode and change time of a complete
+// program beside it, and reads the program again only if they differ or are not known. It does
+// not notice what a faulty disk changes without them.
+//
+// T also removes the files of installations that nobody has written to for 10 minutes. No
+// installation takes that long (startLimit).
 const preludeScript = `
 U=$(umask); A=${LC_ALL+set}; B=${LC_ALL-};
 LC_ALL=C; export LC_ALL; umask 077;
@@ -68,7 +73,7 @@ T() {
 };
 `
 
-// takeScript: BYTES copies so many of its input, in pieces, and reports each on
+// takeScript BYTES copies that many bytes of its input, in pieces, and confirms each on
 // descriptor 3.
 var takeScript = fmt.Sprintf(`
 n=$1;
@@ -78,21 +83,24 @@ while [ $n -gt 0 ]; do
 done
 `, pieceSize)
 
-// installScript: HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] puts the program on the
-// host where it is missing, marks it as used, and runs it with the arguments, if there are
-// any, and with the umask and the LC_ALL that the session began with: the job's files are
-// made with that umask. All this is one session, since each session costs both sides as
-// much as some megabytes do. Where the program is missing, the first place from FROM on is taken in which a program runs: a file that holds an empty line,
-// which is a script, is written and run there. Then the program is asked for, in the
-// first form for which the host has what unpacks it. What comes is a line with the number of
-// bytes, and as many bytes: behind them comes what is for the program. "head -c", which
-// POSIX lacks and every Linux has, takes no byte too many. There is a time limit where the
-// host can set one: the end of a connection may not be seen there for hours. The hash is
-// checked and the program is run before it gets its name, in place of whatever has that;
-// both at once would be one process less, but then something unchecked would run where
-// there is something to check it with. Then old programs go: those not started for 30 days and
-// not running, which is looked at again under another name, under which nobody can
-// start them.
+// installScript HASH NAME SIZE NONCE FROM TAKESCRIPT [ARG...] installs the program if the host
+// lacks it, marks it as used and, if there are arguments, runs it with them. The program gets the
+// umask and the LC_ALL of the session, because the files of the job are made with that umask. All
+// of this is one session, because each session costs both sides as much as some megabytes do.
+//
+//  1. It looks for the program in all places. If the program is there, it runs it.
+//  2. It takes the first place, beginning with FROM, in which a program runs. To find out, it
+//     writes a file with an empty line, which is a script, and runs it.
+//  3. It asks for the program in the first form that the host can unpack. It reads a line with
+//     the number of bytes and then that many bytes; what follows is input of the program.
+//     "head -c" is not in POSIX, but every Linux has it, and it reads no byte too many. There is
+//     a time limit if the host has timeout, because the host may not notice the end of a
+//     connection for hours.
+//  4. It checks the hash, runs the self-check, and only then gives the file its name. Running the
+//     program without the check of the hash would save a process, but would run a file that
+//     nobody has checked.
+//  5. It removes programs that were not started for 30 days and do not run. It checks that again
+//     after renaming them, when nobody can start them any more.
 const installScript = `
 H=$1; N=$2; S=$3; X=$4; K=$5; Q=$6; shift 6;
 ` + preludeScript + `
@@ -162,17 +170,27 @@ done;
 Y "$@"
 `
 
-// oneLine is a script without its line ends.
+// oneLine returns a script as one line.
 func oneLine(text string) string { return strings.Join(strings.Fields(text), " ") }
 
-// script is the line that has /bin/sh run a script with arguments.
+// script returns the command that runs a script with /bin/sh and arguments.
 func script(text string, args ...string) string {
 	var b strings.Builder
 	b.WriteString("exec /bin/sh -c '")
 	b.WriteString(oneLine(text))
 	b.WriteString("' gangrun")
 	for _, a := range args {
-		b.WriteString(" " + quote(a))
+		b.WriteString(" " + shell.Quote(a))
+	}
+	return b.String()
+}
+
+// runLine returns the command that runs an installed program with arguments.
+func runLine(path string, args ...string) string {
+	var b strings.Builder
+	b.WriteString("exec " + shell.Quote(path))
+	for _, a := range args {
+		b.WriteString(" " + shell.Quote(a))
 	}
 	return b.String()
 }

@@ -9,6 +9,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/remote/sshtest"
 )
 
 // The program, and with it every rank, has the umask and the locale of the session, not
@@ -34,6 +36,19 @@ func TestSessionStays(t *testing.T) {
 		out, err := cmd.CombinedOutput()
 		if err != nil || !strings.HasSuffix(strings.TrimSpace(string(out)), c.want) {
 			t.Errorf("%v, %q, want %q", err, out, c.want)
+		}
+	}
+}
+
+func TestCommandQuotes(t *testing.T) {
+	for _, args := range [][]string{{"a"}, {"", "$x `y` \"z\" \\"}, {"it's"}, {"a\nb"}} {
+		s := sshtest.New(t)
+		script := s.Write("p", "#!/bin/sh\nfor a in \"$@\"; do printf '[%s]' \"$a\"; done\n")
+		if err := os.Chmod(script, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := s.Tool("/bin/sh", "-c", runLine(script, args...)), "["+strings.Join(args, "][")+"]"; got != want {
+			t.Errorf("%q arrive as %q", args, got)
 		}
 	}
 }

@@ -11,18 +11,16 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/remote/sshtest"
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
-
-// longest bounds what must come, whatever else the machine has to do.
-const longest = 2 * time.Minute
 
 // controlled is a run whose controller is that of a bed.
 type controlled struct {
 	t     *testing.T
 	bed   *testhosts.Bed
 	cmd   *exec.Cmd
-	said  lockedBuffer
+	said  sshtest.Log
 	ended chan struct{}
 }
 
@@ -58,9 +56,9 @@ func (r *controlled) started() []string {
 // await waits until done says so.
 func (r *controlled) await(what string, done func() bool) {
 	r.t.Helper()
-	for deadline := time.Now().Add(longest); !done(); time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(sshtest.Longest); !done(); time.Sleep(10 * time.Millisecond) {
 		if time.Now().After(deadline) {
-			r.t.Fatalf("%s: not within %s; gangrun said:\n%s", what, longest, r.said.String())
+			r.t.Fatalf("%s: not within %s; gangrun said:\n%s", what, sshtest.Longest, r.said.String())
 		}
 	}
 }
@@ -70,7 +68,7 @@ func (r *controlled) end(code int, words ...string) {
 	r.t.Helper()
 	select {
 	case <-r.ended:
-	case <-time.After(longest):
+	case <-time.After(sshtest.Longest):
 		r.t.Fatalf("gangrun does not end; it said:\n%s", r.said.String())
 	}
 	said := r.said.String()
@@ -115,7 +113,7 @@ func TestHostUnderTwoNames(t *testing.T) {
 // being new, it is known that its agent is gone, and why.
 func TestHostStartedAnew(t *testing.T) {
 	bed := testhosts.Up(t, 2)
-	r := control(t, bed, "h1,h2", "--host-timeout", longest.String())
+	r := control(t, bed, "h1,h2", "--host-timeout", sshtest.Longest.String())
 	r.await("both ranks", func() bool { return len(r.started()) == 2 })
 	if err := bed.Host(2).Poweroff(); err != nil {
 		t.Fatal(err)

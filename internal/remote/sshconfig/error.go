@@ -1,0 +1,28 @@
+package sshconfig
+
+import "fmt"
+
+// Error is an ssh_config, a file that it names, or the name of a host that cannot be used.
+type Error struct {
+	File string // empty if the fault is in no file
+	Line int    // 0 if the fault is in no single line
+	Text string
+	Fix  string // what to do about it
+}
+
+// Error returns the place and what is wrong there.
+func (e *Error) Error() string {
+	if e.File == "" {
+		return e.Text
+	}
+	if e.Line == 0 {
+		return e.File + ": " + e.Text
+	}
+	return fmt.Sprintf("%s:%d: %s", e.File, e.Line, e.Text)
+}
+
+// Hint says what to do next.
+func (e *Error) Hint() string { return e.Fix }
+
+// Lasting reports that trying again later does not help.
+func (e *Error) Lasting() bool { return true }

@@ -1,0 +1,181 @@
+package ssh
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/remote/bridge"
+)
+
+// process is a process of which a part of the output has been read.
+type process struct {
+	*Process
+	out *bufio.Reader
+}
+
+func newProcess(p *Process) *process { return &process{p, bufio.NewReaderSize(p.Stdout, maxGreeting)} }
+
+// bridgeProcess is a process that runs a bridge, with its connection. A bridge passes data on
+// between this side and an agent.
+type bridgeProcess struct {
+	*process
+	conn *Conn
+}
+
+// Read reads what the agent has sent.
+func (b *bridgeProcess) Read(p []byte) (int, error) { return b.out.Read(p) }
+
+// Write sends to the agent.
+func (b *bridgeProcess) Write(p []byte) (int, error) { return b.Stdin.Write(p) }
+
+// Close closes the connection, with data that is under way.
+func (b *bridgeProcess) Close() error { return b.conn.Close() }
+
+// closedByHost reports whether the host closed the connection, which otherwise ended because
+// the host was silent.
+func (b *bridgeProcess) closedByHost() bool { return !isTimeout(b.conn.Err()) }
+
+// isTimeout reports whether err is a timeout.
+func isTimeout(err error) bool {
+	var timeout interface{ Timeout() bool }
+	return errors.As(err, &timeout) && timeout.Timeout()
+}
+
+// answer is the first line of a bridge.
+type answer struct {
+	state                     bridge.State
+	boot, program, words, fix string
+}
+
+// noAnswerError is a command that was to run a bridge and ended without an answer of one.
+type noAnswerError struct {
+	host            Host
+	code            int
+	printed, stderr string // on standard output and on standard error
+}
+
+// Error says how the command ended and what it printed.
+func (e *noAnswerError) Error() string {
+	said := "printed nothing"
+	switch out, errs := brief(e.printed), brief(e.stderr); {
+	case out != "" && errs != "":
+		said = fmt.Sprintf("printed %q, and %q on its standard error", out, errs)
+	case out != "" || errs != "":
+		said = fmt.Sprintf("printed %q", out+errs)
+	}
+	return fmt.Sprintf("%s: gangrun does not answer there: the login shell ended with code %d and %s", e.host, e.code, said)
+}
+
+// Hint says what to do next.
+func (e *noAnswerError) Hint() string {
+	return fmt.Sprintf("see ForceCommand in the sshd_config of %s, and the user's login shell there and its start files (.bashrc and the like); see: %s true", e.host.Name, e.host.Login)
+}
+
+// noisyError is a login shell that prints more than is read before the answer of a bridge.
+type noisyError struct {
+	host    Host
+	printed string // the beginning
+}
+
+// Error says what the login shell printed.
+func (e *noisyError) Error() string {
+	return fmt.Sprintf("%s: gangrun cannot start there: the login shell printed more than %d KiB before it, beginning with %q", e.host, maxGreeting>>10, brief(e.printed))
+}
+
+// Hint says what to do next.
+func (e *noisyError) Hint() string {
+	return fmt.Sprintf("see what prints that: %s true; let the start files of the login shell there (.bashrc and the like) print nothing unless the shell is interactive: case $- in *i*) ;; *) return;; esac", e.host.Login)
+}
+
+// maxWords limits how much an error quotes of what a host has printed, in bytes.
+const maxWords = 160
+
+// brief returns the beginning of what a host has printed.
+func brief(text string) string {
+	text = strings.TrimSpace(text)
+	if len(text) > maxWords {
+		return strings.ToValidUTF8(text[:maxWords], "") + "..."
+	}
+	return text
+}
+
+// maxGreeting limits what a login shell may print before the answer of a bridge, in bytes.
+const maxGreeting = 64 << 10
+
+// runBridge runs a command that is a bridge, and reads its answer.
+func runBridge(ctx context.Context, c *Conn, command string) (*bridgeProcess, answer, error) {
+	p, err := c.Run(ctx, command)
+	if err != nil {
+		return nil, answer{}, err
+	}
+	return readAnswer(ctx, c, newProcess(p))
+}
+
+// readAnswer reads the answer of a bridge that has been started. If there is none, it ends the
+// process. If ctx ends, it closes the connection: to end only the process would take the consent
+// of the host.
+func readAnswer(ctx context.Context, c *Conn, p *process) (*bridgeProcess, answer, error) {
+	b := &bridgeProcess{p, c}
+	stop := context.AfterFunc(ctx, func() { _ = c.Close() })
+	defer stop()
+	said, printed, err := b.greeting()
+	if err == nil {
+		return b, said, nil
+	}
+	if ctx.Err() != nil {
+		return nil, answer{}, fmt.Errorf("%s: starting a bridge: %w", c.Host, context.Cause(ctx))
+	}
+	if errors.Is(err, errNoisy) {
+		_ = p.Close()
+		return nil, answer{}, &noisyError{c.Host, printed}
+	}
+	ended, cancel := context.WithTimeout(ctx, byeLimit)
+	defer cancel()
+	defer context.AfterFunc(ended, func() { _ = p.Close() })()
+	code, err := p.Wait()
+	_ = p.Close()
+	mute := &noAnswerError{c.Host, code, printed, p.Stderr()}
+	if err != nil {
+		if words := brief(printed + mute.stderr); words != "" {
+			return nil, answer{}, fmt.Errorf("starting a bridge, which printed %q: %w", words, err)
+		}
+		return nil, answer{}, fmt.Errorf("starting a bridge: %w", err)
+	}
+	return nil, answer{}, mute
+}
+
+// errNoisy means that a login shell prints more than maxGreeting.
+var errNoisy = errors.New("the login shell prints too much")
+
+// greeting reads up to the answer of a bridge. What a login shell prints before it may lack the
+// end of its line. If there is no answer, printed is the beginning of the output.
+func (b *bridgeProcess) greeting() (said answer, printed string, err error) {
+	var before []byte
+	for len(before) <= maxGreeting {
+		line, err := b.out.ReadSlice('\n')
+		if _, rest, ok := strings.Cut(string(line), bridge.Greeting); ok && err == nil {
+			if said, ok := parseAnswer(rest); ok {
+				return said, "", nil
+			}
+		}
+		before = append(before, line...)
+		if err != nil && !errors.Is(err, bufio.ErrBufferFull) {
+			return answer{}, string(before), err
+		}
+	}
+	return answer{}, string(before), errNoisy
+}
+
+// parseAnswer parses what follows bridge.Greeting in the answer.
+func parseAnswer(line string) (answer, bool) {
+	words := strings.SplitN(strings.TrimSuffix(line, "\n"), " ", 3)
+	if len(words) < 3 {
+		return answer{}, false
+	}
+	program, text, ok := strings.Cut(words[2], "\t")
+	text, fix, _ := strings.Cut(text, "\t") // a bridge of an older gangrun has no fix
+	return answer{bridge.State(words[0]), words[1], program, text, fix}, ok
+}

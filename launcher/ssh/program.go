@@ -1,0 +1,89 @@
+package ssh
+
+import (
+	"crypto/sha256"
+	"debug/elf"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+)
+
+// Program is a static binary to be installed on hosts. It has the command of package selfcheck,
+// with which a host checks that the program is complete and runs there.
+type Program struct {
+	Hash string // SHA-256, 64 lower-case hexadecimal digits
+	Name string // of the file on the host; empty for gangrun
+	Size int64  // in bytes
+	Open func() (io.ReadCloser, error)
+
+	packed *packings // nil: it is compressed for each host again
+}
+
+// fileName returns the name of the file on a host.
+func (p Program) fileName() string {
+	if p.Name == "" {
+		return "gangrun"
+	}
+	return p.Name
+}
+
+// check returns an error if a field must not become part of a command line.
+func (p Program) check() error {
+	if raw, err := hex.DecodeString(p.Hash); err != nil || len(raw) != 32 || p.Hash != strings.ToLower(p.Hash) {
+		return fmt.Errorf("program hash %q is not a SHA-256 in lower-case hexadecimal digits", p.Hash)
+	}
+	if p.Size <= 0 {
+		return fmt.Errorf("program size %d is not above 0", p.Size)
+	}
+	if strings.Trim(p.fileName(), "abcdefghijklmnopqrstuvwxyz-") != "" || p.fileName()[0] == '-' {
+		return fmt.Errorf("program name %q may only have a to z and dashes", p.Name)
+	}
+	return nil
+}
+
+// selfPath is the program of this process, even if its file has been replaced since.
+const selfPath = "/proc/self/exe"
+
+// errDynamic means that the program cannot be installed on other hosts.
+var errDynamic = errors.New("this gangrun is dynamically linked, and would not run on every host and in every image")
+
+// Self returns the program of this process. It returns an error if that is not static.
+func Self() (Program, error) {
+	file, err := os.Open(selfPath)
+	if err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	defer file.Close()
+	image, err := elf.NewFile(file)
+	if err != nil {
+		return Program{}, fmt.Errorf("read this program: %w", err)
+	}
+	if slices.ContainsFunc(image.Progs, func(p *elf.Prog) bool { return p.Type == elf.PT_INTERP }) {
+		return Program{}, errDynamic
+	}
+	return ProgramAt(selfPath, "")
+}
+
+// ProgramAt returns the program in a file, which gets a name on the hosts.
+func ProgramAt(path, name string) (Program, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return Program{}, err
+	}
+	defer file.Close()
+	sum := sha256.New()
+	size, err := io.Copy(sum, file)
+	if err != nil {
+		return Program{}, fmt.Errorf("read %s: %w", path, err)
+	}
+	p := Program{
+		Hash: hex.EncodeToString(sum.Sum(nil)), Name: name, Size: size,
+		Open: func() (io.ReadCloser, error) { return os.Open(path) },
+	}
+	p.packed = p.packings()
+	return p, nil
+}
