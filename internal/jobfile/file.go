@@ -5,8 +5,17 @@ import (
 	"fmt"
 	"io/fs"
 
+	"go.yaml.in/yaml/v4"
+
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/yamldoc"
 )
+
+// MaxSize bounds a job file, in bytes, and what its aliases add up to.
+const MaxSize = 1 << 20
+
+// what names the file in errors of its YAML.
+const what = "a job file"
 
 // File is a job file that has been read: what it sets, and where.
 type File struct {
@@ -52,12 +61,14 @@ func Load(path string, read func(path string, limit int64) ([]byte, error)) (*Fi
 // Errors: everything that can be told to be wrong, in the order of the file.
 // An empty file sets nothing.
 func Parse(name string, data []byte) (*File, error) {
-	root, bad := document(name, data)
+	root, bad := yamldoc.Parse(data, what, MaxSize)
 	if bad != nil {
-		return nil, Errors{bad}
+		return nil, Errors{{File: name, Line: bad.Line, Column: bad.Column, Text: bad.Text, hint: bad.Hint}}
 	}
 	r := reader{name: name}
-	r.tags(root)
+	yamldoc.UnknownTags(root, func(n *yaml.Node) {
+		r.bad(n, faultf("take the tag away", "the tag %s is not allowed here in %s", quote(n.Tag), what))
+	})
 	r.root(root)
 	if len(r.errs) > 0 {
 		return nil, r.errs.sorted(name, r.more)

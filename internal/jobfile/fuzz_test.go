@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
 // FuzzParse holds that any file is either refused with an error that has its
@@ -23,7 +24,7 @@ func FuzzParse(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		file, err := Parse("job.yaml", data)
 		if err != nil {
-			located(t, err, len(linesOf(data)))
+			located(t, err, len(yamldoc.Lines(data)))
 			return
 		}
 		o := NewOptions(environment(nil))
@@ -35,7 +36,7 @@ func FuzzParse(f *testing.F) {
 		}
 		spec, err := o.Finish("/here")
 		if err != nil {
-			located(t, err, len(linesOf(data)))
+			located(t, err, len(yamldoc.Lines(data)))
 			return
 		}
 		out, err := Marshal(spec)

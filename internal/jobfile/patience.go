@@ -4,10 +4,11 @@ import (
 	"fmt"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/suggest"
+	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
 // levels are those that can be waited for: nothing is wider than the last.
@@ -73,9 +74,9 @@ func (f *Field) patience(text string) *fault {
 
 // patience reads a mapping of levels to times, or the text that the flag takes.
 func (r *reader) patience(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	const hint = "write it as in patience: 2m, patience: strict or patience: {island: 10m, host: 2m}"
-	if null(v) || v.Kind == yaml.SequenceNode {
+	if yamldoc.Null(v) || v.Kind == yaml.SequenceNode {
 		r.wrong(n, f.Name, f.wants(), hint, true)
 		return
 	}
@@ -101,7 +102,7 @@ func (r *reader) patience(f *Field, n *yaml.Node) {
 			return
 		}
 		const wants = "a duration with a unit, as in 2m, or " + job.Strict
-		if null(follow(v)) {
+		if yamldoc.Null(yamldoc.Follow(v)) {
 			r.wrong(v, name, wants, hint, true)
 			ok = false
 			return

@@ -7,10 +7,11 @@ import (
 	"slices"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/suggest"
+	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
 // maxErrors bounds how many errors of one file are told.
@@ -51,32 +52,15 @@ func (r *reader) bad(n *yaml.Node, bad *fault) {
 // wrong reports that what stands at n is not what is wanted there. It shows
 // the text that stands there where that cannot be a secret.
 func (r *reader) wrong(n *yaml.Node, what, wants, hint string, show bool) {
-	stood := "a list"
-	switch v := follow(n); {
-	case null(v):
-		stood = "nothing"
-	case v.Kind == yaml.MappingNode:
-		stood = "a mapping"
-	case v.Kind == yaml.ScalarNode && show:
-		stood = quote(v.Value)
-	case v.Kind == yaml.ScalarNode:
-		stood = "text"
+	stood := "text"
+	if show {
+		stood = quote(yamldoc.Follow(n).Value)
 	}
-	r.bad(n, faultf(hint, "%s wants %s, not %s", what, wants, stood))
+	r.bad(n, faultf(hint, "%s wants %s, not %s", what, wants, yamldoc.Kind(n, stood)))
 }
-
-// follow returns what an alias stands for.
-func follow(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
-}
-
-func null(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.Tag == "!!null" }
 
 func (r *reader) root(n *yaml.Node) {
-	if n == nil || null(n) {
+	if n == nil || yamldoc.Null(n) {
 		return
 	}
 	if n.Kind != yaml.MappingNode {
@@ -97,10 +81,10 @@ func (r *reader) group(group string, n *yaml.Node) {
 			r.field(f, v)
 			return
 		}
-		if on, ok := switched(follow(v).Value); ok && name == "trial.off" { // as the key once was
+		if on, ok := switched(yamldoc.Follow(v).Value); ok && name == "trial.off" { // as the key once was
 			f, _ := find("trial.mode")
 			for i := 0; i+1 < len(n.Content); i += 2 {
-				if follow(n.Content[i]).Value == "mode" {
+				if yamldoc.Follow(n.Content[i]).Value == "mode" {
 					r.bad(k, faultf("take off away", "trial has both off and mode"))
 					return
 				}
@@ -114,37 +98,19 @@ func (r *reader) group(group string, n *yaml.Node) {
 
 // entries calls each for every entry of a mapping.
 func (r *reader) entries(n *yaml.Node, each func(key string, k, v *yaml.Node)) {
-	seen := make(map[string]int) // key: its line
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		k, v := n.Content[i], n.Content[i+1]
-		kk := follow(k)
-		if kk.Kind == yaml.ScalarNode && kk.Tag == "!!merge" {
-			r.bad(k, faultf("write the entries out, or let an alias stand for a whole value", "a job file has no merge key <<"))
-			continue
+	yamldoc.Entries(n, what, func(_ string, k, v *yaml.Node) {
+		if key, ok := r.text(k, "a key", "a name", true); ok {
+			each(key, k, v)
 		}
-		if kk.Kind != yaml.ScalarNode || null(kk) {
-			r.wrong(k, "a key", "a name", "", true)
-			continue
-		}
-		key, ok := r.text(k, "a key", "a name", true)
-		if !ok {
-			continue
-		}
-		if line, twice := seen[key]; twice {
-			r.bad(k, faultf("keep one of the two", "the key %s stands here and on line %d", quote(key), line))
-			continue
-		}
-		seen[key] = k.Line
-		each(key, k, v)
-	}
+	}, func(at *yaml.Node, bad *yamldoc.Error) { r.bad(at, &fault{bad.Text, bad.Hint}) })
 }
 
 // text reads a single value as the text that was written.
 func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool) {
-	v := follow(n)
-	if v.Kind != yaml.ScalarNode || null(v) {
+	v := yamldoc.Follow(n)
+	if v.Kind != yaml.ScalarNode || yamldoc.Null(v) {
 		hint := ""
-		if null(v) {
+		if yamldoc.Null(v) {
 			hint = `write "" for an empty text`
 		}
 		r.wrong(n, what, wants, hint, show)
@@ -185,9 +151,9 @@ func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 // field reads the value of one key. A list or mapping of which nothing is
 // written sets nothing.
 func (r *reader) field(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	many := f.Kind == Env || f.Kind == Policy || f.Kind == Group || f.Kind == Command || f.Kind == Words || f.Kind == Paths || f.Kind == Names
-	if many && null(v) {
+	if many && yamldoc.Null(v) {
 		return
 	}
 	switch f.Kind {
@@ -229,7 +195,7 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 func oneText(list *yaml.Node) string {
 	var names []string
 	for _, n := range list.Content {
-		if v := follow(n); v.Kind == yaml.ScalarNode && !null(v) && v.Value != "" {
+		if v := yamldoc.Follow(n); v.Kind == yaml.ScalarNode && !yamldoc.Null(v) && v.Value != "" {
 			names = append(names, v.Value)
 		}
 	}
@@ -242,7 +208,7 @@ func oneText(list *yaml.Node) string {
 
 // trial reads a group, for which off may stand.
 func (r *reader) trial(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	if v.Kind == yaml.MappingNode {
 		r.group(f.Name, v)
 		return
@@ -264,7 +230,7 @@ func trialMode(text string) (job.TrialMode, bool) {
 }
 
 func (r *reader) env(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	if v.Kind != yaml.MappingNode {
 		r.wrong(n, f.Name, f.wants(), "write it as in env: {LR: 0.1, MODE: fast}", false)
 		return
@@ -277,7 +243,7 @@ func (r *reader) env(f *Field, n *yaml.Node) {
 }
 
 func (r *reader) policy(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	if v.Kind != yaml.MappingNode {
 		r.wrong(n, f.Name, f.wants(), "write it as in policy: {unknown: again}", true)
 		return
@@ -305,7 +271,7 @@ func (r *reader) policy(f *Field, n *yaml.Node) {
 }
 
 func (r *reader) words(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	if v.Kind == yaml.SequenceNode {
 		if words, ok := r.items(f, v); ok {
 			r.set(f, "", words, n)
@@ -325,7 +291,7 @@ func (r *reader) words(f *Field, n *yaml.Node) {
 }
 
 func (r *reader) list(f *Field, n *yaml.Node) {
-	v := follow(n)
+	v := yamldoc.Follow(n)
 	if v.Kind != yaml.SequenceNode {
 		r.wrong(n, f.Name, f.wants(), fmt.Sprintf("write it in brackets, as in %s: [ONE, TWO]", f.Name), true)
 		return

@@ -179,7 +179,6 @@ var notOurs = map[string]string{
 // stillMatched are texts by which code still decides, with what will take their place.
 var stillMatched = map[string]string{
 	"believed to be rank 0 of 1":                  "a typed fault of the wire-up",
-	"did not find expected":                       "positions in the errors of go.yaml.in/yaml/v4",
 	"does not answer any more":                    "why a host was lost",
 	"gangrun itself stood still":                  "why a host was lost",
 	"its output did not all arrive":               "a typed reason of an exit",

@@ -52,7 +52,7 @@ var rooms = []room{
 	{paths: []string{"internal/job"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/exact"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/jobfile"}, ours: withLeaves("internal/job", "internal/yamldoc")},
-	{paths: []string{"internal/yamldoc"}, ours: only()},
+	{paths: []string{"internal/yamldoc"}, ours: withLeaves()},
 	{paths: []string{"internal/atomicfile"}, ours: only("internal/job")},
 	{paths: []string{"internal/safefile"}, ours: only()},
 	{paths: []string{"internal/limits"}, ours: only("internal/procfs")},
@@ -83,7 +83,7 @@ var rooms = []room{
 	{paths: []string{"topology/inventory"}, ours: withLeaves("internal/job", "internal/safefile", "internal/yamldoc")},
 	{paths: []string{"topology/nvml", "topology/sysfs"}, ours: withLeaves("internal/job", "topology")},
 	{paths: []string{"topology/probe"}, ours: withLeaves("internal/job", "topology", "topology/nvml")},
-	{paths: []string{"topology/machine"}, ours: withLeaves("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile")},
+	{paths: []string{"topology/machine"}, ours: withLeaves("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile", "internal/yamldoc")},
 	{paths: []string{"topology/lease"}, ours: withLeaves("internal/job", "internal/atomicfile")},
 
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},

@@ -8,10 +8,11 @@ import (
 	"strconv"
 	"strings"
 
-	"go.yaml.in/yaml/v3"
+	"go.yaml.in/yaml/v4"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/suggest"
+	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
 // Files is how YAML reads what an inventory names.
@@ -24,20 +25,26 @@ type Files struct {
 	Topo func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error)
 }
 
+// what names the file in errors of its YAML.
+const what = "an inventory"
+
 // YAML reads gangrun's own inventory; name is the file's path. GPUs that no topo
 // file gives a UUID are called GPU and their index; busy ones have Busy set.
 func YAML(name string, text []byte, files Files) (List, error) {
-	text, err := clean(name, text, MaxYAML)
-	if err != nil {
-		return List{}, err
+	root, wrong := yamldoc.Parse(text, what, MaxYAML)
+	if wrong != nil {
+		return List{}, one(name, wrong.Line, &fault{wrong.Text, wrong.Hint})
 	}
-	root, err := document(name, text)
-	if err != nil {
-		return List{}, err
+	if root != nil {
+		root = yamldoc.Follow(root)
 	}
 	y := yamlReader{collector: collect(name, Inventory), files: files, machines: map[string]*machine{}, addresses: map[string]int{}}
 	y.last = bytes.Count(text, []byte("\n")) + 1
-	y.tags(root)
+	yamldoc.UnknownTags(root, func(n *yaml.Node) {
+		if !y.enough() {
+			y.bad(n.Line, faultf("take the tag away", "the tag %q is not allowed here in %s", n.Tag, what))
+		}
+	})
 	y.root(root)
 	if len(y.errs) > 0 || len(y.list.Hosts) == 0 {
 		return y.done("write hosts: and below it - name: h1")
@@ -85,7 +92,7 @@ var hostKeys = []string{"name", "address", "slots", "rack", "switch", "topo", "g
 // host reads one item of hosts.
 func (y *yamlReader) host(n *yaml.Node) {
 	line := n.Line
-	keys, ok := y.mapping(follow(n), "a host", hostKeys)
+	keys, ok := y.mapping(yamldoc.Follow(n), "a host", hostKeys)
 	if !ok {
 		return
 	}
@@ -152,27 +159,26 @@ func (y *yamlReader) mapping(n *yaml.Node, what string, known []string) (map[str
 		return nil, false
 	}
 	out := map[string]*yaml.Node{}
-	for i := 0; i+1 < len(n.Content) && !y.enough(); i += 2 {
-		key := follow(n.Content[i])
-		switch {
-		case key.Kind != yaml.ScalarNode || !slices.Contains(known, key.Value):
-			shown := "that is no text"
-			near, hint := "", "the keys of "+what+" are: "+strings.Join(known, ", ")
-			if key.Kind == yaml.ScalarNode {
-				shown = quote(key.Value)
-				if near = suggest.DidYouMean(key.Value, known); near != "" {
-					hint = ""
-				}
-			}
-			y.bad(n.Content[i].Line, faultf(hint, "unknown key %s%s", shown, near))
-		case out[key.Value] != nil:
-			y.bad(n.Content[i].Line, faultf("write it once", "the key %s stands on line %d already", quote(key.Value), out[key.Value].Line))
-		default:
-			value := *follow(n.Content[i+1])
-			value.Line = n.Content[i+1].Line // where it is used, not where it is anchored
-			out[key.Value] = &value
+	yamldoc.Entries(n, "an inventory", func(key string, k, v *yaml.Node) {
+		if y.enough() {
+			return
 		}
-	}
+		if !slices.Contains(known, key) {
+			near, hint := suggest.DidYouMean(key, known), "the keys of "+what+" are: "+strings.Join(known, ", ")
+			if near != "" {
+				hint = ""
+			}
+			y.bad(k.Line, faultf(hint, "unknown key %s%s", quote(key), near))
+			return
+		}
+		value := *yamldoc.Follow(v)
+		value.Line = v.Line // where it is used, not where it is anchored
+		out[key] = &value
+	}, func(at *yaml.Node, bad *yamldoc.Error) {
+		if !y.enough() {
+			y.bad(at.Line, &fault{bad.Text, bad.Hint})
+		}
+	})
 	return out, true
 }
 
@@ -186,16 +192,11 @@ func (y *yamlReader) scalar(n *yaml.Node, key, wants string) (string, bool) {
 }
 
 func (y *yamlReader) wants(n *yaml.Node, key, wants, hint string) {
-	stood := "a list"
-	switch {
-	case n.Kind == yaml.MappingNode:
-		stood = "a mapping"
-	case n.Kind == yaml.ScalarNode && (n.Tag == "!!null" || n.Value == ""):
-		stood = "nothing"
-	case n.Kind == yaml.ScalarNode:
+	stood := "nothing"
+	if n.Value != "" {
 		stood = quote(n.Value)
 	}
-	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, stood))
+	y.bad(n.Line, faultf(hint, "%s wants %s, not %s", key, wants, yamldoc.Kind(n, stood)))
 }
 
 // names reads a name or a node list of them; nil where there is none.
@@ -267,7 +268,7 @@ func (y *yamlReader) busy(n *yaml.Node, m *machine) []int {
 	}
 	var out []int
 	for _, item := range n.Content {
-		v := follow(item)
+		v := yamldoc.Follow(item)
 		text, ok := "", v.Kind == yaml.ScalarNode && v.Tag != "!!null"
 		if !ok {
 			y.wants(v, "an item of busy", "the index of a GPU", "write busy: [0, 3]")
@@ -296,12 +297,4 @@ func sameAddress(address string) string {
 		return a.Unmap().String()
 	}
 	return strings.ToLower(address)
-}
-
-// follow returns what n is an alias of, or n.
-func follow(n *yaml.Node) *yaml.Node {
-	if n.Kind == yaml.AliasNode {
-		return n.Alias
-	}
-	return n
 }

@@ -59,7 +59,7 @@ func TestYAMLRefused(t *testing.T) {
 		"hosts: [h1]\n":                                     `l.yaml:1: a host wants a mapping, not "h1"`,
 		"hosts:\n- name: h1\n  slot: 4\n":                   `l.yaml:3: unknown key "slot", did you mean "slots"?`,
 		"hosts:\n- name: h1\n  colour: 4\n":                 `l.yaml:3: unknown key "colour"`,
-		"hosts:\n- name: h1\n  name: h2\n":                  `l.yaml:3: the key "name" stands on line 2 already`,
+		"hosts:\n- name: h1\n  name: h2\n":                  `l.yaml:3: the key "name" stands here and on line 2`,
 		"hosts:\n- name: h1\n- name: h1\n":                  `l.yaml:3: host "h1" stands on line 2 already`,
 		"hosts:\n- name: h[1-4]\n- name: h3\n":              `l.yaml:3: host "h3" stands on line 2 already`,
 		"hosts:\n- &a {name: h1}\n- *a\n":                   `l.yaml:3: host "h1" stands on line 2 already`,
@@ -102,14 +102,14 @@ func TestYAMLRefused(t *testing.T) {
 		"hosts: [{name: h1, gpus: 2, busy: [[1]]}]":                           `l.yaml:1: an item of busy wants the index of a GPU, not a list`,
 		"hosts: &a [*a]\n":                                                    `l.yaml:1: a host wants a mapping, not a list`,
 		"hosts:\n- name: &n {x: *n}\n":                                        `l.yaml:2: name wants a name, or a node list such as h[01-16], not a mapping`,
-		"hosts:\n- name: h1\n  <<: {slots: 2}\n":                              `l.yaml:3: unknown key "<<"`,
-		"hosts:\n- ? [a]\n  : b\n":                                            "l.yaml:2: unknown key that is no text\nl.yaml:2: the host has no name",
+		"hosts:\n- name: h1\n  <<: {slots: 2}\n":                              `l.yaml:3: an inventory has no merge key <<`,
+		"hosts:\n- ? [a]\n  : b\n":                                            "l.yaml:2: a key wants a name, not a list\nl.yaml:2: the host has no name",
 		"hosts:\n\t- name: h1\n":                                              `l.yaml:2: a tab stands in the indentation`,
 		"hosts: [{name: h1}\n":                                                `l.yaml:1: is not YAML: did not find expected ',' or ']'`,
-		"hosts: [{name: h1}]\n---\nhosts: []\n":                               `l.yaml:2: a second document begins here`,
-		"hosts: [*x]\n":                                                       `l.yaml:1: is not YAML: unknown anchor 'x' referenced`,
+		"hosts: [{name: h1}]\n---\nhosts: []\n":                               `l.yaml:2: a second document begins here, but an inventory is one`,
+		"hosts: [*x]\n":                                                       `l.yaml:1: the alias "*x" has no anchor before it`,
 		"\xff\xfeh\x00":                                                       `l.yaml:1: is text in UTF-16, not in UTF-8`,
-		"#" + strings.Repeat(" ", MaxYAML):                                    `l.yaml: is too large for a list of hosts`,
+		"#" + strings.Repeat(" ", MaxYAML):                                    `l.yaml: is larger than an inventory may be (2097152 bytes)`,
 	} {
 		list, err := YAML("l.yaml", []byte(text), filesOf(files))
 		if err == nil || err.Error() != want {
