@@ -14,6 +14,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/mpiexec"
 )
 
 // prose are the words that follow the name gangrun in a sentence and name no command,
@@ -58,7 +60,7 @@ func commandFlags() map[string][]string {
 			}
 		}
 	}
-	for name := range mpiexecOptions {
+	for _, name := range mpiexec.OptionNames() {
 		flags["mpiexec"] = append(flags["mpiexec"], "-"+name, "--"+name)
 	}
 	return flags

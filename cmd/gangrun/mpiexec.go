@@ -4,9 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
-	"maps"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 
@@ -14,6 +12,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/mpiexec"
 	"github.com/gangrun/gangrun/internal/namedfile"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/supervisor"
@@ -44,14 +43,14 @@ func mpiexecCommand() *cli.Command {
 			"   -v                       tell how the run goes, and which options change nothing\n" +
 			"docs/mpiexec.md has the others.",
 		Action: func(c *cli.Context) error {
-			args, err := parseMpiexec(c.Args().Slice(), os.LookupEnv, func(path string) ([]byte, error) { return namedfile.ReadBounded(path, inventory.MaxSize) })
+			args, err := mpiexec.Parse(c.Args().Slice(), os.LookupEnv, func(path string) ([]byte, error) { return namedfile.ReadBounded(path, inventory.MaxSize) })
 			switch {
 			case err != nil:
 				return err
-			case args.help:
+			case args.Help:
 				cli.HelpPrinter(c.App.Writer, cli.CommandHelpTemplate, c.Command)
 				return nil
-			case args.version:
+			case args.Version:
 				cli.VersionPrinter(c)
 				return nil
 			}
@@ -61,25 +60,25 @@ func mpiexecCommand() *cli.Command {
 }
 
 // runMpiexec runs the programs to their end.
-func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
-	own := args.here(thishost.New())
-	turns, err := args.turns(own)
+func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
+	own := args.Here(thishost.New())
+	turns, err := args.Turns(own)
 	if err != nil {
 		return err
 	}
-	cwd, err := workingDir(args.relative(), "-wdir")
+	cwd, err := workingDir(args.Relative(), "-wdir")
 	if err != nil {
 		return err
 	}
-	spec := args.spec(cwd)
-	if spec.Hosts, err = args.others(own); err != nil {
+	spec := args.Spec(cwd)
+	if spec.Hosts, err = args.Hosts(own); err != nil {
 		return err
 	}
 	if err := spec.Validate(); err != nil {
 		return &failure.Error{Code: failure.CodeUsage, Err: err, Fallback: "gangrun mpiexec --help lists the options"}
 	}
-	if args.bare {
-		keep := args.keep
+	if args.Bare {
+		keep := args.Keep
 		if spec.Hosts != "" { // it is for the way there, and goes to no other host
 			keep = append(slices.Clone(keep), "SSH_AUTH_SOCK")
 		}
@@ -87,45 +86,16 @@ func runMpiexec(args mpiexecArgs, stderr io.Writer) error {
 			return err
 		}
 	}
-	if args.verbose {
-		for _, option := range args.ignored {
+	if args.Verbose {
+		for _, option := range args.Ignored {
 			fmt.Fprintf(stderr, "gangrun: note: %s changes nothing here\n", option)
 		}
 	}
-	s, err := openSession(spec, terms{plain: !args.prefix, terse: !args.verbose, universe: args.universe, mpiexec: true})
+	s, err := openSession(spec, terms{plain: !args.Prefix, terse: !args.Verbose, universe: args.Universe, mpiexec: true})
 	if err != nil {
 		return err
 	}
 	return s.conclude(s.toEnd(turnTaker{session: s, turns: turns}))
-}
-
-// spec is the job that the arguments ask for, started from a directory.
-func (a mpiexecArgs) spec(cwd string) job.Spec {
-	spec := job.Default()
-	spec.Command, spec.Ranks, spec.Loopback, spec.Env = a.apps[0].Command, a.ranks(), a.loopback, maps.Clone(a.env)
-	spec.Workdir, spec.Timeout, spec.MPI, spec.Stdin = cwd, job.Duration(a.timeout), a.mpi, a.stdin
-	spec.Preflight, spec.Retries, spec.Output = job.PreflightOff, 0, job.OutputAll
-	spec.GPUs = 0 // mpiexec knows of none
-	apps := slices.Clone(a.apps)
-	for i := range apps {
-		if dir := apps[i].Workdir; dir != "" && !filepath.IsAbs(dir) {
-			apps[i].Workdir = filepath.Join(cwd, dir)
-		}
-	}
-	if len(apps) > 1 {
-		spec.Apps = apps
-		return spec
-	}
-	maps.Copy(spec.Env, apps[0].Env)
-	if apps[0].Workdir != "" {
-		spec.Workdir = apps[0].Workdir
-	}
-	return spec
-}
-
-// relative reports whether a program's directory depends on the working directory.
-func (a mpiexecArgs) relative() bool {
-	return slices.ContainsFunc(a.apps, func(app job.App) bool { return !filepath.IsAbs(app.Workdir) })
 }
 
 // bareEnviron takes everything from this process's environment, which the ranks
@@ -146,95 +116,11 @@ func bareEnviron(keep []string) error {
 	return os.Setenv("GANGRUN_HOME", dir)
 }
 
-// turn is a host and how many ranks it takes before the next one does.
-type turn struct {
-	host  string
-	ranks int
-}
-
-// turns are the hosts in the order in which they take ranks; none leaves the
-// placement to gangrun.
-func (a mpiexecArgs) turns(own ownHost) ([]turn, error) {
-	var turns []turn
-	for _, h := range a.hosts {
-		switch {
-		case a.loopback == 0 && own.is(h.name):
-			turns = append(turns, turn{own.name, a.turn(h)})
-		case a.loopback > 0 && !slices.Contains(loopbackHosts(a.loopback), h.name):
-			return nil, failure.Usage(fmt.Sprintf("with -loopback %d the hosts are h1 to h%d", a.loopback, a.loopback), "mpiexec: there is no pretended host %q", h.name)
-		default:
-			turns = append(turns, turn{h.host(), a.turn(h)})
-		}
-	}
-	if len(turns) == 0 && a.perHost > 0 {
-		for _, name := range loopbackHosts(a.loopback) {
-			turns = append(turns, turn{name, a.perHost})
-		}
-	}
-	return turns, nil
-}
-
-// others is the list of hosts for a Spec, each once, with the ranks of its turns; ""
-// where it would be this machine anyway, or is pretended.
-func (a mpiexecArgs) others(own ownHost) (string, error) {
-	here := !slices.ContainsFunc(a.hosts, func(h mpiexecHost) bool { return !own.is(h.name) })
-	if a.loopback > 0 || len(a.hosts) == 0 || here && !a.allocated {
-		return "", nil
-	}
-	var names []string
-	slots := map[string]int{}
-	for _, h := range a.hosts {
-		if own.is(h.name) {
-			h.name = own.name
-		}
-		if _, known := slots[h.name]; !known {
-			names = append(names, h.name)
-		}
-		slots[h.name] = min(slots[h.name]+a.turn(h), job.MaxRanks)
-	}
-	var words []string
-	for _, name := range names {
-		host := mpiexecHost{name: name}.host()
-		user, word := strings.TrimSuffix(name, host), host
-		if strings.Contains(host, ":") {
-			word = "[" + host + "]"
-		}
-		words = append(words, fmt.Sprintf("%s%s:%d", user, word, slots[name]))
-	}
-	text := strings.Join(words, ",")
-	list, err := inventory.Hosts(text)
-	if err == nil && len(list.Hosts) == len(names) && !slices.ContainsFunc(names, func(name string) bool {
-		return !slices.ContainsFunc(list.Hosts, func(h job.Host) bool { return h.Name == mpiexecHost{name: name}.host() })
-	}) {
-		return text, nil
-	}
-	return "", failure.Usage("write names or addresses, each host in one way alone", "mpiexec: not all of %q are hosts", names)
-}
-
-// ownHost is this machine, as mpiexec's hosts have it.
-type ownHost struct {
-	name string // under which its ranks are placed
-	is   func(name string) bool
-}
-
-// here tells which of the hosts are this machine.
-func (a mpiexecArgs) here(s thishost.Matcher) ownHost {
-	if a.loopback > 0 || len(a.hosts) == 0 {
-		return ownHost{thishost.Name(), func(string) bool { return false }}
-	}
-	var hosts []job.Host
-	for _, h := range a.hosts {
-		hosts = append(hosts, job.Host{Name: h.name, Address: h.name})
-	}
-	own := s.Among(context.Background(), hosts)
-	return ownHost{s.Called(context.Background()), func(name string) bool { return own[name] }}
-}
-
 // turnTaker places ranks as mpiexec does: each host takes as many as its turn
 // allows, and after the last host the first has its next turn.
 type turnTaker struct {
 	*session
-	turns []turn
+	turns []mpiexec.Turn
 }
 
 // Place implements supervisor.Placer.
@@ -254,42 +140,20 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 			turns = turns[:i] // the others need not be there
 			break
 		}
-		placed += turn.ranks
-		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.host })
-		if at < 0 && (turn.host == thishost.Name() || turn.host == thishost.Localhost) {
+		placed += turn.Ranks
+		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.Host })
+		if at < 0 && (turn.Host == thishost.Name() || turn.Host == thishost.Localhost) {
 			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return t.here(h.Name) })
 		}
 		if at < 0 {
-			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.host), Hint: "leave it out", Never: true})
+			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.Host), Hint: "leave it out", Never: true})
 		}
-		turns[i].host = there.Hosts[at].Name
+		turns[i].Host = there.Hosts[at].Name
 	}
-	placement := deal(spec.Ranks, turns, there.Hosts)
+	placement := mpiexec.Deal(spec.Ranks, turns, there.Hosts)
 	var why job.Explanation
 	for _, h := range placement.Hosts {
 		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks, in the order of the hosts", h.Name, len(placement.On(h.Name)), spec.Ranks))
 	}
 	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, nil
-}
-
-// deal gives ranks to hosts, turn by turn. Every turn's host must be among
-// those that there are, and take at least one rank.
-func deal(ranks int, turns []turn, hosts []job.Host) job.Placement {
-	var p job.Placement
-	nodes, sizes := map[string]int{}, map[string]int{}
-	for i := 0; len(p.Ranks) < ranks; i++ {
-		t := turns[i%len(turns)]
-		if _, known := nodes[t.host]; !known {
-			nodes[t.host] = len(p.Hosts)
-			p.Hosts = append(p.Hosts, hosts[slices.IndexFunc(hosts, func(h job.Host) bool { return h.Name == t.host })])
-		}
-		for range min(t.ranks, ranks-len(p.Ranks)) {
-			p.Ranks = append(p.Ranks, job.Rank{Rank: len(p.Ranks), Host: t.host, Devices: []string{}, LocalRank: sizes[t.host], Node: nodes[t.host]})
-			sizes[t.host]++
-		}
-	}
-	for i := range p.Ranks {
-		p.Ranks[i].LocalSize = sizes[p.Ranks[i].Host]
-	}
-	return p
 }

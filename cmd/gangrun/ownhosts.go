@@ -51,19 +51,10 @@ func wantedHosts(spec job.Spec, list []job.Host) ([]job.Host, error) {
 		return pretend(spec)
 	}
 	var hosts []job.Host
-	for _, name := range loopbackHosts(spec.Loopback) {
+	for _, name := range hostlist.Simulated(spec.Loopback) {
 		hosts = append(hosts, job.Host{Name: name, Address: "127.0.0.1"})
 	}
 	return hosts, nil
-}
-
-// loopbackHosts names as many pretended hosts.
-func loopbackHosts(n int) []string {
-	var names []string
-	for i := range n {
-		names = append(names, "h"+strconv.Itoa(i+1))
-	}
-	return names
 }
 
 // ownTmp returns this user's directory for short-lived things, made if need be.

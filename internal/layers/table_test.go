@@ -66,7 +66,7 @@ var rooms = []room{
 	{paths: []string{"internal/queue"}, ours: only()},
 	{paths: []string{"internal/interrupt"}, ours: only("internal/job")},
 	{paths: []string{"internal/namedfile"}, ours: withLeaves("internal/job", "internal/interrupt", "internal/safefile")},
-	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
+	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview", "internal/mpiexec"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
 	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/remote/sshconfig"}, ours: only("internal/remote/shell", "internal/safefile")},

@@ -4,7 +4,6 @@ package layers
 var tooLarge = map[string]int{
 	"func Spec.Validate":        124,
 	"func gang.run":             110,
-	"func mpiexecOptionTable":   95,
 	"func openMPI.shim":         96,
 	"func watch.child":          85,
 	"package checkpoint":        3646,
@@ -23,7 +22,6 @@ var tooLarge = map[string]int{
 	"struct Screen":             17,
 	"struct conn":               16,
 	"struct gang":               38,
-	"struct mpiexecArgs":        17,
 	"struct openMPI":            20,
 	"struct remote":             24,
 	"struct running":            23,

@@ -1,4 +1,4 @@
-package main
+package mpiexec
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ import (
 
 // node1 and hereAlone are machines whose name is all that is known of them.
 var (
-	node1 = ownHost{"node1.example", func(name string) bool {
+	node1 = Here{"node1.example", func(name string) bool {
 		return slices.Contains([]string{"localhost", "127.0.0.1", "127.0.0.2", "::1", "node1", "node1.example"}, name)
 	}}
-	hereAlone = ownHost{"here", func(name string) bool { return name == "here" || name == "localhost" }}
+	hereAlone = Here{"here", func(name string) bool { return name == "here" || name == "localhost" }}
 )
 
 // mpiexecFiles are the host files of the tests.
@@ -40,8 +40,8 @@ func readMpiexecFile(path string) ([]byte, error) {
 	return []byte(text), nil
 }
 
-func parseWords(env map[string]string, words ...string) (mpiexecArgs, error) {
-	return parseMpiexec(words, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, readMpiexecFile)
+func parseWords(env map[string]string, words ...string) (Args, error) {
+	return Parse(words, func(name string) (string, bool) { v, ok := env[name]; return v, ok }, readMpiexecFile)
 }
 
 func appOf(ranks int, command ...string) job.App {
@@ -49,17 +49,17 @@ func appOf(ranks int, command ...string) job.App {
 }
 
 func TestParseMpiexec(t *testing.T) {
-	plain := mpiexecArgs{apps: []job.App{appOf(2, "a.out")}, env: map[string]string{}, stdin: "0", mpi: job.MPIAuto}
-	with := func(change func(*mpiexecArgs)) mpiexecArgs {
+	plain := Args{apps: []job.App{appOf(2, "a.out")}, env: map[string]string{}, stdin: "0", mpi: job.MPIAuto}
+	with := func(change func(*Args)) Args {
 		a := plain
 		a.apps, a.env = []job.App{appOf(2, "a.out")}, map[string]string{}
 		change(&a)
 		return a
 	}
-	set := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.env = env } }
-	local := func(env map[string]string) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.apps[0].Env = env } }
-	hosts := func(h ...mpiexecHost) func(*mpiexecArgs) { return func(a *mpiexecArgs) { a.hosts = h } }
-	allocated := func(change func(*mpiexecArgs)) mpiexecArgs {
+	set := func(env map[string]string) func(*Args) { return func(a *Args) { a.env = env } }
+	local := func(env map[string]string) func(*Args) { return func(a *Args) { a.apps[0].Env = env } }
+	hosts := func(h ...host) func(*Args) { return func(a *Args) { a.hosts = h } }
+	allocated := func(change func(*Args)) Args {
 		a := with(change)
 		a.allocated = true
 		return a
@@ -69,21 +69,21 @@ func TestParseMpiexec(t *testing.T) {
 		name  string
 		words string
 		env   map[string]string
-		want  mpiexecArgs
+		want  Args
 	}{
 		{"-n", "-n 2 a.out", nil, plain},
 		{"-np", "-np 2 a.out", nil, plain},
 		{"--np", "--np 2 a.out", nil, plain},
 		{"with =", "-n=2 a.out", nil, plain},
 		{"end of options", "-n 2 -- a.out", nil, plain},
-		{"one rank", "a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Ranks = 1 })},
-		{"the program's own options", "-n 2 a.out -n 5 --help -- -l", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"a.out", "-n", "5", "--help", "--", "-l"} })},
-		{"a lone dash is a program", "-n 2 - x", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"-", "x"} })},
-		{"three programs", "-n 2 a.out x : -n 1 -env K V b.out : c.out", nil, with(func(a *mpiexecArgs) {
+		{"one rank", "a.out", nil, with(func(a *Args) { a.apps[0].Ranks = 1 })},
+		{"the program's own options", "-n 2 a.out -n 5 --help -- -l", nil, with(func(a *Args) { a.apps[0].Command = []string{"a.out", "-n", "5", "--help", "--", "-l"} })},
+		{"a lone dash is a program", "-n 2 - x", nil, with(func(a *Args) { a.apps[0].Command = []string{"-", "x"} })},
+		{"three programs", "-n 2 a.out x : -n 1 -env K V b.out : c.out", nil, with(func(a *Args) {
 			a.apps = []job.App{appOf(2, "a.out", "x"), appOf(1, "b.out"), appOf(1, "c.out")}
 			a.apps[1].Env["K"] = "V"
 		})},
-		{"a word with a colon", "-n 2 a.out x: :y", nil, with(func(a *mpiexecArgs) { a.apps[0].Command = []string{"a.out", "x:", ":y"} })},
+		{"a word with a colon", "-n 2 a.out x: :y", nil, with(func(a *Args) { a.apps[0].Command = []string{"a.out", "x:", ":y"} })},
 		{"-genv", "-genv K V -genv L=W=X -n 2 a.out", nil, with(set(map[string]string{"K": "V", "L": "W=X"}))},
 		{"-genv with a value that has =", "-n 2 -genv K V=W a.out", nil, with(set(map[string]string{"K": "V=W"}))},
 		{"-genv empty", "-n 2 -genv K= a.out", nil, with(set(map[string]string{"K": ""}))},
@@ -91,55 +91,55 @@ func TestParseMpiexec(t *testing.T) {
 			with(set(map[string]string{"OMPI_MCA_btl": "self,tcp", "OMPI_MCA_pml": "ob1", "PRTE_MCA_a": "b"}))},
 		{"-env", "-n 2 -env K V a.out", nil, with(local(map[string]string{"K": "V"}))},
 		{"-x", "-n 2 -x K=V --x L=W a.out", nil, with(local(map[string]string{"K": "V", "L": "W"}))},
-		{"-x without a value", "-n 2 -x K a.out", nil, with(func(a *mpiexecArgs) { a.keep = []string{"K"} })},
-		{"-genvnone", "-n 2 -genvnone a.out", nil, with(func(a *mpiexecArgs) { a.bare = true })},
-		{"-genvlist", "-n 2 -genvlist A,B a.out", nil, with(func(a *mpiexecArgs) { a.bare, a.keep = true, []string{"A", "B"} })},
-		{"-envlist", "-n 2 -envlist A a.out", nil, with(func(a *mpiexecArgs) { a.bare, a.keep = true, []string{"A"} })},
+		{"-x without a value", "-n 2 -x K a.out", nil, with(func(a *Args) { a.Keep = []string{"K"} })},
+		{"-genvnone", "-n 2 -genvnone a.out", nil, with(func(a *Args) { a.Bare = true })},
+		{"-genvlist", "-n 2 -genvlist A,B a.out", nil, with(func(a *Args) { a.Bare, a.Keep = true, []string{"A", "B"} })},
+		{"-envlist", "-n 2 -envlist A a.out", nil, with(func(a *Args) { a.Bare, a.Keep = true, []string{"A"} })},
 		{"-genvall", "-n 2 -genvnone -genvall a.out", nil, plain},
 		{"-hosts", "-n 2 -hosts h1,h2:3,[::1]:2,::1,[fe80::1] a.out", nil,
-			with(hosts(mpiexecHost{"h1", 0}, mpiexecHost{"h2", 3}, mpiexecHost{"::1", 2}, mpiexecHost{"::1", 0}, mpiexecHost{"fe80::1", 0}))},
-		{"-host twice", "-n 2 -host h1 -host h2 a.out", nil, with(hosts(mpiexecHost{"h1", 0}, mpiexecHost{"h2", 0}))},
-		{"-H", "-n 2 -H h1 a.out", nil, with(hosts(mpiexecHost{"h1", 0}))},
-		{"-f", "-n 2 -f hydra a.out", nil, with(hosts(mpiexecHost{"h1", 2}, mpiexecHost{"h2", 0}))},
-		{"--hostfile", "-n 2 --hostfile open a.out", nil, with(hosts(mpiexecHost{"h1", 2}, mpiexecHost{"h2", 1}))},
-		{"as many ranks as slots", "-machinefile open a.out", nil, with(func(a *mpiexecArgs) {
-			a.apps[0].Ranks, a.hosts = 3, []mpiexecHost{{"h1", 2}, {"h2", 1}}
+			with(hosts(host{"h1", 0}, host{"h2", 3}, host{"::1", 2}, host{"::1", 0}, host{"fe80::1", 0}))},
+		{"-host twice", "-n 2 -host h1 -host h2 a.out", nil, with(hosts(host{"h1", 0}, host{"h2", 0}))},
+		{"-H", "-n 2 -H h1 a.out", nil, with(hosts(host{"h1", 0}))},
+		{"-f", "-n 2 -f hydra a.out", nil, with(hosts(host{"h1", 2}, host{"h2", 0}))},
+		{"--hostfile", "-n 2 --hostfile open a.out", nil, with(hosts(host{"h1", 2}, host{"h2", 1}))},
+		{"as many ranks as slots", "-machinefile open a.out", nil, with(func(a *Args) {
+			a.apps[0].Ranks, a.hosts = 3, []host{{"h1", 2}, {"h2", 1}}
 		})},
-		{"as many ranks as -ppn says", "-loopback 2 -ppn 3 a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Ranks, a.loopback, a.perHost = 6, 2, 3 })},
-		{"-ppn", "-n 2 -ppn 3 a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 3 })},
-		{"-pernode", "-n 2 -pernode a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 1 })},
-		{"--map-by ppr", "-n 2 --map-by ppr:4:node:PE=2 a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 4 })},
-		{"--map-by node", "-n 2 --map-by node:OVERSUBSCRIBE a.out", nil, with(func(a *mpiexecArgs) { a.perHost = 1 })},
-		{"--map-by core", "-n 2 --map-by core a.out", nil, with(func(a *mpiexecArgs) { a.ignored = []string{"-map-by core"} })},
-		{"-usize", "-n 2 -usize 8 a.out", nil, with(func(a *mpiexecArgs) { a.universe = 8 })},
-		{"-usize INFINITE", "-n 2 -usize INFINITE a.out", nil, with(func(a *mpiexecArgs) { a.universe = -1 })},
-		{"-usize SYSTEM", "-n 2 -usize SYSTEM -hosts h1:2,h2:3 a.out", nil, with(func(a *mpiexecArgs) {
-			a.universe, a.hosts = 5, []mpiexecHost{{"h1", 2}, {"h2", 3}}
+		{"as many ranks as -ppn says", "-loopback 2 -ppn 3 a.out", nil, with(func(a *Args) { a.apps[0].Ranks, a.loopback, a.perHost = 6, 2, 3 })},
+		{"-ppn", "-n 2 -ppn 3 a.out", nil, with(func(a *Args) { a.perHost = 3 })},
+		{"-pernode", "-n 2 -pernode a.out", nil, with(func(a *Args) { a.perHost = 1 })},
+		{"--map-by ppr", "-n 2 --map-by ppr:4:node:PE=2 a.out", nil, with(func(a *Args) { a.perHost = 4 })},
+		{"--map-by node", "-n 2 --map-by node:OVERSUBSCRIBE a.out", nil, with(func(a *Args) { a.perHost = 1 })},
+		{"--map-by core", "-n 2 --map-by core a.out", nil, with(func(a *Args) { a.Ignored = []string{"-map-by core"} })},
+		{"-usize", "-n 2 -usize 8 a.out", nil, with(func(a *Args) { a.Universe = 8 })},
+		{"-usize INFINITE", "-n 2 -usize INFINITE a.out", nil, with(func(a *Args) { a.Universe = -1 })},
+		{"-usize SYSTEM", "-n 2 -usize SYSTEM -hosts h1:2,h2:3 a.out", nil, with(func(a *Args) {
+			a.Universe, a.hosts = 5, []host{{"h1", 2}, {"h2", 3}}
 		})},
-		{"-s", "-n 2 -s all a.out", nil, with(func(a *mpiexecArgs) { a.stdin = job.StdinAll })},
-		{"-s of a rank", "-n 2 --stdin 1 a.out", nil, with(func(a *mpiexecArgs) { a.stdin = "1" })},
-		{"-t", "-n 2 -t 5 a.out", nil, with(func(a *mpiexecArgs) { a.timeout = 5 * time.Second })},
-		{"MPIEXEC_TIMEOUT", "-n 2 a.out", map[string]string{"MPIEXEC_TIMEOUT": "7"}, with(func(a *mpiexecArgs) { a.timeout = 7 * time.Second })},
+		{"-s", "-n 2 -s all a.out", nil, with(func(a *Args) { a.stdin = job.StdinAll })},
+		{"-s of a rank", "-n 2 --stdin 1 a.out", nil, with(func(a *Args) { a.stdin = "1" })},
+		{"-t", "-n 2 -t 5 a.out", nil, with(func(a *Args) { a.timeout = 5 * time.Second })},
+		{"MPIEXEC_TIMEOUT", "-n 2 a.out", map[string]string{"MPIEXEC_TIMEOUT": "7"}, with(func(a *Args) { a.timeout = 7 * time.Second })},
 		{"MPIEXEC_TIMEOUT without a limit", "-n 2 a.out", map[string]string{"MPIEXEC_TIMEOUT": "-1"}, plain},
 		{"-timeout over MPIEXEC_TIMEOUT", "-n 2 -timeout 0 a.out", map[string]string{"MPIEXEC_TIMEOUT": "7"}, plain},
-		{"--mpi", "-n 2 --mpi openmpi a.out", nil, with(func(a *mpiexecArgs) { a.mpi = job.MPIOpenMPI })},
-		{"-wdir", "-n 2 -wdir d a.out", nil, with(func(a *mpiexecArgs) { a.apps[0].Workdir = "d" })},
-		{"-l", "-n 2 -l a.out", nil, with(func(a *mpiexecArgs) { a.prefix = true })},
-		{"-v", "-n 2 -v a.out", nil, with(func(a *mpiexecArgs) { a.verbose = true })},
+		{"--mpi", "-n 2 --mpi openmpi a.out", nil, with(func(a *Args) { a.mpi = job.MPIOpenMPI })},
+		{"-wdir", "-n 2 -wdir d a.out", nil, with(func(a *Args) { a.apps[0].Workdir = "d" })},
+		{"-l", "-n 2 -l a.out", nil, with(func(a *Args) { a.Prefix = true })},
+		{"-v", "-n 2 -v a.out", nil, with(func(a *Args) { a.Verbose = true })},
 		{"what changes nothing", "--oversubscribe --allow-run-as-root --bind-to core -launcher ssh -n 2 a.out", nil,
-			with(func(a *mpiexecArgs) {
-				a.ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher"}
+			with(func(a *Args) {
+				a.Ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher"}
 			})},
-		{"-localonly", "-n 2 -localonly a.out", slurm, allocated(hosts(mpiexecHost{"localhost", 0}))},
-		{"-localonly of a pretended host", "-n 2 -localonly -loopback 2 a.out", nil, with(func(a *mpiexecArgs) { a.loopback = 2 })},
-		{"an allocation", "a.out", slurm, allocated(func(a *mpiexecArgs) {
-			a.apps[0].Ranks, a.hosts = 5, []mpiexecHost{{"n1", 2}, {"n2", 2}, {"n3", 1}}
+		{"-localonly", "-n 2 -localonly a.out", slurm, allocated(hosts(host{"localhost", 0}))},
+		{"-localonly of a pretended host", "-n 2 -localonly -loopback 2 a.out", nil, with(func(a *Args) { a.loopback = 2 })},
+		{"an allocation", "a.out", slurm, allocated(func(a *Args) {
+			a.apps[0].Ranks, a.hosts = 5, []host{{"n1", 2}, {"n2", 2}, {"n3", 1}}
 		})},
-		{"an allocation with -ppn", "-ppn 3 a.out", slurm, allocated(func(a *mpiexecArgs) {
-			a.apps[0].Ranks, a.perHost, a.hosts = 9, 3, []mpiexecHost{{"n1", 2}, {"n2", 2}, {"n3", 1}}
+		{"an allocation with -ppn", "-ppn 3 a.out", slurm, allocated(func(a *Args) {
+			a.apps[0].Ranks, a.perHost, a.hosts = 9, 3, []host{{"n1", 2}, {"n2", 2}, {"n3", 1}}
 		})},
-		{"an allocation and -n", "-n 2 a.out", slurm, allocated(hosts(mpiexecHost{"n1", 2}, mpiexecHost{"n2", 2}, mpiexecHost{"n3", 1}))},
-		{"an allocation and -hosts", "-n 2 -hosts h1 a.out", slurm, allocated(hosts(mpiexecHost{"h1", 0}))},
+		{"an allocation and -n", "-n 2 a.out", slurm, allocated(hosts(host{"n1", 2}, host{"n2", 2}, host{"n3", 1}))},
+		{"an allocation and -hosts", "-n 2 -hosts h1 a.out", slurm, allocated(hosts(host{"h1", 0}))},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			got, err := parseWords(c.env, strings.Fields(c.words)...)
@@ -156,12 +156,12 @@ func TestParseMpiexec(t *testing.T) {
 // Help and the version need no program.
 func TestParseMpiexecAsked(t *testing.T) {
 	for _, word := range []string{"-h", "--help", "-help"} {
-		if a, err := parseWords(nil, "-n", "2", word); err != nil || !a.help {
+		if a, err := parseWords(nil, "-n", "2", word); err != nil || !a.Help {
 			t.Errorf("%s: %+v, %v", word, a, err)
 		}
 	}
 	for _, word := range []string{"-V", "--version", "-info"} {
-		if a, err := parseWords(nil, word); err != nil || !a.version {
+		if a, err := parseWords(nil, word); err != nil || !a.Version {
 			t.Errorf("%s: %+v, %v", word, a, err)
 		}
 	}
@@ -221,7 +221,7 @@ func TestParseMpiexecRefuses(t *testing.T) {
 
 // Every option is read, ignored or refused: none is two of these.
 func TestMpiexecOptions(t *testing.T) {
-	for name, o := range mpiexecOptions {
+	for name, o := range options {
 		if o.refuse != "" && (o.set != nil || o.values > 0) {
 			t.Errorf("-%s is refused and read", name)
 		}
@@ -236,7 +236,7 @@ func TestMpiexecSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec := args.spec("/here")
+	spec := args.Spec("/here")
 	if err := spec.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -254,7 +254,7 @@ func TestMpiexecSpec(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	spec = args.spec("/here")
+	spec = args.Spec("/here")
 	if err := spec.Validate(); err != nil {
 		t.Error(err)
 	}
@@ -268,25 +268,25 @@ func TestMpiexecSpec(t *testing.T) {
 func TestMpiexecTurns(t *testing.T) {
 	for _, c := range []struct {
 		words string
-		want  []turn // nil with bad: refused
+		want  []Turn // nil with bad: refused
 		bad   bool
 	}{
 		{"a.out", nil, false},
 		{"-loopback 2 a.out", nil, false},
-		{"-ppn 2 -loopback 2 a.out", []turn{{"h1", 2}, {"h2", 2}}, false},
+		{"-ppn 2 -loopback 2 a.out", []Turn{{"h1", 2}, {"h2", 2}}, false},
 		{"-hosts localhost,127.0.0.2:3,::1,node1,node1.example a.out",
-			[]turn{{"node1.example", 1}, {"node1.example", 3}, {"node1.example", 1}, {"node1.example", 1}, {"node1.example", 1}}, false},
-		{"-loopback 3 -hosts h3:2,h1 a.out", []turn{{"h3", 2}, {"h1", 1}}, false},
-		{"-loopback 3 -ppn 4 -hosts h3:2,h1 a.out", []turn{{"h3", 4}, {"h1", 4}}, false},
+			[]Turn{{"node1.example", 1}, {"node1.example", 3}, {"node1.example", 1}, {"node1.example", 1}, {"node1.example", 1}}, false},
+		{"-loopback 3 -hosts h3:2,h1 a.out", []Turn{{"h3", 2}, {"h1", 1}}, false},
+		{"-loopback 3 -ppn 4 -hosts h3:2,h1 a.out", []Turn{{"h3", 4}, {"h1", 4}}, false},
 		{"-loopback 3 -hosts h4 a.out", nil, true},
-		{"-hosts node2,localhost:2,root@node3:3 a.out", []turn{{"node2", 1}, {"node1.example", 2}, {"node3", 3}}, false},
-		{"-hosts 10.0.0.1,[fe80::1]:2 a.out", []turn{{"10.0.0.1", 1}, {"fe80::1", 2}}, false},
+		{"-hosts node2,localhost:2,root@node3:3 a.out", []Turn{{"node2", 1}, {"node1.example", 2}, {"node3", 3}}, false},
+		{"-hosts 10.0.0.1,[fe80::1]:2 a.out", []Turn{{"10.0.0.1", 1}, {"fe80::1", 2}}, false},
 	} {
 		args, err := parseWords(nil, strings.Fields(c.words)...)
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := args.turns(node1)
+		got, err := args.Turns(node1)
 		if (err != nil) != c.bad || !slices.Equal(got, c.want) {
 			t.Errorf("%s: %v, %v; want %v", c.words, got, err, c.want)
 		}
@@ -320,7 +320,7 @@ func TestMpiexecOthers(t *testing.T) {
 			}
 			continue
 		}
-		got, err := args.others(node1)
+		got, err := args.Hosts(node1)
 		if (err != nil) != c.bad || got != c.want {
 			t.Errorf("%s: %q, %v; want %q", c.words, got, err, c.want)
 		}
@@ -332,19 +332,19 @@ func TestDeal(t *testing.T) {
 	for _, c := range []struct {
 		name  string
 		ranks int
-		turns []turn
+		turns []Turn
 		on    []string
 		local []int
 		sizes []int
 		used  []string
 	}{
-		{"in blocks", 5, []turn{{"h1", 3}, {"h2", 3}}, []string{"h1", "h1", "h1", "h2", "h2"}, []int{0, 1, 2, 0, 1}, []int{3, 3, 3, 2, 2}, []string{"h1", "h2"}},
-		{"round and round", 5, []turn{{"h1", 1}, {"h2", 2}}, []string{"h1", "h2", "h2", "h1", "h2"}, []int{0, 0, 1, 1, 2}, []int{2, 3, 3, 2, 3}, []string{"h1", "h2"}},
-		{"in the order named", 2, []turn{{"h3", 1}, {"h1", 1}, {"h2", 1}}, []string{"h3", "h1"}, []int{0, 0}, []int{1, 1}, []string{"h3", "h1"}},
-		{"one host by two names", 3, []turn{{"h2", 1}, {"h2", 1}}, []string{"h2", "h2", "h2"}, []int{0, 1, 2}, []int{3, 3, 3}, []string{"h2"}},
+		{"in blocks", 5, []Turn{{"h1", 3}, {"h2", 3}}, []string{"h1", "h1", "h1", "h2", "h2"}, []int{0, 1, 2, 0, 1}, []int{3, 3, 3, 2, 2}, []string{"h1", "h2"}},
+		{"round and round", 5, []Turn{{"h1", 1}, {"h2", 2}}, []string{"h1", "h2", "h2", "h1", "h2"}, []int{0, 0, 1, 1, 2}, []int{2, 3, 3, 2, 3}, []string{"h1", "h2"}},
+		{"in the order named", 2, []Turn{{"h3", 1}, {"h1", 1}, {"h2", 1}}, []string{"h3", "h1"}, []int{0, 0}, []int{1, 1}, []string{"h3", "h1"}},
+		{"one host by two names", 3, []Turn{{"h2", 1}, {"h2", 1}}, []string{"h2", "h2", "h2"}, []int{0, 1, 2}, []int{3, 3, 3}, []string{"h2"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := deal(c.ranks, c.turns, hosts)
+			p := Deal(c.ranks, c.turns, hosts)
 			var used []string
 			for _, h := range p.Hosts {
 				used = append(used, h.Name)
@@ -376,7 +376,7 @@ func FuzzParseMpiexec(f *testing.F) {
 	f.Fuzz(func(t *testing.T, text, file, limit string) {
 		words := strings.Split(text, "\n")
 		before := slices.Clone(words)
-		args, err := parseMpiexec(words, func(name string) (string, bool) { return limit, name == "MPIEXEC_TIMEOUT" }, func(string) ([]byte, error) { return []byte(file), nil })
+		args, err := Parse(words, func(name string) (string, bool) { return limit, name == "MPIEXEC_TIMEOUT" }, func(string) ([]byte, error) { return []byte(file), nil })
 		if !slices.Equal(words, before) {
 			t.Fatal("the words have been changed")
 		}
@@ -387,10 +387,10 @@ func FuzzParseMpiexec(f *testing.F) {
 			}
 			return
 		}
-		if args.help || args.version {
+		if args.Help || args.Version {
 			return
 		}
-		spec := args.spec("/here")
+		spec := args.Spec("/here")
 		if spec.Ranks < 1 || spec.Ranks > job.MaxRanks || spec.Timeout < 0 {
 			t.Fatalf("%q: %+v", words, spec)
 		}
@@ -400,14 +400,14 @@ func FuzzParseMpiexec(f *testing.F) {
 				t.Fatalf("%q: program %d is %+v", words, i, a)
 			}
 		}
-		turns, err := args.turns(hereAlone)
+		turns, err := args.Turns(hereAlone)
 		if err == nil {
-			spec.Hosts, err = args.others(hereAlone)
+			spec.Hosts, err = args.Hosts(hereAlone)
 		}
 		if err == nil && len(turns) > 0 && spec.Ranks < 1000 {
 			var hosts []job.Host
 			for _, turn := range turns {
-				hosts = append(hosts, job.Host{Name: turn.host})
+				hosts = append(hosts, job.Host{Name: turn.Host})
 			}
 			if spec.Hosts != "" {
 				list, err := hostlist.ForJob(spec)
@@ -416,7 +416,7 @@ func FuzzParseMpiexec(f *testing.F) {
 				}
 				hosts = list.Hosts
 			}
-			if p := deal(spec.Ranks, turns, hosts); len(p.Ranks) != spec.Ranks {
+			if p := Deal(spec.Ranks, turns, hosts); len(p.Ranks) != spec.Ranks {
 				t.Fatalf("%q: %d ranks of %d", words, len(p.Ranks), spec.Ranks)
 			}
 		}

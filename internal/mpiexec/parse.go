@@ -1,4 +1,6 @@
-package main
+// Package mpiexec reads command lines of mpiexec and mpirun, and places ranks on hosts in
+// the order that they ask for.
+package mpiexec
 
 import (
 	"fmt"
@@ -15,40 +17,52 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// mpiexecArgs is what a command line of mpiexec or mpirun asks for.
-type mpiexecArgs struct {
-	apps  []job.App // one for each program; Workdir as it was written
-	env   map[string]string
-	hosts []mpiexecHost // in the order named, or of the batch system's allocation; none is this machine
-	// allocated says that there is an allocation, which is not for hosts that are named.
-	allocated bool
-	perHost   int // ranks that a host takes in its turn; 0 is not said
-	loopback  int
-	universe  int // MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound
-	stdin     job.Stdin
-	timeout   time.Duration
-	mpi       job.MPI
-	prefix    bool // the rank before each line
-	verbose   bool
-	// bare says that the ranks get none of the environment but the variables of
-	// keep.
-	bare          bool
-	keep          []string
-	ignored       []string // options that change nothing here
-	help, version bool
+// Args is what a command line of mpiexec or mpirun asks for.
+type Args struct {
+	apps    []job.App // one for each program; Workdir as it was written
+	env     map[string]string
+	stdin   job.Stdin
+	timeout time.Duration
+	mpi     job.MPI
+	placement
+	Environment
+	Shown
+	Universe      int  // MPI_UNIVERSE_SIZE: 0 is not said, -1 is no bound
+	Help, Version bool // what to print in place of running anything
 }
 
-// mpiexecHost is a host as it was named.
-type mpiexecHost struct {
+// placement is where the ranks are to run.
+type placement struct {
+	hosts     []host // in the order named, or of the batch system's allocation; none is this machine
+	allocated bool   // there is an allocation of a batch system; hosts that are named may not be part of it
+	perHost   int    // how many ranks a host takes in its turn; 0 is not said
+	loopback  int    // number of simulated hosts; 0 is none
+}
+
+// Environment is what the ranks get of the environment of this process.
+type Environment struct {
+	Bare bool     // only the variables of Keep
+	Keep []string // names
+}
+
+// Shown is what gangrun shows besides what the ranks print.
+type Shown struct {
+	Prefix  bool // the rank before each line
+	Verbose bool
+	Ignored []string // options that change nothing here
+}
+
+// host is a host as it was named.
+type host struct {
 	name  string // maybe with USER@ before it
 	slots int    // 0 when not said
 }
 
 // host is its name alone.
-func (h mpiexecHost) host() string { return h.name[strings.LastIndexByte(h.name, '@')+1:] }
+func (h host) bare() string { return h.name[strings.LastIndexByte(h.name, '@')+1:] }
 
 // ranks is the size of the gang.
-func (a mpiexecArgs) ranks() int {
+func (a Args) ranks() int {
 	n := 0
 	for _, app := range a.apps {
 		n += app.Ranks
@@ -57,7 +71,7 @@ func (a mpiexecArgs) ranks() int {
 }
 
 // places is how many ranks the hosts take before any of them has its next turn.
-func (a mpiexecArgs) places() int {
+func (a Args) places() int {
 	n := 0
 	for _, h := range a.hosts {
 		n += a.turn(h)
@@ -69,16 +83,16 @@ func (a mpiexecArgs) places() int {
 }
 
 // turn is how many ranks a host takes in its turn.
-func (a mpiexecArgs) turn(h mpiexecHost) int {
+func (a Args) turn(h host) int {
 	if a.perHost > 0 {
 		return a.perHost
 	}
 	return max(1, h.slots)
 }
 
-// mpiexecParser reads the words of one command line.
-type mpiexecParser struct {
-	mpiexecArgs
+// parser reads the words of one command line.
+type parser struct {
+	Args
 	read     func(path string) ([]byte, error)
 	app      job.App
 	local    bool // the program has -envnone or -envlist of its own
@@ -90,26 +104,26 @@ type mpiexecParser struct {
 	here     bool // no other machine is wanted
 }
 
-// parseMpiexec reads a command line of mpiexec or mpirun. Relative to it, env
+// Parse reads a command line of mpiexec or mpirun. Relative to it, env
 // is the environment and read reads a file. Errors are for the user.
-func parseMpiexec(args []string, env func(string) (string, bool), read func(path string) ([]byte, error)) (mpiexecArgs, error) {
-	p := &mpiexecParser{read: read, rest: args}
+func Parse(args []string, env func(string) (string, bool), read func(path string) ([]byte, error)) (Args, error) {
+	p := &parser{read: read, rest: args}
 	p.stdin, p.mpi, p.env = job.StdinRank(0), job.MPIAuto, map[string]string{}
 	for more := true; more; {
 		p.app, p.local = job.App{Env: map[string]string{}}, false
-		if err := p.options(); err != nil || p.help || p.version {
-			return p.mpiexecArgs, err
+		if err := p.options(); err != nil || p.Help || p.Version {
+			return p.Args, err
 		}
 		var err error
 		if more, err = p.program(); err != nil {
-			return p.mpiexecArgs, err
+			return p.Args, err
 		}
 	}
-	return p.mpiexecArgs, p.finish(env)
+	return p.Args, p.finish(env)
 }
 
 // options reads up to the first word that is no option.
-func (p *mpiexecParser) options() error {
+func (p *parser) options() error {
 	for len(p.rest) > 0 {
 		word := p.rest[0]
 		if len(word) < 2 || word[0] != '-' {
@@ -121,10 +135,10 @@ func (p *mpiexecParser) options() error {
 		}
 		name := strings.TrimPrefix(word[1:], "-")
 		name, value, glued := strings.Cut(name, "=")
-		o, known := mpiexecOptions[name]
+		o, known := options[name]
 		if !known {
 			hint := "gangrun mpiexec --help lists the options"
-			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(mpiexecOptions))); near != "" {
+			if near := suggest.Nearest(name, slices.Sorted(maps.Keys(options))); near != "" {
 				hint = "did you mean -" + near + "? " + hint
 			}
 			return failure.Usage(hint, "mpiexec has no option %q", word)
@@ -149,7 +163,7 @@ func (p *mpiexecParser) options() error {
 			values, p.rest = append(values, p.rest[0]), p.rest[1:]
 		}
 		if o.set == nil {
-			p.ignored = append(p.ignored, "-"+name)
+			p.Ignored = append(p.Ignored, "-"+name)
 			continue
 		}
 		if err := o.set(p, name, values); err != nil {
@@ -161,7 +175,7 @@ func (p *mpiexecParser) options() error {
 
 // program reads a program with its arguments, up to a colon; more says that
 // another one follows.
-func (p *mpiexecParser) program() (more bool, err error) {
+func (p *parser) program() (more bool, err error) {
 	end := slices.Index(p.rest, ":")
 	more = end >= 0
 	if !more {
@@ -180,7 +194,7 @@ func (p *mpiexecParser) program() (more bool, err error) {
 }
 
 // finish fills in what depends on more than one option.
-func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
+func (p *parser) finish(env func(string) (string, bool)) error {
 	if len(p.listed) > 0 && len(p.apps) > 1 {
 		return failure.Usage("use -genvnone or -genvlist, for all of them", "mpiexec: of several programs one alone (%q) cannot be kept from seeing the environment", p.listed[0])
 	}
@@ -189,13 +203,13 @@ func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 		p.allocated = err != nil || list.Kind != inventory.None
 		switch {
 		case p.here:
-			p.hosts = []mpiexecHost{{name: "localhost"}}
+			p.hosts = []host{{name: "localhost"}}
 		case len(p.hosts) > 0: // named
 		case err != nil:
 			return &failure.Error{Code: failure.CodeUsage, Err: err}
 		default:
 			for _, h := range list.Hosts {
-				p.hosts = append(p.hosts, mpiexecHost{h.Name, h.Slots})
+				p.hosts = append(p.hosts, host{h.Name, h.Slots})
 			}
 		}
 	}
@@ -211,7 +225,7 @@ func (p *mpiexecParser) finish(env func(string) (string, bool)) error {
 		return failure.Usage("write -s 0, -s all or -s none", "mpiexec: %w", err)
 	}
 	if p.size == "SYSTEM" {
-		p.universe = p.places()
+		p.Universe = p.places()
 	}
 	if text, ok := env("MPIEXEC_TIMEOUT"); ok && !p.override && text != "" {
 		seconds, err := wholeNumber("MPIEXEC_TIMEOUT", text, -1, maxTimeout)
@@ -235,7 +249,7 @@ func wholeNumber(name, text string, least, most int) (int, error) {
 }
 
 // nameHosts takes hosts in; they may be named by one option only.
-func (p *mpiexecParser) nameHosts(from string, hosts []mpiexecHost) error {
+func (p *parser) nameHosts(from string, hosts []host) error {
 	if p.from != "" && p.from != from {
 		return failure.Usage("name the hosts once", "mpiexec: both -%s and -%s name hosts", p.from, from)
 	}
@@ -250,62 +264,4 @@ func (p *mpiexecParser) nameHosts(from string, hosts []mpiexecHost) error {
 		return failure.Usage("name a host", "mpiexec: -%s names no host", from)
 	}
 	return nil
-}
-
-// hostWord reads NAME or NAME:SLOTS. A bare IPv6 address has no slots.
-func hostWord(word string) mpiexecHost {
-	inner, behind, bracketed := "", "", false
-	if rest, ok := strings.CutPrefix(word, "["); ok {
-		inner, behind, bracketed = strings.Cut(rest, "]")
-	}
-	if bracketed {
-		word = inner
-		if behind == "" {
-			return mpiexecHost{name: word}
-		}
-		slots, err := strconv.Atoi(strings.TrimPrefix(behind, ":"))
-		if err != nil || slots < 1 || behind[0] != ':' {
-			return mpiexecHost{}
-		}
-		return mpiexecHost{name: word, slots: slots}
-	}
-	if strings.Count(word, ":") != 1 {
-		return mpiexecHost{name: word}
-	}
-	name, text, _ := strings.Cut(word, ":")
-	slots, err := strconv.Atoi(text)
-	if err != nil || slots < 1 {
-		return mpiexecHost{}
-	}
-	return mpiexecHost{name: name, slots: slots}
-}
-
-// hostFile reads a host file of either family: NAME, NAME:SLOTS or NAME
-// slots=SLOTS a line; the other words of a line do not matter here.
-func hostFile(path string, data []byte) ([]mpiexecHost, error) {
-	var hosts []mpiexecHost
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
-		}
-		h := hostWord(words[0])
-		for _, w := range words[1:] {
-			if text, ok := strings.CutPrefix(w, "slots="); ok {
-				n, err := strconv.Atoi(text)
-				if err != nil || n < 1 {
-					h.name = ""
-				}
-				h.slots = n
-			}
-		}
-		if h.name == "" || h.slots > job.MaxRanks {
-			return nil, failure.Usage("write NAME, NAME:SLOTS or NAME slots=SLOTS on each line", "mpiexec: %s:%d: %q names no host", path, number, strings.TrimSpace(line))
-		}
-		hosts = append(hosts, h)
-	}
-	return hosts, nil
 }
