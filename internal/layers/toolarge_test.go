@@ -14,7 +14,6 @@ var tooLarge = map[string]int{
 	"package preflight":         3495,
 	"package supervisor":        3327,
 	"struct Attempt":            18,
-	"struct Conn":               23,
 	"struct Device":             22,
 	"struct Launcher":           17,
 	"struct Report":             19,

@@ -1,9 +1,12 @@
-// Package bridge joins a controller on another host to the agent of this one. An
-// SSH session runs "gangrun bridge start TOKEN HOST", which starts an agent that
-// outlives the session, or "gangrun bridge join TOKEN", which finds it again; both
-// then carry bytes between the session and the agent's socket. Where the agent is gone,
-// "gangrun bridge rest TOKEN GANG" hands out what it has left of a gang's output. It is
-// a package of its own, which needs next to nothing, so that it is up at once.
+// Package bridge connects a controller on another host to the agent of this host. The controller
+// runs one of these commands here, over SSH for instance:
+//
+//	gangrun bridge start TOKEN HOST   starts an agent, which outlives the command
+//	gangrun bridge join TOKEN         finds that agent again
+//	gangrun bridge rest TOKEN GANG    sends the output of a gang that a dead agent has left
+//
+// start and join then pass bytes on between their standard input and output and the socket of the
+// agent. The package imports little, so that the commands start fast.
 package bridge
 
 import (
@@ -24,24 +27,23 @@ import (
 	"github.com/gangrun/gangrun/internal/leftover"
 )
 
-// Greeting begins the one line that a bridge says before it carries anything: the
-// Greeting, a State, the host's boot id, the path of the program, behind a tab
-// words, and behind another what to do next. What a login shell has printed may stand
-// before it.
+// Greeting begins the line that a bridge prints first: the Greeting, a State, the boot ID of the
+// host and the path of the program, then a tab and a message, then a tab and a hint. A login shell
+// may have printed text before it.
 const Greeting = "gangrun bridge: "
 
-// State is what a bridge has found.
+// State says what a bridge has found.
 type State string
 
 // The states.
 const (
-	Ready  State = "ready"  // what follows comes from the agent, or is what it has left
-	Gone   State = "gone"   // there is no such agent, nor any process of it
-	Ending State = "ending" // it takes no more connections, and is not gone yet
-	Failed State = "failed" // it could not be started; the words say why
+	Ready  State = "ready"  // the data of the agent follows, or what it has left
+	Gone   State = "gone"   // there is no such agent and no process of it
+	Ending State = "ending" // the agent accepts no connections and is not gone yet
+	Failed State = "failed" // the agent could not be started; the message says why
 )
 
-// Main is the hidden command "gangrun bridge"; it returns the exit code.
+// Main is the hidden command "gangrun bridge". It returns the exit code.
 func Main(args []string) int {
 	var conn *net.UnixConn
 	var err error
@@ -64,20 +66,20 @@ func Main(args []string) int {
 	}
 	say(Ready, "", "")
 	if asked := carry(conn, os.Stdin, os.Stdout); !asked {
-		fresh.dismiss() // its controller went before it said a word, and knows nothing of it
+		fresh.end() // the controller was gone before it used the agent, and does not know it
 	}
 	return 0
 }
 
-// started is an agent that this process has started; the zero started is none.
+// started is an agent that this process has started. The zero value is none.
 type started struct {
 	pid int // of its watchdog
 	dir string
 }
 
-// dismiss ends an agent that has been asked for nothing, and removes the directory
-// where the agent was too young to do so.
-func (s started) dismiss() {
+// end ends an agent that nobody has used, and removes its directory if the agent had not come so
+// far as to do so.
+func (s started) end() {
 	if s.pid == 0 {
 		return
 	}
@@ -92,6 +94,7 @@ func (s started) dismiss() {
 	}
 }
 
+// say prints the line of a bridge.
 func say(state State, words, fix string) {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {
@@ -102,12 +105,12 @@ func say(state State, words, fix string) {
 		self = os.Args[0]
 	}
 	words = strings.NewReplacer("\n", "; ", "\t", " ").Replace(words)
-	// Not through os.Stdout, where a controller that has gone would end this process.
+	// A write to os.Stdout would end this process by SIGPIPE if the controller is gone.
 	_, _ = unix.Write(1, fmt.Appendf(nil, "%s%s %s %s\t%s\t%s\n", Greeting, state, bytes.TrimSpace(boot), self, words, fix))
 }
 
-// tokenLike reports whether a word can be an agent's token: 32 hexadecimal digits,
-// which name its directory.
+// tokenLike reports whether a word has the form of the token of an agent, 32 hexadecimal digits.
+// The directory of the agent has that name.
 func tokenLike(word string) bool {
 	for _, c := range word {
 		if (c < '0' || c > '9') && (c < 'a' || c > 'f') {
@@ -117,16 +120,16 @@ func tokenLike(word string) bool {
 	return len(word) == 32
 }
 
-// Files of an agent's directory.
+// The files in the directory of an agent.
 const (
 	socketName = "socket"
-	lockName   = "lock" // flocked by the agent and its watchdog
-	logName    = "log"  // what they say
+	lockName   = "lock" // the agent and its watchdog hold an flock on it
+	logName    = "log"  // their standard output and error
 )
 
-// bases are the directories that may hold agents' directories, the best first.
-// $XDG_RUNTIME_DIR comes late: it goes with the user's last session, and an agent
-// must be found again after that.
+// bases returns the directories that may hold the directories of agents, the best one first.
+// $XDG_RUNTIME_DIR is last: it is removed when the user's last session ends, and an agent must be
+// found after that.
 func bases() []string {
 	name := "gangrun-" + strconv.Itoa(os.Getuid())
 	list := []string{filepath.Join("/tmp", name), filepath.Join("/var/tmp", name), filepath.Join("/dev/shm", name)}
@@ -136,8 +139,8 @@ func bases() []string {
 	return list
 }
 
-// start starts the agent of the host called host, unless there is one by that
-// token, and connects to it.
+// start starts an agent, unless there is one with the token, and connects to it. host is the name
+// of the host.
 func start(token, host string) (*net.UnixConn, started, error) {
 	if conn, _, err := find(token); err == nil {
 		return conn, started{}, nil
@@ -152,7 +155,7 @@ func start(token, host string) (*net.UnixConn, started, error) {
 				fresh := started{pid, dir}
 				conn, err := dial(dir)
 				if err != nil {
-					fresh.dismiss()
+					fresh.end()
 				}
 				return conn, fresh, err
 			}
@@ -163,7 +166,7 @@ func start(token, host string) (*net.UnixConn, started, error) {
 	return nil, started{}, fmt.Errorf("no directory for the agent's socket: %w", errors.Join(errs...))
 }
 
-// makeDir makes an agent's directory below one that only this user can use.
+// makeDir makes the directory of an agent, in one that only this user can use.
 func makeDir(base, token string) (string, error) {
 	if err := os.Mkdir(base, 0o700); err != nil && !errors.Is(err, os.ErrExist) {
 		return "", err
@@ -175,8 +178,8 @@ func makeDir(base, token string) (string, error) {
 	return dir, os.Mkdir(dir, 0o700)
 }
 
-// launch starts an agent that serves on the socket of its directory, and returns the PID
-// of its watchdog.
+// launch starts an agent that accepts connections on the socket in its directory. It returns the
+// process ID of its watchdog.
 func launch(dir, host string) (agent int, err error) {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR|os.O_CREATE, 0o600)
 	if err != nil {
@@ -202,7 +205,7 @@ func launch(dir, host string) (agent int, err error) {
 	}
 	listener.SetUnlinkOnClose(false)
 	defer listener.Close()
-	if err := os.Chmod(filepath.Join(dir, socketName), 0o600); err != nil { // nobody else gets into dir anyway
+	if err := os.Chmod(filepath.Join(dir, socketName), 0o600); err != nil { // others cannot enter dir, either
 		return 0, err
 	}
 	socket, err := listener.File()
@@ -210,7 +213,7 @@ func launch(dir, host string) (agent int, err error) {
 		return 0, err
 	}
 	defer socket.Close()
-	// A session of its own, which the end of the SSH session does not reach.
+	// The agent has a session of its own, so that the end of the SSH session does not end it.
 	agent, err = syscall.ForkExec("/proc/self/exe", []string{os.Args[0], "agent", host}, &syscall.ProcAttr{
 		Env:   os.Environ(),
 		Files: []uintptr{null.Fd(), log.Fd(), log.Fd(), socket.Fd(), lock.Fd()},
@@ -222,11 +225,11 @@ func launch(dir, host string) (agent int, err error) {
 	return agent, nil
 }
 
-// leftoverLimit bounds the wait for the end of what dead gangs have left behind.
+// leftoverLimit limits the wait for the end of processes that dead gangs have left behind.
 const leftoverLimit = 5 * time.Second
 
-// join connects to an agent that there is; the State is that of the error. It is Gone only
-// once what agents that were killed with their watchdogs have left on this host has ended.
+// join connects to an agent. If it returns an error, the State says why. The State is Gone only
+// after all processes have ended that agents left behind which were killed with their watchdogs.
 func join(token string) (*net.UnixConn, State, error) {
 	conn, state, err := find(token)
 	if state != Gone {
@@ -234,12 +237,12 @@ func join(token string) (*net.UnixConn, State, error) {
 	}
 	if _, left := leftover.End(context.Background(), os.Getpid(), "", leftoverLimit); len(left) > 0 {
 		p := left[0]
-		return nil, Ending, fmt.Errorf("%w, and what it has left does not end: process %d (%s of %s, state %s) and %d more", err, p.PID, p.Name, p.Gang, p.State, len(left)-1)
+		return nil, Ending, fmt.Errorf("%w, and a process that it has left does not end: process %d (%s of %s, state %s) and %d more", err, p.PID, p.Name, p.Gang, p.State, len(left)-1)
 	}
 	return conn, state, err
 }
 
-// find connects to an agent that there is.
+// find connects to an agent.
 func find(token string) (*net.UnixConn, State, error) {
 	for _, base := range bases() {
 		dir := filepath.Join(base, token)
@@ -251,13 +254,13 @@ func find(token string) (*net.UnixConn, State, error) {
 			return conn, Ready, nil
 		}
 		if held(dir) {
-			return nil, Ending, fmt.Errorf("the agent in %s takes no connections: %w", dir, err)
+			return nil, Ending, fmt.Errorf("the agent in %s accepts no connections: %w", dir, err)
 		}
 	}
 	return nil, Gone, errors.New("there is no such agent")
 }
 
-// handOut hands out what an agent has left, and returns the exit code.
+// handOut sends what an agent has left, and returns the exit code.
 func handOut(token, gang string) int {
 	for _, base := range bases() {
 		dir := filepath.Join(base, token)
@@ -265,18 +268,18 @@ func handOut(token, gang string) int {
 			continue
 		}
 		if held(dir) {
-			say(Ending, "the agent in "+dir+" is there", "")
+			say(Ending, "the agent in "+dir+" is still there", "")
 			return 70
 		}
 		say(Ready, "", "")
-		end := newHasty(os.Stdin, os.Stdout, func() { os.Exit(70) })
-		if err := rest(dir, gang, end, end); err != nil {
+		stdio := newIdleLimit(os.Stdin, os.Stdout, func() { os.Exit(70) })
+		if err := rest(dir, gang, stdio, stdio); err != nil {
 			fmt.Fprintln(os.Stderr, "gangrun: bridge:", err)
 			return 70
 		}
 		return 0
 	}
-	say(Gone, "there is nothing that such an agent has left", "")
+	say(Gone, "there is no such agent, and nothing that it has left", "")
 	return 70
 }
 
@@ -285,21 +288,21 @@ func dial(dir string) (*net.UnixConn, error) {
 	return net.DialUnix("unix", nil, &net.UnixAddr{Net: "unix", Name: filepath.Join(dir, socketName)})
 }
 
-// held reports whether an agent or its watchdog lives that has this directory.
+// held reports whether the agent of a directory, or its watchdog, is running.
 func held(dir string) bool {
 	lock, err := os.OpenFile(filepath.Join(dir, lockName), os.O_RDWR, 0)
 	if err != nil {
 		return !errors.Is(err, os.ErrNotExist)
 	}
 	defer lock.Close()
-	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil // shared: others may look too
+	return unix.Flock(int(lock.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil // shared, so that others can test it at the same time
 }
 
-// keep is how long the directory of an agent that did not end in order is kept,
-// for what its ranks have printed.
+// keep is how long the directory of an agent that did not end in order is kept, because it holds
+// output of ranks.
 const keep = 7 * 24 * time.Hour
 
-// sweep removes what agents have left long ago.
+// sweep removes old directories of agents.
 func sweep(base, but string) {
 	entries, err := os.ReadDir(base)
 	if err != nil {

@@ -8,23 +8,22 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// lastWords bounds how long what an agent has said last may be on its way. A line that
-// is cut takes it no more, and the host's sshd notices that in hours, if ever.
-// It is looked that often whether they have come: a process that was stopped has had
-// no time for them.
+// lastData is how long the last data of an agent may take to reach the controller. After a cut it
+// does not get there, and sshd may notice the cut only after hours. The time is measured in steps,
+// because a process that was stopped had no time to pass the data on.
 const (
-	lastWords = 3 * time.Second
-	looks     = 10
+	lastData = 3 * time.Second
+	steps    = 10
 )
 
-// carry moves bytes both ways until either side ends; asked reports whether the
-// controller has said anything.
+// carry passes bytes on in both directions until either side ends. asked reports whether the
+// controller has sent anything.
 func carry(conn *net.UnixConn, in io.Reader, out io.Writer) (asked bool) {
-	ended := make(chan int64, 2) // the other copy ends with the process
+	ended := make(chan int64, 2) // the other copy ends with this process
 	go func() { n, _ := io.Copy(conn, in); ended <- n }()
 	go func() { n, _ := io.Copy(out, conn); ended <- n }()
 	left := make(chan struct{})
-	go func() { defer close(left); awaitHangUp(conn) }() // ends with conn, at the latest here
+	go func() { defer close(left); awaitHangUp(conn) }() // ends when this function shuts conn down
 	defer func() { <-left }()
 	defer conn.Close()
 	defer conn.CloseWrite()
@@ -34,9 +33,9 @@ func carry(conn *net.UnixConn, in io.Reader, out io.Writer) (asked bool) {
 		return n > 0
 	case <-left:
 	}
-	tick := time.NewTicker(lastWords / looks)
+	tick := time.NewTicker(lastData / steps)
 	defer tick.Stop()
-	for range looks {
+	for range steps {
 		select {
 		case n := <-ended:
 			return n > 0
@@ -46,14 +45,14 @@ func carry(conn *net.UnixConn, in io.Reader, out io.Writer) (asked bool) {
 	return true
 }
 
-// awaitHangUp waits until the other side of conn has closed it, or this side has shut
-// it down: whoever copies from it may be stuck elsewhere.
+// awaitHangUp waits until the other side has closed conn or this side has shut it down. The
+// goroutines that copy may not notice that, because they may be blocked in a write.
 func awaitHangUp(conn *net.UnixConn) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return
 	}
-	copied := -1 // Close would wait for who looks at the descriptor itself
+	copied := -1 // with conn itself, Close would wait for the poll
 	if err := raw.Control(func(fd uintptr) { copied, err = unix.FcntlInt(fd, unix.F_DUPFD_CLOEXEC, 0) }); err != nil || copied < 0 {
 		return
 	}

@@ -36,7 +36,7 @@ func TestDismiss(t *testing.T) {
 		if !stays { // else this process holds what the agent's other one would
 			lock.Close()
 		}
-		started{pid, dir}.dismiss()
+		started{pid, dir}.end()
 		if err := unix.Kill(pid, 0); err != unix.ESRCH {
 			t.Errorf("%s: its process is there: %v", name, err)
 		}
@@ -45,5 +45,5 @@ func TestDismiss(t *testing.T) {
 		}
 		lock.Close()
 	}
-	started{}.dismiss()
+	started{}.end()
 }

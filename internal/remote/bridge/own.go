@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// own is nil for a directory that is this user's, and nobody else's to use.
+// own returns nil if a directory belongs to this user and nobody else can enter it.
 func own(dir string) error {
 	var info unix.Stat_t
 	if err := unix.Lstat(dir, &info); err != nil {
@@ -21,19 +21,18 @@ func own(dir string) error {
 	return nil
 }
 
-// takenError is something in the place of a directory that is to be this user's.
+// takenError is a file or directory in the place of a directory of this user.
 type takenError struct {
 	path      string
 	mode, uid uint32
 }
 
-// Error says what it is.
+// Error says what is there.
 func (e *takenError) Error() string {
 	return fmt.Sprintf("%q is not a directory of user %d with mode 0700 (mode %#o, user %d)", e.path, os.Getuid(), e.mode, e.uid)
 }
 
-// fix says what to do about an error, joined errors among them; "" where it is not
-// about places for agents' directories.
+// fix returns the hint for an error of making the directory of an agent, or "".
 func fix(err error) string {
 	var taken []string
 	for _, one := range leaves(err) {
@@ -57,7 +56,7 @@ func fix(err error) string {
 	return ""
 }
 
-// leaves takes joined errors apart.
+// leaves returns the errors that are joined in err.
 func leaves(err error) []error {
 	for e := err; e != nil; e = errors.Unwrap(e) {
 		if many, ok := e.(interface{ Unwrap() []error }); ok {

@@ -12,72 +12,71 @@ import (
 	"time"
 )
 
-// End is the name of the archive's last entry: without it something is missing.
+// End is the name of the last entry of the archive. If it is missing, the archive is truncated.
 const End = "/"
 
-// What a controller says once the rest of a gang's output is safe with it, one byte.
-// With anything else, and with nothing, all stays where it is.
+// The controller confirms with one of these bytes that it has stored the output. Without a
+// confirmation, everything is kept.
 const (
-	TakenThese = 't' // what has been handed out goes, and all where that was all
-	TakenAll   = 'a' // what the agent has left goes
+	TakenThese = 't' // remove what was sent, and the directory if nothing is left
+	TakenAll   = 'a' // remove everything that the agent has left
 )
 
-// maxRequest bounds a request for the rest of a gang's output, in bytes: some
-// hundred for each rank of a host.
+// maxRequest limits the size of a request, in bytes. A rank needs about a hundred.
 const maxRequest = 1 << 20
 
-// restIdle is how long a controller that takes nothing is waited for: sshd may not
-// notice for hours that a line is cut.
+// restIdle is how long the bridge waits for a controller that reads and writes nothing: sshd may
+// not notice for hours that a connection is cut.
 const restIdle = 30 * time.Second
 
-// rest hands out what an agent that is gone has left of a gang's output: in is one line
-// of JSON, an object of names of files and how many bytes of each the controller has;
-// out is a tar archive of what is behind those, and in takes the controller's word on
-// it.
+// rest sends the output of a gang that a dead agent has left. It reads one line of JSON from in, an
+// object with the names of files and the number of bytes that the controller has of each. It
+// writes a tar archive of the bytes after those to out, and then reads the confirmation of the
+// controller.
 func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	if !filepath.IsLocal(filepath.FromSlash(gang)) {
-		return fmt.Errorf("%q is no gang", gang)
+		return fmt.Errorf("%q is not the name of a gang", gang)
 	}
 	request := bufio.NewReader(io.LimitReader(in, maxRequest))
 	line, err := request.ReadBytes('\n')
 	if err != nil {
-		return fmt.Errorf("read what is asked for: %w", err)
+		return fmt.Errorf("read the request: %w", err)
 	}
 	var have map[string]int64
 	if err := json.Unmarshal(line, &have); err != nil {
-		return fmt.Errorf("read what is asked for: %w", err)
+		return fmt.Errorf("read the request: %w", err)
 	}
 	spool := filepath.Join(dir, SpoolName, filepath.FromSlash(gang))
 	root, err := os.OpenRoot(spool)
 	switch {
 	case err == nil:
 		defer root.Close()
-	case errors.Is(err, os.ErrNotExist): // it was never begun
+	case errors.Is(err, os.ErrNotExist): // the gang has no output
 		have = nil
 	default:
 		return err
 	}
 	archive := tar.NewWriter(out)
-	var handed []string
+	var sent []string
 	for name, offset := range have {
 		done, err := add(archive, root, name, offset)
 		if err != nil {
 			return err
 		}
 		if done {
-			handed = append(handed, name)
+			sent = append(sent, name)
 		}
 	}
 	if err := errors.Join(archive.WriteHeader(&tar.Header{Typeflag: tar.TypeDir, Name: End, Format: tar.FormatGNU}), archive.Close()); err != nil {
 		return err
 	}
-	word, err := request.ReadByte()
+	confirmed, err := request.ReadByte()
 	switch {
-	case err == nil && word == TakenAll:
+	case err == nil && confirmed == TakenAll:
 		return os.RemoveAll(dir)
-	case err == nil && word == TakenThese:
-		for _, name := range handed {
-			_ = root.Remove(name) // what stays is swept later
+	case err == nil && confirmed == TakenThese:
+		for _, name := range sent {
+			_ = root.Remove(name) // sweep removes what cannot be removed now
 		}
 		if !Spooled(dir) {
 			return os.RemoveAll(dir)
@@ -86,8 +85,8 @@ func rest(dir, gang string, in io.Reader, out io.Writer) error {
 	return nil
 }
 
-// add puts a file into the archive, from offset on; one that is not there, or is
-// shorter than that, is left out.
+// add adds a file to the archive, from offset on. It skips a file that does not exist or is
+// shorter.
 func add(archive *tar.Writer, root *os.Root, name string, offset int64) (done bool, err error) {
 	file, err := root.Open(name)
 	if errors.Is(err, os.ErrNotExist) {
@@ -110,25 +109,25 @@ func add(archive *tar.Writer, root *os.Root, name string, offset int64) (done bo
 	return err == nil, err
 }
 
-// hasty puts off the end of a process with each read or write that is done.
-type hasty struct {
+// idleLimit calls end when it has not been read or written for restIdle.
+type idleLimit struct {
 	end *time.Timer
 	in  io.Reader
 	out io.Writer
 }
 
-func newHasty(in io.Reader, out io.Writer, end func()) hasty {
-	return hasty{time.AfterFunc(restIdle, end), in, out}
+func newIdleLimit(in io.Reader, out io.Writer, end func()) idleLimit {
+	return idleLimit{time.AfterFunc(restIdle, end), in, out}
 }
 
-func (h hasty) Read(p []byte) (int, error) {
-	n, err := h.in.Read(p)
-	h.end.Reset(restIdle)
+func (l idleLimit) Read(p []byte) (int, error) {
+	n, err := l.in.Read(p)
+	l.end.Reset(restIdle)
 	return n, err
 }
 
-func (h hasty) Write(p []byte) (int, error) {
-	n, err := h.out.Write(p)
-	h.end.Reset(restIdle)
+func (l idleLimit) Write(p []byte) (int, error) {
+	n, err := l.out.Write(p)
+	l.end.Reset(restIdle)
 	return n, err
 }

@@ -40,9 +40,9 @@ func TestRest(t *testing.T) {
 		"another gang, and all":   {gang: "r/2", ask: `{"a.out": 0}`, word: "a", gone: ".", want: map[string]piece{}},
 		"outside":                 {ask: `{"../2/a.out": 0}`, err: "path escapes"},
 		"through a link":          {ask: `{"link": 0}`, err: "path escapes"},
-		"no gang":                 {gang: "../..", ask: `{"a.out": 0}`, err: `"../.." is no gang`},
-		"no request":              {ask: `{"a.out":`, err: "read what is asked for: unexpected end of JSON input"},
-		"a long request":          {ask: strings.Repeat(" ", maxRequest), err: "read what is asked for: EOF"},
+		"no gang":                 {gang: "../..", ask: `{"a.out": 0}`, err: `"../.." is not the name of a gang`},
+		"no request":              {ask: `{"a.out":`, err: "read the request: unexpected end of JSON input"},
+		"a long request":          {ask: strings.Repeat(" ", maxRequest), err: "read the request: EOF"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "agent")

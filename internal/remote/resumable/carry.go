@@ -10,42 +10,44 @@ import (
 	"time"
 )
 
-// refuseTime is how long a refusal may take to be written, and what a peer has said
-// that takes nothing more, to be read.
+// refuseTime is the time limit for writing a refusal, and for reading what a peer has sent that
+// receives nothing more.
 const refuseTime = 2 * time.Second
 
-// readBytes is what is read from a carrier at once.
+// readBytes is how much is read from a carrier at once.
 const readBytes = 64 << 10
 
-// Carry makes carrier carry the stream, in the place of the one that did, and
-// returns when it no longer does, and why: nil where the stream has ended in
-// order in both directions, ErrSuperseded where a newer carrier came, a
-// *Refused where either side would not have it, the cause of ctx where that has
-// ended, the error of Abort, and else what the carrier's Read or Write
-// returned. The carrier is then closed and no goroutine is left.
+// Carry carries the stream on carrier, in place of the carrier before it. It returns when it no
+// longer does. It then has closed the carrier, and all its goroutines have ended. The error is
 //
-// A peer that has ended in order and gone refuses the carrier that would have
-// brought its last word: ErrUnknownStream is no loss to a stream that was closed
-// and had nothing more to deliver.
+//   - nil if the stream has ended in order in both directions,
+//   - ErrSuperseded if a newer carrier has replaced this one,
+//   - a *Refused if either side has refused the carrier,
+//   - the cause of ctx if that has ended,
+//   - the error of Abort,
+//   - otherwise what Read or Write of the carrier returned.
 //
-// Carry does not give up on a carrier that is silent: see Heard. On a stream
-// that has ended it tells so a peer that does not know it yet.
+// A peer that has ended in order and is gone refuses a carrier on which it would only have
+// confirmed the end. ErrUnknownStream is no loss for a stream that was closed and had nothing
+// more to deliver.
+//
+// Carry does not give up a silent carrier: see Heard. On a stream that has ended it confirms the
+// end to a peer that does not know it yet.
 func (c *Conn) Carry(ctx context.Context, carrier io.ReadWriteCloser) error {
 	s := &source{reader: carrier}
 	return c.carry(ctx, carrier, s, bufio.NewReaderSize(s, readBytes), nil)
 }
 
-// CarryPending is Carry for a carrier whose stream Accept has found out. A
-// carrier that the peer itself has replaced since is refused and does not
-// disturb the newer one.
+// CarryPending is Carry for a carrier from Accept. If the peer has replaced the carrier since, it
+// is refused and the newer carrier goes on.
 func (c *Conn) CarryPending(ctx context.Context, p *Pending) error {
 	return c.carry(ctx, p.carrier, p.source, p.reader, &p.hello)
 }
 
-// source reads from a carrier and tells a Conn that its peer was heard.
+// source reads from a carrier and records the time for a Conn.
 type source struct {
 	reader io.Reader
-	conn   *Conn // nil until the peer has been met
+	conn   *Conn // nil until the hello of the peer has been received
 }
 
 func (s *source) Read(p []byte) (int, error) {
@@ -85,11 +87,11 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 		err := l.send(ctx, c.beat)
 		var r *Refused
 		switch {
-		case errors.As(err, &r): // the receiver tells, once this is written
+		case errors.As(err, &r): // the receiver returns it, once this is written
 		case err == errEnded:
 			cancel(err)
 		default:
-			// What the peer said before it left tells more than that it left.
+			// What the peer sent before it closed says more than that it closed.
 			limit := time.NewTimer(refuseTime)
 			defer limit.Stop()
 			select {
@@ -124,9 +126,8 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 	return c.outcome(context.Cause(ctx))
 }
 
-// enter makes l the newest line of c, and says what its hello is. Where the
-// peer's hello is known already the two have met; where it speaks against it, c
-// is left as it is.
+// enter makes l the newest line of c and sets its hello. If the hello of the peer is known already,
+// enter applies it; if it must be refused, c is not changed.
 func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -138,17 +139,17 @@ func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 			return err
 		}
 	}
-	if c.line != nil {
-		c.line.cancel(ErrSuperseded)
+	if c.link.line != nil {
+		c.link.line.cancel(ErrSuperseded)
 	}
-	c.carried = false
-	c.line = l
-	c.carriers++
+	c.link.met = false
+	c.link.line = l
+	c.link.lines++
 	l.hello = hello{
 		id:         c.id,
 		instance:   c.instance,
-		known:      c.peer,
-		generation: c.carriers,
+		known:      c.link.peer,
+		generation: c.link.lines,
 		received:   c.received(),
 		consumed:   c.consumed(),
 		buffer:     uint64(c.in.limit),
@@ -160,7 +161,7 @@ func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 	return nil
 }
 
-// greet takes the peer's hello from the carrier.
+// greet receives the hello of the peer.
 func (l *line) greet(s *source, r *bufio.Reader) error {
 	theirs, err := readHello(r)
 	if err != nil {
@@ -178,20 +179,20 @@ func (l *line) greet(s *source, r *bufio.Reader) error {
 	})
 }
 
-// meet goes by what the peer's hello says. c.mu is held.
+// meet applies the hello of the peer to c. c.mu is held.
 func (l *line) meet(s *source, theirs hello) {
 	c := l.conn
-	c.peer, c.peerLines = theirs.instance, theirs.generation
+	c.link.peer, c.link.peerLines = theirs.instance, theirs.generation
 	l.sent, l.ahead = theirs.received, theirs.buffer
 	l.ackFrom = max(1, min(theirs.buffer, l.hello.buffer, 4*ackBytes)/4)
 	c.free(theirs.consumed)
-	c.carried = true
+	c.link.met = true
 	s.conn = c
 	c.hear()
 	close(l.met)
 }
 
-// check returns why a peer that says h does not go with c, or nil. c.mu is held.
+// check returns why a peer with the hello h is refused, or nil. c.mu is held.
 func (c *Conn) check(h hello) error {
 	no := func(reason error, format string, args ...any) error {
 		return &Refused{Reason: reason, Text: fmt.Sprintf(format, args...)}
@@ -199,30 +200,30 @@ func (c *Conn) check(h hello) error {
 	switch {
 	case h.id != c.id:
 		return no(ErrUnknownStream, "stream %s here, %s there", c.id.hint(), h.id.hint())
-	case c.peer != 0 && h.instance != c.peer:
+	case c.link.peer != 0 && h.instance != c.link.peer:
 		return no(ErrUnknownStream, "the peer of stream %s was started anew", c.id.hint())
 	case h.known != 0 && h.known != c.instance:
 		return no(ErrUnknownStream, "the peer of stream %s knows one that was here before", c.id.hint())
-	case h.generation <= c.peerLines:
-		return no(ErrSuperseded, "carrier %d of stream %s, after carrier %d", h.generation, c.id.hint(), c.peerLines)
+	case h.generation <= c.link.peerLines:
+		return no(ErrSuperseded, "carrier %d of stream %s, after carrier %d", h.generation, c.id.hint(), c.link.peerLines)
 	case h.received < h.consumed || h.consumed < c.taken() || h.received > c.written():
 		return no(ErrUnknownStream, "the peer of stream %s received %d and consumed %d bytes, of which %d to %d are here", c.id.hint(), h.received, h.consumed, c.taken(), c.written())
 	}
 	return nil
 }
 
-// leave ends l's part in c.
+// leave removes l from c.
 func (c *Conn) leave(l *line) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line != l {
+	if c.link.line != l {
 		return
 	}
-	c.line = nil
-	c.carried = false
+	c.link.line = nil
+	c.link.met = false
 }
 
-// outcome is what Carry returns where its line ended by err.
+// outcome returns the result of a Carry whose line has ended with err.
 func (c *Conn) outcome(err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

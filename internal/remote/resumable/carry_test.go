@@ -24,7 +24,7 @@ func inBubble(test func(t *testing.T)) func(t *testing.T) {
 func (c *Conn) isCarried() bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.carried
+	return c.link.met
 }
 
 // awaitCarried waits until one is.

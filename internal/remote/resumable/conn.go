@@ -10,61 +10,75 @@ import (
 	"time"
 )
 
-// What Options say where they say nothing.
+// The defaults of Options.
 const (
 	defaultBuffer = 4 << 20     // bytes
-	defaultBeat   = time.Second // a third of the silence that makes a host suspect
+	defaultBeat   = time.Second // a third of the silence after which a host is suspect
 )
 
-// Options are what a stream is made with.
+// Options are the settings of a stream.
 type Options struct {
-	// ID names the stream, on both sides.
+	// ID names the stream on both sides.
 	ID ID
-	// Buffer is the most bytes that are kept for the peer until its reader has
-	// taken them, and also the most that are taken from the peer before they
-	// are read; 0 is 4 MiB. Memory grows to it with need and is given
-	// back when the stream ends. Write blocks beyond it. The smaller one of the
-	// two sides counts.
+	// Buffer limits the bytes that are kept until the reader of the peer has consumed them,
+	// and the bytes that are received before they are read; 0 is 4 MiB. Beyond it, Write
+	// blocks. The smaller limit of the two sides counts. The memory grows as needed and is
+	// freed when the stream ends.
 	Buffer int
-	// Beat is after how long without a word something is sent on a carrier so
-	// that the peer hears it; 0 is one second.
+	// Beat is the time after which a frame is sent even if there is no data, as a sign of
+	// life; 0 is one second.
 	Beat time.Duration
 }
 
-// Conn is one end of a stream. All its methods may be called at the same time.
+// Conn is one end of a stream. Its methods may be called at the same time.
 type Conn struct {
 	id       ID
 	instance uint64
 	beat     time.Duration
 	begun    time.Time
-	heard    atomic.Int64 // nanoseconds after begun; 0 is never
+	heard    atomic.Int64 // the time since begun of the last byte from the peer; 0 if there was none
 
-	writing sync.Mutex // before mu
+	writing sync.Mutex // locked before mu
 
-	mu       sync.Mutex
-	readable sync.Cond // there is something to read, or to say to readers
-	writable sync.Cond // there is room, or something to say to writers
-	aborted  error
-	closed   bool
-	// ended is whether both directions have ended and one side has told the
-	// other that it knows all of it.
-	ended     bool
-	readBy    deadline
-	writeBy   deadline
-	out       window // written and not yet consumed by the peer's reader
-	peerEnd   bool   // the peer's end of the stream has come
-	in        window // received and not yet read
-	finAcked  bool   // the peer has consumed the end of ours
+	mu      sync.Mutex
+	in      incoming
+	out     outgoing
+	link    link
+	aborted error
+	closed  bool
+	// ended means that both directions have ended and that one side has told the other that
+	// it has received all of it.
+	ended bool
+}
+
+// incoming is the direction from the peer. Conn.mu guards it.
+type incoming struct {
+	window             // received and not yet read
+	readable sync.Cond // there is something to read, or Read must return an error
+	deadline deadline  // of Read
+	ended    bool      // the end of the stream has been received
+}
+
+// outgoing is the direction to the peer. Conn.mu guards it.
+type outgoing struct {
+	window                // written and not yet consumed by the reader of the peer
+	writable    sync.Cond // there is room, or Write must return an error
+	deadline    deadline  // of Write
+	endConsumed bool      // the peer has consumed the end of the stream
+}
+
+// link is what a Conn knows about its carriers and its peer. Conn.mu guards it.
+type link struct {
 	line      *line  // the newest carrier, or nil
-	carried   bool   // line has met the peer
-	carriers  uint64 // how many lines there have been
-	peer      uint64 // the peer's instance, 0 until it has been met
-	peerLines uint64 // the greatest generation heard from the peer
+	met       bool   // the hello of the peer has been received on line
+	lines     uint64 // how many lines there have been
+	peer      uint64 // the instance of the peer; 0 before the first hello
+	peerLines uint64 // the highest generation that the peer has sent
 }
 
 var _ net.Conn = (*Conn)(nil)
 
-// New returns one end of the stream opts.ID, which nothing carries yet.
+// New returns one end of the stream opts.ID, without a carrier.
 func New(opts Options) *Conn {
 	if opts.Buffer <= 0 {
 		opts.Buffer = defaultBuffer
@@ -77,18 +91,18 @@ func New(opts Options) *Conn {
 		instance: rand.Uint64N(1<<64-1) + 1,
 		beat:     opts.Beat,
 		begun:    time.Now(),
-		out:      window{limit: opts.Buffer},
-		in:       window{limit: opts.Buffer},
+		out:      outgoing{window: window{limit: opts.Buffer}},
+		in:       incoming{window: window{limit: opts.Buffer}},
 	}
-	c.readable.L, c.writable.L = &c.mu, &c.mu
+	c.in.readable.L, c.out.writable.L = &c.mu, &c.mu
 	return c
 }
 
 // ID returns the name of the stream.
 func (c *Conn) ID() ID { return c.id }
 
-// Heard returns when a byte last came from the peer, on whichever carrier; the
-// zero time where none ever did.
+// Heard returns when a byte was last received from the peer, on any carrier. It returns the zero
+// time if none was.
 func (c *Conn) Heard() time.Time {
 	if d := c.heard.Load(); d > 0 {
 		return c.begun.Add(time.Duration(d))
@@ -98,9 +112,9 @@ func (c *Conn) Heard() time.Time {
 
 func (c *Conn) hear() { c.heard.Store(int64(max(1, time.Since(c.begun)))) }
 
-// Read returns what the peer wrote, in order. It blocks while there is nothing,
-// also while nothing carries the stream. It returns io.EOF after all that a
-// peer wrote that has closed.
+// Read reads what the peer has written, in order. It blocks while there is nothing to read,
+// even without a carrier. Once everything is read and the peer has closed the stream, it
+// returns io.EOF.
 func (c *Conn) Read(p []byte) (int, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -110,7 +124,7 @@ func (c *Conn) Read(p []byte) (int, error) {
 			return 0, c.aborted
 		case c.closed:
 			return 0, net.ErrClosed
-		case c.readBy.passed:
+		case c.in.deadline.passed:
 			return 0, os.ErrDeadlineExceeded
 		case len(p) == 0:
 			return 0, nil
@@ -119,17 +133,17 @@ func (c *Conn) Read(p []byte) (int, error) {
 			c.in.drop(c.in.start + uint64(n))
 			c.wakeForAck()
 			return n, nil
-		case c.peerEnd:
+		case c.in.ended:
 			return 0, io.EOF
 		}
-		c.readable.Wait()
+		c.in.readable.Wait()
 	}
 }
 
-// Write takes p for the peer. It blocks while Buffer bytes wait to be consumed,
-// also while nothing carries the stream; it does not wait for the peer else.
+// Write adds p to what is sent to the peer. It blocks while Buffer bytes wait to be consumed,
+// even without a carrier. It does not wait for the peer otherwise.
 func (c *Conn) Write(p []byte) (int, error) {
-	c.writing.Lock() // what two write at once does not mingle
+	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -140,24 +154,24 @@ func (c *Conn) Write(p []byte) (int, error) {
 			return done, c.aborted
 		case c.closed:
 			return done, net.ErrClosed
-		case c.writeBy.passed:
+		case c.out.deadline.passed:
 			return done, os.ErrDeadlineExceeded
 		}
 		if n := c.out.append(p[done:]); n > 0 {
 			done += n
-			c.line.nudge()
+			c.link.line.nudge()
 		}
 		if done == len(p) {
 			return done, nil
 		}
-		c.writable.Wait()
+		c.out.writable.Wait()
 	}
 }
 
-// Close ends the stream from this side: Read and Write return net.ErrClosed,
-// and what the peer sends is dropped. What was written before is still
-// delivered by the Carry that is on, or by later ones: a Carry returns nil once
-// the peer's reader has taken all of it and the peer has closed too.
+// Close closes the stream from this side. Read and Write then return net.ErrClosed, and what the
+// peer sends is dropped. The present carrier or a later one still delivers what was written
+// before: Carry returns nil once the reader of the peer has consumed all of it and the peer has
+// closed the stream, too.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -170,8 +184,8 @@ func (c *Conn) Close() error {
 	return nil
 }
 
-// Abort ends the stream at once and drops what it holds. Read, Write and Carry
-// return err, or net.ErrClosed where err is nil; the first Abort counts.
+// Abort ends the stream at once and drops its buffers. Read, Write and Carry then return err, or
+// net.ErrClosed if err is nil. The first Abort counts.
 func (c *Conn) Abort(err error) {
 	if err == nil {
 		err = net.ErrClosed
@@ -184,30 +198,30 @@ func (c *Conn) Abort(err error) {
 	c.aborted = err
 	c.in.free()
 	c.out.free()
-	if c.line != nil {
-		c.line.cancel(err)
+	if c.link.line != nil {
+		c.link.line.cancel(err)
 	}
 	c.wakeAll()
 }
 
-// wakeAll wakes who reads, who writes and who sends, and drops the deadlines of
-// a stream that is no more. c.mu is held.
+// wakeAll wakes the readers, the writers and the sender, and clears the deadlines of a stream
+// that has ended. c.mu is held.
 func (c *Conn) wakeAll() {
-	c.readBy.clear()
-	c.writeBy.clear()
-	c.readable.Broadcast()
-	c.writable.Broadcast()
-	c.line.nudge()
+	c.in.deadline.clear()
+	c.out.deadline.clear()
+	c.in.readable.Broadcast()
+	c.out.writable.Broadcast()
+	c.link.line.nudge()
 }
 
 // SetDeadline sets both deadlines.
 func (c *Conn) SetDeadline(t time.Time) error { return c.deadlines(t, true, true) }
 
-// SetReadDeadline makes Read return os.ErrDeadlineExceeded from t on.
+// SetReadDeadline makes Read return os.ErrDeadlineExceeded after t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.deadlines(t, true, false) }
 
-// SetWriteDeadline makes Write return os.ErrDeadlineExceeded from t on. What it
-// says that it has written is written.
+// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write has
+// counted are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.deadlines(t, false, true) }
 
 func (c *Conn) deadlines(t time.Time, read, write bool) error {
@@ -217,15 +231,15 @@ func (c *Conn) deadlines(t time.Time, read, write bool) error {
 		return net.ErrClosed
 	}
 	if read {
-		c.readBy.set(t, &c.readable)
+		c.in.deadline.set(t, &c.in.readable)
 	}
 	if write {
-		c.writeBy.set(t, &c.writable)
+		c.out.deadline.set(t, &c.out.writable)
 	}
 	return nil
 }
 
-// addr names the stream where a net.Addr is wanted.
+// addr is the name of a stream as a net.Addr.
 type addr struct{ id ID }
 
 // Network returns "resumable".
@@ -234,8 +248,8 @@ func (addr) Network() string { return "resumable" }
 // String returns the first digits of the stream's ID.
 func (a addr) String() string { return a.id.hint() }
 
-// LocalAddr names the stream: it has no address, its carriers have.
+// LocalAddr returns the name of the stream. Only its carriers have addresses.
 func (c *Conn) LocalAddr() net.Addr { return addr{c.id} }
 
-// RemoteAddr names the stream, as LocalAddr does.
+// RemoteAddr returns the name of the stream, as LocalAddr does.
 func (c *Conn) RemoteAddr() net.Addr { return addr{c.id} }

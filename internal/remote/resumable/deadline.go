@@ -5,15 +5,14 @@ import (
 	"time"
 )
 
-// deadline is a point in time at which waiting on a condition ends. The
-// condition's lock guards it.
+// deadline is a time at which waiting for a condition ends. The lock of the condition guards it.
 type deadline struct {
 	passed bool
 	timer  *time.Timer
 }
 
-// set moves the deadline to t and wakes who waits on cond, now where t has
-// passed, else then. The zero time is no deadline.
+// set sets the deadline to t. At t, or at once if t has passed, it wakes those who wait for cond.
+// The zero time is no deadline.
 func (d *deadline) set(t time.Time, cond *sync.Cond) {
 	d.clear()
 	if t.IsZero() {

@@ -6,33 +6,29 @@ import (
 )
 
 var (
-	// ErrUnknownStream says that the peer is not the one that this stream has
-	// been spoken with: it has no such stream, or has begun it anew and lost
-	// what was on its way. Another carrier does not help; the stream should be
-	// aborted.
-	ErrUnknownStream = errors.New("the peer does not hold this stream")
-	// ErrVersion says that the two sides speak different versions of this
-	// package's protocol.
-	ErrVersion = errors.New("the peer speaks another version")
-	// ErrSuperseded says that a newer carrier has taken a carrier's place.
+	// ErrUnknownStream means that the peer has no such stream, or has lost it and begun another
+	// one by that name. Another carrier does not help: the stream should be aborted.
+	ErrUnknownStream = errors.New("the peer does not have this stream")
+	// ErrVersion means that the two sides have different versions of the protocol.
+	ErrVersion = errors.New("the peer has another version")
+	// ErrSuperseded means that a newer carrier has replaced this one.
 	ErrSuperseded = errors.New("superseded by a newer carrier")
-	// ErrProtocol says that what came from the carrier is not the protocol of
-	// this package. The stream is unharmed.
-	ErrProtocol = errors.New("not what a stream's peer says")
+	// ErrProtocol means that the data from the carrier does not follow the protocol. The stream
+	// is not affected.
+	ErrProtocol = errors.New("not the protocol of a stream")
 )
 
-// errEnded ends a Carry whose stream has ended in order in both directions.
+// errEnded ends a Carry after the stream has ended in order in both directions.
 var errEnded = errors.New("stream ended")
 
-// Refused says that one side would not go on with a carrier. The stream is
-// unharmed.
+// Refused is the refusal of a carrier by one side. The stream is not affected.
 type Refused struct {
-	// Reason is ErrUnknownStream, ErrVersion or ErrSuperseded, or nil for a
-	// reason that this version does not know.
+	// Reason is ErrUnknownStream, ErrVersion or ErrSuperseded. It is nil for a reason that this
+	// version does not know.
 	Reason error
-	// Text says more, in the words of the side that refused.
+	// Text is the explanation of the side that refused.
 	Text string
-	// ByPeer is whether the peer refused, not this side.
+	// ByPeer means that the peer refused, and not this side.
 	ByPeer bool
 }
 
@@ -50,7 +46,7 @@ func (r *Refused) Error() string {
 // Unwrap returns the reason.
 func (r *Refused) Unwrap() error { return r.Reason }
 
-// reasons are the refusals by their code on the carrier, which is their index.
+// reasons has the reasons of refusals, by their code in the protocol.
 var reasons = []error{1: ErrUnknownStream, 2: ErrVersion, 3: ErrSuperseded}
 
 func (r *Refused) code() byte {

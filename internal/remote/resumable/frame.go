@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// The kinds of frames and what their argument is.
+// The kinds of frames, with their arguments.
 const (
 	kindHello  = 'H' // bytes of the body, a hello
 	kindRefuse = 'R' // bytes of the body: a code and a text
@@ -27,20 +27,20 @@ const (
 	helloBytes   = 16 + 6*8
 	dataBytes    = 64 << 10 // the most that one data frame holds
 	refusalBytes = 1 << 10  // the most that the body of a refusal holds
-	quoteBytes   = 200      // the most that is quoted of what is no preamble
+	quoteBytes   = 200      // the most that is quoted of data that is not a preamble
 )
 
-// hello is what each side says of itself at the start of a carrier.
+// hello is the first frame of each side on a carrier.
 type hello struct {
 	id ID
-	// instance is the sender's Conn, known its peer's as far as it has met it.
+	// instance identifies the Conn of the sender, and known that of its peer, or 0.
 	instance, known uint64
 	// generation counts the carriers that the sender has had.
 	generation uint64
-	// received and consumed count what came of the receiver's stream, and what
-	// of it has been read, each with 1 for its end.
+	// received and consumed count the bytes from the receiver of this hello that have arrived
+	// and that have been read, each with 1 for the end of the stream.
 	received, consumed uint64
-	// buffer is the most bytes that the sender takes before they are read.
+	// buffer is how many bytes the sender accepts before they are read.
 	buffer uint64
 }
 
@@ -74,7 +74,7 @@ func readFrame(r *bufio.Reader) (kind byte, arg uint64, err error) {
 	return kind, arg, nil
 }
 
-// cutShort is the error err of a read that wanted more after n bytes.
+// cutShort returns the error of a read that ended with err after n bytes of a frame.
 func cutShort(err error, n int) error {
 	if err == io.EOF && n > 0 {
 		return io.ErrUnexpectedEOF
@@ -97,7 +97,7 @@ func readHello(r *bufio.Reader) (hello, error) {
 	case theirs != version:
 		return hello{}, &Refused{Reason: ErrVersion, Text: fmt.Sprintf("version %d here, %d there: let both sides be the same gangrun", version, theirs)}
 	case kind != kindHello || arg != helloBytes:
-		return hello{}, fmt.Errorf("%w: a frame %q of %d where the hello is due", ErrProtocol, kind, arg)
+		return hello{}, fmt.Errorf("%w: a frame %q of %d in place of the hello", ErrProtocol, kind, arg)
 	}
 	body, err := r.Peek(helloBytes)
 	if err != nil {
@@ -112,8 +112,8 @@ func readHello(r *bufio.Reader) (hello, error) {
 	return h, nil
 }
 
-// readPreamble returns the peer's version. What is no preamble is found out at
-// its first wrong byte, and quoted: a login script that prints shows itself.
+// readPreamble returns the version of the peer. It fails at the first wrong byte and quotes the
+// data, which shows a login script that prints.
 func readPreamble(r *bufio.Reader) (byte, error) {
 	for n := 1; n <= len(magic); n++ {
 		head, err := r.Peek(n)
@@ -134,7 +134,7 @@ func readPreamble(r *bufio.Reader) (byte, error) {
 	return theirs, nil
 }
 
-// readRefusal reads the body of a refusal and returns it, or why it cannot.
+// readRefusal reads the body of a refusal and returns it, or the error of the read.
 func readRefusal(r *bufio.Reader, n uint64) error {
 	if n == 0 || n > refusalBytes {
 		return fmt.Errorf("%w: a refusal of %d bytes", ErrProtocol, n)

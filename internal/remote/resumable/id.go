@@ -6,17 +6,17 @@ import (
 	"fmt"
 )
 
-// ID names a stream. Who knows it can carry the stream: it is a token.
+// ID names a stream. It is a secret: whoever knows it can carry the stream.
 type ID [16]byte
 
-// NewID returns an ID that nobody can guess.
+// NewID returns a random ID.
 func NewID() ID {
 	var id ID
 	rand.Read(id[:]) // never fails
 	return id
 }
 
-// ParseID reads what String wrote.
+// ParseID parses the result of String.
 func ParseID(s string) (ID, error) {
 	var id ID
 	b, err := hex.DecodeString(s)
@@ -29,6 +29,6 @@ func ParseID(s string) (ID, error) {
 // String returns the whole ID, as hexadecimal digits.
 func (id ID) String() string { return hex.EncodeToString(id[:]) }
 
-// hint is enough of the ID to tell streams apart in an error, and too little to
-// carry one.
+// hint returns the beginning of the ID, which is enough to tell streams apart in an error and too
+// little to carry one.
 func (id ID) hint() string { return hex.EncodeToString(id[:4]) }

@@ -8,30 +8,30 @@ import (
 	"time"
 )
 
-// ackBytes is after how many consumed bytes the peer is told at the latest
-// where nothing else is sent; less where a buffer is small.
+// ackBytes is the number of consumed bytes after which an acknowledgement is sent, even if
+// nothing else is. It is smaller for a small buffer.
 const ackBytes = 256 << 10
 
-// line is one carrier of a Conn. Conn.mu guards what follows met.
+// line is one carrier of a Conn. Conn.mu guards the fields below met.
 type line struct {
 	conn    *Conn
 	carrier io.ReadWriteCloser
 	cancel  context.CancelCauseFunc
-	wake    chan struct{} // holds one: there may be something to send
-	refuse  chan *Refused // holds one: the peer is to be told, and no more
-	met     chan struct{} // closed when the peer's hello has been taken
+	wake    chan struct{} // capacity 1: there may be something to send
+	refuse  chan *Refused // capacity 1: send this refusal and nothing else
+	met     chan struct{} // closed when the hello of the peer has been received
 
-	hello   hello  // what this side says first
-	sent    uint64 // offset in the stream out up to which it went or goes out here, with 1 for the end
-	ahead   uint64 // how far beyond what its reader has consumed the peer takes bytes
-	told    uint64 // what the peer was last told to be consumed
-	ackFrom uint64 // how much must have been consumed for an ack of its own
-	bye     bool   // this side has said bye, or is saying it
-	byeSaid bool   // and has said it
-	peerBye bool   // the peer has
+	hello   hello  // the hello of this side
+	sent    uint64 // offset in the outgoing stream up to which this line has sent or sends, with 1 for the end
+	ahead   uint64 // how many bytes the peer accepts beyond what its reader has consumed
+	told    uint64 // the consumed bytes that were acknowledged last
+	ackFrom uint64 // how many bytes must be consumed before an acknowledgement is sent alone
+	bye     bool   // this side has sent bye or is sending it
+	byeSaid bool   // this side has sent bye
+	peerBye bool   // the peer has sent bye
 }
 
-// nudge makes the line look for something to send.
+// nudge wakes the sender of the line.
 func (l *line) nudge() {
 	if l == nil {
 		return
@@ -42,14 +42,14 @@ func (l *line) nudge() {
 	}
 }
 
-// received and consumed count the stream in, with 1 for its end. c.mu is held.
-func (c *Conn) received() uint64 { return c.in.end + one(c.peerEnd) }
-func (c *Conn) consumed() uint64 { return c.in.start + one(c.peerEnd && c.in.len() == 0) }
+// received and consumed count the incoming stream, with 1 for its end. c.mu is held.
+func (c *Conn) received() uint64 { return c.in.end + one(c.in.ended) }
+func (c *Conn) consumed() uint64 { return c.in.start + one(c.in.ended && c.in.len() == 0) }
 
-// written and taken count the stream out, with 1 for its end: what there is,
-// and what the peer has consumed of it. c.mu is held.
+// written and taken count the outgoing stream, with 1 for its end: what was written, and what
+// the peer has consumed of it. c.mu is held.
 func (c *Conn) written() uint64 { return c.out.end + one(c.closed) }
-func (c *Conn) taken() uint64   { return c.out.start + one(c.finAcked) }
+func (c *Conn) taken() uint64   { return c.out.start + one(c.out.endConsumed) }
 
 func one(b bool) uint64 {
 	if b {
@@ -58,27 +58,27 @@ func one(b bool) uint64 {
 	return 0
 }
 
-// wakeForAck makes the line send an ack where one is due. c.mu is held.
+// wakeForAck wakes the sender if an acknowledgement is due. c.mu is held.
 func (c *Conn) wakeForAck() {
-	if l := c.line; l != nil && c.carried && l.ackDue() {
+	if l := c.link.line; l != nil && c.link.met && l.ackDue() {
 		l.nudge()
 	}
 }
 
-// ackDue is whether the peer should be told at once what has been consumed.
+// ackDue reports whether an acknowledgement should be sent at once.
 func (l *line) ackDue() bool {
 	c := l.conn
 	fresh := c.consumed() - l.told
-	return fresh >= l.ackFrom || fresh > 0 && c.peerEnd && c.in.len() == 0
+	return fresh >= l.ackFrom || fresh > 0 && c.in.ended && c.in.len() == 0
 }
 
-// next appends to b what is due to be sent; a sign of life where there is
-// nothing and one is due.
+// next appends to b what is to be sent. If there is nothing, and a sign of life is due, it appends
+// that.
 func (l *line) next(b []byte, beat bool) []byte {
 	c := l.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line != l || c.aborted != nil || l.bye {
+	if c.link.line != l || c.aborted != nil || l.bye {
 		return b
 	}
 	n := 0
@@ -100,7 +100,7 @@ func (l *line) next(b []byte, beat bool) []byte {
 		b = appendFrame(b, kindEnd, c.out.end)
 		l.sent++
 	}
-	if c.finAcked && c.peerEnd && l.told == c.received() {
+	if c.out.endConsumed && c.in.ended && l.told == c.received() {
 		b = appendFrame(b, kindBye, 0)
 		l.bye = true
 	}
@@ -110,8 +110,7 @@ func (l *line) next(b []byte, beat bool) []byte {
 	return b
 }
 
-// send writes to the carrier until ctx ends or the carrier breaks, and returns
-// why it does no longer.
+// send writes to the carrier until ctx ends or the carrier breaks, and returns the error.
 func (l *line) send(ctx context.Context, beat time.Duration) error {
 	if _, err := l.carrier.Write(appendHello([]byte(preamble), l.hello)); err != nil {
 		return err
@@ -119,7 +118,7 @@ func (l *line) send(ctx context.Context, beat time.Duration) error {
 	select {
 	case <-l.met:
 	case r := <-l.refuse:
-		l.carrier.Write(appendRefusal(nil, r)) // the refusal is what counts
+		l.carrier.Write(appendRefusal(nil, r)) // an error does not matter
 		return r
 	case <-ctx.Done():
 		return ctx.Err()
@@ -141,8 +140,8 @@ func (l *line) send(ctx context.Context, beat time.Duration) error {
 			}
 			continue
 		}
-		if idle && l.bye { // only this goroutine says bye
-			return errEnded // the peer had a beat's time to say its own
+		if idle && l.bye { // only this goroutine sends bye
+			return errEnded // the peer had the time of a beat for its own bye
 		}
 		select {
 		case <-l.wake:
@@ -158,8 +157,8 @@ func (l *line) send(ctx context.Context, beat time.Duration) error {
 	return ctx.Err()
 }
 
-// saidBye notes that what next has given is on its way, and returns whether
-// nothing is left to say or hear.
+// saidBye records that the result of next has been sent. It reports whether there is nothing left
+// to send or receive.
 func (l *line) saidBye() bool {
 	if !l.bye {
 		return false
@@ -171,14 +170,14 @@ func (l *line) saidBye() bool {
 	return l.peerBye
 }
 
-// finish notes that the stream has ended in order. c.mu is held.
+// finish records that the stream has ended in order. c.mu is held.
 func (c *Conn) finish() {
 	c.ended = true
 	c.out.free()
 	c.in.free()
 }
 
-// receive takes the frames that come from the carrier after the hello.
+// receive handles the frames from the carrier after the hello.
 func (l *line) receive(r *bufio.Reader) error {
 	for {
 		kind, arg, err := readFrame(r)
@@ -206,8 +205,8 @@ func (l *line) receive(r *bufio.Reader) error {
 	}
 }
 
-// data takes the n bytes of a data frame, as they come: what arrived of a frame
-// that is cut short counts.
+// data receives the n bytes of a data frame as they arrive. The part of a truncated frame that has
+// arrived counts.
 func (l *line) data(r *bufio.Reader, n uint64) error {
 	if n == 0 || n > dataBytes {
 		return fmt.Errorf("%w: %d bytes in a frame of at most %d", ErrProtocol, n, dataBytes)
@@ -228,13 +227,13 @@ func (l *line) data(r *bufio.Reader, n uint64) error {
 	return nil
 }
 
-// fold changes the Conn by what came. Only the newest line changes anything: what
-// this side said on a later one to have received stays true.
+// fold applies a received frame to the Conn by calling f. Only the newest line may change the
+// Conn: what this side has acknowledged on a newer one must stay true.
 func (l *line) fold(f func(c *Conn) error) error {
 	c := l.conn
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.line != l {
+	if c.link.line != l {
 		return ErrSuperseded
 	}
 	return f(c)
@@ -244,7 +243,7 @@ func (l *line) fold(f func(c *Conn) error) error {
 func (l *line) take(p []byte) error {
 	return l.fold(func(c *Conn) error {
 		switch {
-		case c.peerEnd:
+		case c.in.ended:
 			return fmt.Errorf("%w: data after the end", ErrProtocol)
 		case c.aborted != nil:
 			return c.aborted
@@ -255,27 +254,27 @@ func (l *line) take(p []byte) error {
 			return fmt.Errorf("%w: more than %d bytes ahead of the reader", ErrProtocol, c.in.limit)
 		default:
 			c.in.append(p)
-			c.readable.Broadcast()
+			c.in.readable.Broadcast()
 		}
 		c.wakeForAck()
 		return nil
 	})
 }
 
-// end takes the end of the stream.
+// end handles the end of the incoming stream.
 func (l *line) end(at uint64) error {
 	return l.fold(func(c *Conn) error {
-		if c.peerEnd || at != c.in.end {
+		if c.in.ended || at != c.in.end {
 			return fmt.Errorf("%w: the end of the stream at %d of %d bytes", ErrProtocol, at, c.in.end)
 		}
-		c.peerEnd = true
-		c.readable.Broadcast()
+		c.in.ended = true
+		c.in.readable.Broadcast()
 		c.wakeForAck()
 		return nil
 	})
 }
 
-// ack takes the peer's word on what it has consumed.
+// ack handles an acknowledgement.
 func (l *line) ack(to uint64) error {
 	return l.fold(func(c *Conn) error {
 		switch {
@@ -289,20 +288,20 @@ func (l *line) ack(to uint64) error {
 	})
 }
 
-// free forgets what the peer has consumed. c.mu is held.
+// free frees what the peer has consumed. c.mu is held.
 func (c *Conn) free(to uint64) {
 	c.out.drop(to)
-	c.finAcked = to > c.out.end
-	c.writable.Broadcast()
-	c.line.nudge() // there may have been no room, or now a bye is due
+	c.out.endConsumed = to > c.out.end
+	c.out.writable.Broadcast()
+	c.link.line.nudge() // there may have been no room, or now a bye is due
 }
 
-// partner takes the peer's bye: all has been said both ways, and this side's own bye
-// only spares the peer the wait for it.
+// partner handles the bye of the peer: both directions have ended, and the bye of this side only
+// spares the peer a wait.
 func (l *line) partner() error {
 	return l.fold(func(c *Conn) error {
 		switch {
-		case !c.finAcked || !c.peerEnd || c.in.len() > 0:
+		case !c.out.endConsumed || !c.in.ended || c.in.len() > 0:
 			return fmt.Errorf("%w: a bye before both directions have ended", ErrProtocol)
 		case l.byeSaid:
 			return errEnded

@@ -38,11 +38,11 @@ func TestOldLine(t *testing.T) {
 	if b := first.next(nil, true); len(b) > 0 {
 		t.Errorf("the first line still sends %q", b)
 	}
-	if c.in.len() > 0 || c.peerEnd || c.out.len() != 4 {
+	if c.in.len() > 0 || c.in.ended || c.out.len() != 4 {
 		t.Error("the first line changed the stream")
 	}
 	c.leave(first)
-	if c.line != second {
+	if c.link.line != second {
 		t.Error("the first line took the second along")
 	}
 }

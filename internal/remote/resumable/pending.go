@@ -7,8 +7,8 @@ import (
 	"io"
 )
 
-// Pending is a fresh carrier of which it is known what stream it is to carry.
-// It is to be given to CarryPending or Refuse.
+// Pending is a new carrier whose stream is known. The caller passes it to CarryPending or calls
+// Refuse.
 type Pending struct {
 	carrier io.ReadWriteCloser
 	source  *source
@@ -16,10 +16,9 @@ type Pending struct {
 	hello   hello
 }
 
-// Accept reads from a fresh carrier which stream it is to carry. It returns an
-// error where that does not come until ctx has ended, or is not what a peer of
-// this version says; the carrier is then closed, and a peer of another version
-// told.
+// Accept reads the hello from a new carrier, which names the stream. It returns an error if ctx
+// ends first or if the peer does not speak this version of the protocol. It then closes the
+// carrier, after refusing a peer of another version.
 func Accept(ctx context.Context, carrier io.ReadWriteCloser) (*Pending, error) {
 	s := &source{reader: carrier}
 	p := &Pending{carrier: carrier, source: s, reader: bufio.NewReaderSize(s, readBytes)}
@@ -39,16 +38,16 @@ func Accept(ctx context.Context, carrier io.ReadWriteCloser) (*Pending, error) {
 	return nil, err
 }
 
-// ID returns the stream that the carrier is to carry.
+// ID returns the name of the stream.
 func (p *Pending) ID() ID { return p.hello.id }
 
-// Refuse tells the peer that there is no such stream here, with text, and
-// closes the carrier. The peer's Carry returns a *Refused of ErrUnknownStream.
+// Refuse refuses the carrier, because there is no such stream here, and closes it. Carry of the
+// peer returns a *Refused with ErrUnknownStream and text.
 func (p *Pending) Refuse(ctx context.Context, text string) error {
 	return refuse(ctx, p.carrier, &Refused{Reason: ErrUnknownStream, Text: text})
 }
 
-// refuse writes r where the hello is due, and closes the carrier.
+// refuse sends r in place of the hello, and closes the carrier.
 func refuse(ctx context.Context, carrier io.ReadWriteCloser, r *Refused) error {
 	ctx, cancel := context.WithTimeout(ctx, refuseTime)
 	defer cancel()
@@ -59,7 +58,7 @@ func refuse(ctx context.Context, carrier io.ReadWriteCloser, r *Refused) error {
 	return errors.Join(err, carrier.Close())
 }
 
-// within runs f, which ctx ends by closing the carrier.
+// within runs f, and closes the carrier to end f if ctx ends.
 func within(ctx context.Context, carrier io.Closer, f func() error) error {
 	closed := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {

@@ -1,21 +1,20 @@
 package resumable
 
-// window is the part of a byte stream that has come in and not yet gone: the
-// bytes from offset start up to end, in a ring that grows with need up to limit
-// bytes.
+// window holds the bytes of a stream from offset start to offset end, in a ring that grows as
+// needed up to limit bytes.
 type window struct {
 	start, end uint64 // offsets in the stream
 	limit      int
 	ring       []byte
 }
 
-// ringBytes is what a ring begins with.
+// ringBytes is the first size of a ring.
 const ringBytes = 4 << 10
 
 func (w *window) len() int  { return int(w.end - w.start) }
 func (w *window) room() int { return w.limit - w.len() }
 
-// append adds as much of p as there is room for and returns how much that is.
+// append adds as much of p as there is room for, and returns the number of bytes.
 func (w *window) append(p []byte) int {
 	p = p[:min(len(p), w.room())]
 	if len(p) == 0 {
@@ -40,8 +39,7 @@ func (w *window) grow(need int) {
 	}
 }
 
-// piece returns the bytes from offset from on that lie side by side in the
-// ring, n at most.
+// piece returns at most n bytes from offset from on, up to the end of the ring.
 func (w *window) piece(from uint64, n int) []byte {
 	n = min(n, int(w.end-from))
 	if n <= 0 {
@@ -51,14 +49,14 @@ func (w *window) piece(from uint64, n int) []byte {
 	return w.ring[at:min(at+n, len(w.ring))]
 }
 
-// read copies bytes from offset from on into p and returns how many.
+// read copies bytes from offset from on into p, and returns their number.
 func (w *window) read(p []byte, from uint64) int {
 	n := copy(p, w.piece(from, len(p)))
 	return n + copy(p[n:], w.piece(from+uint64(n), len(p)-n))
 }
 
-// drop forgets the bytes before offset to, which may lie beyond the end.
+// drop removes the bytes before offset to, which may be beyond the end.
 func (w *window) drop(to uint64) { w.start = max(w.start, min(to, w.end)) }
 
-// free forgets all bytes and the ring.
+// free removes all bytes and frees the ring.
 func (w *window) free() { w.start, w.ring = w.end, nil }
