@@ -7,7 +7,9 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
+	"github.com/gangrun/gangrun/internal/follow"
 	"github.com/gangrun/gangrun/internal/interrupt"
+	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -69,10 +71,11 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 			return failure.Usage("gangrun attach "+run.ID+" follows it", "run %s is %s: there is nothing to take over", run.ID, s.State)
 		}
 		if elsewhere {
-			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; %s\n", s.Controller.PID, s.Controller.Host, ifGone(run))
+			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; %s\n", s.Controller.PID, s.Controller.Host, presence.IfGone(run))
 		}
-		report, err := follow(run, asJSON)
-		if errors.As(err, new(goneError)) && time.Since(begun) < dying {
+		out, errs := terms{asJSON: asJSON}.streams()
+		report, err := follow.Follow(run, out, errs)
+		if errors.As(err, new(follow.GoneError)) && time.Since(begun) < dyingLimit {
 			continue
 		}
 		if err != nil {
@@ -87,25 +90,6 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 	}
 }
 
-// ifGone says what to type where the controller is gone that is on another host.
-func ifGone(run home.Run) string {
-	return fmt.Sprintf("if it is gone, gangrun attach --force %[1]s goes on with the run, and gangrun stop --force %[1]s ends it", run.ID)
-}
-
-// lost is the error of a run whose controller has gone while it was followed.
-func lost(run home.Run) error {
-	return &failure.Error{Code: failure.CodeMayPass, Err: goneError{run.ID}, Hint: "gangrun attach " + run.ID + " goes on with it"}
-}
-
-// goneError is that a run has no controller any more.
-type goneError struct{ run string }
-
-// Error names the run.
-func (e goneError) Error() string { return "the controller of run " + e.run + " is gone" }
-
-// dying is for how long a controller that was killed may still be seen to live: who
-// attaches then wants to go on with its run.
-const dying = 5 * time.Second
-
-// errControllerGone is why a run is followed no more.
-var errControllerGone = errors.New("its controller is gone")
+// dyingLimit is how long a controller that was killed may still be seen to live. A user
+// who attaches in that time wants to take the run over.
+const dyingLimit = 5 * time.Second

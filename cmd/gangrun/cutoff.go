@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/follow"
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
@@ -31,7 +32,7 @@ func cutOff(run home.Run, err error, asJSON bool) error {
 	case errors.As(err, &left):
 		why = fmt.Sprintf("gangrun attach was ended by %s; the run was left as it was", job.SignalName(int(left.Number)))
 		err = failure.Exit(128 + int(left.Number))
-	case errors.As(err, new(goneError)):
+	case errors.As(err, new(follow.GoneError)):
 		why = err.Error()
 	}
 	if why == "" || !asJSON {

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -78,9 +79,9 @@ func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 		}
 		run := home.Run{ID: r.Run, Dir: r.Dir}
 		if !r.State.Final() {
-			if c := forlorn(run); c != nil {
+			if c := presence.MissingController(run); c != nil {
 				state += "?"
-				tell = append(tell, func() { tellForlorn(notes, run, *c) })
+				tell = append(tell, func() { presence.NoteMissing(notes, run, *c) })
 			}
 		}
 		if !r.Ended.IsZero() {

@@ -15,6 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/supervisor"
 )
@@ -108,7 +109,7 @@ func askController(run home.Run, c job.Controller, now bool) error {
 			why = superseded(run, c)
 		case <-limit.C:
 			why = &failure.Error{
-				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", nameOf(c), askLimit),
+				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has not taken the request up within %s: the run goes on for all that is known here", presence.Name(c), askLimit),
 				Hint: fmt.Sprintf("see on %[2]s whether it lives, and type there: gangrun stop %[1]s; if it is gone, gangrun stop --force %[1]s ends the run from here, and gangrun attach --force %[1]s goes on with it", run.ID, c.Host),
 			}
 		case <-ctx.Done():
@@ -147,14 +148,9 @@ func superseded(run home.Run, c job.Controller) error {
 	case s.State.Final():
 		return errEnded
 	case s.Controller != nil && *s.Controller != c:
-		return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("%s has become the run's controller meanwhile", nameOf(*s.Controller)), Hint: "gangrun stop " + run.ID + " asks that one"}
+		return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("%s has become the run's controller meanwhile", presence.Name(*s.Controller)), Hint: "gangrun stop " + run.ID + " asks that one"}
 	}
 	return nil
-}
-
-// nameOf names a controller.
-func nameOf(c job.Controller) string {
-	return fmt.Sprintf("process %d on %s", c.PID, text.Printable(c.Host))
 }
 
 // userName is who has started this process.

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
@@ -38,8 +39,8 @@ func statusCommand() *cli.Command {
 			}
 			if status.State == job.StateLost {
 				tellLost(c.App.ErrWriter, run)
-			} else if gone := forlorn(run); gone != nil {
-				tellForlorn(c.App.ErrWriter, run, *gone)
+			} else if gone := presence.MissingController(run); gone != nil {
+				presence.NoteMissing(c.App.ErrWriter, run, *gone)
 			}
 			return nil
 		}),

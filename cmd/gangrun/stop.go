@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/follow"
+	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
 
@@ -102,13 +104,13 @@ func (o stopping) end(ctx context.Context, run home.Run) (home.Summary, bool, er
 			err = signalController(*s.Controller, o.now)
 		} else {
 			held, _ = run.Controlled() // who takes the request up may be gone before anybody looks again
-			fmt.Fprintf(o.say, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", nameOf(*s.Controller))
+			fmt.Fprintf(o.say, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", presence.Name(*s.Controller))
 			err = askController(run, *s.Controller, o.now)
 		}
 		if err == nil {
 			err = o.wait(ctx, run, *s.Controller, held)
 		}
-		if err != nil && !errors.Is(err, errControllerGone) {
+		if err != nil && !errors.Is(err, follow.ErrControllerGone) {
 			return s, false, err
 		}
 	}
@@ -136,7 +138,7 @@ func (o stopping) instead(ctx context.Context, run home.Run) (home.Summary, erro
 }
 
 // wait waits for the end of a run whose controller was asked for it. held says that its
-// lock was seen before that. The error is errControllerGone where it is seen to be gone.
+// lock was seen before that. The error is follow.ErrControllerGone where it is seen to be gone.
 func (o stopping) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
 	limit := stopLate + time.Duration(job.DefaultGrace)
 	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
@@ -172,7 +174,7 @@ var errStopLate = errors.New("it takes too long")
 // asked to end the run: at once where it is on this machine, and on another where its
 // lock was seen from here while it held it, which may have been before.
 func watchController(ctx context.Context, run home.Run, c job.Controller, seen bool, gone context.CancelCauseFunc) {
-	tick := time.NewTicker(guardEvery)
+	tick := time.NewTicker(presence.CheckEvery)
 	defer tick.Stop()
 	for {
 		select {
@@ -191,10 +193,10 @@ func watchController(ctx context.Context, run home.Run, c job.Controller, seen b
 		case err != nil || s.State.Final() && s.State != job.StateLost:
 			continue // the journal tells
 		case known || s.Controller == nil || *s.Controller != c:
-			gone(errControllerGone)
+			gone(follow.ErrControllerGone)
 		default:
 			gone(&failure.Error{
-				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", nameOf(c)),
+				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", presence.Name(c)),
 				Hint: "if it is gone, gangrun stop --force " + run.ID + " ends the run from here",
 			})
 		}

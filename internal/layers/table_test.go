@@ -64,6 +64,8 @@ var rooms = []room{
 	{paths: []string{"internal/diagnose", "internal/curve"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/queue"}, ours: only()},
+	{paths: []string{"internal/presence"}, ours: withLeaves("internal/job", "internal/home", "internal/exact", "internal/journal", "internal/atomicfile", "internal/safefile")},
+	{paths: []string{"internal/runlogs", "internal/follow"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/interrupt"}, ours: only("internal/job")},
 	{paths: []string{"internal/namedfile"}, ours: withLeaves("internal/job", "internal/interrupt", "internal/safefile")},
 	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview", "internal/mpiexec"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},

@@ -1,4 +1,4 @@
-package main
+package runlogs
 
 import (
 	"context"
@@ -14,7 +14,7 @@ import (
 
 // logShow shows the logs of a run.
 type logShow struct {
-	wish
+	Query
 	watch  *growing.Watch
 	reader growing.Reader
 	files  map[string]*growing.File // by path; those of earlier attempts, too
@@ -23,11 +23,12 @@ type logShow struct {
 	err    error                    // not everything was shown
 }
 
-// show prints the logs, and with follow goes on until the run has ended.
-func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
+// Show prints the logs to standard output and standard error. With follow it goes on until
+// the run has ended.
+func (q Query) Show(ctx context.Context, run home.Run, follow bool) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	s := logShow{wish: w, watch: growing.NewWatch(), files: map[string]*growing.File{}, stop: stop}
+	s := logShow{Query: q, watch: growing.NewWatch(), files: map[string]*growing.File{}, stop: stop}
 	defer s.watch.Close()
 	for {
 		// Asked before the files are read: what it wrote last is then in them.
@@ -35,17 +36,17 @@ func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
 		if err != nil {
 			return err
 		}
-		files, err := w.files(summary)
+		files, err := q.Files(summary)
 		if err != nil {
 			return err
 		}
 		if s.screen == nil && (len(files) > 0 || !follow) {
 			s.screen = screen.New(screen.Options{
 				Out: screen.FileStream(os.Stdout, os.Getenv), Err: screen.FileStream(os.Stderr, os.Getenv),
-				Ranks: summary.Ranks, Prefix: w.rank < 0 && summary.Ranks > 1,
+				Ranks: summary.Ranks, Prefix: q.Rank < 0 && summary.Ranks > 1,
 			})
 		}
-		_, dir := w.where(summary)
+		_, dir := q.where(summary)
 		s.watch.Add(dir)
 		s.read(ctx, files, growing.Changes{All: true})
 		if ctx.Err() != nil || !follow || summary.State.Final() {
@@ -65,7 +66,7 @@ func (w wish) show(ctx context.Context, run home.Run, follow bool) error {
 }
 
 // read shows what has come to the files that have changed.
-func (s *logShow) read(ctx context.Context, files []logFile, changes growing.Changes) {
+func (s *logShow) read(ctx context.Context, files []File, changes growing.Changes) {
 	for _, f := range files {
 		if !changes.Has(f.Path) {
 			continue
@@ -92,14 +93,14 @@ func (s *logShow) read(ctx context.Context, files []logFile, changes growing.Cha
 
 // end ends the show of a run that has so many logs now.
 func (s *logShow) end(ctx context.Context, run home.Run, logs int) error {
-	if logs == 0 && s.rank < 0 && ctx.Err() == nil {
+	if logs == 0 && s.Rank < 0 && ctx.Err() == nil {
 		fmt.Fprintf(os.Stderr, "gangrun: note: no rank of run %[1]s has been started: gangrun status %[1]s tells how it is\n", run.ID)
 	}
 	if s.screen == nil {
 		return nil
 	}
-	if logs == 0 && s.rank >= 0 {
-		return failure.Usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, s.rank)
+	if logs == 0 && s.Rank >= 0 {
+		return failure.Usage("gangrun logs -o json lists the files", "run %s has no log of rank %d", run.ID, s.Rank)
 	}
 	_ = s.screen.Close()
 	if err := s.screen.Err(); err != nil {

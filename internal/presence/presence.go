@@ -1,0 +1,63 @@
+// Package presence finds out whether the controller of a run lives, also where it is a
+// process of another host, and says what to do where it does not.
+package presence
+
+import (
+	"fmt"
+	"io"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+)
+
+// CheckEvery is how often to look whether the controller of a run lives.
+const CheckEvery = 500 * time.Millisecond
+
+// MissingController returns the controller of a run that has not ended, if it is on
+// another host and does not hold its lock on the run's directory; nil otherwise.
+func MissingController(run home.Run) *job.Controller {
+	s, err := run.Summary()
+	if err != nil || s.Controller == nil || s.State.Final() {
+		return nil
+	}
+	if _, known := home.Alive(*s.Controller); known {
+		return nil
+	}
+	if held, seen := run.Controlled(); held || !seen {
+		return nil
+	}
+	// It may have released the lock at the end of the run, after the summary was read.
+	if now, err := run.Summary(); err != nil || now.State.Final() || now.Controller == nil || *now.Controller != *s.Controller {
+		return nil
+	}
+	return s.Controller
+}
+
+// NoteMissing writes what to do about a run whose controller may be gone.
+func NoteMissing(w io.Writer, run home.Run, c job.Controller) {
+	fmt.Fprintf(w, "gangrun: note: the controller of run %s, %s, %s; %s\n", run.ID, Name(c), LockState(false, true), IfGone(run))
+}
+
+// LockState describes the lock of a controller on another host: held says whether somebody
+// holds it, known whether that can be found out from here.
+func LockState(held, known bool) string {
+	switch {
+	case !known:
+		return "cannot be seen from here"
+	case held:
+		return "holds the lock on the run's directory, as far as can be seen from here"
+	}
+	return "does not hold the lock on the run's directory any more, as far as can be seen from here"
+}
+
+// IfGone says what to type if a controller on another host is gone.
+func IfGone(run home.Run) string {
+	return fmt.Sprintf("if it is gone, gangrun attach --force %[1]s goes on with the run, and gangrun stop --force %[1]s ends it", run.ID)
+}
+
+// Name returns the name of a controller, as in "process 12 on h1".
+func Name(c job.Controller) string {
+	return fmt.Sprintf("process %d on %s", c.PID, text.Printable(c.Host))
+}

@@ -1,0 +1,41 @@
+package presence
+
+import "time"
+
+// How long a run may be silent before a follower is warned that its controller, which
+// cannot be seen from this host, may be gone.
+const (
+	warnUnlocked = 5 * time.Second // nobody holds the lock on the run's directory
+	warnLocked   = time.Minute     // somebody seems to hold it
+)
+
+// Silence decides when to warn of a silent run: once per silence, and then at doubling
+// intervals. The zero value is ready for use.
+type Silence struct {
+	count  int64 // of signs of life so far
+	locked bool
+	since  time.Time
+	next   time.Duration
+}
+
+// Warn returns how long there has been no sign of life, and whether to warn of that now.
+// Count is the number of signs of life so far; locked says whether somebody seems to hold
+// the lock on the run's directory.
+func (s *Silence) Warn(now time.Time, count int64, locked bool) (silent time.Duration, warn bool) {
+	if count != s.count || s.since.IsZero() {
+		*s = Silence{count: count, locked: locked, since: now}
+	}
+	if locked != s.locked {
+		s.locked, s.next = locked, 0
+	}
+	first := warnUnlocked
+	if locked {
+		first = warnLocked
+	}
+	silent = now.Sub(s.since)
+	if silent < max(first, s.next) {
+		return silent, false
+	}
+	s.next = 2 * silent
+	return silent, true
+}
