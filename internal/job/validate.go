@@ -18,26 +18,47 @@ const MaxRanks = 1 << 17
 // MaxLoopback bounds the number of pretended hosts on one machine.
 const MaxLoopback = 256
 
-// Validate reports everything that is wrong with the values of s, joined, so
+// Validate returns everything that is wrong with the values of s, joined, so
 // that bad input is refused before anything starts. It looks at no file.
 func (s Spec) Validate() error {
-	var errs []error
-	bad := func(format string, args ...any) { errs = append(errs, fmt.Errorf(format, args...)) }
+	var errs faults
+	s.validateSize(&errs)
+	s.validateHosts(&errs)
+	s.validateTrial(&errs)
+	s.validatePaths(&errs)
+	s.validateCommands(&errs)
+	s.validateModes(&errs)
+	return errors.Join(errs...)
+}
+
+// faults collects what is wrong with a Spec.
+type faults []error
+
+func (f *faults) add(errs ...error) { *f = append(*f, errs...) }
+
+func (f *faults) bad(format string, args ...any) { f.add(fmt.Errorf(format, args...)) }
+
+// validateSize checks the numbers of ranks and GPUs. Other numbers are not compared with a
+// number of ranks that is itself wrong.
+func (s Spec) validateSize(errs *faults) {
 	if len(s.Command) == 0 || s.Command[0] == "" {
-		bad("there is no command to run")
+		errs.bad("there is no command to run")
 	}
 	if s.Ranks < 1 || s.Ranks > MaxRanks {
-		bad("ranks is %d, but must be 1 to %d", s.Ranks, MaxRanks)
+		errs.bad("ranks is %d, but must be 1 to %d", s.Ranks, MaxRanks)
 	}
-	few := s.Ranks < 1 // said above: no other number is measured by it
-	if s.MinRanks < 0 || s.MinRanks > s.Ranks && !few {
-		bad("min-ranks is %d, but must be 0 to ranks (%d)", s.MinRanks, s.Ranks)
+	if s.MinRanks < 0 || s.Ranks > 0 && s.MinRanks > s.Ranks {
+		errs.bad("min-ranks is %d, but must be 0 to ranks (%d)", s.MinRanks, s.Ranks)
 	}
+}
+
+// validateHosts checks where the gang is to run, and how long is waited for hosts.
+func (s Spec) validateHosts(errs *faults) {
 	if s.Loopback < 0 || s.Loopback > MaxLoopback {
-		bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
+		errs.bad("loopback is %d, but must be 0 to %d", s.Loopback, MaxLoopback)
 	}
 	if s.GPUs < -1 {
-		bad("gpus-per-rank is %d, but must be 0 or more, or -1 for one where the hosts have any", s.GPUs)
+		errs.bad("gpus-per-rank is %d, but must be 0 or more, or -1 for one where the hosts have any", s.GPUs)
 	}
 	lists := 0
 	for _, list := range []string{s.Hosts, s.Hostfile, s.Inventory} {
@@ -46,62 +67,73 @@ func (s Spec) Validate() error {
 		}
 	}
 	if lists > 1 {
-		bad("hosts come from one list, but several of hosts, hostfile and inventory are given")
+		errs.bad("hosts come from one list, but several of hosts, hostfile and inventory are given")
 	}
 	if s.Loopback > 0 && (s.Hosts != "" || s.Hostfile != "") {
-		bad("loopback pretends hosts on this machine, and takes only an inventory beside it, not hosts or a hostfile")
+		errs.bad("loopback pretends hosts on this machine, and takes only an inventory beside it, not hosts or a hostfile")
 	}
 	if s.HostTimeout < Duration(time.Second) || s.OrphanGrace < Duration(time.Second) {
-		bad("host-timeout %s and orphan-grace %s must be at least 1s", s.HostTimeout, s.OrphanGrace)
+		errs.bad("host-timeout %s and orphan-grace %s must be at least 1s", s.HostTimeout, s.OrphanGrace)
 	}
 	if !slices.Contains(Localities(), s.Locality) {
-		bad("locality %q is none of island, host, rack and any", s.Locality)
+		errs.bad("locality %q is none of island, host, rack and any", s.Locality)
 	}
 	if err := s.Patience.Validate(); err != nil {
-		errs = append(errs, err)
+		errs.add(err)
 	}
 	if s.Retries < 0 {
-		bad("retries is %d, but must be 0 or more", s.Retries)
+		errs.bad("retries is %d, but must be 0 or more", s.Retries)
 	}
-	if s.Trial.Ranks < 0 || s.Trial.Ranks > s.Ranks && !few {
-		bad("trial.ranks is %d, but must be 0 to ranks (%d)", s.Trial.Ranks, s.Ranks)
+}
+
+// validateTrial checks the trial and the times of the gang.
+func (s Spec) validateTrial(errs *faults) {
+	if s.Trial.Ranks < 0 || s.Ranks > 0 && s.Trial.Ranks > s.Ranks {
+		errs.bad("trial.ranks is %d, but must be 0 to ranks (%d)", s.Trial.Ranks, s.Ranks)
 	}
 	if s.Trial.Steps < 1 {
-		bad("trial.steps is %d, but must be 1 or more", s.Trial.Steps)
+		errs.bad("trial.steps is %d, but must be 1 or more", s.Trial.Steps)
 	}
 	if s.Trial.Time <= 0 {
-		bad("trial.time is %s, but must be more than 0", s.Trial.Time)
+		errs.bad("trial.time is %s, but must be more than 0", s.Trial.Time)
 	}
 	if s.Grace < 0 || s.Timeout < 0 || s.InitTimeout < 0 {
-		bad("grace %s, timeout %s and init-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout)
+		errs.bad("grace %s, timeout %s and init-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout)
 	}
+}
+
+func (s Spec) validatePaths(errs *faults) {
 	if !filepath.IsAbs(s.Workdir) {
-		bad("workdir %q is not an absolute path", s.Workdir)
+		errs.bad("workdir %q is not an absolute path", s.Workdir)
 	}
 	if s.CheckpointDir != "" && !filepath.IsAbs(s.CheckpointDir) {
-		bad("checkpoint-dir %q is not an absolute path", s.CheckpointDir)
+		errs.bad("checkpoint-dir %q is not an absolute path", s.CheckpointDir)
 	}
 	if s.Resume && s.CheckpointDir == "" {
-		bad("resume needs a checkpoint-dir")
+		errs.bad("resume needs a checkpoint-dir")
 	}
 	for _, in := range s.Inputs {
 		if in == "" || strings.ContainsRune(in, 0) {
-			bad("input %q is not a path", in)
+			errs.bad("input %q is not a path", in)
 		}
 	}
+}
+
+// validateCommands checks the arguments and the environment of every program.
+func (s Spec) validateCommands(errs *faults) {
 	for _, env := range []map[string]string{s.Env, s.Trial.Env} {
 		for _, name := range slices.Sorted(maps.Keys(env)) {
 			if name == "" || strings.ContainsAny(name, "=\x00") || strings.ContainsRune(env[name], 0) {
-				bad("environment variable %q has a name or value that no process can be given", name)
+				errs.bad("environment variable %q has a name or value that no process can be given", name)
 			}
 		}
 	}
 	for _, args := range [][]string{s.Command, s.Trial.Command, s.Trial.Args} {
 		if slices.ContainsFunc(args, func(a string) bool { return strings.ContainsRune(a, 0) }) {
-			bad("an argument of the command contains a NUL byte")
+			errs.bad("an argument of the command contains a NUL byte")
 		}
 	}
-	errs = append(errs, s.lengths()...)
+	errs.add(s.lengths()...)
 	commands := [][]string{s.Trial.Command, s.Trial.Args}
 	if len(s.Apps) == 0 {
 		commands = append(commands, s.Command)
@@ -111,12 +143,16 @@ func (s Spec) Validate() error {
 	}
 	for _, args := range commands {
 		if err := CheckTemplates(args); err != nil {
-			errs = append(errs, err)
+			errs.add(err)
 		}
 	}
 	if _, err := ParseStdin(string(s.Stdin), max(s.Ranks, 1)); err != nil {
-		errs = append(errs, err)
+		errs.add(err)
 	}
+}
+
+// validateModes checks values that are one of a few words, and the policy.
+func (s Spec) validateModes(errs *faults) {
 	for _, err := range []error{
 		check("preflight", s.Preflight, PreflightModes()),
 		check("output", s.Output, OutputModes()),
@@ -128,21 +164,20 @@ func (s Spec) Validate() error {
 		check("env-compat", s.EnvCompat, EnvCompats()),
 	} {
 		if err != nil {
-			errs = append(errs, err)
+			errs.add(err)
 		}
 	}
 	if s.EnvCompat != EnvCompatNone && (s.MPI == MPIMPICH || s.MPI == MPIOpenMPI) {
-		bad("env-compat is for ranks that no MPI starts, but mpi is %s, which sets variables of its own", s.MPI)
+		errs.bad("env-compat is for ranks that no MPI starts, but mpi is %s, which sets variables of its own", s.MPI)
 	}
 	for _, c := range slices.Sorted(maps.Keys(s.Policy)) {
 		if !slices.Contains(Categories(), c) {
-			bad("policy names %q, which is no category", c)
+			errs.bad("policy names %q, which is no category", c)
 		}
 		if !slices.Contains(Actions(), s.Policy[c]) {
-			bad("policy gives %s the action %q, which is none of never, once, again, elsewhere", c, s.Policy[c])
+			errs.bad("policy gives %s the action %q, which is none of never, once, again, elsewhere", c, s.Policy[c])
 		}
 	}
-	return errors.Join(errs...)
 }
 
 func check[M ~string](what string, m M, modes []M) error {

@@ -4,12 +4,26 @@ import (
 	"bytes"
 	"fmt"
 	"strings"
+	"time"
 
 	"github.com/charmbracelet/x/ansi"
 )
 
 // maxRows bounds the rows of progress bars.
 const maxRows = 16
+
+// liveRows are the rows at the bottom of a terminal that are drawn again and again:
+// progress bars, unfinished lines and the status.
+type liveRows struct {
+	sink      *sink // of the terminal
+	status    string
+	drawn     bool   // they are on the terminal
+	frame     []byte // as they were drawn
+	above     int    // rows of them above the cursor
+	refreshed time.Time
+	cols      int // of the terminal
+	lines     int
+}
 
 // Status sets the line at the bottom of the terminal, "" for none. It is cut to
 // the terminal's width and redrawn around all that is shown. It does nothing if
@@ -18,10 +32,10 @@ const maxRows = 16
 func (s *Screen) Status(line string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if !s.err.Terminal {
+	if !s.err.Terminal || s.live == nil {
 		return
 	}
-	s.status = oneLine(line)
+	s.live.status = oneLine(line)
 	s.show()
 }
 
@@ -33,43 +47,46 @@ func (s *Screen) refresh() {
 	for _, f := range s.sources {
 		f.row = ""
 	}
-	s.measure()
+	s.live.measure()
 }
 
 // measure asks for the size of the terminal.
-func (s *Screen) measure() {
-	s.cols, s.lines = 80, 24
-	if s.live == nil || s.live.Size == nil {
+func (l *liveRows) measure() {
+	if l == nil {
 		return
 	}
-	if cols, lines := s.live.Size(); cols > 0 && lines > 0 {
-		s.cols, s.lines = cols, lines
+	l.cols, l.lines = 80, 24
+	if l.sink.Size == nil {
+		return
+	}
+	if cols, lines := l.sink.Size(); cols > 0 && lines > 0 {
+		l.cols, l.lines = cols, lines
 	}
 }
 
 // erase takes the live rows away.
-func (s *Screen) erase() {
-	if !s.drawn {
+func (l *liveRows) erase() {
+	if !l.drawn {
 		return
 	}
-	s.drawn = false
-	s.live.buf = append(s.live.buf, '\r')
-	if s.above > 0 {
-		s.live.buf = fmt.Appendf(s.live.buf, "\x1b[%dA", s.above)
+	l.drawn = false
+	l.sink.buf = append(l.sink.buf, '\r')
+	if l.above > 0 {
+		l.sink.buf = fmt.Appendf(l.sink.buf, "\x1b[%dA", l.above)
 	}
-	s.live.buf = append(s.live.buf, "\x1b[J"...)
+	l.sink.buf = append(l.sink.buf, "\x1b[J"...)
 }
 
 // draw brings the live rows on the terminal to what they should be.
-func (s *Screen) draw() {
-	frame, above := s.compose()
-	if s.drawn && bytes.Equal(frame, s.frame) {
+func (l *liveRows) draw(sources []*source) {
+	frame, above := l.compose(sources)
+	if l.drawn && bytes.Equal(frame, l.frame) {
 		return
 	}
-	s.erase()
-	s.drawn = len(frame) > 0
-	s.frame, s.above = frame, above
-	s.live.buf = append(s.live.buf, frame...)
+	l.erase()
+	l.drawn = len(frame) > 0
+	l.frame, l.above = frame, above
+	l.sink.buf = append(l.sink.buf, frame...)
 }
 
 // compose returns the live rows as they are to be drawn, and how many of them
@@ -78,33 +95,33 @@ func (s *Screen) draw() {
 // of the unfinished line, since that may be a question to which the answer is
 // typed; when the terminal's echo then ends that line, the cursor is on the
 // status, and erase takes away that but not the answer.
-func (s *Screen) compose() (frame []byte, above int) {
+func (l *liveRows) compose(sources []*source) (frame []byte, above int) {
 	var prompt *source
-	for _, f := range s.sources {
-		if f.live && !f.bar && (prompt == nil || f.turn > prompt.turn) {
+	for _, f := range sources {
+		if f.live && !f.bar.on && (prompt == nil || f.turn > prompt.turn) {
 			prompt = f
 		}
 	}
 	var rows []string
-	room, left := max(0, min((s.lines-4)/2, maxRows)), 0
-	for _, f := range s.sources {
+	room, left := max(0, min((l.lines-4)/2, maxRows)), 0
+	for _, f := range sources {
 		switch {
-		case !f.live || !f.ink || f == prompt:
+		case !f.live || !f.held.ink || f == prompt:
 		case len(rows) == room:
 			left++
 		default:
-			rows = append(rows, s.row(f, false))
+			rows = append(rows, l.row(f, false))
 		}
 	}
 	if left > 0 && room > 0 {
-		rows = append(rows, s.fit(fmt.Sprintf("and %d more", left)))
+		rows = append(rows, l.fit(fmt.Sprintf("and %d more", left)))
 	}
 	above = len(rows)
 	if prompt != nil {
-		rows = append(rows, s.row(prompt, true))
+		rows = append(rows, l.row(prompt, true))
 	}
-	if s.status != "" {
-		rows = append(rows, s.fit(s.status))
+	if l.status != "" {
+		rows = append(rows, l.fit(l.status))
 	}
 	if len(rows) == 0 {
 		return nil, 0
@@ -113,14 +130,14 @@ func (s *Screen) compose() (frame []byte, above int) {
 	switch {
 	case prompt == nil:
 		above = len(rows) - 1
-	case s.status != "":
+	case l.status != "":
 		frame = fmt.Appendf(frame, "\x1b[A\x1b[%dG", ansi.StringWidth(prompt.row)+1)
 	}
 	return frame, above
 }
 
 // row renders f's line: a bar from its beginning, a prompt to its end.
-func (s *Screen) row(f *source, prompt bool) string {
+func (l *liveRows) row(f *source, prompt bool) string {
 	if f.row != "" {
 		return f.row
 	}
@@ -128,15 +145,15 @@ func (s *Screen) row(f *source, prompt bool) string {
 	if f.broken {
 		head = f.more
 	}
-	text := strings.ReplaceAll(string(f.line), "\t", " ")
+	text := strings.ReplaceAll(string(f.held.text), "\t", " ")
 	if prompt {
-		room := s.cols - 1 - ansi.StringWidth(string(head))
+		room := l.cols - 1 - ansi.StringWidth(string(head))
 		if over := ansi.StringWidth(text) - room; over > 0 && room > 1 {
 			text = ansi.TruncateLeft(text, over+1, "…")
 		}
 	}
-	f.row = s.fit(string(head) + text)
-	if f.inked != (style{}) {
+	f.row = l.fit(string(head) + text)
+	if f.held.inked != (style{}) {
 		f.row += resetStyle
 	}
 	return f.row
@@ -144,6 +161,6 @@ func (s *Screen) row(f *source, prompt bool) string {
 
 // fit cuts the line to the terminal, less the last column: a full row would
 // leave it to the terminal where the cursor is.
-func (s *Screen) fit(line string) string {
-	return ansi.Truncate(line, s.cols-1, "…")
+func (l *liveRows) fit(line string) string {
+	return ansi.Truncate(line, l.cols-1, "…")
 }

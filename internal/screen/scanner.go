@@ -1,3 +1,6 @@
+// The scanner is not ansi.Parser of charmbracelet/x/ansi, which swallows all that follows an
+// unterminated control string, and takes bytes of invalid UTF-8 for controls.
+
 package screen
 
 import "unicode/utf8"

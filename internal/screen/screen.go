@@ -79,15 +79,8 @@ type Screen struct {
 	sources []*source // by rank, standard output before standard error
 	turn    uint64    // counts calls of Output
 
-	live      *sink // the terminal with the live rows, nil if there is none
-	status    string
-	drawn     bool   // the live rows are on the terminal
-	frame     []byte // as they were drawn
-	above     int    // rows of them above the cursor
-	hold      bool   // not to be drawn again before the next Flush
-	refreshed time.Time
-	cols      int
-	lines     int
+	live *liveRows // nil if there is no terminal
+	hold bool      // the live rows are not to be drawn again before the next Flush
 
 	first      error // the first write error
 	unreported error // write errors that no caller has been told of
@@ -101,11 +94,11 @@ func New(opts Options) *Screen {
 	}
 	switch {
 	case opts.Err.Terminal:
-		s.live = s.err
+		s.live = &liveRows{sink: s.err}
 	case opts.Out.Terminal:
-		s.live = s.out
+		s.live = &liveRows{sink: s.out}
 	}
-	s.measure()
+	s.live.measure()
 	return s
 }
 
@@ -148,8 +141,8 @@ func (s *Screen) Flush(now time.Time) error {
 		f.tick(now)
 	}
 	s.hold = false
-	if now.Sub(s.refreshed) >= redrawEvery {
-		s.refreshed = now
+	if l := s.live; l != nil && now.Sub(l.refreshed) >= redrawEvery {
+		l.refreshed = now
 		s.refresh()
 	}
 	return s.settle()
@@ -165,7 +158,7 @@ func (s *Screen) Close() error {
 	}
 	s.sources = nil
 	if s.live != nil {
-		s.erase()
+		s.live.erase()
 		s.live = nil
 	}
 	return s.settle()
@@ -201,7 +194,7 @@ func (s *Screen) source(rank int, host string, stderr bool) *source {
 		if stderr {
 			k = s.err
 		}
-		f := &source{screen: s, sink: k, key: key(rank, stderr), raw: !s.opts.Prefix && !k.Terminal}
+		f := &source{screen: s, sink: k, key: key(rank, stderr)}
 		f.name(host)
 		s.sources = slices.Insert(s.sources, i, f)
 	}
@@ -223,10 +216,10 @@ func (s *Screen) begin(k *sink) {
 		// first.
 		s.hold = true
 	}
-	if s.drawn {
-		s.erase()
-		if k != s.live {
-			s.drain(s.live)
+	if s.live.drawn {
+		s.live.erase()
+		if k != s.live.sink {
+			s.drain(s.live.sink)
 		}
 	}
 }
@@ -242,11 +235,11 @@ func (s *Screen) settle() error {
 
 // show writes what is in the buffers, then the live rows.
 func (s *Screen) show() {
-	if s.live != s.out {
+	if s.live == nil || s.live.sink != s.out {
 		s.drain(s.out)
 	}
 	if s.live != nil && !s.hold {
-		s.draw()
+		s.live.draw(s.sources)
 	}
 	s.drain(s.err)
 	s.drain(s.out)

@@ -152,7 +152,7 @@ func TestBounded(t *testing.T) {
 				if err := errors.Join(s.Output(0, "", false, []byte(text)), s.Output(0, "", false, chunk)); err != nil {
 					t.Fatal(err)
 				}
-				if held, buf := cap(s.sources[0].line), cap(s.out.buf); held > 2*pieceSize || buf > limit {
+				if held, buf := cap(s.sources[0].held.text), cap(s.out.buf); held > 2*pieceSize || buf > limit {
 					t.Fatalf("%q: holds %d bytes of the line, %d of output", text, held, buf)
 				}
 			}

@@ -24,30 +24,44 @@ type source struct {
 	sink   *sink
 	key    int // of its rank and stream
 	host   string
-	raw    bool   // the bytes go through as they are
 	prefix []byte // of a line
 	more   []byte // of the rest of a broken line
 	turn   uint64 // the last call of Output for it
 
-	scan  scanner
-	line  []byte // what is held of the line, at most pieceSize and a style
-	style style  // that the rank has set
-	inked style  // that line ends with
-	ink   bool   // line has more than blanks
-
-	moved  int  // where the next text goes
-	bar    bool // the line has been begun again, it is a progress bar
-	up     int  // how many lines above its last one the rank is
+	scan   scanner
+	held   heldLine
+	bar    barState
 	broken bool // the line's beginning was ended by other output
-	shown  bool // line was printed as the state of a bar
-	due    bool // the next complete state of the bar is to be printed
 
 	touched bool      // since the last tick
 	since   time.Time // the tick that saw it touched last
-	barTime time.Time // the last state of the bar, or its beginning
 	live    bool      // has a row on the terminal
 	row     string    // as rendered last
 }
+
+// heldLine is the part of a line that has not been written yet.
+type heldLine struct {
+	text  []byte // at most pieceSize and a style
+	style style  // that the rank has set
+	inked style  // that text ends with
+	ink   bool   // text has more than blanks
+}
+
+// wipe empties the line.
+func (l *heldLine) wipe() { l.text, l.inked, l.ink = l.text[:0], style{}, false }
+
+// barState is what is known of a progress bar: a line that the rank begins again.
+type barState struct {
+	on    bool      // the line has been begun again
+	moved int       // where the next text goes
+	up    int       // how many lines above its last one the rank is
+	shown bool      // the line was printed as a state of the bar
+	due   bool      // the next complete state is to be printed
+	since time.Time // the last state, or the beginning
+}
+
+// raw reports whether the bytes go through as they are.
+func (f *source) raw() bool { return !f.screen.opts.Prefix && !f.sink.Terminal }
 
 // name sets the host and with it the prefix.
 func (f *source) name(host string) {
@@ -61,7 +75,7 @@ func (f *source) name(host string) {
 func (f *source) take(data []byte) {
 	f.touched = true
 	f.turn = f.screen.turn
-	if f.raw {
+	if f.raw() {
 		f.takeRaw(data)
 		return
 	}
@@ -74,17 +88,17 @@ func (f *source) takeRaw(data []byte) {
 	whole := bytes.LastIndexByte(data, '\n') + 1
 	rest := len(data) - whole
 	if whole == 0 {
-		rest += len(f.line)
+		rest += len(f.held.text)
 	}
 	if f.screen.opts.Ranks <= 1 || rest > pieceSize {
 		whole = len(data)
 	}
 	if whole > 0 {
-		f.pass(f.line)
+		f.pass(f.held.text)
 		f.pass(data[:whole])
-		f.line = f.line[:0]
+		f.held.text = f.held.text[:0]
 	}
-	f.line = append(f.line, data[whole:]...)
+	f.held.text = append(f.held.text, data[whole:]...)
 }
 
 // pass puts p into the sink as it is.
@@ -105,17 +119,17 @@ func (f *source) pass(p []byte) {
 
 // text adds visible text to the line.
 func (f *source) text(run []byte) {
-	if f.moved != ahead {
+	if f.bar.moved != ahead {
 		f.replace()
 	}
-	f.shown = false
-	f.ink = f.ink || len(bytes.TrimLeft(run, " \t")) > 0
+	f.bar.shown = false
+	f.held.ink = f.held.ink || len(bytes.TrimLeft(run, " \t")) > 0
 	for len(run) > 0 {
-		if f.style != f.inked {
-			f.line = f.style.append(f.line)
-			f.inked = f.style
+		if f.held.style != f.held.inked {
+			f.held.text = f.held.style.append(f.held.text)
+			f.held.inked = f.held.style
 		}
-		n := min(len(run), max(0, pieceSize-len(f.line)))
+		n := min(len(run), max(0, pieceSize-len(f.held.text)))
 		for n > 0 && n < len(run) && !utf8.RuneStart(run[n]) {
 			n--
 		}
@@ -124,7 +138,7 @@ func (f *source) text(run []byte) {
 			f.broken = f.sink.Terminal
 			continue
 		}
-		f.line = append(f.line, run[:n]...)
+		f.held.text = append(f.held.text, run[:n]...)
 		run = run[n:]
 	}
 }
@@ -132,46 +146,46 @@ func (f *source) text(run []byte) {
 // newline ends the line, unless it only goes down to where the rank has been
 // before.
 func (f *source) newline() {
-	if f.up > 0 {
-		f.up--
-		if f.moved != ahead {
+	if f.bar.up > 0 {
+		f.bar.up--
+		if f.bar.moved != ahead {
 			return
 		}
 	}
 	switch {
-	case f.shown, f.broken && len(f.line) == 0 && f.sink.open != f:
+	case f.bar.shown, f.broken && len(f.held.text) == 0 && f.sink.open != f:
 		// All of it has been printed and ended already.
 		f.clear()
 	default:
-		if f.bar && !f.ink {
-			f.wipe()
+		if f.bar.on && !f.held.ink {
+			f.held.wipe()
 		}
 		f.emit(true)
 	}
-	f.moved, f.bar, f.broken, f.shown, f.due = ahead, false, false, false, false
-	f.barTime = time.Time{}
+	f.bar.moved, f.bar.on, f.broken, f.bar.shown, f.bar.due = ahead, false, false, false, false
+	f.bar.since = time.Time{}
 }
 
 // home goes to the start of the line: what comes next replaces it.
-func (f *source) home() { f.moved = atStart }
+func (f *source) home() { f.bar.moved = atStart }
 
 // back goes n lines up. Bars below one another are drawn so: the rank writes a
 // bar, goes up, and next time goes down by newlines to write it again. They
 // count as one bar, whose state is the last that was written.
 func (f *source) back(n int) {
-	if !f.bar && (len(f.line) > 0 || f.sink.open == f) {
+	if !f.bar.on && (len(f.held.text) > 0 || f.sink.open == f) {
 		f.emit(true)
 	}
-	if f.moved == ahead {
-		f.moved = elsewhere
+	if f.bar.moved == ahead {
+		f.bar.moved = elsewhere
 	}
-	f.up = min(f.up+n, maxUp)
+	f.bar.up = min(f.bar.up+n, maxUp)
 }
 
 // sgr changes the style of the text to come.
 func (f *source) sgr(params []byte) {
 	if f.sink.Color {
-		f.style.apply(params)
+		f.held.style.apply(params)
 	}
 }
 
@@ -182,12 +196,12 @@ func (f *source) replace() {
 		f.screen.begin(f.sink)
 		f.sink.finish()
 	}
-	if (f.due || f.moved == elsewhere) && f.ink && !f.shown {
+	if (f.bar.due || f.bar.moved == elsewhere) && f.held.ink && !f.bar.shown {
 		f.emit(true)
 	}
-	f.wipe()
-	f.bar = f.moved == atStart
-	f.moved, f.broken, f.shown, f.due = ahead, false, false, false
+	f.held.wipe()
+	f.bar.on = f.bar.moved == atStart
+	f.bar.moved, f.broken, f.bar.shown, f.bar.due = ahead, false, false, false
 }
 
 // emit writes the line and, if it is to end, a newline.
@@ -200,13 +214,13 @@ func (f *source) emit(end bool) {
 		if f.broken {
 			p = f.more
 		}
-		if end && len(f.line) == 0 {
+		if end && len(f.held.text) == 0 {
 			p = bytes.TrimRight(p, " ")
 		}
 		k.buf = append(k.buf, p...)
 	}
-	k.buf = append(k.buf, f.line...)
-	if f.inked != (style{}) {
+	k.buf = append(k.buf, f.held.text...)
+	if f.held.inked != (style{}) {
 		k.buf = append(k.buf, resetStyle...)
 	}
 	k.open = f
@@ -219,14 +233,9 @@ func (f *source) emit(end bool) {
 	f.screen.relieve(k)
 }
 
-// wipe empties the line.
-func (f *source) wipe() {
-	f.line, f.inked, f.ink = f.line[:0], style{}, false
-}
-
 // clear empties the line and takes its row away.
 func (f *source) clear() {
-	f.wipe()
+	f.held.wipe()
 	f.live, f.row = false, ""
 }
 
@@ -235,32 +244,32 @@ func (f *source) tick(now time.Time) {
 	if f.touched {
 		f.touched, f.since = false, now
 	}
-	if len(f.line) == 0 || f.shown {
+	if len(f.held.text) == 0 || f.bar.shown {
 		return
 	}
 	idle := now.Sub(f.since)
 	switch {
-	case f.raw:
+	case f.raw():
 		if idle >= partialAfter {
-			f.pass(f.line)
-			f.line = f.line[:0]
+			f.pass(f.held.text)
+			f.held.text = f.held.text[:0]
 		}
 	case f.sink.Terminal:
-		f.live = f.live || f.bar || idle >= promptAfter
-	case f.bar && f.barTime.IsZero():
-		f.barTime = now
-	case f.bar:
-		if !f.ink || now.Sub(f.barTime) < barEvery {
+		f.live = f.live || f.bar.on || idle >= promptAfter
+	case f.bar.on && f.bar.since.IsZero():
+		f.bar.since = now
+	case f.bar.on:
+		if !f.held.ink || now.Sub(f.bar.since) < barEvery {
 			return
 		}
-		f.barTime = now
+		f.bar.since = now
 		if idle < partialAfter {
-			f.due = true // once it is known to be complete
+			f.bar.due = true // once it is known to be complete
 			return
 		}
-		line, inked := f.line, f.inked
+		text, inked := f.held.text, f.held.inked
 		f.emit(true)
-		f.line, f.inked, f.ink, f.shown = line, inked, true, true
+		f.held.text, f.held.inked, f.held.ink, f.bar.shown = text, inked, true, true
 	case idle >= partialAfter:
 		f.emit(false)
 	}
@@ -268,13 +277,13 @@ func (f *source) tick(now time.Time) {
 
 // end writes what is left.
 func (f *source) end() {
-	if f.raw {
-		f.pass(f.line)
+	if f.raw() {
+		f.pass(f.held.text)
 		return
 	}
 	f.scan.end(f)
 	switch k := f.sink; {
-	case len(f.line) > 0 && !f.shown && (f.ink || !f.bar):
+	case len(f.held.text) > 0 && !f.bar.shown && (f.held.ink || !f.bar.on):
 		f.emit(true)
 	case k.open == f:
 		f.screen.begin(k)

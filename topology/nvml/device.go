@@ -3,6 +3,7 @@
 package nvml
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -299,12 +300,19 @@ func part(id uint32) *int {
 
 // busIDOf prefers the id with the longer domain, which drivers before 2018 leave empty.
 func busIDOf(info nv.PciInfo) string {
-	for _, text := range [][]uint8{info.BusId[:], info.BusIdLegacy[:]} {
-		if id, _, _ := strings.Cut(string(text), "\x00"); id != "" {
-			return id
+	return cmp.Or(textOf(info.BusId[:]), textOf(info.BusIdLegacy[:]))
+}
+
+// textOf returns a text of C, which ends with a 0 byte.
+func textOf(chars []int8) string {
+	var b strings.Builder
+	for _, c := range chars {
+		if c == 0 {
+			break
 		}
+		b.WriteByte(byte(c))
 	}
-	return ""
+	return b.String()
 }
 
 func words(mask []uint) []uint64 {

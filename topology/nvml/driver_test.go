@@ -36,8 +36,12 @@ func mocked(lacks ...string) (*mock.Interface, library) {
 
 func pciInfo(id, legacy string) nv.PciInfo {
 	var info nv.PciInfo
-	copy(info.BusId[:], id)
-	copy(info.BusIdLegacy[:], legacy)
+	for i := range id {
+		info.BusId[i] = int8(id[i])
+	}
+	for i := range legacy {
+		info.BusIdLegacy[i] = int8(legacy[i])
+	}
 	return info
 }
 
