@@ -10,6 +10,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/gang"
 	"github.com/gangrun/gangrun/internal/agent/report"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/leftover"
@@ -39,40 +40,35 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	// returns: it cannot be waited for here, and holds nothing.
 	go func() {
 		if s.line.dir == "" {
-			defer g.cancel() // the controller has gone
+			defer g.cancel() // the controller is gone
 		}
 		for {
 			r, err := stream.Recv()
-			if err != nil || !g.take(r) {
+			if err != nil || !g.Take(r) {
 				return
 			}
 		}
 	}()
-	return g.reports.Send(stream.Context(), stream)
+	return g.Reports.Send(stream.Context(), stream)
 }
 
-// take passes a request on; false once the gang has ended.
-func (g *gang) take(r *wire.GangRequest) bool {
-	if stop := r.GetStop(); stop != nil {
-		return hand(g.stop, time.Duration(stop.GraceMs)*time.Millisecond, g.ended)
-	}
-	return hand(g.requests, r, g.ended)
+// admitted is a gang that this agent has started.
+type admitted struct {
+	*gang.Gang
+	streams streams            // of its ranks
+	cancel  context.CancelFunc // ends it as if the controller were gone
 }
 
-// hand gives v to whoever reads c, unless the gang ends first.
-func hand[T any](c chan<- T, v T, ended <-chan struct{}) bool {
-	select {
-	case c <- v:
-		return true
-	case <-ended:
-		return false
-	}
+// streams are the input and output of a gang's ranks.
+type streams interface {
+	Stdin(ctx context.Context, rank int) (*os.File, error)
+	CopyOutput(ctx context.Context, want *wire.OutputRequest, send func(*wire.OutputReply) error) error
 }
 
 // admit starts a gang or, on a host that is not the controller's, finds the one
 // that has been started for an earlier controller. A request without ranks is for
 // such a one alone.
-func (s *server) admit(start *wire.Start) (*gang, error) {
+func (s *server) admit(start *wire.Start) (*admitted, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if g := s.gangs[start.Gang]; g != nil && s.line.dir != "" {
@@ -93,8 +89,11 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.busy = true
 	_ = leftover.Set(start.Gang) // only a hard limit that somebody has set bars that
 	ctx, cancel := context.WithCancel(s.life)
-	g := newGang(s.host, start, environ.Overlay(s.env, texts(start.Env)), s.children, s.group, &report.Queue{Keep: s.line.dir != ""})
-	g.cancel, g.spooled = cancel, spooled
+	g := &admitted{cancel: cancel, Gang: gang.New(gang.Config{
+		Host: s.host, Start: start, Env: environ.Overlay(s.env, wire.Strings(start.Env)), Spooled: spooled,
+		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.line.dir != ""},
+	})}
+	g.streams = g.Gang
 	for name := range s.gangs { // who follows an older one has found it
 		if name != s.last {
 			delete(s.gangs, name)
@@ -105,10 +104,10 @@ func (s *server) admit(start *wire.Start) (*gang, error) {
 	s.grew.Notify()
 	s.running.Go(func() {
 		defer cancel()
-		unreaped := g.run(ctx, g.stop)
-		close(g.ended)
-		s.dismiss() // before the last word: the controller may start the next at once
-		g.reports.Done(unreaped)
+		unreaped := g.Run(ctx, newWireup(g.Gang))
+		g.Done()
+		s.dismiss() // before the last report: the controller may start the next gang at once
+		g.Reports.Done(unreaped)
 	})
 	return g, nil
 }
@@ -136,7 +135,7 @@ func (s *server) dismiss() {
 }
 
 // gang waits for the share of an attempt to be started.
-func (s *server) gang(ctx context.Context, name string) (*gang, error) {
+func (s *server) gang(ctx context.Context, name string) (*admitted, error) {
 	for {
 		grew := s.grew.Changed()
 		s.mu.Lock()
@@ -179,7 +178,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			if err != nil {
 				return err
 			}
-			if stdin, err = g.stdin(stream.Context(), int(r.Rank)); err != nil {
+			if stdin, err = g.streams.Stdin(stream.Context(), int(r.Rank)); err != nil {
 				return err
 			}
 			// A rank that does not read must not hold whoever takes over.

@@ -21,6 +21,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/contain"
@@ -62,7 +63,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	}
 	request := contain.Request{
 		Room: layerRoom() / int64(max(1, r.Sharing)), Through: []string{logs},
-		Work: texts(r.Work), Needed: append(texts(r.Needed), named(env)...),
+		Work: wire.Strings(r.Work), Needed: append(wire.Strings(r.Needed), named(env)...),
 	}
 	if len(r.Empty) > 0 {
 		request.Empty = []string{string(r.Empty)}
@@ -291,14 +292,14 @@ func (c *contained) connect(file *os.File) error {
 func (c *contained) close(children *process.Children) {
 	if c.grpc != nil {
 		_ = c.grpc.Close() // it ends by itself, with its ranks
-		comes(c.child.Exited, endLimit)
+		notify.Wait(c.child.Exited, endLimit)
 	}
 	c.end(children)
 }
 
 func (c *contained) end(children *process.Children) {
 	children.Signal(c.child, unix.SIGKILL)
-	comes(c.child.Exited, process.KillLimit)
+	notify.Wait(c.child.Exited, process.KillLimit)
 	for deadline := time.Now().Add(process.KillLimit); c.view != "" && time.Now().Before(deadline); time.Sleep(process.KillEvery) {
 		if !c.killLeft() {
 			break

@@ -36,7 +36,7 @@ type fileList struct {
 
 // Files implements wire.AgentServer.
 func (s *server) Files(_ context.Context, r *wire.FilesRequest) (*wire.FilesReply, error) {
-	found := list(r.Gang, texts(r.Dirs), texts(r.But))
+	found := list(r.Gang, wire.Strings(r.Dirs), wire.Strings(r.But))
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	before := s.listing

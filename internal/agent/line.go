@@ -13,6 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
@@ -198,7 +199,7 @@ func (l *line) find(id resumable.ID) *resumable.Conn {
 	defer l.mu.Unlock()
 	switch {
 	case id == l.stream.ID():
-	case l.known[id] || l.orphaned || closed(l.served):
+	case l.known[id] || l.orphaned || notify.Closed(l.served):
 		return nil
 	default:
 		before := l.stream
@@ -228,7 +229,7 @@ func (l *line) close(stop context.CancelFunc) (orphaned bool) {
 	_ = l.listener.Close()
 	taken := make(chan struct{})
 	go func() { l.carriers.Wait(); close(taken) }()
-	comes(taken, farewell)
+	notify.Wait(taken, farewell)
 	stop()
 	<-taken
 	return orphaned

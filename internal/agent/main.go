@@ -12,6 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/watchdog"
@@ -22,7 +24,7 @@ const KillSignal = unix.SIGUSR1
 
 // endLimit bounds the end of an agent whose controller is gone: longer than
 // its ranks may take, and short enough that nothing is left after 3 s.
-const endLimit = strayGrace + 500*time.Millisecond
+const endLimit = gang.StrayGrace + 500*time.Millisecond
 
 // Main is the hidden command "gangrun agent HOST", a process of its own: the outer
 // watchdog first, under it the inner one, and under that the agent, which serves on
@@ -82,7 +84,7 @@ func work() error {
 		<-s.life.Done()
 		// A file system that hangs may hold a survey for ever; the ranks must not
 		// live on for that, nor this process.
-		comes(nil, endLimit)
+		notify.Wait(nil, endLimit)
 		children.KillAll(group) // there may be no watchdog to do it
 		group.Close()
 		cleaned := make(chan struct{})
@@ -90,7 +92,7 @@ func work() error {
 			defer close(cleaned)
 			_ = s.cleanTmpdir()
 		}()
-		comes(cleaned, endLimit)
+		notify.Wait(cleaned, endLimit)
 		os.Exit(1)
 	}()
 	line.serve(ctx)

@@ -16,6 +16,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -70,7 +71,7 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	wg.Go(func() {
 		ctx, cancel := context.WithCancel(stream.Context())
 		defer cancel()
-		wg.Go(func() { comes(ctx.Done(), reachLimit); cancel() })
+		wg.Go(func() { notify.Wait(ctx.Done(), reachLimit); cancel() })
 		reach = reachAll(ctx, ask.Secret, next.Peers)
 	})
 	if reply.Wrote {

@@ -47,11 +47,11 @@ type server struct {
 	mu     sync.Mutex
 	host   string
 	tmpdir string
-	env    []string         // the agent's own, with TMPDIR of a pretended host
-	busy   bool             // a gang is running
-	gangs  map[string]*gang // by RUN/ATTEMPT
-	last   string           // the newest of gangs
-	grew   notify.Broadcast // gangs has a new entry
+	env    []string             // the agent's own, with TMPDIR of a pretended host
+	busy   bool                 // a gang is running
+	gangs  map[string]*admitted // by RUN/ATTEMPT
+	last   string               // the newest of gangs
+	grew   notify.Broadcast     // gangs has a new entry
 	// contained runs a gang whose name is not in gangs; nil for none.
 	contained *contained
 	listing   fileList // of the gang whose files were last looked at
@@ -62,7 +62,7 @@ func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
 	// the last lines lost at a kill. Who has set the variable is left alone.
 	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
 	life, end := context.WithCancel(context.Background())
-	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*gang{}, leftovers: &leftovers{looked: make(chan struct{})}}
+	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*admitted{}, leftovers: &leftovers{looked: make(chan struct{})}}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -130,7 +130,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 		told <- err
 		close(stopped)
 	}()
-	comes(stopped, stuckLimit)
+	notify.Wait(stopped, stuckLimit)
 	return told
 }
 
@@ -146,7 +146,7 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 		s.tmpdir = dir
 		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + dir})
 	}
-	s.env = environ.Overlay(s.env, environ.Inherited(texts(r.Env)))
+	s.env = environ.Overlay(s.env, environ.Inherited(wire.Strings(r.Env)))
 	if r.OrphanGraceMs > 0 {
 		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}
@@ -242,8 +242,8 @@ func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, erro
 // Library implements wire.AgentServer.
 func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
 	_, env := s.self()
-	env = environ.Overlay(env, texts(r.Env))
-	argv := texts(r.Argv)
+	env = environ.Overlay(env, wire.Strings(r.Env))
+	argv := wire.Strings(r.Argv)
 	if len(argv) == 0 {
 		return nil, status.Error(codes.InvalidArgument, "no program is named")
 	}

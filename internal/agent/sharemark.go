@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -56,7 +57,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 	begun := time.Now()
 	ctx, cancel := context.WithCancel(ctx)
 	var limit sync.WaitGroup
-	limit.Go(func() { comes(ctx.Done(), shareLimit); cancel() })
+	limit.Go(func() { notify.Wait(ctx.Done(), shareLimit); cancel() })
 	defer limit.Wait()
 	defer cancel()
 	left := []string{host}

@@ -19,9 +19,17 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// fed is a gang of one rank that reads nothing from its standard input, of which
-// the agent's end is blocking or not.
-func fed(t *testing.T, blocking bool) (g *gang, in *os.File) {
+// fed is the streams of a gang of one rank that reads nothing from its standard input.
+type fed struct {
+	streams
+	stdin *os.File
+}
+
+func (f fed) Stdin(context.Context, int) (*os.File, error) { return f.stdin, nil }
+
+// newFed returns a gang, and the end of the standard input that nobody reads. The agent's end
+// is blocking or not.
+func newFed(t *testing.T, blocking bool) (g *admitted, in *os.File) {
 	t.Helper()
 	fds := make([]int, 2)
 	if err := unix.Pipe2(fds, unix.O_CLOEXEC); err != nil {
@@ -33,9 +41,7 @@ func fed(t *testing.T, blocking bool) (g *gang, in *os.File) {
 	in = os.NewFile(uintptr(fds[0]), "in")
 	out := os.NewFile(uintptr(fds[1]), "out")
 	t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
-	g = &gang{ready: make(chan struct{}), ranks: []*rank{{number: 0, stdin: out}}}
-	close(g.ready)
-	return g, in
+	return &admitted{streams: fed{stdin: out}}, in
 }
 
 // full waits until a pipe takes no more.
@@ -133,7 +139,7 @@ func TestTakeover(t *testing.T) {
 			l.grace.Store(int64(10 * time.Minute))
 			l.open(resumable.NewID())
 			s := newServer(nil, nil, l)
-			g, in := fed(t, test.blocking)
+			g, in := newFed(t, test.blocking)
 			s.gangs["g"] = g
 			ctx, cancel := context.WithCancel(t.Context())
 			l.serve(ctx)
@@ -170,7 +176,7 @@ func TestTakeover(t *testing.T) {
 				return
 			}
 			// The first one's feed ends, and with it the rank's input.
-			out := g.ranks[0].stdin
+			out := g.streams.(fed).stdin
 			for begun := time.Now(); ; time.Sleep(time.Millisecond) {
 				if _, err := out.Stat(); errors.Is(err, os.ErrClosed) {
 					break

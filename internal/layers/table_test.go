@@ -109,6 +109,9 @@ var rooms = []room{
 	{paths: []string{"internal/agent/report"}, ours: only("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
 	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
 	{paths: []string{"internal/agent/mpilib"}, ours: only("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
+	{paths: []string{"internal/agent/gang"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/mpilib", "internal/agent/wireup/...")},
+	{paths: []string{"internal/agent/wireup"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
+	{paths: []string{"internal/agent/wireup/pmi", "internal/agent/wireup/openmpi"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},

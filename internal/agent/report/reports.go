@@ -26,7 +26,7 @@ type Queue struct {
 	Keep bool // for a controller that takes over: it is told everything
 
 	mu   sync.Mutex
-	Next *wire.GangReply
+	next *wire.GangReply
 	kept *wire.GangReply // what has been sent, but progress and relays
 	turn int             // of whoever sends
 }
@@ -60,10 +60,10 @@ func (r *Queue) Done(unreaped []int32) {
 
 func (r *Queue) Add(change func(*wire.GangReply)) {
 	r.mu.Lock()
-	if r.Next == nil {
-		r.Next = &wire.GangReply{}
+	if r.next == nil {
+		r.next = &wire.GangReply{}
 	}
-	change(r.Next)
+	change(r.next)
 	r.mu.Unlock()
 	r.bell.Notify()
 }
@@ -80,10 +80,10 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 	if r.kept != nil {
 		again := r.kept
 		r.kept = nil
-		if r.Next != nil {
-			proto.Merge(again, r.Next)
+		if r.next != nil {
+			proto.Merge(again, r.next)
 		}
-		r.Next = again
+		r.next = again
 	}
 	r.mu.Unlock()
 	r.bell.Notify()
@@ -94,8 +94,8 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 			r.mu.Unlock()
 			return errTakenOver
 		}
-		message := r.Next
-		r.Next = nil
+		message := r.next
+		r.next = nil
 		if r.Keep && message != nil {
 			r.remember(message)
 		}

@@ -1,0 +1,125 @@
+package gang
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/errorfile"
+	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Command is a rank whose log files and pipes are there, and whose program was found: it
+// can be started.
+type Command struct {
+	Rank  *Rank
+	Local int    // its number among the ranks of this host
+	Path  string // of the program
+	Argv  []string
+	Dir   string     // the working directory
+	Env   []string   // all of its environment
+	Want  []string   // what the controller sets over the gang's environment
+	Hints []string   // what is set where nothing else sets it
+	CPUs  string     // to which it is bound; all where empty
+	Files []*os.File // its descriptors from 0 on
+}
+
+// hint sets a variable, as "NAME=VALUE", that nothing else sets.
+func (c *Command) hint(entry string) {
+	c.Env = append(c.Env, entry)
+	c.Hints = append(c.Hints, entry)
+}
+
+// close closes the descriptors of a process that has been started, or never will be, and
+// starts to move what it prints.
+func (c *Command) pump(g *Gang) {
+	c.Rank.pump(c.Files, g.logs.release)
+}
+
+// offerErrorFile names an error file beside the rank's logs, unless its environment names
+// one already: that is the user's, and is not read.
+func (c *Command) offerErrorFile(logDir string) error {
+	if environ.Lookup(c.Env, errorfile.Env) != "" {
+		return nil
+	}
+	path, err := filepath.Abs(filepath.Join(logDir, job.LogName(c.Rank.number, "error.json")))
+	if err != nil {
+		return err
+	}
+	c.Rank.errorFile = path
+	c.hint(errorfile.Env + "=" + path)
+	return nil
+}
+
+// find finds the command's program. Programs that have been found are in paths.
+func (c *Command) find(paths map[string]string) (err error) {
+	name := c.Argv[0]
+	if path, ok := paths[name]; ok {
+		c.Path = path
+		return nil
+	}
+	c.Path, err = process.LookPath(name, c.Dir, c.Env)
+	if err == nil && strings.Contains(name, "/") == filepath.IsAbs(name) {
+		paths[name] = c.Path // where a relative path leads to depends on the directory
+	}
+	return err
+}
+
+// workdirError is that no rank can be started because of the working directory.
+type workdirError struct{ error }
+
+// unstarted is the exit of a rank that err kept from starting.
+func unstarted(want *wire.RankStart, host string, err error) job.Exit {
+	exit := job.Exit{Rank: int(want.Rank), Host: host, Status: job.Unstarted, Text: Describe(string(want.Argv[0]), err), Code: StartCode(err)}
+	if errors.As(err, new(workdirError)) || errors.As(err, new(output.PTYError)) {
+		exit.Code = 0 // the program was not looked for
+	}
+	return exit
+}
+
+// StartCode is the exit code that a shell gives to a program that it cannot start; 0 if err
+// is not about the program.
+func StartCode(err error) int {
+	switch {
+	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):
+		return 127
+	case errors.Is(err, fs.ErrPermission), errors.Is(err, unix.EISDIR), errors.Is(err, unix.ENOEXEC):
+		return 126
+	}
+	return 0
+}
+
+// Describe says why a program could not be started.
+func Describe(program string, err error) string {
+	switch {
+	case errors.Is(err, unix.ENOEXEC):
+		return fmt.Sprintf("%q is no program that this host can execute: %v", program, err)
+	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.EBADF):
+		return fmt.Sprintf("too many open files: the ranks of a host need about 8 each, raise the limit of %s (ulimit -n) or start fewer ranks: %v", limit(unix.RLIMIT_NOFILE), err)
+	case errors.Is(err, unix.EAGAIN):
+		return fmt.Sprintf("too many processes: raise this user's limit of %s (ulimit -u) or start fewer ranks: %v", limit(unix.RLIMIT_NPROC), err)
+	}
+	return err.Error()
+}
+
+// limit returns one of this process's limits in words.
+func limit(resource int) string {
+	var l unix.Rlimit
+	switch err := unix.Getrlimit(resource, &l); {
+	case err != nil:
+		return "unknown size"
+	case l.Cur == unix.RLIM_INFINITY:
+		return "none"
+	}
+	return strconv.FormatUint(l.Cur, 10)
+}

@@ -1,0 +1,78 @@
+package gang
+
+import (
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// This file is what a Wireup may ask of its gang, from any goroutine.
+
+// Ready is closed when the ranks have been started, or prepared for the runtime.
+func (g *Gang) Ready() <-chan struct{} { return g.ready }
+
+// Ranks returns the ranks of this host. Ready must be closed.
+func (g *Gang) Ranks() []*Rank { return g.ranks }
+
+// Living returns how many ranks have not exited.
+func (g *Gang) Living() int { return g.living.count() }
+
+// Phase returns how far the gang has come.
+func (g *Gang) Phase() Phase { return g.phase.get() }
+
+// RequestStop asks the controller to end the whole gang, and gives the reason.
+func (g *Gang) RequestStop(reason string) {
+	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.Host, Text: reason})
+}
+
+// RequestStopFor asks the controller to end the whole gang for a reason that is a line of
+// evidence too. rank is -1 where it is no rank's.
+func (g *Gang) RequestStopFor(rank int, reason string) {
+	g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: rank, Time: hostclock.Now(), Text: reason})
+	g.RequestStop(reason)
+}
+
+// NoteSharedMemory notes which shared memory the ranks use, so that it can be removed when
+// they are killed. It does not wait.
+func (g *Gang) NoteSharedMemory() { g.memory.Scan() }
+
+// Adopt takes over a rank's process that the runtime has started. It calls started before it
+// reports the start. It returns nil, and kills the process, if the gang is over.
+func (g *Gang) Adopt(c *Command, pid int, started func()) (child *process.Child) {
+	ok := g.phase.unlessOver(func(phase Phase) {
+		child = g.Children.Adopt(pid)
+		c.Rank.child.Store(child)
+		started()
+		c.pump(g)
+		g.watch(c.Rank)
+		switch phase { // signalAll may not have seen the process
+		case Killing:
+			_ = unix.Kill(pid, unix.SIGKILL)
+		case Ending:
+			g.Children.Signal(child, unix.SIGTERM)
+		}
+	})
+	if !ok {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+	return child
+}
+
+// Abandon gives up ranks that the runtime will not start, and reports that. The first of
+// them is the cause of the gang's end, unless stopped says that the gang is being ended
+// anyway.
+func (g *Gang) Abandon(commands []*Command, why string, code int, stopped bool) {
+	for i, c := range commands {
+		g.phase.unlessOver(func(Phase) {
+			c.pump(g)
+			exit := job.Exit{
+				Rank: c.Rank.number, Host: g.Host, Status: job.Unstarted, Code: code, Time: hostclock.Now(),
+				Stopped: stopped || i > 0, Text: why,
+			}
+			g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+			g.living.add(-1)
+		})
+	}
+}

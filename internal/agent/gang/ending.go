@@ -1,0 +1,174 @@
+package gang
+
+import (
+	"os"
+	"slices"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/agent/process"
+)
+
+const (
+	// StrayGrace bounds the grace period of processes whose rank is dead or whose
+	// controller is gone.
+	StrayGrace = 2 * time.Second
+	// scanLimit bounds the wait for a look at the ranks' shared memory before they are
+	// ended, and at the end.
+	scanLimit = 250 * time.Millisecond
+)
+
+// ending is the end of a gang. Every process is sent SIGTERM; after StrayGrace those that
+// descend from no living rank are killed, and after the grace period all of them.
+type ending struct {
+	gang            *Gang
+	strayAt, killAt time.Time
+	giveUpAt        time.Time // then what is left counts as impossible to kill
+	swept           bool      // begun anew when the last rank had exited
+
+	stray, kill, round <-chan time.Time
+}
+
+// begin asks every process to end. A later call never extends the time that they have.
+func (e *ending) begin(grace time.Duration) {
+	g := e.gang
+	if g.phase.advance(Ending) {
+		g.reportActivity()
+		notify.Wait(g.memory.Scan(), scanLimit) // while the ranks live
+	}
+	if g.runtime != nil {
+		g.runtime.Ending()
+	}
+	g.signalAll(unix.SIGTERM)
+	e.killAt, e.strayAt = sooner(e.killAt, grace), sooner(e.strayAt, min(grace, StrayGrace))
+	e.kill, e.stray = time.After(time.Until(e.killAt)), time.After(time.Until(e.strayAt))
+}
+
+// sweep ends, once, what the ranks have left behind when none of them lives any more.
+func (e *ending) sweep() {
+	phase := e.gang.phase.get()
+	if e.swept || phase >= Killing {
+		return
+	}
+	e.swept = true
+	if e.gang.runtime != nil && phase == Ending {
+		e.gang.runtime.Dismiss()
+	}
+	e.begin(min(e.gang.grace(), StrayGrace))
+}
+
+// sooner returns the earlier of set, unless it is zero, and the time after wait.
+func sooner(set time.Time, wait time.Duration) time.Time {
+	if at := time.Now().Add(wait); set.IsZero() || at.Before(set) {
+		return at
+	}
+	return set
+}
+
+// signalAll reaches every process of the gang: the ranks' process groups first, then
+// whatever has left them. SIGCONT lets stopped processes act on the signal.
+func (g *Gang) signalAll(sig unix.Signal) {
+	groups := map[int]bool{}
+	for _, r := range g.ranks {
+		if child := r.child.Load(); child != nil && g.Children.Signal(child, sig) {
+			g.Children.Signal(child, unix.SIGCONT)
+			groups[child.PID] = true
+		}
+	}
+	for _, p := range process.Descendants(os.Getpid()) {
+		if g.ownedByRuntime(p.PID) {
+			continue
+		}
+		if pgid, err := unix.Getpgid(p.PID); err == nil && !groups[pgid] {
+			p.Signal(sig)
+			p.Signal(unix.SIGCONT)
+		}
+	}
+}
+
+// killStrays kills what does not descend from a living rank.
+func (e *ending) killStrays() {
+	e.strayAt = time.Time{} // what is found later has a grace period of its own
+	var spared []int
+	for _, r := range e.gang.ranks {
+		if pid, ok := r.Living(); ok {
+			spared = append(spared, pid)
+		}
+	}
+	for _, p := range process.Descendants(os.Getpid()) { // parents come first
+		if e.gang.ownedByRuntime(p.PID) {
+			continue
+		}
+		if slices.Contains(spared, p.PID) || slices.Contains(spared, p.Parent) {
+			spared = append(spared, p.PID)
+		} else {
+			p.Signal(unix.SIGKILL)
+		}
+	}
+}
+
+func (g *Gang) ownedByRuntime(pid int) bool { return g.runtime != nil && g.runtime.Owns(pid) }
+
+// startKilling ends the grace period.
+func (e *ending) startKilling() {
+	e.gang.phase.advance(Killing)
+	e.giveUpAt, e.round = time.Now().Add(process.KillLimit), time.After(0)
+}
+
+// killRound kills every process, and returns false once that has been tried for long
+// enough.
+func (e *ending) killRound() bool {
+	if time.Now().After(e.giveUpAt) {
+		return false
+	}
+	process.KillRound(e.gang.Group)
+	e.round = time.After(process.KillEvery)
+	return true
+}
+
+// left returns the ranks that outlived SIGKILL.
+func (g *Gang) left() (ranks []int32) {
+	for _, r := range g.ranks {
+		if _, ok := r.Living(); ok {
+			ranks = append(ranks, int32(r.number))
+		}
+	}
+	return ranks
+}
+
+// finish waits for the last bytes to reach the logs and closes everything. It ends the
+// wire-up by stopWireup.
+func (g *Gang) finish(stopWireup func()) {
+	pumped := make(chan struct{})
+	go func() {
+		defer close(pumped)
+		for _, r := range g.ranks {
+			r.pumps.Wait()
+		}
+	}()
+	if !notify.Wait(pumped, StrayGrace) { // a full disk, or a process that cannot be killed holds the pipe
+		close(g.logs.release)
+		for _, r := range g.ranks {
+			_ = r.out.CloseInput()
+			_ = r.err.CloseInput()
+		}
+		<-pumped
+	}
+	g.reportLostOutput()
+	for _, r := range g.ranks {
+		_ = r.out.CloseLog()
+		_ = r.err.CloseLog()
+		if r.stdin != nil {
+			_ = r.stdin.Close()
+		}
+	}
+	g.kernel.Close()
+	stopWireup()
+	if len(g.left()) == 0 {
+		g.living.watches.Wait()
+		notify.Wait(g.memory.Scan(), scanLimit) // a scan that is under way ends with the processes
+		g.memory.Remove(g.begun)
+	}
+}

@@ -1,0 +1,153 @@
+// Package gang has the processes of one attempt on this host: it starts the ranks, keeps
+// their output, reports what becomes of them, and ends every process that came of them. It
+// knows nothing of MPI: how the ranks find each other is a Wireup.
+package gang
+
+import (
+	"context"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/errorfile"
+	"github.com/gangrun/gangrun/internal/agent/kernellog"
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/report"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Config is what a gang is started from.
+type Config struct {
+	Host     string
+	Start    *wire.Start
+	Env      []string // of the agent
+	Spooled  bool     // its logs are in the agent's own directory
+	Children *process.Children
+	Group    *cgroup.Group // of its ranks; nil for none
+	Reports  *report.Queue
+}
+
+// Gang is this host's share of one attempt.
+type Gang struct {
+	Config
+	grew   notify.Broadcast // output has grown or ended
+	logs   logFailure
+	kernel *kernellog.Watch
+	memory tempfiles.SharedMemory // that the ranks share
+	begun  time.Time
+	phase  progression
+	living living
+	inbox  inbox
+
+	ready   chan struct{} // closed when the ranks have been started
+	ranks   []*Rank       // complete once ready is closed
+	wireup  Wireup
+	runtime Runtime // the wireup, if it starts the ranks; else nil
+}
+
+// New returns a gang that has not been started. Run uses its wire-up.
+func New(config Config) *Gang {
+	return &Gang{
+		Config: config,
+		logs:   logFailure{release: make(chan struct{})},
+		kernel: kernellog.Start(),
+		begun:  time.Now(),
+		living: newLiving(len(config.Start.Ranks)),
+		inbox:  newInbox(),
+		ready:  make(chan struct{}),
+	}
+}
+
+// Run starts the ranks and returns when every process of the gang is gone, or when what is
+// left cannot be killed: then it names those ranks. The gang ends by itself, by a request
+// to stop, or when ctx ends because the controller is gone. After Run, Done must be called.
+func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
+	g.wireup = wireup
+	g.runtime, _ = wireup.(Runtime)
+	serving, stopServing := context.WithCancel(context.WithoutCancel(ctx))
+	served := make(chan struct{})
+	go func() { defer close(served); wireup.Serve(serving, g.inbox.requests) }()
+	watching, stopWatching := context.WithCancel(context.WithoutCancel(ctx))
+	watched := make(chan struct{})
+	defer func() {
+		g.phase.advance(Over)
+		stopWatching()
+		<-watched
+		g.finish(func() { stopServing(); <-served })
+	}()
+	early := g.launchUntil(ctx)
+	go func() { defer close(watched); g.watchStdin(watching) }()
+	return g.supervise(ctx, early)
+}
+
+// Done lets those go who wait to give the gang a request. Run must have returned.
+func (g *Gang) Done() { close(g.inbox.ended) }
+
+// supervise follows the ranks that were started until no process is left.
+func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32) {
+	end := ending{gang: g}
+	g.phase.advance(Running)
+	switch {
+	case early.asked:
+		end.begin(early.grace)
+	case g.living.count() < len(g.Start.Ranks):
+		end.begin(g.grace()) // a rank could not be started: there is no gang
+	}
+	gone := ctx.Done()
+	for {
+		empty, orphans := g.Children.Empty()
+		if g.living.count() > 0 {
+			orphans = nil // exits tells
+		} else if empty {
+			return nil
+		} else {
+			end.sweep()
+		}
+		select {
+		case r := <-g.living.exits:
+			g.exited(r)
+		case <-g.living.changed:
+		case <-orphans:
+		case grace := <-g.inbox.stop:
+			end.begin(grace)
+		case <-gone:
+			gone = nil
+			end.begin(min(g.grace(), StrayGrace))
+		case <-end.stray:
+			end.killStrays()
+		case <-end.kill:
+			end.startKilling()
+		case <-end.round:
+			if !end.killRound() {
+				return g.left()
+			}
+		}
+	}
+}
+
+// grace is how long ranks may take to end after SIGTERM.
+func (g *Gang) grace() time.Duration { return time.Duration(g.Start.GraceMs) * time.Millisecond }
+
+// exited reports the end of a rank, with its last lines when it failed.
+func (g *Gang) exited(r *Rank) {
+	g.living.add(-1)
+	child := r.child.Load()
+	exit := exitOf(r.number, child, g.Host, g.phase.endingBefore(child.When))
+	g.wireup.Mark(&exit)
+	if !exit.Good() {
+		g.memory.Scan() // what the ranks that are left share with it
+		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
+			g.Reports.Lines(g.kernel.Lines(g.Host)...)
+		}
+		g.Reports.Lines(r.evidence(g.Host)...)
+		g.Reports.Lines(errorfile.Read(r.errorFile, g.Host, r.number)...)
+	}
+	g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+}
+
+// Grew is notified when output of the gang has grown or ended.
+func (g *Gang) Grew() *notify.Broadcast { return &g.grew }

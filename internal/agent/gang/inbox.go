@@ -1,0 +1,36 @@
+package gang
+
+import (
+	"time"
+
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// inbox takes the controller's requests.
+type inbox struct {
+	stop     chan time.Duration     // to end the gang, with a grace period
+	requests chan *wire.GangRequest // all others: they are the wire-up's
+	ended    chan struct{}          // closed when nobody reads the others any more
+}
+
+func newInbox() inbox {
+	return inbox{stop: make(chan time.Duration), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
+}
+
+// Take passes a request of the controller on. It returns false once the gang has ended.
+func (g *Gang) Take(r *wire.GangRequest) bool {
+	if stop := r.GetStop(); stop != nil {
+		return give(g.inbox.stop, time.Duration(stop.GraceMs)*time.Millisecond, g.inbox.ended)
+	}
+	return give(g.inbox.requests, r, g.inbox.ended)
+}
+
+// give sends v to whoever reads c, unless ended is closed first.
+func give[T any](c chan<- T, v T, ended <-chan struct{}) bool {
+	select {
+	case c <- v:
+		return true
+	case <-ended:
+		return false
+	}
+}

@@ -1,0 +1,43 @@
+package gang
+
+import (
+	"cmp"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// logFailure is that the ranks' output cannot be written to their logs.
+type logFailure struct {
+	once    sync.Once
+	release chan struct{} // closed: pumps give up
+}
+
+// logStuck is called by pumps that cannot write their log. The first time it asks for the
+// end of the gang, unless that has ended already.
+func (g *Gang) logStuck(err error) {
+	g.logs.once.Do(func() {
+		if g.phase.get() < Over {
+			g.RequestStopFor(-1, err.Error())
+			return
+		}
+		g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: -1, Time: hostclock.Now(), Text: err.Error()})
+	})
+}
+
+// reportLostOutput reports ranks that exited with code 0 but whose output could not all be
+// written: they have failed.
+func (g *Gang) reportLostOutput() {
+	for _, r := range g.ranks {
+		child := r.child.Load()
+		lost := cmp.Or(r.out.Loss(), r.err.Loss())
+		if lost == nil || child == nil || !child.Ended() {
+			continue
+		}
+		if exit := exitOf(r.number, child, g.Host, false); exit.Good() {
+			exit.Fault = "not all that it printed could be kept: " + lost.Error()
+			g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+		}
+	}
+}

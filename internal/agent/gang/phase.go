@@ -1,0 +1,78 @@
+package gang
+
+import (
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+)
+
+// Phase is how far a gang has come. It only grows.
+type Phase int
+
+// The phases of a gang.
+const (
+	Starting Phase = iota // its ranks are being started
+	Running               // all ranks were started, or one could not be
+	Ending                // its processes were asked to end
+	Killing               // its processes are being killed
+	Over                  // no process is left, or what is left cannot be killed
+)
+
+var phaseNames = [...]string{"starting", "running", "ending", "killing", "over"}
+
+// String returns the name of the phase.
+func (p Phase) String() string {
+	if p < 0 || int(p) >= len(phaseNames) {
+		return fmt.Sprintf("phase %d", int(p))
+	}
+	return phaseNames[p]
+}
+
+// progression is the phase of a gang, which other goroutines read.
+type progression struct {
+	mu    sync.Mutex
+	phase Phase
+	ended time.Time // when it became Ending, by the host's clock
+}
+
+// get returns the phase.
+func (p *progression) get() Phase {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.phase
+}
+
+// advance sets the phase if it is a later one, and reports whether it is.
+func (p *progression) advance(to Phase) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if to <= p.phase {
+		return false
+	}
+	if p.phase < Ending && to >= Ending {
+		p.ended = hostclock.Now()
+	}
+	p.phase = to
+	return true
+}
+
+// endingBefore reports whether the gang was being ended before the time at.
+func (p *progression) endingBefore(at time.Time) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.phase >= Ending && at.After(p.ended)
+}
+
+// unlessOver calls f with the phase, which stays the same meanwhile, and returns true. It
+// does nothing once the gang is over. f must not ask for the phase.
+func (p *progression) unlessOver(f func(Phase)) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.phase >= Over {
+		return false
+	}
+	f(p.phase)
+	return true
+}

@@ -1,0 +1,131 @@
+package gang
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/progress"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Rank is one rank of the gang: its process and its streams.
+type Rank struct {
+	number    int
+	out, err  *output.Stream
+	pumps     sync.WaitGroup
+	progress  *progress.Rank
+	stdin     *os.File                      // write end; nil when the rank has /dev/null
+	child     atomic.Pointer[process.Child] // nil while it has not been started
+	errorFile string                        // to which it may write its exception; empty where that is not gangrun's
+}
+
+// Number returns the rank's number in the gang.
+func (r *Rank) Number() int { return r.number }
+
+// Living returns the PID of the rank's process. ok is false if it was not started or has
+// exited.
+func (r *Rank) Living() (pid int, ok bool) {
+	child := r.child.Load()
+	if child == nil || child.Ended() {
+		return 0, false
+	}
+	return child.PID, true
+}
+
+// Started reports whether the rank's process has been started.
+func (r *Rank) Started() bool { return r.child.Load() != nil }
+
+// newRank makes the log files of a rank and what connects its streams with them, in
+// directory logDir; fork starts its process. stdout opens its standard output; options
+// is called for each of the two streams. On an error nothing is left open, and no file is left
+// behind that was not there before.
+func newRank(number int, logDir string, feeds bool, stdout output.Opener, options func() output.Options) (r *Rank, child []*os.File, err error) {
+	r = &Rank{number: number}
+	defer func() {
+		if err == nil {
+			return
+		}
+		for _, f := range child {
+			_ = f.Close()
+		}
+		if r.stdin != nil {
+			_ = r.stdin.Close()
+		}
+		for _, s := range []*output.Stream{r.out, r.err} {
+			if s != nil {
+				err = errors.Join(err, s.Discard())
+			}
+		}
+	}()
+	var stdin, out, errs *os.File
+	if stdin, err = r.openStdin(feeds); err != nil {
+		return r, nil, err
+	}
+	child = append(child, stdin)
+	to := options()
+	to.Rank, to.Path = number, filepath.Join(logDir, job.LogName(number, "out"))
+	if r.out, out, err = output.New(to, stdout); err != nil {
+		return r, child, err
+	}
+	child = append(child, out)
+	to = options()
+	to.Rank, to.Stderr, to.Path = number, true, filepath.Join(logDir, job.LogName(number, "err"))
+	if r.err, errs, err = output.New(to, output.OpenPipe); err != nil {
+		return r, child, err
+	}
+	return r, append(child, errs), nil
+}
+
+// openStdin returns the process's end of its standard input: /dev/null, or a
+// pipe of which the rank keeps the other end.
+func (r *Rank) openStdin(feeds bool) (*os.File, error) {
+	if !feeds {
+		return process.DevNull()
+	}
+	var fds [2]int
+	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
+		return nil, os.NewSyscallError("pipe2", err)
+	}
+	if err := unix.SetNonblock(fds[1], true); err != nil { // only our end
+		return nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	r.stdin = os.NewFile(uintptr(fds[1]), "stdin")
+	return os.NewFile(uintptr(fds[0]), "stdin"), nil
+}
+
+// pump closes the process's ends of its streams and starts to move what comes
+// through them. A rank that has no process has nothing to be fed with.
+func (r *Rank) pump(streams []*os.File, release <-chan struct{}) {
+	for _, f := range streams {
+		_ = f.Close()
+	}
+	for _, s := range []*output.Stream{r.out, r.err} {
+		r.pumps.Go(func() { s.Pump(release) })
+	}
+	if r.child.Load() == nil && r.stdin != nil {
+		_ = r.stdin.Close()
+	}
+}
+
+// evidence returns the last lines of both streams of a rank.
+func (r *Rank) evidence(host string) []job.Line {
+	return append(r.out.Evidence(host), r.err.Evidence(host)...)
+}
+
+// exitOf returns the Exit of a process that the kernel has reported.
+func exitOf(rank int, child *process.Child, host string, stopped bool) job.Exit {
+	e := job.Exit{Rank: rank, Host: host, Time: child.When, PID: child.PID, Stopped: stopped}
+	if w := child.Status; w.Signaled() {
+		e.Status, e.Signal, e.Core = job.Signalled, int(w.Signal()), w.CoreDump()
+	} else {
+		e.Status, e.Code = job.Exited, w.ExitStatus()
+	}
+	return e
+}

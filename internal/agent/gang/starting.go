@@ -1,0 +1,42 @@
+package gang
+
+import (
+	"context"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/process"
+)
+
+// earlyStop is a request to stop that came while the ranks were being started.
+type earlyStop struct {
+	asked bool
+	grace time.Duration
+}
+
+// launchUntil starts the ranks. A program on a file system that hangs may never be
+// executed: when the gang is to end, because of a request or of ctx, launchUntil waits for
+// the grace period and then kills what has not been executed, until the launch is over.
+func (g *Gang) launchUntil(ctx context.Context) (early earlyStop) {
+	launched := make(chan struct{})
+	go func() { defer close(launched); g.start() }()
+	round := time.NewTicker(process.KillEvery)
+	defer round.Stop()
+	gone := ctx.Done()
+	var patience, kill <-chan time.Time
+	for {
+		select {
+		case <-launched:
+			return early
+		case grace := <-g.inbox.stop:
+			early = earlyStop{true, grace}
+			patience = time.After(min(grace, StrayGrace))
+		case <-gone:
+			gone, patience = nil, time.After(min(g.grace(), StrayGrace))
+		case <-patience:
+			g.phase.advance(Ending)
+			kill = round.C
+		case <-kill:
+			g.Children.KillUnexecuted()
+		}
+	}
+}

@@ -1,0 +1,104 @@
+package gang
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// A rank of a trial waits for its standard input when it was seen reading the empty pipe
+// this many times in a row.
+const (
+	stdinEvery = 100 * time.Millisecond
+	stdinLooks = 10
+)
+
+// watchStdin reports, once for each, the ranks that wait for standard input that does not
+// come, where the controller wants to know it. It returns when ctx ends.
+func (g *Gang) watchStdin(ctx context.Context) {
+	looks := map[*Rank]int{} // that have seen it waiting, in a row
+	for _, r := range g.ranks {
+		if r.stdin != nil && g.Start.TellStdin {
+			looks[r] = 0
+		}
+	}
+	if len(looks) == 0 {
+		return
+	}
+	tick := time.NewTicker(stdinEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		for r, n := range looks {
+			switch {
+			case !r.waitsForStdin():
+				looks[r] = 0
+			case n+1 < stdinLooks:
+				looks[r]++
+			default:
+				delete(looks, r)
+				g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStdin, Rank: r.number, Host: g.Host})
+			}
+		}
+	}
+}
+
+// waitsForStdin reports whether the rank, or a process below it, is reading its standard
+// input while that is empty.
+func (r *Rank) waitsForStdin() bool {
+	pid, ok := r.Living()
+	if !ok {
+		return false
+	}
+	pipe, empty := r.stdinPipe()
+	return empty && readsFrom(pipe, pid)
+}
+
+// stdinPipe returns the name by which /proc knows the pipe to a rank, and whether all
+// that was written into it has been read.
+func (r *Rank) stdinPipe() (name string, empty bool) {
+	raw, err := r.stdin.SyscallConn()
+	if err != nil {
+		return "", false // closed
+	}
+	err = raw.Control(func(fd uintptr) {
+		var stat unix.Stat_t
+		n, failed := unix.IoctlGetInt(int(fd), unix.TIOCINQ)
+		empty = failed == nil && n == 0 && unix.Fstat(int(fd), &stat) == nil
+		name = fmt.Sprintf("pipe:[%d]", stat.Ino)
+	})
+	return name, err == nil && empty
+}
+
+// readsFrom reports whether a process, or one below it, is blocked in read(2) on its
+// descriptor 0, and that is the pipe. See proc_pid_syscall(5).
+func readsFrom(pipe string, pid int) bool {
+	pids := []int{pid}
+	for _, p := range process.Descendants(pid) {
+		pids = append(pids, p.PID)
+	}
+	for _, pid := range pids {
+		proc := "/proc/" + strconv.Itoa(pid)
+		call, err := os.ReadFile(proc + "/syscall")
+		if err != nil || !strings.HasPrefix(string(call), fmt.Sprintf("%d 0x0 ", unix.SYS_READ)) {
+			continue
+		}
+		if on, err := os.Readlink(proc + "/fd/0"); err == nil && on == pipe {
+			return true
+		}
+	}
+	return false
+}

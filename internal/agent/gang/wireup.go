@@ -1,0 +1,41 @@
+package gang
+
+import (
+	"context"
+
+	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Wireup is how the ranks of a gang find each other, here and on other hosts.
+type Wireup interface {
+	// Serve serves the ranks and the controller's requests until ctx ends. It runs in a
+	// goroutine of its own, from before the first rank is started until every process
+	// of the gang is gone.
+	Serve(ctx context.Context, requests <-chan *wire.GangRequest)
+	// Equip adds to a command what its rank needs to find the others.
+	Equip(c *Command) error
+	// Settle waits a moment for the last words of a rank that has just exited with
+	// code 0, at most until release is closed.
+	Settle(rank int, release <-chan struct{})
+	// Mark adds to the record of a rank's end what the rank said before.
+	Mark(e *job.Exit)
+}
+
+// Runtime is a Wireup that starts the ranks itself, by processes of its own such as
+// mpirun. The gang adopts each rank that it starts (Gang.Adopt).
+type Runtime interface {
+	Wireup
+	// Launch starts the runtime, which then starts the ranks.
+	Launch(ranks []*Command) error
+	// Owns reports whether a process is the runtime's, and no rank's.
+	Owns(pid int) bool
+	// Ending is called when the gang is being ended: no rank is started any more.
+	Ending()
+	// Dismiss ends the runtime's processes when the gang is being ended and no rank
+	// lives, so that they have nothing left to do.
+	Dismiss()
+	// Log is the stream of what the runtime prints.
+	Log() *output.Stream
+}

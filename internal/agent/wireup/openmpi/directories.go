@@ -1,0 +1,60 @@
+package openmpi
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path/filepath"
+
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
+	"github.com/gangrun/gangrun/internal/environ"
+)
+
+// directories are those of Open MPI's own files.
+type directories struct {
+	tmp, shm string
+	link     string // to this program; empty until it is needed
+}
+
+// makeDirectories makes directories that go with the gang.
+func makeDirectories(g *gang.Gang) (d directories, err error) {
+	pattern := tempfiles.Prefix(os.Getpid()) + "*"
+	var errs []error
+	for _, dir := range append([]string{cmp.Or(environ.Lookup(g.Env, "TMPDIR"), os.TempDir())}, tempfiles.Fallbacks...) {
+		if d.tmp, err = os.MkdirTemp(dir, pattern); err == nil {
+			if err = tryWrite(d.tmp); err == nil {
+				break
+			}
+			_ = os.Remove(d.tmp)
+			d.tmp = ""
+		}
+		errs = append(errs, err)
+	}
+	if d.tmp == "" {
+		return d, errors.Join(errs...)
+	}
+	if d.shm, err = os.MkdirTemp(tempfiles.SharedDir, pattern); err != nil {
+		d.shm = d.tmp // slower, but always there
+	}
+	return d, nil
+}
+
+// tryWrite reports whether Open MPI's daemon can write its own files to dir: where it cannot,
+// it fails without giving the reason.
+func tryWrite(dir string) error {
+	path := filepath.Join(dir, "room")
+	defer os.Remove(path)
+	return os.WriteFile(path, make([]byte, 256<<10), 0o600)
+}
+
+func (d *directories) remove() {
+	for _, dir := range []string{d.tmp, d.shm} {
+		if dir != "" {
+			_ = os.RemoveAll(dir)
+		}
+	}
+	if d.link != "" {
+		tempfiles.RemoveLinks(os.Getpid())
+	}
+}

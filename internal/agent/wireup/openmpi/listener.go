@@ -1,0 +1,104 @@
+package openmpi
+
+import (
+	"encoding/json"
+	"net"
+	"os"
+	"sync"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/peer"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/shim"
+)
+
+// server serves a process that Open MPI has started in gangrun's name: a shim or an rsh
+// agent. words decodes what the process says after its greeting.
+type server func(conn *net.UnixConn, pid int, hello shim.Greeting, words *json.Decoder)
+
+// listener is a unix socket in the abstract name space at which shims and rsh agents reach
+// their agent. It accepts only processes below this one, of the same user.
+type listener struct {
+	socket *net.UnixListener
+	serve  server
+	wg     sync.WaitGroup
+
+	mu    sync.Mutex
+	conns map[*net.UnixConn]bool
+	ended bool
+}
+
+func newListener(serve server) (*listener, error) {
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix"}) // the kernel finds a name
+	if err != nil {
+		return nil, err
+	}
+	l := &listener{socket: socket, serve: serve, conns: map[*net.UnixConn]bool{}}
+	l.wg.Go(l.accept)
+	return l, nil
+}
+
+func (l *listener) accept() {
+	for {
+		conn, err := l.socket.AcceptUnix()
+		if err != nil {
+			return // closed
+		}
+		pid, ok := peer.ProcessOf(conn)
+		if !ok || !process.IsDescendant(pid) || !l.add(conn) {
+			_ = conn.Close()
+			continue
+		}
+		l.wg.Go(func() {
+			defer l.remove(conn)
+			words := json.NewDecoder(conn)
+			var hello shim.Greeting
+			if words.Decode(&hello) == nil {
+				l.serve(conn, pid, hello, words)
+			}
+		})
+	}
+}
+
+// add records a connection for close to close. It returns false once that was called.
+func (l *listener) add(conn *net.UnixConn) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if !l.ended {
+		l.conns[conn] = true
+	}
+	return !l.ended
+}
+
+func (l *listener) remove(conn *net.UnixConn) {
+	_ = conn.Close()
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	delete(l.conns, conn)
+}
+
+// env returns the variable that names the socket to shims and rsh agents.
+func (l *listener) env() string { return shim.Variable + "=" + l.socket.Addr().String() }
+
+// close closes the socket and every connection, and waits for their servers.
+func (l *listener) close() {
+	_ = l.socket.Close()
+	l.mu.Lock()
+	l.ended = true
+	for conn := range l.conns {
+		_ = conn.Close()
+	}
+	l.mu.Unlock()
+	l.wg.Wait()
+}
+
+// sendFiles sends files over a unix socket, with one byte that carries them.
+func sendFiles(conn *net.UnixConn, files []*os.File) error {
+	fds := make([]int, len(files))
+	for i, f := range files {
+		fds[i] = int(f.Fd())
+	}
+	_, _, err := conn.WriteMsgUnix([]byte{'\n'}, unix.UnixRights(fds...), nil)
+	return err
+}

@@ -1,0 +1,174 @@
+package pmi
+
+import (
+	"context"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
+)
+
+// MPICH 3.4 to 4.1 over UCX 1.11.1 and later can hang in MPI_Finalize. A rank there closes
+// its connections. UCX's TCP transport ends each of them with a flush request that the
+// peer's UCX must answer (uct_tcp_ep_flush). Then the rank waits in a barrier of PMI, in
+// which its own UCX answers nothing (MPIDI_UCX_mpi_finalize_hook). A rank that comes a moment
+// later sends its requests to ranks that no longer answer, and waits for ever. MPICH 4.2 has
+// no barrier there.
+//
+// So a rank is released from the barrier when it waits there and every peer has sent it a
+// flush request: everything that it had sent has been answered, and the end of its
+// connections answers the peers that still wait. Two ranks may share a connection, which
+// stays open and silent when both have closed it on their side: whether the peer of such a
+// connection waits, the controller knows from the reports of both hosts (pmi1.Parted).
+
+// flushRequest is the length of a flush request in bytes: UCX's header of an active message
+// (5) and of a put without data (20).
+const flushRequest = 25
+
+// When ranks that wait in a barrier are looked at: soon, and more rarely while the others
+// take their time.
+const (
+	firstLook = 200 * time.Millisecond
+	lastLook  = 2 * time.Second
+)
+
+// nextLook returns when to look again at ranks that have waited that long.
+func nextLook(waited time.Duration) <-chan time.Time {
+	return time.After(min(max(firstLook, waited/8), lastLook))
+}
+
+// finalizer releases ranks from the barrier of MPI_Finalize.
+type finalizer struct {
+	gang    *gang.Gang
+	server  *pmi1.Server
+	address func() string // of the server, "" for none
+	woken   chan struct{}
+	waited  time.Time // since when ranks wait in a barrier; zero while none does
+
+	mu      sync.Mutex
+	allowed []int32 // ranks that the controller has released
+	asked   bool    // the controller wants a report
+}
+
+func newFinalizer(g *gang.Gang, server *pmi1.Server, address func() string) *finalizer {
+	return &finalizer{gang: g, server: server, address: address, woken: make(chan struct{}, 1)}
+}
+
+// wake has run look at the ranks soon, because one has said something.
+func (f *finalizer) wake() {
+	select {
+	case f.woken <- struct{}{}:
+	default:
+	}
+}
+
+// allow releases ranks that the controller knows to be done, and has run report how all
+// stand.
+func (f *finalizer) allow(ranks []int32) {
+	f.mu.Lock()
+	f.asked, f.allowed = true, append(f.allowed, ranks...)
+	f.mu.Unlock()
+	f.wake()
+}
+
+// run looks at the ranks until ctx ends.
+func (f *finalizer) run(ctx context.Context) {
+	select {
+	case <-f.gang.Ready():
+	case <-ctx.Done():
+		return
+	}
+	var look <-chan time.Time
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-f.woken:
+			if look == nil {
+				look = nextLook(0)
+			}
+		case <-look:
+			look = f.look()
+		}
+	}
+}
+
+// look releases ranks that nobody will send to any more. Where this host alone cannot know
+// that of a rank, it reports how all ranks stand. It returns when to look again; nil where
+// none waits.
+func (f *finalizer) look() <-chan time.Time {
+	f.mu.Lock()
+	allowed, asked := f.allowed, f.asked
+	f.allowed, f.asked = nil, false
+	f.mu.Unlock()
+	var here pmi1.Standing
+	var busy []*gang.Rank
+	waiting := false
+	for _, r := range f.gang.Ranks() {
+		pid, ok := r.Living()
+		if !ok {
+			continue
+		}
+		if !f.server.State(r.Number()).Waiting {
+			busy = append(busy, r)
+			continue
+		}
+		waiting = true
+		open := f.links(pid)
+		flushed, silent := slices.ContainsFunc(open, asks), slices.ContainsFunc(open, isSilent)
+		if flushed && (!silent || slices.Contains(allowed, int32(r.Number()))) {
+			f.server.Part(r.Number())
+			continue
+		}
+		here.Stuck = here.Stuck || flushed
+		here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.Number(), Waits: true, Links: open})
+	}
+	if asked || here.Stuck {
+		f.report(here, busy)
+	}
+	if !waiting {
+		f.waited = time.Time{}
+		return nil
+	}
+	if f.waited.IsZero() {
+		f.waited = time.Now()
+	}
+	return nextLook(time.Since(f.waited))
+}
+
+// report tells the controller how the ranks stand to those of other hosts; busy are those
+// that wait in no barrier.
+func (f *finalizer) report(here pmi1.Standing, busy []*gang.Rank) {
+	for _, r := range busy {
+		if pid, ok := r.Living(); ok {
+			here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.Number(), Links: f.links(pid)})
+		}
+	}
+	data, err := exact.Marshal(here)
+	if err != nil {
+		panic("encode a standing: " + err.Error()) // the vocabulary can always be encoded
+	}
+	f.gang.Reports.Add(func(m *wire.GangReply) { m.Standing = data })
+}
+
+// asks reports whether the peer has sent a flush request.
+func asks(l pmi1.Link) bool { return l.Asks }
+
+// isSilent reports whether the peer may still send, as far as this end knows.
+func isSilent(l pmi1.Link) bool { return !l.Asks }
+
+// links returns the open connections of those of a rank's processes that use UCX.
+func (f *finalizer) links(rank int) (open []pmi1.Link) {
+	server := tableAddress(f.address())
+	for _, pid := range append([]int{rank}, process.ListedDescendants(rank)...) {
+		if some := links(ownConnections(pid), server); len(some) > 0 && mapsUCX(pid) {
+			open = append(open, some...)
+		}
+	}
+	return open
+}

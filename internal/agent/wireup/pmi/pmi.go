@@ -1,0 +1,307 @@
+// Package pmi lets the ranks of MPICH find each other over PMI-1: each rank of this host
+// speaks to a server in the agent, and the controller takes what the servers of the hosts
+// have to tell each other.
+package pmi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
+	"github.com/gangrun/gangrun/internal/agent/peer"
+	"github.com/gangrun/gangrun/internal/agent/wireup"
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/pmi1"
+)
+
+// Wireup implements gang.Wireup over PMI-1.
+type Wireup struct {
+	gang     *gang.Gang
+	server   *pmi1.Server
+	watch    *wireup.Watch
+	finalize *finalizer
+	changed  chan struct{} // a rank has said something that may matter
+
+	serving  sync.WaitGroup   // connections of ranks
+	released map[string]int64 // the newest release of each group
+	reported map[int]bool     // ranks for which checkFinalized has asked for the end
+	native   map[string]bool  // whether a program, by its path, speaks PMI itself
+
+	mu      sync.Mutex
+	address string      // at which ranks without a descriptor reach the server
+	ids     map[int]int // PMI_ID: rank
+}
+
+// exitWait bounds the wait for the last words of a rank that has exited.
+const exitWait = 50 * time.Millisecond
+
+// New returns the wire-up of a gang.
+func New(g *gang.Gang) *Wireup {
+	w := &Wireup{
+		gang: g, changed: make(chan struct{}, 1),
+		released: map[string]int64{}, reported: map[int]bool{}, native: map[string]bool{}, ids: map[int]int{},
+	}
+	w.server = pmi1.NewServer(w.config())
+	w.finalize = newFinalizer(g, w.server, w.listenAddress)
+	w.watch = wireup.NewWatch(g, wireup.State{
+		Changed: w.changed, Wireup: w.state, Aborted: w.aborted, Update: w.update, Request: w.request,
+	}, true)
+	return w
+}
+
+// config describes the ranks of this host to the server, and passes on what it has to tell
+// the other hosts.
+func (w *Wireup) config() pmi1.Config {
+	start := w.gang.Start
+	appnum := map[int]int{}
+	for _, r := range start.Ranks {
+		appnum[int(r.Rank)] = int(r.Appnum)
+	}
+	return pmi1.Config{
+		Name: "gangrun-" + strings.ReplaceAll(start.Gang, "/", "-"), Size: int(start.Size), Universe: int(start.Universe), Ranks: w.ranks(),
+		Appnum:  func(rank int) int { return appnum[rank] },
+		Mapping: start.Mapping,
+		Enter: func(group string, puts []pmi1.Pair) {
+			b := &wire.Barrier{Group: []byte(group)}
+			for _, p := range puts {
+				b.Puts = append(b.Puts, &wire.Pair{Key: []byte(p.Key), Value: []byte(p.Value)})
+			}
+			w.gang.Reports.Add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
+		},
+		Tell: func(n pmi1.Name) {
+			w.gang.Reports.Add(func(m *wire.GangReply) {
+				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: []byte(n.Service), Port: []byte(n.Port), Ask: n.Ask})
+			})
+		},
+		Changed: func(int) {
+			select {
+			case w.changed <- struct{}{}:
+			default:
+			}
+		},
+	}
+}
+
+// ranks returns the numbers of this host's ranks.
+func (w *Wireup) ranks() (numbers []int) {
+	for _, r := range w.gang.Start.Ranks {
+		numbers = append(numbers, int(r.Rank))
+	}
+	return numbers
+}
+
+// Serve implements gang.Wireup.
+func (w *Wireup) Serve(ctx context.Context, requests <-chan *wire.GangRequest) {
+	var finalizing sync.WaitGroup
+	finalizing.Go(func() { w.finalize.run(ctx) })
+	w.watch.Run(ctx, requests)
+	finalizing.Wait()
+	w.server.Close()
+	w.serving.Wait()
+}
+
+// request does what the controller asks for.
+func (w *Wireup) request(r *wire.GangRequest) {
+	switch {
+	case r.GetRelease() != nil:
+		if b := r.GetRelease(); b.Number > w.released[string(b.Group)] {
+			w.released[string(b.Group)] = b.Number
+			w.release(b)
+		}
+	case r.GetPart() != nil:
+		w.finalize.allow(r.GetPart().Ranks)
+	case r.GetName() != nil:
+		n := r.GetName()
+		w.server.Hear(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
+	}
+}
+
+// release passes on that every host has entered a barrier, with what their ranks have put.
+func (w *Wireup) release(b *wire.Barrier) {
+	puts := make([]pmi1.Pair, len(b.Puts))
+	for i, p := range b.Puts {
+		puts[i] = pmi1.Pair{Key: string(p.Key), Value: string(p.Value)}
+	}
+	w.server.Release(string(b.Group), puts)
+}
+
+// pmiFD is the descriptor of a rank's PMI connection.
+const pmiFD = 3
+
+// Equip implements gang.Wireup. A wrapper that closes descriptors which it does not know
+// would close the connection, so that only a program that uses MPI itself inherits one;
+// others are given an address.
+func (w *Wireup) Equip(c *gang.Command) error {
+	rank := c.Rank.Number()
+	env := []string{
+		"PMI_RANK=" + strconv.Itoa(rank), "PMI_SIZE=" + strconv.Itoa(int(w.gang.Start.Size)),
+		"MPI_LOCALNRANKS=" + strconv.Itoa(len(w.gang.Start.Ranks)), "MPI_LOCALRANKID=" + strconv.Itoa(c.Local),
+	}
+	if w.speaksPMI(c) {
+		file, err := w.connect(rank)
+		if err != nil {
+			return err
+		}
+		c.Files = append(c.Files, file)
+		c.Env = environ.Overlay(c.Env, env, []string{"PMI_FD=" + strconv.Itoa(pmiFD)})
+		return nil
+	}
+	address, err := w.listen()
+	if err != nil {
+		return err
+	}
+	c.Env = environ.Overlay(c.Env, env, []string{"PMI_PORT=" + address, "PMI_ID=" + strconv.Itoa(w.newID(rank))})
+	return nil
+}
+
+// speaksPMI reports whether a command's program uses MPICH itself, and starts no other
+// program that does.
+func (w *Wireup) speaksPMI(c *gang.Command) bool {
+	native, known := w.native[c.Path]
+	if !known {
+		mpi, _ := mpilib.Of(c.Path, c.Env)
+		native = mpi == job.MPIMPICH
+		w.native[c.Path] = native
+	}
+	return native
+}
+
+// connect serves a rank over a socket pair, and returns the rank's end.
+func (w *Wireup) connect(rank int) (*os.File, error) {
+	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	if err != nil {
+		return nil, os.NewSyscallError("socketpair", err)
+	}
+	if err := unix.SetNonblock(fds[0], true); err != nil {
+		return nil, errors.Join(err, unix.Close(fds[0]), unix.Close(fds[1]))
+	}
+	conn := os.NewFile(uintptr(fds[0]), "pmi")
+	w.serving.Go(func() { w.server.Serve(rank, conn) })
+	return os.NewFile(uintptr(fds[1]), "pmi"), nil
+}
+
+// listen returns the address at which the server takes connections.
+func (w *Wireup) listen() (string, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.address == "" {
+		address, err := w.server.Listen(w.admit)
+		if err != nil {
+			return "", fmt.Errorf("listen for PMI: %w", err)
+		}
+		w.address = address
+	}
+	return w.address, nil
+}
+
+// listenAddress returns the address of listen, "" where no rank needs one.
+func (w *Wireup) listenAddress() string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.address
+}
+
+// newID draws a number that only the rank is given, by which the server knows it.
+func (w *Wireup) newID(rank int) int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	id := int(rand.Int32())
+	for _, taken := w.ids[id]; taken; _, taken = w.ids[id] {
+		id = int(rand.Int32())
+	}
+	w.ids[id] = rank
+	return id
+}
+
+// admit refuses connections that do not name a rank's ID, and those of processes that do not
+// descend from this agent.
+func (w *Wireup) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	rank, ok = w.ids[id]
+	if !ok || !peer.IsDescendant(conn, 0) {
+		return 0, false
+	}
+	return rank, true
+}
+
+// Mark implements gang.Wireup.
+func (w *Wireup) Mark(e *job.Exit) {
+	state := w.server.State(e.Rank)
+	e.Joined = state.Joined
+	if state.Aborted { // MPICH leaves it to its process manager to end the rank
+		wireup.MarkAbort(e, state.Code)
+		e.Text = state.Message
+	}
+}
+
+// Settle implements gang.Wireup. What a rank has said last may not have been read yet: it
+// waits for MPI_Finalize or MPI_Abort of a rank that was in MPI.
+func (w *Wireup) Settle(rank int, release <-chan struct{}) {
+	for range exitWait / time.Millisecond {
+		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {
+			return
+		}
+		select {
+		case <-time.After(time.Millisecond):
+		case <-release:
+			return
+		}
+	}
+}
+
+// update is called when a rank has said something.
+func (w *Wireup) update() {
+	w.checkFinalized()
+	w.finalize.wake()
+}
+
+// checkFinalized asks for the end of a gang in which a rank has started another MPI program
+// after one that ended without MPI_Finalize: the other ranks would wait for it for ever.
+func (w *Wireup) checkFinalized() {
+	for _, r := range w.ranks() {
+		if w.server.State(r).Unfinalized && !w.reported[r] {
+			w.reported[r] = true
+			w.gang.RequestStopFor(r, fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, w.gang.Host))
+		}
+	}
+}
+
+func (w *Wireup) aborted() (ranks []int) {
+	for _, r := range w.ranks() {
+		if w.server.State(r).Aborted {
+			ranks = append(ranks, r)
+		}
+	}
+	return ranks
+}
+
+// state returns how far the ranks of this host have come.
+func (w *Wireup) state() job.Wireup {
+	up := job.Wireup{MPI: job.MPIMPICH, In: []int{}}
+	for _, r := range w.ranks() {
+		s := w.server.State(r)
+		if s.Joined == job.JoinedSilent {
+			up.Silent = append(up.Silent, r)
+			continue
+		}
+		up.In = append(up.In, r)
+		if s.Waiting {
+			up.Waiting = append(up.Waiting, r)
+		}
+	}
+	return up
+}

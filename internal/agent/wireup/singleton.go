@@ -1,0 +1,192 @@
+package wireup
+
+import (
+	"bufio"
+	"bytes"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// maxMaps bounds how many bytes of a process's maps are read: those of some 200,000
+// mappings, three times what the kernel allows by default.
+const maxMaps = 16 << 20
+
+// mappedMPI returns the family and the path of the MPI library that a process has mapped, and
+// whether it is seen to have been initialised: Open MPI loads its components then, unless
+// they are part of the library. mpi is empty where none is mapped or the process cannot be
+// read.
+func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
+	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
+	if err != nil {
+		return "", "", false
+	}
+	defer file.Close()
+	return scanMaps(io.LimitReader(file, maxMaps))
+}
+
+// When ranks that have not met the others are looked at: often at first, because a process
+// may exist for a moment only, then ever more rarely, because an import may take a minute.
+const (
+	lookEvery = 25 * time.Millisecond
+	lookOften = 3 * time.Second
+	lookLast  = time.Minute
+)
+
+// nextLook returns when to look again at ranks that were started that long ago; nil for
+// never.
+func nextLook(age time.Duration) <-chan time.Time {
+	switch {
+	case age < lookOften:
+		return time.After(lookEvery)
+	case age < lookLast:
+		return time.After(age / 4)
+	}
+	return nil
+}
+
+// lastingAge is how long a process below a rank must have been seen for it to count as the
+// gang's program, and not as a tool that a rank uses for a moment.
+const lastingAge = 2 * time.Second
+
+// singletons finds ranks that have initialised MPI and believe to be alone: each is a gang of
+// one, because they were started without what their MPI library needs to find the others.
+type singletons struct {
+	gang    *gang.Gang
+	begun   time.Time
+	library string // Open MPI's, that one has initialised; empty while none was seen
+	lasting bool   // the gang's program uses it, and no tool that ends soon
+
+	suspect process.Process // the last process below a rank that was one
+	since   time.Time       // when suspect was first seen
+}
+
+func newSingletons(g *gang.Gang) *singletons { return &singletons{gang: g, begun: time.Now()} }
+
+// look looks at the ranks once more. It reports whether that has changed library or lasting,
+// and when to look again; nil for never.
+func (s *singletons) look(silent func(rank int) bool) (changed bool, again <-chan time.Time) {
+	if library, lasting := s.find(silent); library != "" && (s.library == "" || lasting) {
+		s.library, s.lasting, changed = library, lasting, true
+	}
+	if s.lasting {
+		return changed, nil
+	}
+	return changed, nextLook(time.Since(s.begun))
+}
+
+// find looks at the first living rank that has not met the others, and what it has started.
+// It returns the Open MPI library of a process there that believes to be alone, and whether
+// that process is the rank itself or has existed for a while.
+func (s *singletons) find(silent func(rank int) bool) (library string, lasting bool) {
+	for _, r := range s.gang.Ranks() {
+		rank, ok := r.Living()
+		if !ok || !silent(r.Number()) {
+			continue
+		}
+		if library := believesAlone(rank); library != "" {
+			return library, true
+		}
+		for _, pid := range process.ListedDescendants(rank) {
+			if library := believesAlone(pid); library != "" {
+				p, ok := process.Read(pid)
+				if s.suspect.PID != pid || s.suspect.Start != p.Start {
+					s.suspect, s.since = p, time.Now()
+				}
+				return library, ok && time.Since(s.since) >= lastingAge
+			}
+		}
+		break
+	}
+	return "", false
+}
+
+// believesAlone returns the Open MPI library of a process that has initialised it and was
+// not started by Open MPI, which would have told it so.
+func believesAlone(pid int) (library string) {
+	mpi, library, initialised := mappedMPI(pid)
+	if mpi != job.MPIOpenMPI || !initialised {
+		return ""
+	}
+	dir := "/proc/" + strconv.Itoa(pid)
+	exe, _ := os.Readlink(dir + "/exe")
+	switch filepath.Base(exe) {
+	case "ompi_info", "oshmem_info": // they load what there is
+		return ""
+	}
+	env, err := os.ReadFile(dir + "/environ")
+	if err != nil {
+		return ""
+	}
+	for entry := range strings.SplitSeq(string(env), "\x00") {
+		for _, begin := range []string{"OMPI_COMM_WORLD_RANK=", "PMIX_RANK=", "PMIX_NAMESPACE="} {
+			if strings.HasPrefix(entry, begin) {
+				return ""
+			}
+		}
+	}
+	return library
+}
+
+// scanMaps finds the MPI library in what proc_pid_maps(5) describes.
+func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
+	lines := bufio.NewReaderSize(r, 16<<10)
+	best, openMPI := mpilib.NotMPI, false
+	var last []byte // the path of the line before: a file's mappings stand together
+	for {
+		line, err := lines.ReadSlice('\n')
+		path := mappedPath(line)
+		for err == bufio.ErrBufferFull { // longer than any path
+			path = nil
+			_, err = lines.ReadSlice('\n')
+		}
+		if len(path) > 0 && !bytes.Equal(path, last) {
+			last = append(last[:0], path...)
+			base := path[bytes.LastIndexByte(path, '/')+1:]
+			switch {
+			case bytes.HasPrefix(base, []byte("mca_pml_")):
+				initialised = true
+			case bytes.HasPrefix(base, []byte("libmpi")), bytes.HasPrefix(base, []byte("libopen")), bytes.HasPrefix(base, []byte("liboshmem")):
+				family, p := mpilib.Classify(string(base))
+				openMPI = openMPI || p == mpilib.Runtime
+				if p > best {
+					best, mpi, library = p, family, string(path)
+				}
+			}
+		}
+		if err != nil {
+			break
+		}
+	}
+	if best == mpilib.Ambiguous && openMPI {
+		mpi = job.MPIOpenMPI
+	}
+	return mpi, library, initialised && mpi == job.MPIOpenMPI
+}
+
+// mappedPath returns the path of a line of maps, which is what follows five
+// fields and blanks; empty when it is of no file.
+func mappedPath(line []byte) []byte {
+	line = bytes.TrimSuffix(line, []byte("\n"))
+	for range 5 {
+		at := bytes.IndexByte(line, ' ')
+		if at < 0 {
+			return nil
+		}
+		line = line[at+1:]
+	}
+	line = bytes.TrimSuffix(bytes.TrimLeft(line, " "), []byte(" (deleted)"))
+	if len(line) == 0 || line[0] != '/' {
+		return nil
+	}
+	return line
+}

@@ -1,0 +1,177 @@
+// Package wireup has what all ways in which ranks find each other have in common: it reports
+// to the controller how far the ranks of this host have come, ranks that have called
+// MPI_Abort, and ranks that believe to be alone. Each way is a package below this one; None
+// is that of ranks that find each other without gangrun's help.
+package wireup
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/agent/gang"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// abortWait is how long a rank that has called MPI_Abort may take to end by itself, with its
+// own exit code.
+const abortWait = 100 * time.Millisecond
+
+// State is what one way of finding each other knows of the ranks of this host. Its functions
+// may be called from any goroutine once the ranks have been started.
+type State struct {
+	// Changed receives a value after a rank has said something that may matter.
+	Changed <-chan struct{}
+	// Wireup returns how far the ranks have come.
+	Wireup func() job.Wireup
+	// Aborted returns the ranks that have called MPI_Abort.
+	Aborted func() []int
+	// Update is called after Changed has received. It may be nil.
+	Update func()
+	// Request does what the controller asks for.
+	Request func(*wire.GangRequest)
+}
+
+// Watch reports changes of a State to the controller.
+type Watch struct {
+	gang     *gang.Gang
+	state    State
+	single   *singletons // nil where no rank can be one
+	joined   int         // ranks that had joined at the last report
+	aborting map[int]bool
+}
+
+// NewWatch returns a watch. Where singletons is true, it looks for ranks that believe to be
+// alone too.
+func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
+	w := &Watch{gang: g, state: state, aborting: map[int]bool{}}
+	if singletons {
+		w.single = newSingletons(g)
+	}
+	return w
+}
+
+// Run watches the ranks and answers the controller's requests until ctx ends. Requests that
+// come before the ranks have been started wait until then.
+func (w *Watch) Run(ctx context.Context, requests <-chan *wire.GangRequest) {
+	early, ok := w.awaitReady(ctx, requests)
+	if !ok {
+		return
+	}
+	for _, r := range early {
+		w.request(r)
+	}
+	var abort, look <-chan time.Time
+	if w.single != nil {
+		look = nextLook(0)
+	}
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case r := <-requests:
+			w.request(r)
+		case <-w.state.Changed:
+			if w.update() {
+				abort = time.After(abortWait)
+			}
+		case <-abort:
+			abort = nil
+			w.requestAbort()
+		case <-look:
+			changed, again := w.single.look(w.silent())
+			if changed {
+				w.report(false)
+			}
+			look = again
+		}
+	}
+}
+
+// awaitReady waits until the ranks have been started, and returns the requests that came
+// before. ok is false when ctx ended first.
+func (w *Watch) awaitReady(ctx context.Context, requests <-chan *wire.GangRequest) (early []*wire.GangRequest, ok bool) {
+	for {
+		select {
+		case <-w.gang.Ready():
+			return early, true
+		case r := <-requests:
+			early = append(early, r)
+		case <-ctx.Done():
+			return nil, false
+		}
+	}
+}
+
+// request does what the controller asks for.
+func (w *Watch) request(r *wire.GangRequest) {
+	if r.GetLook() != nil {
+		w.report(true)
+	} else if w.state.Request != nil {
+		w.state.Request(r)
+	}
+}
+
+// update tells the controller when the first and when the last rank of this host has joined,
+// and reports whether a rank has called MPI_Abort since the last update.
+func (w *Watch) update() (aborting bool) {
+	if up := w.state.Wireup(); len(up.In) != w.joined && (w.joined == 0 || len(up.Silent) == 0) {
+		w.joined = len(up.In)
+		w.report(false)
+		w.gang.NoteSharedMemory() // all of it is there by now
+	}
+	if w.state.Update != nil {
+		w.state.Update()
+	}
+	for _, rank := range w.state.Aborted() {
+		aborting = aborting || !w.aborting[rank]
+		w.aborting[rank] = true
+	}
+	return aborting
+}
+
+// requestAbort asks for the end of the gang where a rank that has called MPI_Abort has not
+// ended by itself.
+func (w *Watch) requestAbort() {
+	for _, r := range w.gang.Ranks() {
+		if _, lives := r.Living(); lives && w.aborting[r.Number()] {
+			w.gang.RequestStop(fmt.Sprintf("rank %d on %s has called MPI_Abort", r.Number(), w.gang.Host))
+			return
+		}
+	}
+}
+
+// silent returns a test for ranks that have not met the others.
+func (w *Watch) silent() func(rank int) bool {
+	if w.state.Wireup == nil {
+		return func(int) bool { return true }
+	}
+	silent := map[int]bool{}
+	for _, r := range w.state.Wireup().Silent {
+		silent[r] = true
+	}
+	return func(rank int) bool { return silent[rank] }
+}
+
+// report reports how far the ranks have come; answer says that the controller has asked.
+func (w *Watch) report(answer bool) {
+	up := job.Wireup{MPI: job.MPINone, In: []int{}}
+	if w.state.Wireup != nil {
+		up = w.state.Wireup()
+	}
+	if w.single != nil {
+		up.Library, up.Lasting = w.single.library, w.single.lasting
+	}
+	up.Answer = answer
+	w.gang.Reports.Wireup(up)
+}
+
+// MarkAbort records that a rank has called MPI_Abort with a code. That counts as what ended
+// it, even where it was killed before it could end itself.
+func MarkAbort(e *job.Exit, code int) {
+	e.Aborted, e.Stopped = true, false
+	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // or its parent has lost its code
+		e.Status, e.Signal, e.Code = job.Exited, 0, code&0xff
+	}
+}
