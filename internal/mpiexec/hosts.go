@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/failure"
-	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/inventory"
 )
 
 // hostWord reads NAME or NAME:SLOTS. A bare IPv6 address has no slots.
@@ -36,32 +36,18 @@ func hostWord(word string) host {
 	return host{name: name, slots: slots}
 }
 
-// hostFile reads a host file of either family: NAME, NAME:SLOTS or NAME
-// slots=SLOTS a line; the other words of a line do not matter here.
+// hostFile reads a hostfile, of which each line is a turn.
 func hostFile(path string, data []byte) ([]host, error) {
-	var hosts []host
-	number := 0
-	for line := range strings.Lines(string(data)) {
-		number++
-		line, _, _ = strings.Cut(line, "#")
-		words := strings.Fields(line)
-		if len(words) == 0 {
-			continue
+	lines, err := inventory.HostfileLines(path, data)
+	if err != nil {
+		return nil, &failure.Error{Code: failure.CodeUsage, Err: err}
+	}
+	hosts := make([]host, len(lines))
+	for i, l := range lines {
+		hosts[i] = host{name: l.Host, slots: l.Slots}
+		if l.User != "" {
+			hosts[i].name = l.User + "@" + l.Host
 		}
-		h := hostWord(words[0])
-		for _, w := range words[1:] {
-			if text, ok := strings.CutPrefix(w, "slots="); ok {
-				n, err := strconv.Atoi(text)
-				if err != nil || n < 1 {
-					h.name = ""
-				}
-				h.slots = n
-			}
-		}
-		if h.name == "" || h.slots > job.MaxRanks {
-			return nil, failure.Usage("write NAME, NAME:SLOTS or NAME slots=SLOTS on each line", "mpiexec: %s:%d: %q names no host", path, number, strings.TrimSpace(line))
-		}
-		hosts = append(hosts, h)
 	}
 	return hosts, nil
 }

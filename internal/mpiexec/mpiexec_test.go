@@ -30,6 +30,7 @@ var mpiexecFiles = map[string]string{
 	"none":  "# nobody\n",
 	"bad":   "h1\nh2:many\n",
 	"slots": "h1 slots=0\n",
+	"turns": "h1\nann@h2:2\nh1:3\n",
 }
 
 func readMpiexecFile(path string) ([]byte, error) {
@@ -101,6 +102,7 @@ func TestParseMpiexec(t *testing.T) {
 		{"-host twice", "-n 2 -host h1 -host h2 a.out", nil, with(hosts(host{"h1", 0}, host{"h2", 0}))},
 		{"-H", "-n 2 -H h1 a.out", nil, with(hosts(host{"h1", 0}))},
 		{"-f", "-n 2 -f hydra a.out", nil, with(hosts(host{"h1", 2}, host{"h2", 0}))},
+		{"-f with a host twice", "-n 2 -f turns a.out", nil, with(hosts(host{"h1", 0}, host{"ann@h2", 2}, host{"h1", 3}))},
 		{"--hostfile", "-n 2 --hostfile open a.out", nil, with(hosts(host{"h1", 2}, host{"h2", 1}))},
 		{"as many ranks as slots", "-machinefile open a.out", nil, with(func(a *Args) {
 			a.apps[0].Ranks, a.hosts = 3, []host{{"h1", 2}, {"h2", 1}}
@@ -208,7 +210,7 @@ func TestParseMpiexecRefuses(t *testing.T) {
 	} {
 		_, err := parseWords(nil, strings.Fields(words)...)
 		var f *failure.Error
-		if !errors.As(err, &f) || f.Code != failure.CodeUsage || f.Hint == "" {
+		if !errors.As(err, &f) || f.Code != failure.CodeUsage || failure.Hint(err) == "" {
 			t.Errorf("%q: %v, want a failure of usage with a hint", words, err)
 		} else if !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v, want something about %q", words, err, want)

@@ -9,25 +9,52 @@ import (
 
 // Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with
 // a line for each slot, and says in the list's Kind which it is: the first two by
-// how a line tells slots (slots=4 or :4), the last by a name that is repeated. A
+// how a line states slots (slots=4 or :4), the last by a name that is repeated. A
 // file that is of both of the first two is refused. name is the file's in errors.
 func Hostfile(name string, text []byte) (List, error) {
-	text, err := clean(name, text, MaxSize)
+	c, nothing, err := hostfile(name, text)
 	if err != nil {
 		return List{}, err
+	}
+	return c.done(nothing)
+}
+
+// Line is a line of a hostfile.
+type Line struct {
+	Host  string
+	User  string // empty if the line states none
+	Slots int    // 0 if the line states none
+}
+
+// HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one, for
+// whom the order matters in which hosts are repeated.
+func HostfileLines(name string, text []byte) ([]Line, error) {
+	c, nothing, err := hostfile(name, text)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := c.done(nothing); err != nil {
+		return nil, err
+	}
+	return c.stated, nil
+}
+
+// hostfile reads a hostfile; nothing is the hint if it names no host.
+func hostfile(name string, text []byte) (c *collector, nothing string, err error) {
+	text, err = clean(name, text, MaxSize)
+	if err != nil {
+		return nil, "", err
 	}
 	kind, err := hostfileKind(name, text)
-	if err != nil {
-		return List{}, err
+	switch {
+	case err != nil:
+		return nil, "", err
+	case kind == OpenMPI:
+		return openMPI(name, text), "write a host a line, as in h1 slots=4", nil
+	case kind == MPICH:
+		return mpich(name, text), "write a host a line, as in h1:4", nil
 	}
-	switch kind {
-	case OpenMPI:
-		return openMPI(name, text)
-	case MPICH:
-		return mpich(name, text)
-	default:
-		return plain(name, text)
-	}
+	return plain(name, text), "write a host a line", nil
 }
 
 // pair is the word KEY=VALUE of a hostfile; the key alone where there is no =.

@@ -54,6 +54,7 @@ type collector struct {
 	list   List
 	index  map[string]int // of Hosts, by name in lower case
 	lines  []int          // where each host stood first
+	stated []Line         // of a hostfile, in its order
 	noted  map[string]bool
 	errs   Errors
 	full   bool

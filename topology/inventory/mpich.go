@@ -3,7 +3,7 @@ package inventory
 // mpich reads a machine file as MPICH's hydra does: HOST[:SLOTS] [user=NAME]
 // [binding=...] a line, and MVAPICH's HOST:SLOTS:INTERFACE. Further lines of a
 // host add to its slots, 1 where they state none.
-func mpich(name string, text []byte) (List, error) {
+func mpich(name string, text []byte) *collector {
 	c := collect(name, MPICH)
 	hostLines(text, func(line int, word string, words []pair) {
 		if c.enough() {
@@ -55,6 +55,11 @@ func mpich(name string, text []byte) (List, error) {
 			c.bad(line, bad)
 			return
 		}
+		stated := Line{Host: host, User: user}
+		if hasRest {
+			stated.Slots = slots
+		}
+		c.stated = append(c.stated, stated)
 		h, isNew := c.host(line, host)
 		if h == nil {
 			return
@@ -62,5 +67,5 @@ func mpich(name string, text []byte) (List, error) {
 		c.count(line, h, slots, hasRest || !isNew)
 		c.user(line, host, user)
 	})
-	return c.done("write a host a line, as in h1:4")
+	return c
 }

@@ -8,7 +8,7 @@ import (
 // openMPI reads a hostfile as Open MPI 4 does: [USER@]HOST [slots=N]
 // [max_slots=N] [username=NAME] a line. A further line of a host without slots=
 // adds one slot; one with slots= is refused.
-func openMPI(name string, text []byte) (List, error) {
+func openMPI(name string, text []byte) *collector {
 	c := collect(name, OpenMPI)
 	most := map[string]int{}
 	hostLines(text, func(line int, word string, words []pair) {
@@ -25,35 +25,12 @@ func openMPI(name string, text []byte) (List, error) {
 			return
 		}
 		host, bad := hostName(text)
-		slots, limit := 0, 0
-		for _, w := range words {
-			if bad != nil {
-				break
-			}
-			switch {
-			case slices.Contains(slotKeys, w.key):
-				if slots > 0 {
-					bad = faultf("write slots= once", "slots are stated twice")
-					break
-				}
-				slots, bad = number(w.key, w.value, MaxSlots)
-			case slices.Contains(mostKeys, w.key):
-				if limit > 0 {
-					bad = faultf("write max_slots= once", "max_slots is stated twice")
-					break
-				}
-				limit, bad = number(w.key, w.value, MaxSlots)
-			case slices.Contains(nameKeys, w.key):
-				if user != "" && user != w.value {
-					bad = faultf("name one user", "the users %s and %s are named", quote(user), quote(w.value))
-					break
-				}
-				user = w.value
-				bad = userName(user)
-			default:
-				bad = unknown(w)
-			}
+		var said openMPILine
+		if bad == nil {
+			said, bad = openMPIWords(user, words)
+			user = said.user
 		}
+		slots, limit := said.slots, said.most
 		if bad == nil && user != "" {
 			bad = userName(user)
 		}
@@ -61,6 +38,7 @@ func openMPI(name string, text []byte) (List, error) {
 			c.bad(line, bad)
 			return
 		}
+		c.stated = append(c.stated, Line{Host: host, User: user, Slots: slots})
 		h, isNew := c.host(line, host)
 		switch {
 		case h == nil:
@@ -86,5 +64,42 @@ func openMPI(name string, text []byte) (List, error) {
 		}
 		c.user(line, host, user)
 	})
-	return c.done("write a host a line, as in h1 slots=4")
+	return c
+}
+
+// openMPILine is what the words behind the host of a line state; 0 is not stated.
+type openMPILine struct {
+	slots, most int
+	user        string
+}
+
+// openMPIWords reads the words behind a host. user is the one that stands before the host.
+func openMPIWords(user string, words []pair) (l openMPILine, bad *fault) {
+	l.user = user
+	for _, w := range words {
+		switch {
+		case slices.Contains(slotKeys, w.key):
+			if l.slots > 0 {
+				return l, faultf("write slots= once", "slots are stated twice")
+			}
+			l.slots, bad = number(w.key, w.value, MaxSlots)
+		case slices.Contains(mostKeys, w.key):
+			if l.most > 0 {
+				return l, faultf("write max_slots= once", "max_slots is stated twice")
+			}
+			l.most, bad = number(w.key, w.value, MaxSlots)
+		case slices.Contains(nameKeys, w.key):
+			if l.user != "" && l.user != w.value {
+				return l, faultf("name one user", "the users %s and %s are named", quote(l.user), quote(w.value))
+			}
+			l.user = w.value
+			bad = userName(l.user)
+		default:
+			bad = unknown(w)
+		}
+		if bad != nil {
+			return l, bad
+		}
+	}
+	return l, nil
 }

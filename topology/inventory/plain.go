@@ -4,7 +4,7 @@ import "fmt"
 
 // plain reads a list with a host a line. Where a name is repeated, every line is
 // a slot.
-func plain(name string, text []byte) (List, error) {
+func plain(name string, text []byte) *collector {
 	c := collect(name, Plain)
 	repeated := 0
 	hostLines(text, func(line int, word string, words []pair) {
@@ -19,6 +19,7 @@ func plain(name string, text []byte) (List, error) {
 			c.bad(line, bad)
 			return
 		}
+		c.stated = append(c.stated, Line{Host: host})
 		h, isNew := c.host(line, host)
 		if h == nil {
 			return
@@ -33,7 +34,7 @@ func plain(name string, text []byte) (List, error) {
 		c.note(0, fmt.Sprintf("%s:%d names a host again, so every line is taken for one slot", name, repeated))
 		c.harden()
 	}
-	return c.done("write a host a line")
+	return c
 }
 
 // nodefile reads a file with a line for each slot, as PBS and LSF write it.
