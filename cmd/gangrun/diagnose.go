@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 
+	"github.com/gangrun/gangrun/internal/packedlog"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -75,7 +76,7 @@ func readLog(name string) (lines []job.Line, err error) {
 		}
 		defer func() { err = errors.Join(err, file.Close()) }()
 	}
-	text, err := plainLog(name, file, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
+	text, err := packedlog.Open(name, file, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
 	if err != nil {
 		return nil, err
 	}

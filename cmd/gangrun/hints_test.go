@@ -24,7 +24,7 @@ var prose = strings.Fields(`
 	needs
 	and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
 	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names never
-	of on or pretends puts reaches reads runs says sees sends sets shows speaks starts takes tells that then there to
+	of on or pretends puts reaches reads runs says sees sends sets shows speaks starts supports takes tells that then there to
 	touches tries uses waits was will with works would writes yet
 `)
 

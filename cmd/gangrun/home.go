@@ -2,10 +2,7 @@ package main
 
 import (
 	"errors"
-	"fmt"
 	"os"
-	"strings"
-	"time"
 
 	"github.com/urfave/cli/v2"
 
@@ -60,21 +57,4 @@ func oneRun(c *cli.Context) (home.Run, error) {
 		return home.Run{}, &failure.Error{Code: failure.CodeUsage, Err: err}
 	}
 	return run, nil
-}
-
-// since formats the time between two moments for a table.
-func since(from, to time.Time) string {
-	if from.IsZero() || to.IsZero() {
-		return ""
-	}
-	d := to.Sub(from)
-	switch {
-	case d < time.Minute:
-		return d.Round(time.Second).String()
-	case d < 48*time.Hour:
-		return strings.TrimSuffix(d.Round(time.Minute).String(), "0s")
-	default:
-		hours := int(d.Round(time.Hour) / time.Hour)
-		return fmt.Sprintf("%dd%dh", hours/24, hours%24)
-	}
 }

@@ -77,7 +77,7 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 			fmt.Fprintf(t, "%s\t%s\t%s\t\t\t\t\t%s\n", host, gpu, state, text.Printable(note))
 			return
 		}
-		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, text.Printable(o.Run), text.Printable(o.User), o.PID, since(o.Since, now), text.Printable(cmp.Or(note, o.Command)))
+		fmt.Fprintf(t, "%s\t%s\t%s\t%s\t%s\t%d\t%s\t%s\n", host, gpu, state, text.Printable(o.Run), text.Printable(o.User), o.PID, view.Since(o.Since, now), text.Printable(cmp.Or(note, o.Command)))
 	}
 	for _, h := range hosts {
 		host := text.Printable(cmp.Or(h.Host, thishost.Name()))

@@ -99,7 +99,7 @@ func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 		if !r.Started.IsZero() {
 			started = r.Started.Local().Format("2006-01-02 15:04:05")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Run, state, r.Attempts, r.Ranks, step, started, since(r.Started, end), exit)
+		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Run, state, r.Attempts, r.Ranks, step, started, view.Since(r.Started, end), exit)
 	}
 	if err := t.Flush(); err != nil {
 		return err

@@ -1,4 +1,4 @@
-package main
+package packedlog
 
 import (
 	"errors"
@@ -17,10 +17,10 @@ func TestUnpackedIsBounded(t *testing.T) {
 	}
 }
 
-// TestPlainLogKeepsErrors: a log that cannot be read is no log of a strange format.
-func TestPlainLogKeepsErrors(t *testing.T) {
+// TestOpenKeepsErrors: a log that cannot be read is no log of a strange format.
+func TestOpenKeepsErrors(t *testing.T) {
 	broken := errors.New("broken")
-	if _, err := plainLog("log", io.MultiReader(strings.NewReader("ab"), errorReader{broken}), nil); !errors.Is(err, broken) {
+	if _, err := Open("log", io.MultiReader(strings.NewReader("ab"), errorReader{broken}), nil); !errors.Is(err, broken) {
 		t.Errorf("got %v", err)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package view
 
 import (
 	"strings"
@@ -39,7 +39,7 @@ func TestStatusOfSilentHost(t *testing.T) {
 			}, c.events...)
 			report := supervisor.Fold(events)
 			var out strings.Builder
-			if err := (runStatus{Report: report, Now: ranksNow(report, events)}).print(&out, begun); err != nil {
+			if err := (Status{Report: report, Now: ranksNow(report, events)}).Text(&out, begun); err != nil {
 				t.Fatal(err)
 			}
 			var told []string

@@ -1,4 +1,4 @@
-package main
+package cleanup
 
 import (
 	"context"
@@ -16,9 +16,10 @@ import (
 // leftoverLimit bounds the wait for the end of processes that were killed.
 const leftoverLimit = 10 * time.Second
 
-// endLeftovers ends the processes that gangs have left behind on this machine, or only
-// finds them.
-func endLeftovers(ctx context.Context, dry bool) (killed, left []leftover.Process) {
+// EndProcesses ends the processes that gangs have left behind on this machine, and returns
+// those that it has killed and those that do not end. With dry it returns those that it
+// would kill.
+func EndProcesses(ctx context.Context, dry bool) (killed, left []leftover.Process) {
 	if dry {
 		return leftover.Read(os.Getpid()).Find(os.Getpid(), ""), nil
 	}
@@ -33,9 +34,10 @@ func leftBy(p leftover.Process) string {
 	return "which was left of attempt " + p.Gang
 }
 
-// addProcesses adds processes to the runs that have left them; runs that are not in the
-// list come behind those that are.
+// addProcesses returns list with the processes that each run has left, and with an entry
+// at the end for each run that was not in it.
 func addProcesses(list []removed, killed []leftover.Process) []removed {
+	list = slices.Clone(list)
 	for _, p := range killed {
 		run, _, _ := strings.Cut(p.Gang, "/")
 		i := slices.IndexFunc(list, func(r removed) bool { return r.Run == run })
@@ -47,8 +49,8 @@ func addProcesses(list []removed, killed []leftover.Process) []removed {
 	return list
 }
 
-// stillThere is an error where processes do not end.
-func stillThere(left []leftover.Process) error {
+// StillRunning returns an error that names processes that do not end; nil without any.
+func StillRunning(left []leftover.Process) error {
 	if len(left) == 0 {
 		return nil
 	}

@@ -1,4 +1,6 @@
-package main
+// Package packedlog reads logs that are compressed, or text in UTF-16, and names the formats
+// that it does not read.
+package packedlog
 
 import (
 	"bufio"
@@ -14,11 +16,11 @@ import (
 	"golang.org/x/text/encoding/unicode"
 )
 
-// maxUnpacked bounds what a compressed log may come to, in bytes: a small file can hold
+// maxUnpacked is the most bytes that are read of a compressed log: a small file can hold
 // hours of reading.
 const maxUnpacked = 8 << 30
 
-// format is one that a log may be in beside plain UTF-8, told by its first bytes.
+// format is a format of logs other than plain UTF-8, which is known by its first bytes.
 type format struct {
 	magic string
 	name  string                             // as in "is compressed with zstd"
@@ -26,7 +28,7 @@ type format struct {
 	cat   string                             // the command that does
 }
 
-// formats are told apart in this order: the beginning of UTF-32 begins as UTF-16.
+// formats are tried in this order: text in UTF-32 begins with the mark of UTF-16.
 var formats = []format{
 	{magic: "\x1f\x8b", name: "gzip", open: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{magic: "BZh", name: "bzip2", open: func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
@@ -48,17 +50,18 @@ func fromUTF16(r io.Reader) (io.Reader, error) {
 	return unicode.UTF16(unicode.LittleEndian, unicode.ExpectBOM).NewDecoder().Reader(r), nil
 }
 
-// formatError is a log in a format that gangrun does not read.
+// formatError is the error for a log in a format that gangrun does not read.
 type formatError struct {
 	log string // "-" is standard input
 	format
 }
 
+// Error names the log and its format.
 func (e *formatError) Error() string {
 	return fmt.Sprintf("%q is %s", logName(e.log), e.name)
 }
 
-// Hint says what reads it.
+// Hint names the command that reads the log.
 func (e *formatError) Hint() string {
 	if e.log == "-" {
 		return fmt.Sprintf("put %[1]s before it, as in: %[1]s FILE | gangrun diagnose -", e.cat)
@@ -73,9 +76,10 @@ func logName(name string) string {
 	return name
 }
 
-// plainLog returns the text of a log that may be compressed, in UTF-16, or both. note
-// is told what is not wholly as it should be.
-func plainLog(name string, log io.Reader, note func(string)) (io.Reader, error) {
+// Open returns the text of a log that may be compressed, in UTF-16, or both. It calls note
+// with what is wrong with a log that can be read only in part. The name "-" is standard
+// input.
+func Open(name string, log io.Reader, note func(string)) (io.Reader, error) {
 	for range 2 { // a compressed one may hold UTF-16
 		in := bufio.NewReader(log)
 		begin, err := in.Peek(6)

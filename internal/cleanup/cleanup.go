@@ -1,0 +1,135 @@
+// Package cleanup removes what runs that have ended have left: records, logs, processes.
+package cleanup
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/leftover"
+	"github.com/gangrun/gangrun/internal/view"
+)
+
+// Select returns the runs to remove: those named, else all that ended at least older ago.
+func Select(dir string, names []string, older time.Duration, now time.Time) ([]home.Summary, error) {
+	found := []home.Summary{}
+	for _, name := range names {
+		run, err := home.Find(dir, name)
+		if err != nil {
+			return nil, &failure.Error{Code: failure.CodeUsage, Err: err}
+		}
+		s, err := run.Summary()
+		if err != nil {
+			return nil, err
+		}
+		if !s.State.Final() {
+			return nil, failure.Usage("gangrun stop "+run.ID+" ends it", "run %s is %s and cannot be removed", run.ID, s.State)
+		}
+		found = append(found, s)
+	}
+	if len(names) > 0 {
+		return found, nil
+	}
+	all, err := home.List(dir)
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range all {
+		end := s.Ended
+		if end.IsZero() {
+			end = s.Started // lost
+		}
+		if end.IsZero() {
+			end = home.Run{ID: s.Run}.Created() // lost before its start was recorded
+		}
+		if s.State.Final() && !end.IsZero() && now.Sub(end) >= older {
+			found = append(found, s)
+		}
+	}
+	return found, nil
+}
+
+// removed is what clean prints of one run.
+type removed struct {
+	Run   string    `json:"run"`
+	State job.State `json:"state"`
+	Bytes int64     `json:"bytes"`
+	// Processes are the PIDs of those that the run had left behind on this machine.
+	Processes []int `json:"processes,omitempty"`
+	// Left is the directory that the run's entry was a link to, which stays; empty where
+	// it was no link.
+	Left string `json:"left,omitempty"`
+}
+
+// Result is what was removed and ended, or with dry would be.
+type Result struct {
+	runs   []removed
+	killed []leftover.Process
+	dry    bool
+	err    error // of runs that could not be removed
+}
+
+// Remove removes the records of runs, and what lost ones have left in the temporary
+// directory. With dry it removes nothing.
+func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
+	result := Result{runs: []removed{}, killed: killed, dry: dry}
+	for _, v := range runs {
+		r := removed{Run: v.Run, State: v.State, Bytes: treeBytes(v.Dir)}
+		if info, err := os.Lstat(v.Dir); err == nil && info.Mode()&os.ModeSymlink != 0 {
+			r.Left, _ = filepath.EvalSymlinks(v.Dir)
+		}
+		if !dry {
+			tmp := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()), v.Run)
+			if err := errors.Join(os.RemoveAll(v.Dir), os.RemoveAll(tmp)); err != nil {
+				result.err = errors.Join(result.err, err)
+				continue
+			}
+		}
+		result.runs = append(result.runs, r)
+	}
+	return result
+}
+
+// Print writes the result, as text or JSON. The error is also that of Remove.
+func (r Result) Print(w io.Writer, asJSON bool) error {
+	if asJSON {
+		return errors.Join(r.err, view.JSON(w, addProcesses(r.runs, r.killed)))
+	}
+	verb, end := "removed", "ended"
+	if r.dry {
+		verb, end = "would remove", "would end"
+	}
+	total := int64(0)
+	for _, run := range r.runs {
+		total += run.Bytes
+		fmt.Fprintf(w, "%s %s (%s, %.1f MB)\n", verb, run.Run, run.State, float64(run.Bytes)/1e6)
+		if run.Left != "" {
+			fmt.Fprintf(w, "%s is left: the run was a link to it\n", run.Left)
+		}
+	}
+	for _, p := range r.killed {
+		fmt.Fprintf(w, "%s process %d (%s), %s\n", end, p.PID, p.Name, leftBy(p))
+	}
+	_, err := fmt.Fprintf(w, "%s %d runs, %.1f MB\n", verb, len(r.runs), float64(total)/1e6)
+	return errors.Join(r.err, err)
+}
+
+// treeBytes returns the size of all files below dir.
+func treeBytes(dir string) (size int64) {
+	_ = filepath.WalkDir(dir, func(_ string, d os.DirEntry, err error) error {
+		if err == nil && d.Type().IsRegular() {
+			if info, err := d.Info(); err == nil {
+				size += info.Size()
+			}
+		}
+		return nil
+	})
+	return size
+}
