@@ -69,16 +69,17 @@ type streams interface {
 // that has been started for an earlier controller. A request without ranks is for
 // such a one alone.
 func (s *server) admit(start *wire.Start) (*admitted, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if g := s.gangs[start.Gang]; g != nil && s.line.dir != "" {
+	host, env := s.settings.get()
+	s.gangs.mu.Lock()
+	defer s.gangs.mu.Unlock()
+	if g := s.gangs.started[start.Gang]; g != nil && s.line.dir != "" {
 		return g, nil
 	}
 	if len(start.Ranks) == 0 {
 		return nil, status.Errorf(codes.NotFound, "this agent has not started gang %q", start.Gang)
 	}
-	if s.busy {
-		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	if s.gangs.busy {
+		return nil, errBusy
 	}
 	spooled := len(start.LogDir) == 0
 	logs, err := s.logDir(start.Gang, string(start.LogDir))
@@ -86,27 +87,19 @@ func (s *server) admit(start *wire.Start) (*admitted, error) {
 		return nil, err
 	}
 	start.LogDir = []byte(logs)
-	s.busy = true
 	_ = leftover.Set(start.Gang) // only a hard limit that somebody has set bars that
 	ctx, cancel := context.WithCancel(s.life)
 	g := &admitted{cancel: cancel, Gang: gang.New(gang.Config{
-		Host: s.host, Start: start, Env: environ.Overlay(s.env, wire.Strings(start.Env)), Spooled: spooled,
+		Host: host, Start: start, Env: environ.Overlay(env, wire.Strings(start.Env)), Spooled: spooled,
 		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.line.dir != ""},
 	})}
 	g.streams = g.Gang
-	for name := range s.gangs { // who follows an older one has found it
-		if name != s.last {
-			delete(s.gangs, name)
-		}
-	}
-	s.last = start.Gang
-	s.gangs[start.Gang] = g
-	s.grew.Notify()
+	s.gangs.add(start.Gang, g)
 	s.running.Go(func() {
 		defer cancel()
 		unreaped := g.Run(ctx, newWireup(g.Gang))
 		g.Done()
-		s.dismiss() // before the last report: the controller may start the next gang at once
+		s.gangs.dismiss() // before the last report: the controller may start the next gang at once
 		g.Reports.Done(unreaped)
 	})
 	return g, nil
@@ -126,30 +119,6 @@ func (s *server) logDir(gang, named string) (string, error) {
 		return "", status.Error(codes.ResourceExhausted, err.Error())
 	}
 	return dir, nil
-}
-
-func (s *server) dismiss() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.busy = false
-}
-
-// gang waits for the share of an attempt to be started.
-func (s *server) gang(ctx context.Context, name string) (*admitted, error) {
-	for {
-		grew := s.grew.Changed()
-		s.mu.Lock()
-		g := s.gangs[name]
-		s.mu.Unlock()
-		if g != nil {
-			return g, nil
-		}
-		select {
-		case <-grew:
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
 }
 
 // Feed implements wire.AgentServer.
@@ -174,7 +143,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			return passFeed(c, r, stream)
 		}
 		if stdin == nil {
-			g, err := s.gang(stream.Context(), r.Gang)
+			g, err := s.gangs.wait(stream.Context(), r.Gang)
 			if err != nil {
 				return err
 			}

@@ -50,11 +50,12 @@ const containLimit = 10 * time.Second
 // Contain implements wire.AgentServer. The reason why a host cannot contain a gang
 // is no error.
 func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.ContainReply, error) {
-	s.mu.Lock()
-	busy, host, env := s.busy, s.host, s.env
-	s.mu.Unlock()
+	host, env := s.settings.get()
+	s.gangs.mu.Lock()
+	busy := s.gangs.busy
+	s.gangs.mu.Unlock()
 	if busy {
-		return nil, status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+		return nil, errBusy
 	}
 	s.retire()
 	logs, err := s.logDir(r.Gang, string(r.LogDir))
@@ -81,9 +82,9 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	if err != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.contained = c
+	s.gangs.mu.Lock()
+	defer s.gangs.mu.Unlock()
+	s.gangs.contained = c
 	return &wire.ContainReply{Mixed: c.user && request.Mixed()}, nil
 }
 

@@ -23,7 +23,7 @@ import (
 
 // Devices implements wire.AgentServer.
 func (s *server) Devices(ctx context.Context, r *wire.DevicesRequest) (*wire.DevicesReply, error) {
-	name, env := s.self()
+	name, env := s.settings.get()
 	h := job.Host{Name: name}
 	findings := []job.Finding{{
 		Check: probe.Check, Severity: job.SeverityNote,

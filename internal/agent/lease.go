@@ -37,7 +37,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	if err := json.Unmarshal(r.Request, &request); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	_, env := s.self()
+	_, env := s.settings.get()
 	t, err := s.leases.turn(r, environ.Lookup(env, lease.Env))
 	if err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())

@@ -90,7 +90,7 @@ func work() error {
 		cleaned := make(chan struct{})
 		go func() { // a directory may be what hangs
 			defer close(cleaned)
-			_ = s.cleanTmpdir()
+			_ = s.settings.cleanTmpdir()
 		}()
 		notify.Wait(cleaned, endLimit)
 		os.Exit(1)
@@ -107,5 +107,5 @@ func work() error {
 	if line.dir != "" && !((killed || orphaned || line.keep.Load()) && bridge.Spooled(line.dir)) {
 		err = errors.Join(err, os.RemoveAll(line.dir))
 	}
-	return errors.Join(err, s.cleanTmpdir())
+	return errors.Join(err, s.settings.cleanTmpdir())
 }

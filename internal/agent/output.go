@@ -7,7 +7,7 @@ func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error
 	if c := s.containedFor(r.Gang); c != nil {
 		return passOutput(c, r, to)
 	}
-	g, err := s.gang(to.Context(), r.Gang)
+	g, err := s.gangs.wait(to.Context(), r.Gang)
 	if err != nil {
 		return err
 	}

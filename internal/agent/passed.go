@@ -12,21 +12,21 @@ import (
 
 // containedFor returns the contained agent that runs a gang, nil where none does.
 func (s *server) containedFor(gang string) *contained {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.contained == nil || s.contained.gang != gang {
+	s.gangs.mu.Lock()
+	defer s.gangs.mu.Unlock()
+	if s.gangs.contained == nil || s.gangs.contained.gang != gang {
 		return nil
 	}
-	return s.contained
+	return s.gangs.contained
 }
 
 // retire ends the contained agent, if there is one, and gives its layer's memory back. What
 // its gang has printed cannot be followed any more; it is in the log files.
 func (s *server) retire() {
-	s.mu.Lock()
-	c := s.contained
-	s.contained = nil
-	s.mu.Unlock()
+	s.gangs.mu.Lock()
+	c := s.gangs.contained
+	s.gangs.contained = nil
+	s.gangs.mu.Unlock()
 	if c != nil {
 		c.close(s.children)
 	}
@@ -34,19 +34,15 @@ func (s *server) retire() {
 
 // passGang has a contained agent run a gang.
 func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Agent_GangServer) error {
-	s.mu.Lock()
-	if s.busy {
-		s.mu.Unlock()
-		return status.Error(codes.FailedPrecondition, "this agent is running a gang already")
+	if err := s.gangs.begin(); err != nil {
+		return err
 	}
-	s.busy = true
-	s.mu.Unlock()
 	s.running.Add(1)
 	defer s.running.Done()
 	dismissed := false
 	defer func() {
 		if !dismissed {
-			s.dismiss()
+			s.gangs.dismiss()
 		}
 	}()
 	logs, err := s.logDir(c.gang, string(first.GetStart().LogDir))
@@ -84,7 +80,7 @@ func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Age
 			return status.Error(codes.Aborted, "the agent of the trial has ended: "+status.Convert(err).Message())
 		}
 		if reply.Done != nil {
-			s.dismiss() // before the last word: the controller may start the next at once
+			s.gangs.dismiss() // before the last word: the controller may start the next at once
 			dismissed = true
 		}
 		if err := stream.Send(reply); err != nil || reply.Done != nil {

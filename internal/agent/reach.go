@@ -39,9 +39,7 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	if err != nil {
 		return err
 	}
-	s.mu.Lock()
-	host := s.host
-	s.mu.Unlock()
+	host, _ := s.settings.get()
 	if len(ask.Secret) == 0 {
 		return status.Error(codes.InvalidArgument, "a meeting without a secret")
 	}

@@ -261,7 +261,7 @@ func TestMeet(t *testing.T) {
 	var streams [2]*fakeMeeting
 	for i, host := range []string{"h1", "h2"} {
 		s := newServer(nil, nil, &line{})
-		s.host = host
+		s.settings.host = host
 		streams[i] = &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 2), out: make(chan *wire.MeetReply, 2)}
 		wg.Go(func() {
 			if err := s.Meet(streams[i]); err != nil {

@@ -3,12 +3,10 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math"
 	"net"
 	"os"
 	"runtime"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -37,32 +35,26 @@ type server struct {
 	children  *process.Children
 	group     *cgroup.Group
 	line      *line
-	life      context.Context // of gangs
-	end       context.CancelFunc
-	running   sync.WaitGroup // gangs
+	settings  *settings
+	gangs     gangs
 	leases    leases
 	leftovers *leftovers
 	hung      atomic.Bool // gangrun-nvml has hung here
 
-	mu     sync.Mutex
-	host   string
-	tmpdir string
-	env    []string             // the agent's own, with TMPDIR of a pretended host
-	busy   bool                 // a gang is running
-	gangs  map[string]*admitted // by RUN/ATTEMPT
-	last   string               // the newest of gangs
-	grew   notify.Broadcast     // gangs has a new entry
-	// contained runs a gang whose name is not in gangs; nil for none.
-	contained *contained
-	listing   fileList // of the gang whose files were last looked at
+	life    context.Context // of gangs
+	end     context.CancelFunc
+	running sync.WaitGroup // gangs
+
+	mu      sync.Mutex
+	listing fileList // of the gang whose files were last looked at
 }
 
 func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
-	// Python holds back what it prints to a pipe: progress would be seen late, and
-	// the last lines lost at a kill. Who has set the variable is left alone.
-	env := environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))
 	life, end := context.WithCancel(context.Background())
-	return &server{children: c, group: group, line: line, env: env, life: life, end: end, gangs: map[string]*admitted{}, leftovers: &leftovers{looked: make(chan struct{})}}
+	return &server{
+		children: c, group: group, line: line, life: life, end: end, settings: newSettings(),
+		gangs: gangs{started: map[string]*admitted{}}, leftovers: &leftovers{looked: make(chan struct{})},
+	}
 }
 
 // MaxMessage bounds a message of the protocol, in bytes: the environment and
@@ -136,17 +128,9 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 
 // Hello implements wire.AgentServer.
 func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloReply, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.host = r.Host
-	if dir := string(r.Tmpdir); dir != "" {
-		if err := os.MkdirAll(dir, 0o700); err != nil {
-			return nil, status.Error(codes.FailedPrecondition, err.Error())
-		}
-		s.tmpdir = dir
-		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + dir})
+	if err := s.settings.set(r); err != nil {
+		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
-	s.env = environ.Overlay(s.env, environ.Inherited(wire.Strings(r.Env)))
 	if r.OrphanGraceMs > 0 {
 		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}
@@ -155,14 +139,6 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
 		Interfaces: interfaces(), Rdma: rdma(), Machine: identity.Machine(),
 	}, nil
-}
-
-// self returns the host's name and the agent's environment, which a Hello may
-// replace at any time.
-func (s *server) self() (host string, env []string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.host, s.env
 }
 
 // Clock implements wire.AgentServer.
@@ -221,7 +197,7 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 	if err := exact.Unmarshal(r.Survey, &ask); err != nil {
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
-	host, env := s.self()
+	host, env := s.settings.get()
 	look := surveyor{host: host, env: environ.Overlay(env, ask.Env), children: s.children}
 	facts, err := exact.Marshal(look.survey(ctx, ask))
 	if err != nil {
@@ -241,7 +217,7 @@ func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, erro
 
 // Library implements wire.AgentServer.
 func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
-	_, env := s.self()
+	_, env := s.settings.get()
 	env = environ.Overlay(env, wire.Strings(r.Env))
 	argv := wire.Strings(r.Argv)
 	if len(argv) == 0 {
@@ -256,17 +232,4 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 		mpi, library = mpilib.Of(module, env)
 	}
 	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: isPython(argv[0], path)}, nil
-}
-
-// cleanTmpdir removes what a pretended host's ranks left in its TMPDIR.
-func (s *server) cleanTmpdir() error {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.tmpdir == "" {
-		return nil
-	}
-	if !strings.Contains(s.tmpdir, "gangrun") {
-		return fmt.Errorf("refuse to remove %q: not a directory of gangrun's", s.tmpdir)
-	}
-	return os.RemoveAll(s.tmpdir)
 }

@@ -72,18 +72,18 @@ func TestCleanTmpdir(t *testing.T) {
 	agenttest.WriteFile(t, ours+"/a/b", "x", 0o644)
 	agenttest.WriteFile(t, other+"/c", "x", 0o644)
 	s := newServer(nil, nil, &line{})
-	if err := s.cleanTmpdir(); err != nil {
+	if err := s.settings.cleanTmpdir(); err != nil {
 		t.Errorf("without one: %v", err)
 	}
-	s.tmpdir = ours
-	if err := s.cleanTmpdir(); err != nil {
+	s.settings.tmpdir = ours
+	if err := s.settings.cleanTmpdir(); err != nil {
 		t.Error(err)
 	}
 	if _, err := os.Stat(ours); !errors.Is(err, os.ErrNotExist) {
 		t.Errorf("it is still there: %v", err)
 	}
-	s.tmpdir = other
-	if err := s.cleanTmpdir(); err == nil {
+	s.settings.tmpdir = other
+	if err := s.settings.cleanTmpdir(); err == nil {
 		t.Error("a directory that is not gangrun's was removed")
 	}
 	if _, err := os.Stat(other + "/c"); err != nil {

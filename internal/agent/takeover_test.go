@@ -140,7 +140,7 @@ func TestTakeover(t *testing.T) {
 			l.open(resumable.NewID())
 			s := newServer(nil, nil, l)
 			g, in := newFed(t, test.blocking)
-			s.gangs["g"] = g
+			s.gangs.started["g"] = g
 			ctx, cancel := context.WithCancel(t.Context())
 			l.serve(ctx)
 			served := make(chan error, 1)

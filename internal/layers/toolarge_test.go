@@ -17,7 +17,6 @@ var tooLarge = map[string]int{
 	"struct conn":               16,
 	"struct remote":             24,
 	"struct running":            23,
-	"struct server":             20,
 	"struct share":              19,
 	"struct wiring":             21,
 }

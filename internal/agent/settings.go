@@ -1,0 +1,61 @@
+package agent
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// settings are what a controller says of this host in Hello. A later Hello may replace them
+// at any time.
+type settings struct {
+	mu     sync.Mutex
+	host   string
+	tmpdir string   // of a simulated host; empty elsewhere
+	env    []string // of the agent, with TMPDIR of a simulated host
+}
+
+func newSettings() *settings {
+	// Python buffers what it prints to a pipe: progress would be seen late, and the last
+	// lines lost at a kill. A value that somebody has set is kept.
+	return &settings{env: environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))}
+}
+
+func (s *settings) set(r *wire.HelloRequest) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.host = r.Host
+	if dir := string(r.Tmpdir); dir != "" {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+		s.tmpdir = dir
+		s.env = environ.Overlay(s.env, []string{"TMPDIR=" + dir})
+	}
+	s.env = environ.Overlay(s.env, environ.Inherited(wire.Strings(r.Env)))
+	return nil
+}
+
+// get returns the host's name and the agent's environment.
+func (s *settings) get() (host string, env []string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.host, s.env
+}
+
+// cleanTmpdir removes what the ranks of a simulated host have left in its TMPDIR.
+func (s *settings) cleanTmpdir() error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.tmpdir == "" {
+		return nil
+	}
+	if !strings.Contains(s.tmpdir, "gangrun") {
+		return fmt.Errorf("refuse to remove %q: not a directory of gangrun's", s.tmpdir)
+	}
+	return os.RemoveAll(s.tmpdir)
+}
