@@ -3,33 +3,29 @@
 package main
 
 import (
-	"bytes"
 	"os"
 	"os/user"
 	"strconv"
 	"strings"
-	"syscall"
+
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // about returns the user of a process, or the number of who has no name here, and
 // the name that it was started by. Both are empty where it is not to be seen, as
 // from inside a container.
 func about(pid int) (owner, name string) {
-	dir := "/proc/" + strconv.Itoa(pid)
-	if info, err := os.Stat(dir); err == nil {
-		if stat, ok := info.Sys().(*syscall.Stat_t); ok {
-			owner = strconv.FormatUint(uint64(stat.Uid), 10)
-			if u, err := user.LookupId(owner); err == nil {
-				owner = u.Username
-			}
+	if uid, ok := procfs.UID(pid); ok {
+		owner = strconv.Itoa(uid)
+		if u, err := user.LookupId(owner); err == nil {
+			owner = u.Username
 		}
 	}
-	if text, err := os.ReadFile(dir + "/cmdline"); err == nil {
-		first, _, _ := bytes.Cut(text, []byte{0})
-		name = string(first)
+	if args := procfs.Args(pid); len(args) > 0 {
+		name = args[0]
 	}
 	if name == "" { // it has no arguments, or has written over them
-		if text, err := os.ReadFile(dir + "/comm"); err == nil {
+		if text, err := os.ReadFile(procfs.Path(pid, "comm")); err == nil {
 			name = strings.TrimSuffix(string(text), "\n")
 		}
 	}

@@ -2,22 +2,20 @@ package home
 
 import (
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
-	"strconv"
-	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Self returns the calling process as a run's controller. What cannot be found
-// out stays empty, so that Alive knows nothing of it.
+// out stays empty; Alive then does not know whether the controller exists.
 func Self() job.Controller {
 	c := job.Controller{PID: os.Getpid()}
 	c.Host, c.BootID = here()
-	if _, start, err := stat(c.PID); err == nil {
-		c.Start = start
+	if p, err := procfs.ReadStat(c.PID); err == nil {
+		c.Start = p.Start
 	}
 	return c
 }
@@ -32,36 +30,18 @@ func Alive(c job.Controller) (alive, known bool) {
 	if c.BootID != boot {
 		return false, boot != "" // the machine has been started anew
 	}
-	state, start, err := stat(c.PID)
+	p, err := procfs.ReadStat(c.PID)
 	if errors.Is(err, fs.ErrNotExist) {
 		return false, true
 	}
 	if err != nil {
 		return false, false
 	}
-	return start == c.Start && state != "Z" && state != "X", true
+	return p.Start == c.Start && !p.Ended(), true
 }
 
 // here returns this machine's name and the ID of its present boot.
 func here() (host, boot string) {
 	host, _ = os.Hostname()
-	id, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-	return host, strings.TrimSpace(string(id))
-}
-
-// stat returns a process's state and its start time in clock ticks after boot,
-// fields 3 and 22 of /proc/PID/stat. Field 2, the program's name in
-// parentheses, may hold anything.
-func stat(pid int) (state string, start uint64, err error) {
-	path := fmt.Sprintf("/proc/%d/stat", pid)
-	content, err := os.ReadFile(path)
-	if err != nil {
-		return "", 0, err
-	}
-	fields := strings.Fields(string(content[strings.LastIndexByte(string(content), ')')+1:]))
-	if len(fields) < 20 {
-		return "", 0, fmt.Errorf("%s holds %q", path, content)
-	}
-	start, err = strconv.ParseUint(fields[19], 10, 64)
-	return fields[0], start, err
+	return host, procfs.BootID()
 }

@@ -35,7 +35,7 @@ type rule struct {
 func only(patterns ...string) rule { return rule{closed: true, patterns: patterns} }
 
 // leaves are small packages without state that most rooms may import.
-var leaves = []string{"internal/failure", "internal/limits", "internal/procfs", "internal/text", "internal/suggest"}
+var leaves = []string{"internal/failure", "internal/limits", "internal/procfs", "internal/runclock", "internal/text", "internal/suggest"}
 
 // withLeaves is only with the leaves.
 func withLeaves(patterns ...string) rule { return only(slices.Concat(leaves, patterns)...) }
@@ -56,7 +56,7 @@ var rooms = []room{
 	{paths: []string{"internal/atomicfile"}, ours: only("internal/job")},
 	{paths: []string{"internal/safefile"}, ours: only()},
 	{paths: []string{"internal/limits"}, ours: only("internal/procfs")},
-	{paths: []string{"internal/failure"}, ours: only("internal/limits")},
+	{paths: []string{"internal/failure"}, ours: only("internal/limits", "internal/procfs")},
 	{paths: []string{"internal/procfs", "internal/runclock", "internal/text", "internal/suggest"}, ours: only()},
 	{paths: []string{"internal/growing"}, ours: withLeaves("internal/safefile")},
 	{paths: []string{"internal/journal"}, ours: withLeaves("internal/job", "internal/exact", "internal/safefile")},
@@ -72,15 +72,15 @@ var rooms = []room{
 	{paths: []string{"internal/hostlist", "internal/plan", "internal/hostview", "internal/mpiexec"}, ours: allBut("preflight/...", "checkpoint/...", "internal/controller/...")},
 	{paths: []string{"internal/view"}, ours: allBut("launcher/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
-	{paths: []string{"internal/remote/sshconfig"}, ours: only("internal/remote/shell", "internal/safefile")},
-	{paths: []string{"internal/remote/sshclient"}, ours: only("internal/remote/shell", "internal/remote/sshconfig", "internal/runclock", "internal/safefile")},
+	{paths: []string{"internal/remote/sshconfig"}, ours: withLeaves("internal/remote/shell", "internal/safefile")},
+	{paths: []string{"internal/remote/sshclient"}, ours: withLeaves("internal/remote/shell", "internal/remote/sshconfig", "internal/runclock", "internal/safefile")},
 	{paths: []string{"internal/remote/sshtest"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
 	{paths: []string{"internal/leftover"}, ours: withLeaves("internal/watchdog")},
 	{paths: []string{"internal/contain"}, ours: only("internal/exact")},
-	{paths: []string{"internal/remote/bridge"}, ours: only("internal/leftover", "internal/watchdog")},
-	{paths: []string{"internal/shim"}, ours: only("internal/environ", "internal/affinity")},
-	{paths: []string{"internal/early"}, ours: only("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/remote/bridge", "internal/selfcheck", "internal/contain", "internal/leftover", "internal/exact")},
+	{paths: []string{"internal/remote/bridge"}, ours: withLeaves("internal/leftover", "internal/watchdog")},
+	{paths: []string{"internal/shim"}, ours: withLeaves("internal/environ", "internal/affinity")},
+	{paths: []string{"internal/early"}, ours: withLeaves("internal/environ", "internal/affinity", "internal/shim", "internal/watchdog", "internal/remote/bridge", "internal/selfcheck", "internal/contain", "internal/leftover", "internal/exact")},
 
 	{paths: []string{"topology"}, ours: withLeaves("internal/job"), not: []string{"os/exec"}},
 	{paths: []string{"topology/inventory"}, ours: withLeaves("internal/job", "internal/safefile", "internal/yamldoc")},
@@ -106,10 +106,10 @@ var rooms = []room{
 	{paths: []string{"internal/wire"}, ours: allBut("supervisor/...", "launcher/...")},
 	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi")},
 	{paths: []string{"internal/agent/hostclock", "internal/agent/agenttest", "internal/agent/notify", "internal/agent/identity"}, ours: only()},
-	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: only("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},
-	{paths: []string{"internal/agent/report"}, ours: only("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
+	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: withLeaves("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},
+	{paths: []string{"internal/agent/report"}, ours: withLeaves("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
 	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
-	{paths: []string{"internal/agent/mpilib"}, ours: only("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
+	{paths: []string{"internal/agent/mpilib"}, ours: withLeaves("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/gang"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/mpilib", "internal/agent/wireup/...")},
 	{paths: []string{"internal/agent/wireup"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 	{paths: []string{"internal/agent/wireup/pmi", "internal/agent/wireup/openmpi"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},

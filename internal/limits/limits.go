@@ -8,10 +8,11 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 const (
@@ -79,12 +80,9 @@ func ownThreads(proc string, uid int) (threads uint64) {
 			continue
 		}
 		status, _ := os.ReadFile(filepath.Join(dir, "status")) // fails if the process has just ended
-		for line := range strings.Lines(string(status)) {
-			if text, ok := strings.CutPrefix(line, "Threads:"); ok {
-				n, _ := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
-				threads += n
-			}
-		}
+		text, _ := procfs.Field(status, "Threads")
+		n, _ := strconv.ParseUint(text, 10, 64)
+		threads += n
 	}
 	return threads
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/runclock"
 )
 
 // errHeld says that somebody else has the flock of a file.
@@ -187,10 +189,8 @@ func lock(path string, flag int) (*file, error) {
 	return nil, fmt.Errorf("%q is replaced again and again", path)
 }
 
-// patience bounds how long the order of a host is waited for: others have it for
-// a millisecond, but a stopped process may have it for ever. It is counted in the
-// pauses between the looks, so that nobody is given up for time in which this
-// process, or the whole machine, stood still.
+// patience bounds how long to wait for the order of a host, in time in which this process
+// ran: others have it for a millisecond, but a stopped process may have it for ever.
 const patience = 30 * time.Second
 
 // decision bounds how long who has the order of a host may decide.
@@ -199,7 +199,8 @@ const decision = 10 * time.Second
 // ordered calls decide while nobody else decides or looks on this host. decide
 // ends with its ctx: whoever else decides waits for it.
 func (s *Space) ordered(ctx context.Context, decide func(context.Context) error) error {
-	waited := time.Duration(0)
+	patient := runclock.NewTimer(patience)
+	defer patient.Stop()
 	for most := time.Millisecond; ; most = min(2*most, 16*time.Millisecond) {
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -217,14 +218,15 @@ func (s *Space) ordered(ctx context.Context, decide func(context.Context) error)
 		if !errors.Is(err, errHeld) {
 			return err
 		}
-		if waited >= patience {
+		select {
+		default:
+		case <-patient.C:
 			return fmt.Errorf("%q has been locked by another process for %s; look for a stopped one with lslocks or fuser", s.path(kindOrder, ""), patience)
 		}
 		pause := most/2 + jitter(most)
 		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
-		waited += pause
 	}
 }
 

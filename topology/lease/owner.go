@@ -1,11 +1,12 @@
 package lease
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
 	"time"
+
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Owner is the process that holds a GPU or waits for some, in its own words.
@@ -43,22 +44,8 @@ func process(host, user string) Owner {
 	if o.User == "" {
 		o.User = "uid " + strconv.Itoa(o.UID)
 	}
-	if stat, err := os.ReadFile("/proc/self/stat"); err == nil {
-		o.Start = startTicks(stat)
+	if p, err := procfs.ReadStat(o.PID); err == nil {
+		o.Start = p.Start
 	}
 	return o
-}
-
-// startTicks returns field 22 of /proc/PID/stat, 0 where it has none. The
-// second field is the program's name in parentheses and may hold anything.
-func startTicks(stat []byte) uint64 {
-	fields := bytes.Fields(stat[bytes.LastIndexByte(stat, ')')+1:])
-	if len(fields) < 20 {
-		return 0
-	}
-	n, err := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err != nil {
-		return 0
-	}
-	return n
 }

@@ -105,16 +105,3 @@ func FuzzSplit(f *testing.F) {
 		}
 	})
 }
-
-func TestStartTicks(t *testing.T) {
-	for stat, want := range map[string]uint64{
-		"12 (a) b) (c) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 4711 20 21": 4711,
-		"12 (x) S 1 2": 0,
-		"":             0,
-		"12 (x) S 1 2 3 4 5 6 7 8 9 10 11 12 13 14 15 16 17 18 x 20": 0,
-	} {
-		if got := startTicks([]byte(stat)); got != want {
-			t.Errorf("%q starts at %d, want %d", stat, got, want)
-		}
-	}
-}

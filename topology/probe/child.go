@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/runclock"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
@@ -28,47 +29,64 @@ type told struct {
 	err     error // it has printed what is no event
 }
 
-// looks is in how many steps the time is counted in which a child tells nothing.
-// Each must pass while this process runs too, so that one that was stopped for
-// long does not blame the child.
-const looks = 4
+// process is a child that watches.
+type process struct {
+	pid       int
+	hold      *os.File // its input, which ends with this process
+	out, says *outlet  // its output and standard error
+}
+
+func (p *process) close() {
+	_ = p.hold.Close()
+	_ = p.out.Close()
+	_ = p.says.Close()
+}
+
+// start starts gangrun-nvml, for which only the caller waits.
+func (w *watch) start() (*process, error) {
+	in, hold, err := os.Pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	out, err := newPipe()
+	if err != nil {
+		_ = hold.Close()
+		return nil, err
+	}
+	says, err := newPipe()
+	if err != nil {
+		_ = hold.Close()
+		out.abandon()
+		return nil, err
+	}
+	p, err := os.StartProcess(w.path, append([]string{w.path, "events"}, w.GPUs...), &os.ProcAttr{
+		Files: []*os.File{in, out.w, says.w},
+		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
+	})
+	if err != nil {
+		_ = hold.Close()
+		out.abandon()
+		says.abandon()
+		return nil, err
+	}
+	started := &process{pid: p.Pid, hold: hold, out: out.r, says: says.r}
+	_, _, _ = p.Release(), out.w.Close(), says.w.Close()
+	return started, nil
+}
 
 // child runs gangrun-nvml until ctx is done, or it ends, hangs or prints what is
 // no event, and returns when it is gone.
 func (w *watch) child(ctx context.Context) ending {
-	in, hold, err := os.Pipe() // its input ends with this process
-	if err != nil {
-		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
-	}
-	defer hold.Close()
-	defer in.Close()
-	from, outTo, err := os.Pipe()
-	if err != nil {
-		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
-	}
-	out := &outlet{file: from}
-	defer out.Close()
-	defer outTo.Close()
-	from, saysTo, err := os.Pipe()
-	if err != nil {
-		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
-	}
-	says := &outlet{file: from}
-	defer says.Close()
-	defer saysTo.Close()
 	// PDEATHSIG ends the child with the thread that forked it.
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
-	p, err := os.StartProcess(w.path, append([]string{w.path, "events"}, w.GPUs...), &os.ProcAttr{
-		Files: []*os.File{in, outTo, saysTo},
-		Sys:   &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL},
-	})
+	p, err := w.start()
 	if err != nil {
 		return ending{why: fmt.Sprintf("cannot be started: %v", err)}
 	}
-	pid := p.Pid
-	_ = p.Release() // from here on only this function waits for it
-	_, _ = outTo.Close(), saysTo.Close()
+	defer p.close()
+	pid, out, says := p.pid, p.out, p.says
 
 	words := make(chan told)
 	var readers sync.WaitGroup
@@ -124,25 +142,37 @@ func (w *watch) child(ctx context.Context) ending {
 // listen passes on what a child tells until ctx is done, its output ends, which
 // are no ending, or it is to be killed.
 func (w *watch) listen(ctx context.Context, words <-chan told) ending {
-	tick := time.NewTicker(max(w.Silence/looks, time.Millisecond))
-	defer tick.Stop()
 	limit := max(w.Start, w.Silence)
-	silent := time.Duration(0)
+	silent := runclock.NewTimer(limit)
+	defer silent.Stop()
+	take := func(x told) (end ending, ended bool) {
+		w.take(x) // may block for long
+		switch {
+		case x.event.Kind != "":
+			limit = w.Silence
+			silent.Reset(limit)
+		case x.warning != "":
+		case x.err != nil:
+			return ending{why: "it printed what is no event: " + x.err.Error()}, true
+		default:
+			return ending{}, true
+		}
+		return ending{}, false
+	}
 	for {
 		select {
 		case x := <-words:
-			w.take(x)
-			switch {
-			case x.event.Kind != "":
-				silent, limit = 0, w.Silence
-			case x.warning != "":
-			case x.err != nil:
-				return ending{why: "it printed what is no event: " + x.err.Error()}
-			default:
-				return ending{}
+			if end, ended := take(x); ended {
+				return end
 			}
-		case <-tick.C:
-			if silent += max(w.Silence/looks, time.Millisecond); silent >= limit {
+		case <-silent.C:
+			select {
+			case x := <-words: // it was told in time, and not read in time
+				silent.Reset(w.Silence / 4)
+				if end, ended := take(x); ended {
+					return end
+				}
+			default:
 				return ending{hung: true, why: fmt.Sprintf("gangrun-nvml has told nothing for %v and was killed", limit)}
 			}
 		case <-ctx.Done():

@@ -20,6 +20,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
@@ -277,21 +278,18 @@ func lookPath(name, list string) string {
 	return ""
 }
 
-// owner returns the name of who runs a process, or the number of who has no name here.
+// owner returns the name of the user of a process, or the user's number if it has no name
+// here.
 func owner(pid int) string {
-	info, err := os.Stat("/proc/" + strconv.Itoa(pid))
-	if err != nil {
-		return ""
-	}
-	stat, ok := info.Sys().(*syscall.Stat_t)
+	uid, ok := procfs.UID(pid)
 	if !ok {
 		return ""
 	}
-	uid := strconv.FormatUint(uint64(stat.Uid), 10)
-	if u, err := user.LookupId(uid); err == nil {
-		return u.Username
+	name := strconv.Itoa(uid)
+	if u, err := user.LookupId(name); err == nil {
+		name = u.Username
 	}
-	return uid
+	return name
 }
 
 // outcome is how a child ended badly: that it ended with a status or by a signal,

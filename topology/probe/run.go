@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/runclock"
 )
 
 // Limits of a child beside its time.
@@ -114,15 +116,16 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 	return out, nil
 }
 
-// wait looks again and again, as waiting itself could not be given up, until the
-// child has ended, which it reports, limit has passed or ctx is done. It leaves the
-// child to be reaped. The limit is counted in the pauses between the looks: that
-// this process, or the whole machine, stood still for long is not the child's fault.
+// wait polls, because a blocking wait could not be cancelled, until the child has ended,
+// which it reports, this process has run for limit, or ctx is done. It does not reap the
+// child.
 func wait(ctx context.Context, pid int, limit time.Duration) (bool, error) {
+	late := runclock.NewTimer(limit)
+	defer late.Stop()
 	pause := firstPause
 	tick := time.NewTimer(pause)
 	defer tick.Stop()
-	for waited := time.Duration(0); ; {
+	for last := false; ; {
 		var info unix.Siginfo
 		err := unix.Waitid(unix.P_PID, pid, &info, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
 		switch {
@@ -132,16 +135,17 @@ func wait(ctx context.Context, pid int, limit time.Duration) (bool, error) {
 			return false, fmt.Errorf("wait for pid %d: %w", pid, err)
 		case info.Signo != 0:
 			return true, nil
-		case waited >= limit:
+		case last:
 			return false, nil
 		}
 		select {
 		case <-tick.C:
-			waited += pause
 			pause = min(2*pause, lastPause)
 			tick.Reset(pause)
+		case <-late.C:
+			last = true
 		case <-ctx.Done():
-			waited = limit // after one more look
+			last = true
 		}
 	}
 }
