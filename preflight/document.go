@@ -17,9 +17,9 @@ func Document(w io.Writer) error {
 	for _, c := range checks {
 		fmt.Fprintf(&b, "\n### %s\n\n%s", c.Code, c.Asks)
 		if len(c.DependsOn) > 0 {
-			fmt.Fprintf(&b, " Says nothing where `%s` failed.", strings.Join(c.DependsOn, "` or `"))
+			fmt.Fprintf(&b, " Skipped where `%s` failed.", strings.Join(c.DependsOn, "` or `"))
 		}
-		b.WriteString("\n\n| signature | severity | category | what it says | what to do |\n|---|---|---|---|---|\n")
+		b.WriteString("\n\n| signature | severity | category | text | hint |\n|---|---|---|---|---|\n")
 		for _, p := range c.Problems {
 			category := "-"
 			if p.Category != "" {
@@ -51,31 +51,31 @@ func mayPass() string {
 
 const introduction = `# Preflight
 
-Before a gang is started, gangrun looks for what would break it: first by static
-checks on every host, then by a trial, which runs the
-job's own command on one rank. ` + "`--preflight static`" + ` leaves the trial out,
-` + "`--preflight off`" + ` leaves out everything; ` + "`gangrun preflight`" + ` does only this.
+Before gangrun starts a gang, it looks for faults that would break it. It first runs
+static checks on every host, and then a trial, which is the job's own command on one
+rank. ` + "`--preflight static`" + ` omits the trial, and ` + "`--preflight off`" + ` omits both.
+` + "`gangrun preflight`" + ` does only the preflight.
 
-An error keeps the gang from being started, a warning does not. The run then ends
-with exit code 65 when the error is about the job's inputs and paths, with 78
-when it is about its program, libraries or environment (see
-[exit-codes.md](exit-codes.md)). What is equal on several hosts is said once,
-with the hosts' names. A check says nothing on a host where a check that it
-depends on has failed: a missing program is one finding, not five.
+After an error, the gang is not started; after a warning, it is. An error in the job's
+inputs and paths ends the run with exit code 65, one in its program, libraries or
+environment with 78 (see [exit-codes.md](exit-codes.md)). A finding that is the same on
+several hosts is reported once, with the names of the hosts. A check is skipped on a
+host on which a check that it depends on has failed, so that a missing program is one
+finding and not five.
 
-The hosts of a gang on several machines also meet: all at once, each opens a port on
-the network that the ranks are to use, connects to every other host, exchanges a
-secret with it, and writes a file into the checkpoint directory that the others look
-for. That takes at most 5 s, however many hosts there are. Where a host is odd, a
-matrix shows which: a line for each odd host, one for all others, and a ` + "`!`" + ` behind
-what is odd. ` + "`--verbose`" + ` shows all of it, with the time from each host to each other;
+The hosts of a gang on several machines also test their connections, all at once. Each
+opens a port on the network that the ranks will use, connects to every other host and
+exchanges a secret with it. It writes a file into the checkpoint directory, which the
+others look for. That takes at most 5 s for any number of hosts. If hosts differ, a
+matrix shows it: a line for each host that differs, one for all others, and a ` + "`!`" + ` after
+each difference. ` + "`--verbose`" + ` shows all of it, with the times between all hosts;
 ` + "`-o json`" + ` has it as ` + "`matrix{columns[], rows[]{host, cells[]{text, odd}, reach[]{to, address, time, error}}}`" + `,
 times in nanoseconds.
 
 ## Checks
 
-The names of checks and signatures do not change. In the texts, ` + "`{path}`" + ` and
-its like stand for what was found.
+The names of checks and signatures do not change. ` + "`{path}`" + ` and the like in the
+texts are replaced by what was found.
 `
 
 const trialDocument = `

@@ -83,43 +83,40 @@ func faultsPage(cells [][]hostCell) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# What happens when a host fails
 
-Written by `+"`make docs`"+`, which makes each of these things happen to h2, one of
-four simulated hosts (internal/testhosts) that run a gang of %d ranks, two on each,
-under every flavour of `+"`--mpi`"+`. The ranks print numbered lines to both streams
-(examples/steady); those of MPI and of torch (gloo) add numbers up with all others at
-every step. Faults that come while the gang runs come when every rank has printed five
-lines.
+Written by `+"`make docs`"+`, which causes each of these faults on h2, one of four
+simulated hosts (internal/testhosts). The gang has %d ranks, two on each host, and is
+run with each value of `+"`--mpi`"+`. The ranks print numbered lines to both streams
+(examples/steady); those of MPI and of torch (gloo) compute a sum with all others at
+every step. Most faults begin when every rank has printed five lines. Wrong host keys,
+users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
+there from the start.
 
-Host keys, users, ports and addresses are wrong from the start; the disk is full, /tmp
-is read-only and the clock is wrong from the start as well.
+- suspect: the time until gangrun warns of a silent host, which is 3 s.
+- known: the time until gangrun ends the gang or, if a host was never reached, gives up.
+  A silent host counts as lost after --host-timeout (%s here, 10 s by default).
+- ended: the time until gangrun has ended. It waits until no rank can be left on a lost
+  host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
+  default) and 5 s have passed since the last connection. No attempt starts before.
+- left: the time from the end of gangrun until the last process and lease of the run
+  was gone from the hosts, after a cut or frozen host was restored. In the row of the
+  controller it is how long the ranks outlive the controller: an agent ends them when
+  it has received nothing for --orphan-grace.
 
-- suspect: after how long the user is warned of a silent host. It is 3 s.
-- known: after how long gangrun knows and ends the gang; in the case of a host that was
-  never reached, when it gives up. A silent host counts as lost after --host-timeout
-  (%s here, 10 s by default).
-- ended: after how long gangrun has ended. It stays until no rank can be left on a lost
-  host: until the host itself says so, or else --orphan-grace (%s here, 20 s by
-  default) and 5 s after it was given up. No attempt is started before.
-- left: how long after gangrun's end the last process and lease of the run was gone
-  from the hosts, a cut or frozen one having been given back. In the row of the
-  controller that is how long the ranks outlive it: an agent ends them when it has
-  heard nothing for --orphan-grace.
+In all runs nothing is left in the end, and every log has exactly the bytes that its
+rank has printed. There are no retries (--retries 0), so that the exit code is that of
+the first failure.
 
-In all runs nothing is left in the end, and every log is what its rank printed, byte
-for byte, up to its last line. Retries are off (--retries 0), so that the exit code
-is that of the first failure.
-
-| fault | --mpi | what comes of it | exit code | suspect | known | ended | left |
+| fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
 `, farRanks, farTimeout, farGrace)
 	for _, c := range slices.Concat(cells...) {
 		fmt.Fprintf(&b, "%s %s | %s | %s | %s |\n", c.row(), figure(c.suspect), figure(c.known), figure(c.ended), figure(c.gone))
 	}
-	b.WriteString("\n## What the user sees\n\nOn the screen, beside what the ranks print, under `--mpi none`; of the summary only what tells of the fault.\n")
+	b.WriteString("\n## What the user sees\n\nThe screen with `--mpi none`, without the output of ranks; of the summary, only the lines about the fault.\n")
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nA host that is thawed after its ranks counted as gone ends them as soon as its agent\nruns again (left, above); up to then they may still write.\n")
+			b.WriteString("\nA host that resumes after its ranks counted as gone ends them as soon as its agent runs\nagain (left, above). Until then they may still write.\n")
 		}
 	}
 	return b.String()

@@ -78,7 +78,7 @@ const documentText = `# The job file
 
 <!-- Written by ´make docs´ from internal/jobfile. Change it there. -->
 
-A job file says what ´gangrun run´ is to do, so that it need not be said on the command line each time.
+A job file has the settings of ´gangrun run´, so that they need not be given on the command line each time.
 It is YAML, UTF-8, one document, at most {{size}}.
 
 ´´´yaml
@@ -89,69 +89,69 @@ It is YAML, UTF-8, one document, at most {{size}}.
 Keys and flags have the same names, but for two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
-## What wins
+## Precedence
 
-1. Defaults come first, then the file, then the flags: what comes later replaces what came before.
-2. ´env´ is put together variable by variable: ´-e K=V´ replaces ´K´ of the file and leaves the others. ´-e K´ takes the value of ´K´ from the environment in which gangrun was started, and is an error where it has none.
+1. Flags replace the settings of the file, which replace the defaults.
+2. ´env´ is merged by variable: ´-e K=V´ replaces ´K´ of the file and no others. ´-e K´ takes the value of ´K´ from the environment of gangrun; it is an error if ´K´ is not set there.
 3. A list is replaced as a whole. The words after ´--´ replace ´command´ as a whole.
-4. A switch that is on in the file is turned off with ´--resume=false´.
-5. An empty path (´--checkpoint-dir ''´) is as good as none.
+4. ´--resume=false´ turns off a switch that is on in the file.
+5. An empty path (´--checkpoint-dir ''´) means none.
 
 ## Paths
 
-Relative ´workdir´ and ´checkpoint-dir´ are relative to the directory in which gangrun was started, in the file as on the command line; where the file lies does not matter.
+Relative ´workdir´ and ´checkpoint-dir´ are relative to the directory in which gangrun was started, in the file and on the command line. The directory of the file does not matter.
 Relative ´inputs´ are relative to ´workdir´. ´´ ~ ´´ and variables are not expanded.
 
 ## Commands
 
-gangrun never builds a shell command line. A list of words is passed on as it stands.
-One line of text is split at blanks; single quotes, double quotes and backslashes mean what they mean to a POSIX shell.
-What a shell would have acted on is refused where it is not quoted: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
-Where a shell is wanted, it is named: ´command: [sh, -c, "python train.py > log"]´.
+gangrun never builds a shell command line. A list of words is passed on unchanged.
+A line of text is split at blanks. Single quotes, double quotes and backslashes have the meaning that they have in a POSIX shell.
+These are refused unless they are quoted, because a shell would treat them specially: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
+To use a shell, name it: ´command: [sh, -c, "python train.py > log"]´.
 
-An argument, or a variable with its name, may have at most 131,071 bytes, and all of them together a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB: Linux starts no process with more. What is longer, with its templates expanded as far as that is known, is refused before anything starts.
+An argument, or a variable with its name, may have at most 131,071 bytes, and all of them together a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB: Linux starts no process with more. gangrun refuses a longer command before it starts anything; it expands templates for that as far as their values are known.
 
 ### Templates
 
-Arguments may hold templates, which each rank has expanded for itself:
+Arguments may have templates, which are expanded for each rank:
 
-| template | what it stands for |
+| template | value |
 | --- | --- |
 | ´[[.Rank]]´, ´[[.LocalRank]]´ | the number of the rank, in the gang and among those of its host |
 | ´[[.Host]]´ | the name of the rank's host |
-| ´[[.CheckpointDir]]´ | ´checkpoint-dir´; in the trial, a directory of the trial's own |
-| ´[[.ResumeFrom]]´ | the checkpoint to start from, on a retry or with ´resume´; else empty |
-| ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ where the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ may be left out |
+| ´[[.CheckpointDir]]´ | ´checkpoint-dir´; in the trial, a separate directory |
+| ´[[.ResumeFrom]]´ | the checkpoint to start from, on a retry or with ´resume´; otherwise empty |
+| ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ if the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ is optional |
 | ´[["[["]]´ | two braces |
 
-A condition may begin in one argument and end in a later one. An argument that a condition leaves empty is dropped, but for the first, which is the program; an argument such as ´[[.ResumeFrom]]´ alone stays, as an empty one. So
+A condition may begin in one argument and end in a later one. An argument that is empty because of a condition is removed, except for the first one, which is the program. An argument that is only ´[[.ResumeFrom]]´ stays, even if it is empty. So
 
 ´´´yaml
 command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"]
 ´´´
 
-starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, a template with a blank in it needs quotes. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ in one argument stays one argument, with a blank in it.
+starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, quote a template that contains a blank. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ as one argument stays one argument, with a blank in it.
 
-A field that does not exist (´[[.Foo]]´), a condition that is not closed, and whatever else says something about a field that gangrun cannot expand, is refused before anything starts. Other text in braces (´[[ x ]]´, ´[[range .]]´) reaches the program as it is written; what gangrun would take for its own, as in ´docker ps --format '[[.Names]]'´, is written ´[["[["]].Names]]´.
+gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, and any other expression with a field that it cannot expand. Other text in braces (´[[ x ]]´, ´[[range .]]´) is passed on unchanged. To pass on text that looks like a field, as in ´docker ps --format '[[.Names]]'´, write ´[["[["]].Names]]´.
 
 ## Secrets
 
-´secret´ lists names of variables whose values gangrun writes and shows nowhere: the copy of the job file that a run keeps has ´***´ instead, and so have the journal, the report, the closing lines and the lines of a failing rank that they quote. What the ranks print themselves is on the terminal and in their logs as they printed it, and arguments of the command are written down as they are.
-A secret that ´env´ does not set is taken from the environment in which gangrun was started, as ´-e NAME´ does. So is one whose value is ´***´, as in that copy; where the environment lacks it, that is an error. A secret that is set nowhere is warned of.
+´secret´ lists variables whose values gangrun neither writes nor shows. The copy of the job file in the run's directory has ´***´ in their place, and so have the journal, the report, the last lines on the screen and the output that they quote. The output of ranks itself, on the terminal and in logs, is not changed, and arguments of the command are written unchanged.
+The value of a secret that ´env´ does not set is taken from the environment of gangrun, as with ´-e NAME´. The same holds for one with the value ´***´, as in that copy; it is then an error if the environment does not have it. gangrun warns of a secret that is not set at all.
 
-A value is hidden as it is, and as it stands in a URL (percent-encoded), in JSON and in base64. Of a value of several lines, each line is hidden by itself. Values of less than 4 bytes are not hidden in quoted lines, and are warned of; nor are single lines, and other encodings, of less than 8 bytes: they would hide too much else.
-On the command line, ´-e NAME=VALUE´ can be seen by every user of the machine (´ps´) while gangrun runs; ´-e NAME´, or ´secret´ alone, shows no value. The controller that ´--detach´ leaves has ´***´ in its command line for every value of ´-e´.
+A value is hidden in its plain form and as it is encoded in a URL, in JSON and in base64. Each line of a value with several lines is hidden separately. Values of less than 4 bytes are not hidden in quoted output, with a warning, and neither are single lines and encoded forms of less than 8 bytes: they would hide too much other text.
+On the command line, ´-e NAME=VALUE´ is visible to all users of the machine (´ps´) while gangrun runs; ´-e NAME´ and ´secret´ alone are not. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
 
 ## YAML
 
-Values are read as they are written: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´, wherever text is wanted.
+Where a key needs text, values are read literally: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´.
 Tags are those of YAML itself (´!!str´, ´!!int´, ´!!float´, ´!!bool´, ´!!null´, ´!!binary´, ´!!map´, ´!!seq´); any other, as ´!!python/object´ or ´!env´, is an error.
-Anchors and aliases work; what they stand for may add up to {{size}}. Merge keys (´<<´) are not read.
-A key that stands twice is an error, as is a value of the wrong kind. A list or mapping key with nothing after it sets nothing.
+Anchors and aliases are supported, up to {{size}} after their expansion. Merge keys (´<<´) are not supported.
+A repeated key is an error, and so is a value of the wrong kind. A list or mapping key without a value sets nothing.
 
 ## Errors
 
-Everything that is wrong is told at once, with its line and column, or with its flag. This file:
+All errors are reported at once, with their line and column or their flag. This file:
 
 ´´´yaml
 {{mistakes}}´´´
