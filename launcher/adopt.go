@@ -60,7 +60,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	}
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
 	outcome, err := l.stay(ctx, a, asked, nodes, rendezvous{}, emit)
-	outcome.Forsaken = left
+	outcome.AgentsEnded = left
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for _, n := range nodes {

@@ -35,8 +35,8 @@ func TestAdoptWithout(t *testing.T) {
 			if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, test.says) {
 				t.Fatalf("got %+v, %v; want a rank that is lost, for %q", o, err, test.says)
 			}
-			if got := slices.Contains(o.Forsaken, "h1"); got != test.forsaken {
-				t.Errorf("forsaken: got %v, want %v", o.Forsaken, test.forsaken)
+			if got := slices.Contains(o.AgentsEnded, "h1"); got != test.forsaken {
+				t.Errorf("forsaken: got %v, want %v", o.AgentsEnded, test.forsaken)
 			}
 		})
 	}
@@ -59,7 +59,7 @@ func TestAdoptUnreached(t *testing.T) {
 		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 	}}, func(job.Event) {})
 	const says = "h1 was not reached when the run was taken over: start the agent on h1: user was not let in"
-	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || o.Exits[0].Text != says || len(o.Forsaken) > 0 {
+	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || o.Exits[0].Text != says || len(o.AgentsEnded) > 0 {
 		t.Errorf("got %+v, %v; want a rank that is lost: %s", o, err, says)
 	}
 }

@@ -59,7 +59,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	var verdict job.Verdict
 	if ended != job.EndedNot {
 		during := " while the gang was up"
-		if all := len(placement.Hosts); all > 0 && len(outcome.Forsaken) == all {
+		if all := len(placement.Hosts); all > 0 && len(outcome.AgentsEnded) == all {
 			during = " after its controller had died; nothing of its gang was left"
 		}
 		e = interrupted(ctx, during)
@@ -255,7 +255,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 		lines = nil // what a secret is cannot be told
 	}
 	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Activity: l.activity(), Command: l.spec.Command})
-	if len(o.Forsaken) > 0 && ok && l.adopted.known == nil {
+	if len(o.AgentsEnded) > 0 && ok && l.adopted.known == nil {
 		c.Text = left.Text // gangrun had nothing to end there
 	}
 	if c.Retry == "" {

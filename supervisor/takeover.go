@@ -326,9 +326,9 @@ func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	switch left, ok := lost.(forsaken); {
 	case ok && !a.failed:
 		c.Text = left.Error() + ", so the gang was ended"
-	case len(o.Forsaken) > 0 && !a.failed:
+	case len(o.AgentsEnded) > 0 && !a.failed:
 		c.Text = fmt.Sprintf("the controller died, and when another took over the ranks on %s had ended: agents end them %s after the last word of a controller, on its own machine at once",
-			strings.Join(o.Forsaken, ", "), a.grace)
+			strings.Join(o.AgentsEnded, ", "), a.grace)
 		c.Hint = "gangrun attach in time goes on with the ranks on other hosts; --orphan-grace gives more of it"
 	default:
 		return job.Cause{}, false

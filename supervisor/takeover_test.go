@@ -211,7 +211,7 @@ func TestResumeForsaken(t *testing.T) {
 		for _, r := range a.Placement.Ranks {
 			x := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Text: "its agent has ended"}
 			o.Exits = append(o.Exits, x)
-			o.Forsaken = append(o.Forsaken, r.Host)
+			o.AgentsEnded = append(o.AgentsEnded, r.Host)
 			emit(job.Event{Kind: job.KindExit, Exit: &x})
 		}
 		return o, nil
@@ -291,7 +291,7 @@ func TestResumeToEnd(t *testing.T) {
 					x := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Signalled, Signal: 15, Stopped: true}
 					if test.gone {
 						x = job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost}
-						o.Forsaken = append(o.Forsaken, r.Host)
+						o.AgentsEnded = append(o.AgentsEnded, r.Host)
 					}
 					o.Exits = append(o.Exits, x)
 					emit(job.Event{Kind: job.KindExit, Exit: &x})

@@ -35,7 +35,7 @@ type Cost struct {
 	// hosts stay as they are, so this orders placements as the value of all that
 	// stays free in the inventory does.) The value of a set of free GPUs of a host
 	// is the sum of link scores of the best matching, which is the best way of
-	// parting it into pairs, plus 1 for each island whose GPUs are all free, plus
+	// dividing it into pairs, plus 1 for each island whose GPUs are all free, plus
 	// 1 if all GPUs of the host are. Scores are multiples of ten, so that on a host
 	// pairs come first.
 	//

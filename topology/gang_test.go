@@ -245,7 +245,7 @@ func TestByHand(t *testing.T) {
 			Cost{1, 1, 1, 60, 180, 3, -82}},
 		{"any four of an A100 machine, behind as few NICs' switches", Want{4, 1, ""}, []job.Host{busy(dgxA100("h"), 1, 2)}, []int{0, 3, 4, 5}, "h", job.LocalityIsland,
 			Cost{1, 1, 1, 1200, 6 * 1200, 8, -2400}},
-		{"the machine of the mix that is joined best", Want{2, 1, ""}, []job.Host{sliced("a"), pcie("b"), pairs("c"), dgx1v("d")}, []int{0, 1}, "c", job.LocalityIsland,
+		{"the machine of the mix with the best-connected GPUs", Want{2, 1, ""}, []job.Host{sliced("a"), pcie("b"), pairs("c"), dgx1v("d")}, []int{0, 1}, "c", job.LocalityIsland,
 			Cost{1, 1, 1, 400, 400, 6, -402}},
 		{"two ranks of a pair each", Want{2, 2, ""}, []job.Host{pairs("h")}, []int{0, 1, 2, 3}, "h", job.LocalityIsland,
 			Cost{1, 1, 1, 10, 840, 16, -803}},

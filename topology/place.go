@@ -14,7 +14,7 @@ import (
 type NoPlacement struct {
 	Text, Hint string
 	// Ever says that the gang would fit if no GPU were busy: waiting can help.
-	// Where it is false only another inventory, or another wish, can.
+	// Where it is false only another inventory, or another request, can.
 	Ever bool
 	// Unfit says that some GPUs are sick or excluded: with them the gang may fit.
 	Unfit bool
@@ -34,7 +34,7 @@ func (e *NoPlacement) Error() string { return e.Text }
 
 // Place puts the ranks of a gang on hosts: in blocks, in the order of the
 // inventory, so that neighbours in rank order share a host, and in even shares,
-// since the slots of hosts without GPUs are their cores, a wish and no limit.
+// since the slots of hosts without GPUs are their cores, a preference and no limit.
 // Hard slots are never exceeded.
 func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
 	var hosts []job.Host

@@ -217,7 +217,7 @@ func (s *shape) intact(free set) (islands, hosts int) {
 	return islands, hosts
 }
 
-// match yields the scores of the best parting of a set into pairs; in a wide shape
+// match yields the scores of the best division of a set into pairs; in a wide shape
 // of a good one.
 func (s *shape) match(free set, yield func(score int32)) {
 	if s.ring == nil {

@@ -14,7 +14,7 @@ type facts struct {
 	before, after spare  // what was free, and what stays so
 }
 
-// spare is what free GPUs are good for: the best way of parting them into pairs,
+// spare is what free GPUs are good for: the best way of dividing them into pairs,
 // and how many islands and hosts are free as a whole.
 type spare struct {
 	pairs          census

@@ -27,7 +27,7 @@ import (
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
-// pretend is the variable that makes this test be gangrun-nvml on a pretended host.
+// pretend is the variable that makes this test be gangrun-nvml on a simulated host.
 const pretend = "GANGRUN_NVML_TEST_PRETEND"
 
 func TestMain(m *testing.M) {

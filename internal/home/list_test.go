@@ -210,12 +210,12 @@ func TestListAmongForeignThings(t *testing.T) {
 	self := home.Self()
 	good := create(t, dir, noon, "good", "ab", created(&self))
 	half := filepath.Join(dir, "runs", "20200101-000000-half-0000")
-	torn := create(t, dir, noon.Add(-time.Hour), "torn", "ab")
+	truncated := create(t, dir, noon.Add(-time.Hour), "truncated", "ab")
 	unreadable := create(t, dir, noon.Add(-2*time.Hour), "unreadable", "ab", created(&self))
 	old := time.Now().Add(-time.Hour)
 	for _, err := range []error{
 		os.Mkdir(half, 0o700), os.Chtimes(half, old, old),
-		os.WriteFile(torn.JournalPath(), []byte("\x00\x00\nnot json\n"+dump(created(&self))+"\n"+`{"kind":"en`), 0o600),
+		os.WriteFile(truncated.JournalPath(), []byte("\x00\x00\nnot json\n"+dump(created(&self))+"\n"+`{"kind":"en`), 0o600),
 		// A directory in the journal's place cannot be read, by root neither.
 		os.Remove(unreadable.JournalPath()), os.Mkdir(unreadable.JournalPath(), 0o700),
 		os.Mkdir(filepath.Join(dir, "runs", ".git"), 0o700),
@@ -236,7 +236,7 @@ func TestListAmongForeignThings(t *testing.T) {
 		lines = append(lines, fmt.Sprintf("%s %s %v", s.Run, s.State, s.Problem != ""))
 	}
 	want := []string{
-		good.ID + " preflight false", torn.ID + " preflight false", unreadable.ID + "  true", filepath.Base(half) + " lost false",
+		good.ID + " preflight false", truncated.ID + " preflight false", unreadable.ID + "  true", filepath.Base(half) + " lost false",
 	}
 	if !reflect.DeepEqual(lines, want) {
 		t.Errorf("List gives %q, want %q", lines, want)

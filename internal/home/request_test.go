@@ -98,7 +98,7 @@ func TestNoStopRequests(t *testing.T) {
 	name := func(text string) string { return filepath.Join(run.Dir, requestPrefix+text) }
 	outside := filepath.Join(t.TempDir(), "outside")
 	err := errors.Join(
-		os.WriteFile(name("torn"), []byte(`{"to":{"host"`), 0o600),
+		os.WriteFile(name("truncated"), []byte(`{"to":{"host"`), 0o600),
 		os.WriteFile(name("empty"), nil, 0o600),
 		os.WriteFile(name("long"), []byte(strings.Repeat(" ", 2*maxRequest)), 0o600),
 		os.WriteFile(outside, []byte(`{}`), 0o600),

@@ -77,7 +77,7 @@ func (a Attempt) App(rank int) (App, int) {
 func (a Attempt) Trial() bool { return a.Number == 0 }
 
 // Containment says what ranks are to find that are contained: everything as it is on
-// the host, and nothing that they write lasts. Paths are absolute.
+// the host, and nothing that they write is kept. Paths are absolute.
 type Containment struct {
 	// Work are directories that the job works in; Needed are other paths that it names.
 	// A host on which one of them cannot be contained cannot contain the ranks.
@@ -204,9 +204,9 @@ type Outcome struct {
 	// Wireup is the last that was seen of how the ranks found each other; nil
 	// where nothing was.
 	Wireup *Wireup `json:"wireup,omitempty"`
-	// Forsaken are the hosts of a gang that was to be adopted whose agents had ended
-	// before, with their ranks, and may have done so for want of a controller.
-	Forsaken []string `json:"forsaken,omitempty"`
+	// AgentsEnded are the hosts of a gang to be adopted whose agents had ended before, with
+	// their ranks. The agents may have ended because they had no controller for too long.
+	AgentsEnded []string `json:"forsaken,omitempty"`
 }
 
 // Unreaped is a rank whose end nobody has seen.

@@ -1,6 +1,6 @@
 package job
 
-// Host is one machine, or one pretended host, that can hold ranks.
+// Host is one machine, or one simulated host, that can hold ranks.
 type Host struct {
 	Name string `json:"name"`
 	// Address is what the other ranks connect to.
@@ -10,7 +10,7 @@ type Host struct {
 	Interface string `json:"interface,omitempty"`
 	Network   string `json:"network,omitempty"`
 	// Slots is the number of ranks that the host takes; Hard slots are a limit
-	// that the user stated, others a wish derived from the host's cores.
+	// that the user stated, others a preference derived from the host's cores.
 	Slots  int   `json:"slots"`
 	Hard   bool  `json:"hard,omitempty"`
 	Cores  int   `json:"cores,omitempty"`

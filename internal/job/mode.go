@@ -27,7 +27,7 @@ type TrialMode string
 
 // The trial modes.
 const (
-	// TrialOn runs the trial where nothing that it writes lasts, and leaves it out on
+	// TrialOn runs the trial so that nothing that it writes is kept, and leaves it out on
 	// hosts that cannot do so.
 	TrialOn  TrialMode = "on"
 	TrialOff TrialMode = "off"

@@ -16,7 +16,7 @@ type Spec struct {
 	// down to that, where there is no room for more; 0 is Ranks.
 	Ranks    int `json:"ranks"`
 	MinRanks int `json:"min_ranks,omitempty"`
-	// Loopback is the number of pretended hosts h1..hN on this machine; 0 runs
+	// Loopback is the number of simulated hosts h1..hN on this machine; 0 runs
 	// the gang on this machine under its own name.
 	Loopback int `json:"loopback,omitempty"`
 	// GPUs is how many GPUs each rank gets; -1 is one where the hosts have any, and
@@ -28,7 +28,7 @@ type Spec struct {
 	// Hosts lists the hosts to use, as in h1,h2:4; Hostfile and Inventory are the
 	// paths of files that do. At most one of them is set; none is the allocation of
 	// the batch system, and outside of every allocation this machine. With Loopback
-	// the first hosts of an Inventory are pretended, with their GPUs.
+	// the first hosts of an Inventory are simulated, with their GPUs.
 	Hosts     string `json:"hosts,omitempty"`
 	Hostfile  string `json:"hostfile,omitempty"`
 	Inventory string `json:"inventory,omitempty"`

@@ -15,7 +15,7 @@ import (
 // enough that a slip of the keyboard does not fill a machine's memory.
 const MaxRanks = 1 << 17
 
-// MaxLoopback bounds the number of pretended hosts on one machine.
+// MaxLoopback bounds the number of simulated hosts on one machine.
 const MaxLoopback = 256
 
 // Validate returns everything that is wrong with the values of s, joined, so
@@ -70,7 +70,7 @@ func (s Spec) validateHosts(errs *faults) {
 		errs.bad("hosts come from one list, but several of hosts, hostfile and inventory are given")
 	}
 	if s.Loopback > 0 && (s.Hosts != "" || s.Hostfile != "") {
-		errs.bad("loopback pretends hosts on this machine, and takes only an inventory beside it, not hosts or a hostfile")
+		errs.bad("loopback simulates hosts on this machine and can be given with an inventory, but not with hosts or a hostfile")
 	}
 	if s.HostTimeout < Duration(time.Second) || s.OrphanGrace < Duration(time.Second) {
 		errs.bad("host-timeout %s and orphan-grace %s must be at least 1s", s.HostTimeout, s.OrphanGrace)

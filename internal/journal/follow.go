@@ -91,7 +91,7 @@ func look(file *os.File) (size int64, gone bool) {
 }
 
 // catchUp emits the whole lines after *offset, which it moves on, and reports
-// whether the last of them ends the run. It reads up to size only: the end of a torn
+// whether the last of them ends the run. It reads up to size only: the end of a truncated
 // line may be taken back, and must not be joined to what is written in its place.
 func catchUp(ctx context.Context, file *os.File, size int64, offset *int64, emit func(job.Event)) (ended bool, err error) {
 	from := *offset

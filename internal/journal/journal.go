@@ -52,7 +52,7 @@ func Create(path string) (*Journal, error) {
 	return start(path, file, 0, true), nil
 }
 
-// Open goes on with the journal of a run whose last writer is gone. A torn
+// Open goes on with the journal of a run whose last writer is gone. A truncated
 // last line stays, closed off, so that nothing that follows is lost with it.
 func Open(path string) (*Journal, error) {
 	file, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
@@ -164,7 +164,7 @@ func (j *Journal) append(line []byte, durable bool) error {
 		}
 		j.size += int64(whole)
 		if n > whole && j.file.Truncate(j.size) != nil {
-			// The torn piece stays: close it off. It counts, as a line that
+			// The truncated piece stays: close it off. It counts, as a line that
 			// cannot be read.
 			j.size += int64(n - whole)
 			rest = append([]byte{'\n'}, rest...)

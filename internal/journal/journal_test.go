@@ -98,14 +98,14 @@ func TestCreateKeepsAnOldJournal(t *testing.T) {
 func TestOpenClosesATornLineOff(t *testing.T) {
 	whole := text(t, numbered(1)) + "\n"
 	tests := []struct {
-		name, before string
-		events, torn int
+		name, before      string
+		events, truncated int
 	}{
 		{"empty", "", 1, 0},
 		{"whole lines", whole, 2, 0},
-		{"torn", whole + `{"time":"2026-`, 2, 1},
-		{"torn just before its end", whole + strings.TrimSuffix(whole, "\n"), 3, 0},
-		{"torn only", `{`, 1, 1},
+		{"truncated", whole + `{"time":"2026-`, 2, 1},
+		{"truncated just before its end", whole + strings.TrimSuffix(whole, "\n"), 3, 0},
+		{"truncated only", `{`, 1, 1},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -121,8 +121,8 @@ func TestOpenClosesATornLineOff(t *testing.T) {
 				t.Fatal(err)
 			}
 			got, skipped := replayed(t, path)
-			if len(got) != test.events || skipped != test.torn {
-				t.Fatalf("replayed %d events and skipped %d lines, want %d and %d", len(got), skipped, test.events, test.torn)
+			if len(got) != test.events || skipped != test.truncated {
+				t.Fatalf("replayed %d events and skipped %d lines, want %d and %d", len(got), skipped, test.events, test.truncated)
 			}
 			if last := got[len(got)-1]; last != text(t, numbered(2)) {
 				t.Errorf("the last event is %s", last)
@@ -205,7 +205,7 @@ func TestDamage(t *testing.T) {
 			e := job.Event{Kind: "kind-of-the-future", Rank: i + 1}
 			line, _ := json.Marshal(e)
 			switch rapid.IntRange(0, 3).Draw(t, "damage") {
-			case 0: // torn, then closed off
+			case 0: // truncated, then closed off
 				content.Write(line[:rapid.IntRange(1, len(line)-1).Draw(t, "cut")])
 				bad++
 			case 1: // a bit of a disk block that was never written
@@ -236,9 +236,9 @@ func TestLongLines(t *testing.T) {
 		return io.MultiReader(strings.NewReader(open),
 			io.LimitReader(forever(xs), int64(bytes-len(open)-len(end))), strings.NewReader(end))
 	}
-	torn := io.LimitReader(line(journal.MaxLine+2), journal.MaxLine+1)
+	truncated := io.LimitReader(line(journal.MaxLine+2), journal.MaxLine+1)
 	var got []int
-	skipped, err := journal.Scan(io.MultiReader(line(100), line(journal.MaxLine), line(journal.MaxLine+1), line(101), torn), func(e job.Event) bool {
+	skipped, err := journal.Scan(io.MultiReader(line(100), line(journal.MaxLine), line(journal.MaxLine+1), line(101), truncated), func(e job.Event) bool {
 		got = append(got, len(open)+len(e.Text)+len(end))
 		return true
 	})

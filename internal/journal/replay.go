@@ -16,7 +16,7 @@ import (
 const MaxSize = 1 << 30
 
 // Replay returns the events of the journal at path and the number of lines
-// that could not be read. A last line that is torn, because its writer was
+// that could not be read. A last line that is truncated, because its writer was
 // killed or is writing it right now, is none of them. Kinds and fields that
 // this version does not know are no error: kinds are kept, fields ignored.
 // A journal of more than MaxSize bytes is not read.
@@ -66,7 +66,7 @@ func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 	}
 }
 
-// parse reports whether line is an event. A torn one never is: no proper
+// parse reports whether line is an event. A truncated one never is: no proper
 // prefix of a JSON object is one.
 func parse(line []byte) (job.Event, bool) {
 	var e job.Event

@@ -88,7 +88,7 @@ func (e environment) slurm() (List, error) {
 		} else {
 			err = fmt.Errorf("%s: %w", place, reason(err))
 		}
-		if err != nil { // the cluster's file, which the user cannot mend
+		if err != nil { // the cluster's file, which the user cannot change
 			list.Notes = append(list.Notes, "racks and switches are not known: "+firstLine(err))
 			break
 		}

@@ -43,7 +43,7 @@ type Space struct {
 }
 
 // Open returns the leases of host in the directory dir. An empty host is this
-// machine, another name a pretended host. Without a dir it takes the first fit one
+// machine, another name a simulated host. Without a dir it takes the first fit one
 // of /run/lock, /dev/shm and /var/tmp. A directory is fit when it is local, has
 // mode 1777, and nobody but root and the caller could have put it there; no part of
 // its path may be a symbolic link. One that is not is refused with the reason.

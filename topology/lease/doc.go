@@ -7,7 +7,7 @@
 //
 // Everything lies in one local directory that every user can write to (Open
 // says which), in files that begin with "gangrun.", the host ("@" for the real
-// one, a name for a pretended one, whose leases all runs share) and what they
+// one, a name for a simulated one, whose leases all runs share) and what they
 // are:
 //
 //	gangrun.@.gpu.GPU-6c1f...   one GPU; who has its flock has the GPU
@@ -25,7 +25,7 @@
 // A record says who holds a file, in JSON behind a line with its length and
 // checksum. It is written under the flock and only informs: the flock decides.
 // A record without a flock is that of a holder which died; the GPU is free. So
-// is one whose record is torn, with a warning. A GPU whose file is no regular
+// is one whose record is truncated, with a warning. A GPU whose file is no regular
 // file, or may not be read, counts as held.
 //
 // What others write is read with care. A ticket counts only in a file that belongs

@@ -199,7 +199,7 @@ func TestRequestsAreChecked(t *testing.T) {
 	}
 }
 
-func TestPretendedHostsAreApartAndNamesMayBeAny(t *testing.T) {
+func TestSimulatedHostsAreApartAndNamesMayBeAny(t *testing.T) {
 	dir := directory(t)
 	long := strings.Repeat("node.é/", 25)
 	for _, host := range []string{"", "h1", "h2", "../h", "@", "a.b", long} {

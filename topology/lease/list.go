@@ -12,7 +12,7 @@ import (
 
 // Listing is what lies in the directory for one host.
 type Listing struct {
-	// Host is empty for this machine, or the name of a pretended host.
+	// Host is empty for this machine, or the name of a simulated host.
 	Host   string  `json:"host"`
 	Leases []Lease `json:"leases"`
 	// Waiting are the gangs that wait, the oldest first.

@@ -33,7 +33,7 @@ type Lease struct {
 	State  State  `json:"state"`
 	// Owner is who holds it, or did; nil where that is not known.
 	Owner *Owner `json:"owner,omitempty"`
-	// Warning says what is wrong with its file, as a torn record.
+	// Warning says what is wrong with its file, as a truncated record.
 	Warning string `json:"warning,omitempty"`
 
 	file string // the name of its file, empty without one
@@ -111,13 +111,13 @@ func lookLease(path, device string) Lease {
 	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
 	var record leaseRecord
 	held, whole, _, err := inspect(path, &record)
-	for again := 0; held && !whole && (err == nil || errors.Is(err, errTorn)) && again < 3; again++ {
+	for again := 0; held && !whole && (err == nil || errors.Is(err, errTruncated)) && again < 3; again++ {
 		held, whole, _, err = inspect(path, &record) // one that is just given back
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{Device: device, State: StateFree}
 	}
-	if err != nil && !errors.Is(err, errTorn) {
+	if err != nil && !errors.Is(err, errTruncated) {
 		l.Warning = barred(path, err)
 		return l
 	}
@@ -148,13 +148,13 @@ func lookLease(path, device string) Lease {
 func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
 	held, whole, uid, err := inspect(path, &w)
-	for again := 0; held && errors.Is(err, errTorn) && again < 3; again++ {
+	for again := 0; held && errors.Is(err, errTruncated) && again < 3; again++ {
 		held, whole, uid, err = inspect(path, &w) // one that is just taken back
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ""
-	case err != nil && !errors.Is(err, errTorn):
+	case err != nil && !errors.Is(err, errTruncated):
 		return nil, barred(path, err)
 	case !held, !whole && err == nil: // or one that is just taken back
 		return nil, ""
@@ -178,7 +178,7 @@ func barred(path string, err error) string {
 }
 
 // inspect reports whether the file at path is locked and whose it is, and reads its
-// record into v: whole, torn (errTorn), or neither where it is empty.
+// record into v: whole, truncated (errTruncated), or neither where it is empty.
 func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {

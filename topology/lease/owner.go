@@ -19,7 +19,7 @@ type Owner struct {
 	// apart.
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
-	// Host is the machine's name, or the pretended host's.
+	// Host is the machine's name, or the simulated host's.
 	Host string `json:"host"`
 	// Ranks are those of the run that the GPUs are for, where they are known.
 	Ranks   []int  `json:"ranks,omitempty"`

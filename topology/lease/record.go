@@ -16,8 +16,8 @@ const magic = "gangrun-lease 1 "
 // and for what else a ticket says.
 const maxRecord = 128 << 10
 
-// errTorn says that a record was written or copied in part, or changed since.
-var errTorn = errors.New("torn record")
+// errTruncated says that a record was written or copied in part, or changed since.
+var errTruncated = errors.New("truncated record")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
@@ -36,31 +36,31 @@ func encode(v any) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a record into v. A record that is not whole gives errTorn;
+// decode reads a record into v. A record that is not whole gives errTruncated;
 // data without any byte is no record and is not for decode.
 func decode(data []byte, v any) error {
 	line, rest, ok := bytes.Cut(data, []byte("\n"))
 	head, isRecord := bytes.CutPrefix(line, []byte(magic))
 	length, sum, both := bytes.Cut(head, []byte(" "))
 	if !ok || !isRecord || !both {
-		return fmt.Errorf("%w: no header", errTorn)
+		return fmt.Errorf("%w: no header", errTruncated)
 	}
 	n, err := strconv.ParseUint(string(length), 10, 31)
 	if err != nil || len(sum) != 8 {
-		return fmt.Errorf("%w: bad header", errTorn)
+		return fmt.Errorf("%w: bad header", errTruncated)
 	}
 	want, err := strconv.ParseUint(string(sum), 16, 32)
 	if err != nil {
-		return fmt.Errorf("%w: bad header", errTorn)
+		return fmt.Errorf("%w: bad header", errTruncated)
 	}
 	if uint64(len(rest)) != n+1 || rest[n] != '\n' {
-		return fmt.Errorf("%w: %d bytes, not %d", errTorn, len(rest), n+1)
+		return fmt.Errorf("%w: %d bytes, not %d", errTruncated, len(rest), n+1)
 	}
 	if crc32.Checksum(rest[:n], castagnoli) != uint32(want) {
-		return fmt.Errorf("%w: bad checksum", errTorn)
+		return fmt.Errorf("%w: bad checksum", errTruncated)
 	}
 	if err := json.Unmarshal(rest[:n], v); err != nil {
-		return fmt.Errorf("%w: %w", errTorn, err)
+		return fmt.Errorf("%w: %w", errTruncated, err)
 	}
 	return nil
 }

@@ -35,21 +35,21 @@ func TestEveryTearIsNoticed(t *testing.T) {
 	}
 	var got leaseRecord
 	for n := range data {
-		if err := decode(data[:n], &got); !errors.Is(err, errTorn) {
+		if err := decode(data[:n], &got); !errors.Is(err, errTruncated) {
 			t.Fatalf("the first %d bytes give %v", n, err)
 		}
 		for bit := range 8 {
 			flipped := bytes.Clone(data)
 			flipped[n] ^= 1 << bit
 			// The checksum's digits may be of either case.
-			if err := decode(flipped, &got); !errors.Is(err, errTorn) && !bytes.EqualFold(flipped, data) {
+			if err := decode(flipped, &got); !errors.Is(err, errTruncated) && !bytes.EqualFold(flipped, data) {
 				t.Fatalf("byte %d with bit %d flipped gives %v", n, bit, err)
 			}
 		}
 	}
 	// A long record that was overwritten by the begin of a shorter one.
 	short, _ := encode(leaseRecord{Device: "x"})
-	if err := decode(append(bytes.Clone(short), data[len(short):]...), &got); !errors.Is(err, errTorn) {
+	if err := decode(append(bytes.Clone(short), data[len(short):]...), &got); !errors.Is(err, errTruncated) {
 		t.Errorf("two records in one give %v", err)
 	}
 }
@@ -69,7 +69,7 @@ func FuzzDecode(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		for _, v := range []any{new(leaseRecord), new(Waiter)} {
 			if err := decode(data, v); err != nil {
-				if !errors.Is(err, errTorn) {
+				if !errors.Is(err, errTruncated) {
 					t.Errorf("decode fails with %v", err)
 				}
 				continue
