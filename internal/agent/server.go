@@ -6,12 +6,10 @@ import (
 	"math"
 	"net"
 	"os"
-	"runtime"
 	"sync"
 	"sync/atomic"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/keepalive"
@@ -23,6 +21,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/survey"
 	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
@@ -39,14 +38,12 @@ type server struct {
 	gangs     gangs
 	leases    leases
 	leftovers *leftovers
+	files     gangFiles
 	hung      atomic.Bool // gangrun-nvml has hung here
 
 	life    context.Context // of gangs
 	end     context.CancelFunc
 	running sync.WaitGroup // gangs
-
-	mu      sync.Mutex
-	listing fileList // of the gang whose files were last looked at
 }
 
 func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
@@ -134,61 +131,16 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	if r.OrphanGraceMs > 0 {
 		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}
-	cores, memory := capacity()
+	cores, memory := survey.Capacity()
 	return &wire.HelloReply{
 		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
-		Interfaces: interfaces(), Rdma: rdma(), Machine: identity.Machine(),
+		Interfaces: survey.Interfaces(), Rdma: survey.RDMA(), Machine: identity.Machine(),
 	}, nil
 }
 
 // Clock implements wire.AgentServer.
 func (s *server) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, error) {
 	return &wire.ClockReply{Clock: hostclock.Now().UnixNano()}, nil
-}
-
-// interfaces lists the network interfaces that are up and lead off this host.
-func interfaces() (list []*wire.Interface) {
-	all, err := net.Interfaces()
-	if err != nil {
-		return nil
-	}
-	for _, i := range all {
-		addrs, err := i.Addrs()
-		if err != nil || i.Flags&net.FlagUp == 0 || i.Flags&net.FlagLoopback != 0 {
-			continue
-		}
-		found := &wire.Interface{Name: i.Name}
-		for _, a := range addrs {
-			if n, ok := a.(*net.IPNet); ok && n.IP.IsGlobalUnicast() {
-				found.Networks = append(found.Networks, n.String())
-			}
-		}
-		if len(found.Networks) > 0 {
-			list = append(list, found)
-		}
-	}
-	return list
-}
-
-// capacity returns the cores that this process may use and the memory in bytes.
-func capacity() (cores int, memory int64) {
-	var info unix.Sysinfo_t
-	if err := unix.Sysinfo(&info); err == nil {
-		memory = int64(info.Totalram) * int64(info.Unit)
-	}
-	return runtime.NumCPU(), memory
-}
-
-// rdma lists the InfiniBand and RoCE devices, which the kernel knows by name.
-func rdma() (names []string) {
-	entries, err := os.ReadDir("/sys/class/infiniband")
-	if err != nil {
-		return nil // there are none
-	}
-	for _, e := range entries {
-		names = append(names, e.Name())
-	}
-	return names
 }
 
 // Survey implements wire.AgentServer.
@@ -198,8 +150,8 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 		return nil, status.Error(codes.InvalidArgument, err.Error())
 	}
 	host, env := s.settings.get()
-	look := surveyor{host: host, env: environ.Overlay(env, ask.Env), children: s.children}
-	facts, err := exact.Marshal(look.survey(ctx, ask))
+	surveyor := survey.Surveyor{Host: host, Env: environ.Overlay(env, ask.Env), Children: s.children}
+	facts, err := exact.Marshal(surveyor.Survey(ctx, ask))
 	if err != nil {
 		return nil, status.Error(codes.Internal, err.Error())
 	}
@@ -228,8 +180,8 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
 	}
 	mpi, library := mpilib.Of(path, env)
-	if module := (surveyor{env: env, children: s.children}).mpi4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
+	if module := (survey.Surveyor{Env: env, Children: s.children}).MPI4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
 		mpi, library = mpilib.Of(module, env)
 	}
-	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: isPython(argv[0], path)}, nil
+	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: survey.IsPython(argv[0], path)}, nil
 }

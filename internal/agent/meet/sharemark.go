@@ -1,4 +1,4 @@
-package agent
+package meet
 
 import (
 	"context"
@@ -6,28 +6,28 @@ import (
 	"errors"
 	"os"
 	"slices"
-	"sync"
 	"time"
 
-	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/runclock"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// shareLimit is how long a host looks for the files of the others: a network file
-// system may take that long to show what another host has written.
+// shareLimit is how long a host looks for the files of the others. A network file system may
+// take that long to show what another host has written.
 const shareLimit = 3 * time.Second
 
 // shareEvery is how often it looks.
 const shareEvery = 100 * time.Millisecond
 
-// shareMark is the files by which hosts find out whether they share a directory.
+// shareMark is a set of files, one of each host, by which hosts find out whether they share a
+// directory.
 type shareMark struct {
 	dir    string
 	secret []byte
 }
 
-// path is that of a host's file; text is what is in it.
+// path returns the path of a host's file, and its content.
 func (m shareMark) path(host string) (path, text string) {
 	text = hex.EncodeToString(proof(m.secret, "file of "+host))
 	return m.dir + "/.gangrun-" + text[:32] + ".tmp", text
@@ -48,17 +48,14 @@ func (m shareMark) write(host string) error {
 
 func (m shareMark) remove(host string) {
 	path, _ := m.path(host)
-	_ = os.Remove(path) // what is in the way is the file system's, and is told by the survey
+	_ = os.Remove(path) // a file system that refuses this also fails the survey
 }
 
-// look says which hosts' files are seen, and waits for those that are not until
-// shareLimit or the end of ctx.
+// look returns which hosts' files are visible here. It waits for the others until shareLimit
+// or the end of ctx.
 func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
 	begun := time.Now()
-	ctx, cancel := context.WithCancel(ctx)
-	var limit sync.WaitGroup
-	limit.Go(func() { notify.Wait(ctx.Done(), shareLimit); cancel() })
-	defer limit.Wait()
+	ctx, cancel := runclock.WithTimeoutCause(ctx, shareLimit, context.DeadlineExceeded)
 	defer cancel()
 	left := []string{host}
 	for _, p := range peers {
@@ -70,7 +67,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 	tick := time.NewTicker(shareEvery)
 	defer tick.Stop()
 	for {
-		// Opening a directory has NFS ask the server whether it has changed.
+		// When a directory is opened, NFS asks the server whether it has changed.
 		if dir, err := os.Open(m.dir); err == nil {
 			_ = dir.Close()
 		}
@@ -88,7 +85,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done(): // after one more look
+		case <-ctx.Done(): // it looks once more
 		}
 	}
 	slices.Sort(fact.Sees)

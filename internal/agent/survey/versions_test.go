@@ -1,4 +1,4 @@
-package agent
+package survey
 
 import (
 	"encoding/binary"
@@ -32,7 +32,7 @@ func TestVersions(t *testing.T) {
 	agenttest.WriteFile(t, dir+"/train.py", "def train():\n    from gangruntest.deep import x\n", 0o644)
 	agenttest.WriteFile(t, dir+"/run.py", "#!"+python+"\nimport gangruntest\n", 0o755)
 	env := environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH=" + dir + "/lib", "PYTHONPATH=" + dir + "/site"})
-	v := surveyor{host: "h1", env: env, children: processtest.New(t)}
+	v := Surveyor{Host: "h1", Env: env, Children: processtest.New(t)}
 	for _, c := range []struct {
 		command string
 		want    map[string]string // name to pattern; empty is that it is not there
@@ -44,7 +44,7 @@ func TestVersions(t *testing.T) {
 	} {
 		ask := job.Survey{Command: strings.Fields(c.command), Workdir: dir, Versions: true}
 		got := map[string]string{}
-		for _, f := range v.survey(t.Context(), ask).Versions {
+		for _, f := range v.Survey(t.Context(), ask).Versions {
 			got[f.Name] = f.Version
 		}
 		for name, pattern := range c.want {
@@ -53,7 +53,7 @@ func TestVersions(t *testing.T) {
 			}
 		}
 		ask.Versions = false
-		if all := v.survey(t.Context(), ask).Versions; all != nil {
+		if all := v.Survey(t.Context(), ask).Versions; all != nil {
 			t.Errorf("%s: versions that nobody asked for: %v", c.command, all)
 		}
 	}

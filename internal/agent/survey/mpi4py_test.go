@@ -1,4 +1,4 @@
-package agent
+package survey
 
 import (
 	"os"
@@ -23,7 +23,7 @@ func TestSurveyMPI(t *testing.T) {
 	}
 	agenttest.WriteFile(t, dir+"/four.py", "from mpi4py import MPI\n", 0o644)
 	agenttest.WriteFile(t, dir+"/none.py", "import os\n", 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
+	v := Surveyor{Host: "h1", Env: os.Environ(), Children: processtest.New(t)}
 	for _, c := range []struct {
 		command  string
 		asked    job.MPI
@@ -43,7 +43,7 @@ func TestSurveyMPI(t *testing.T) {
 		{python + " none.py", job.MPIAuto, "", "", false},
 		{python + " none.py", job.MPIOpenMPI, "", "", true},
 	} {
-		got := v.survey(t.Context(), job.Survey{Command: strings.Fields(c.command), Workdir: dir, MPI: c.asked})
+		got := v.Survey(t.Context(), job.Survey{Command: strings.Fields(c.command), Workdir: dir, MPI: c.asked})
 		library := got.Program.Library
 		if got.Program.MPI != c.mpi || filepath.IsAbs(library) != (c.library != "") || c.library != "" && !strings.HasPrefix(filepath.Base(library), c.library) {
 			t.Errorf("%s: got %+v, want %q and a path of %s...", c.command, got.Program, c.mpi, c.library)
@@ -62,7 +62,7 @@ func TestImportsMPI4py(t *testing.T) {
 		return
 	}
 	dir := t.TempDir()
-	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
+	v := Surveyor{Host: "h1", Env: os.Environ(), Children: processtest.New(t)}
 	for _, c := range []struct {
 		source          string
 		compiled, guess bool

@@ -1,13 +1,11 @@
-package agent
+package survey
 
 import (
 	"archive/zip"
 	"bytes"
-	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -81,7 +79,7 @@ func TestSurveyProgram(t *testing.T) {
 	foreign[18], foreign[19] = other, 0
 	patched(t, needy, dir+"/foreign", head[:20], foreign)
 	patched(t, needy, dir+"/noloader", []byte("/lib"), []byte("/lob"))
-	agenttest.WriteFile(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
+	agenttest.WriteFile(t, dir+"/truncated", "\x7fELF\x02\x01\x01", 0o755)
 	agenttest.WriteFile(t, dir+"/script", "#!/bin/sh\necho\n", 0o755)
 	agenttest.WriteFile(t, dir+"/blanks", "#! \t/bin/sh -e\n", 0o755)
 	agenttest.WriteFile(t, dir+"/env", "#!/usr/bin/env sh\n", 0o755)
@@ -99,7 +97,7 @@ func TestSurveyProgram(t *testing.T) {
 	}
 	c := processtest.New(t)
 	survey := func(command string, env ...string) job.ProgramFact {
-		v := surveyor{host: "h1", env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH="}, env), children: c}
+		v := Surveyor{Host: "h1", Env: environ.Overlay(os.Environ(), []string{"LD_LIBRARY_PATH="}, env), Children: c}
 		return v.program(t.Context(), job.Survey{Command: []string{command}, Workdir: dir})
 	}
 	for _, c := range []struct {
@@ -128,7 +126,7 @@ func TestSurveyProgram(t *testing.T) {
 		{"no interpreter", "./nobody", nil, job.ProgramFact{Executable: true, Format: "its #! line names no interpreter"}},
 		{"text", "./text", nil, job.ProgramFact{Executable: true, Format: "it is neither an ELF program nor a script with a #! line"}},
 		{"empty", "./empty", nil, job.ProgramFact{Executable: true, Format: "the file is empty"}},
-		{"torn ELF", "./torn", nil, job.ProgramFact{Executable: true, Format: "its ELF header is damaged: EOF"}},
+		{"truncated ELF", "./truncated", nil, job.ProgramFact{Executable: true, Format: "its ELF header is damaged: EOF"}},
 		{"missing library", "./needy", nil, job.ProgramFact{Executable: true, Missing: []string{"libgangruntest.so"}}},
 		{"library in the ranks' environment", "./needy", []string{"LD_LIBRARY_PATH=" + dir + "/lib"}, job.ProgramFact{Executable: true}},
 	} {
@@ -188,7 +186,7 @@ func TestMissingLibraries(t *testing.T) {
 	} {
 		agenttest.WriteFile(t, dir+"/"+name, "#!/bin/sh\n"+script+"\n", 0o755)
 	}
-	v := surveyor{env: os.Environ(), children: processtest.New(t)}
+	v := Surveyor{Env: os.Environ(), Children: processtest.New(t)}
 	for name, want := range map[string][]string{
 		"ld-musl-x86_64.so.1":  {"libone.so", "libtwo.so"},
 		"ld-other.so.1":        nil,
@@ -223,7 +221,7 @@ func TestSurveyScript(t *testing.T) {
 		t.Fatal(err)
 	}
 	agenttest.WriteFile(t, dir+"/app.pyz", archive.String(), 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
+	v := Surveyor{Host: "h1", Env: os.Environ(), Children: processtest.New(t)}
 	survey := func(compile bool, command ...string) *job.ScriptFact {
 		return v.script(t.Context(), job.Survey{Command: command, Workdir: dir, Compile: compile}, python)
 	}
@@ -294,84 +292,7 @@ func TestSurveyScript(t *testing.T) {
 	}
 }
 
-func TestReadable(t *testing.T) {
-	dir := t.TempDir()
-	agenttest.WriteFile(t, dir+"/data", "12345", 0o644)
-	agenttest.WriteFile(t, dir+"/none", "", 0o644)
-	agenttest.WriteFile(t, dir+"/full/x", "", 0o644)
-	if err := errors.Join(os.Mkdir(dir+"/bare", 0o755), unix.Mkfifo(dir+"/fifo", 0o644), os.Symlink("loop", dir+"/loop"),
-		os.Symlink("nowhere", dir+"/dangling"), os.Symlink("data", dir+"/link")); err != nil {
-		t.Fatal(err)
-	}
-	for name, want := range map[string]job.PathFact{
-		"data":     {Bytes: 5},
-		"link":     {Bytes: 5},
-		"none":     {Empty: true},
-		"full":     {Dir: true},
-		"bare":     {Dir: true, Empty: true},
-		"fifo":     {}, // and nobody waits for who writes to it
-		"absent":   {Kind: job.ErrorMissing, Error: "no such file or directory"},
-		"dangling": {Kind: job.ErrorMissing, Error: "no such file or directory"},
-		"data/x":   {Kind: job.ErrorMissing, Error: "not a directory"},
-		"loop":     {Kind: job.ErrorIO, Error: "too many levels of symbolic links"},
-	} {
-		got := readable(filepath.Join(dir, name))
-		want.Path = filepath.Join(dir, name)
-		if got.Dir {
-			got.Bytes = 0 // the file system's own affair
-		}
-		if got != want {
-			t.Errorf("%s: got %+v, want %+v", name, got, want)
-		}
-	}
-	if got := readable("/proc/self/status"); got.Empty || got.Kind != job.ErrorNone {
-		t.Errorf("a file of /proc with bytes and no size: got %+v", got)
-	}
-	if got := readable("/proc/self/mem"); got.Kind != job.ErrorIO || got.Error == "" || got.Empty {
-		t.Errorf("a file whose first byte cannot be read: got %+v", got)
-	}
-}
-
-func TestErrorKind(t *testing.T) {
-	for err, want := range map[error]job.ErrorKind{
-		nil: job.ErrorNone, unix.ENOENT: job.ErrorMissing, unix.ENOTDIR: job.ErrorMissing, unix.EACCES: job.ErrorPermission, unix.EPERM: job.ErrorPermission,
-		unix.EROFS: job.ErrorReadOnly, unix.ENOSPC: job.ErrorFull, unix.EDQUOT: job.ErrorFull, unix.EISDIR: job.ErrorKindOf, unix.EIO: job.ErrorIO,
-		unix.ESTALE: job.ErrorIO, context.Canceled: job.ErrorIO,
-	} {
-		wrapped := err
-		if err != nil {
-			wrapped = &fs.PathError{Op: "open", Path: "/x", Err: err}
-		}
-		if got := errorKind(wrapped); got != want {
-			t.Errorf("%v is %q, want %q", err, got, want)
-		}
-		if err != nil && reason(wrapped) != err.Error() && !errors.Is(err, context.Canceled) {
-			t.Errorf("%v: the reason is %q", err, reason(wrapped))
-		}
-	}
-}
-
-func TestHashFile(t *testing.T) {
-	dir := t.TempDir()
-	for name, text := range map[string]string{"empty": "", "short": "abc", "long": strings.Repeat("0123456789", 60_000)} {
-		if got, err := hashFile(t.Context(), agenttest.WriteFile(t, dir+"/"+name, text, 0o644)); err != nil || got != sum(text) {
-			t.Errorf("%s: got %s, %v; want %s", name, got, err, sum(text))
-		}
-	}
-	if got, err := hashFile(t.Context(), dir+"/absent"); got != "" || !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("a missing file: got %q, %v", got, err)
-	}
-	if got, err := hashFile(t.Context(), dir); got != "" || !errors.Is(err, unix.EISDIR) {
-		t.Errorf("a directory: got %q, %v", got, err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	cancel()
-	if got, err := hashFile(ctx, "/dev/zero"); got != "" || !errors.Is(err, context.Canceled) {
-		t.Errorf("nobody waits any more: got %q, %v", got, err)
-	}
-}
-
-// A survey tells everything of a host in one go.
+// One survey answers everything.
 func TestSurvey(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
@@ -379,12 +300,12 @@ func TestSurvey(t *testing.T) {
 	dir := t.TempDir()
 	agenttest.WriteFile(t, dir+"/train.py", "print(1)\n", 0o644)
 	agenttest.WriteFile(t, dir+"/data", "x", 0o644)
-	v := surveyor{host: "h1", env: os.Environ(), children: processtest.New(t)}
-	facts := v.survey(t.Context(), job.Survey{
+	v := Surveyor{Host: "h1", Env: os.Environ(), Children: processtest.New(t)}
+	facts := v.Survey(t.Context(), job.Survey{
 		Command: []string{python, "train.py"}, Workdir: dir, Inputs: []string{"data", "/absent", "./x/../data"}, CheckpointDir: dir + "/ckpt", Compile: true,
 	})
 	if facts.Host != "h1" || facts.Cores < 1 || facts.Memory < 1<<20 || facts.Time.IsZero() {
-		t.Errorf("of the host: %+v", facts)
+		t.Errorf("of the Host: %+v", facts)
 	}
 	if facts.Workdir.Path != dir || !facts.Workdir.Dir || facts.Workdir.Kind != job.ErrorNone {
 		t.Errorf("of the working directory: %+v", facts.Workdir)
@@ -401,14 +322,14 @@ func TestSurvey(t *testing.T) {
 	if facts.Check == nil || !facts.Check.Created || facts.Check.Step != "" {
 		t.Errorf("of the checkpoint directory: %+v", facts.Check)
 	}
-	facts = v.survey(t.Context(), job.Survey{Command: []string{"./absent"}, Workdir: dir + "/train.py"})
+	facts = v.Survey(t.Context(), job.Survey{Command: []string{"./absent"}, Workdir: dir + "/train.py"})
 	if facts.Workdir.Dir || facts.Workdir.Kind != job.ErrorNone {
 		t.Errorf("of a working directory that is a file: %+v", facts.Workdir)
 	}
 	if facts.Program.Kind != job.ErrorMissing || facts.Script != nil || facts.Inputs != nil || facts.Check != nil {
 		t.Errorf("of little that was asked for: %+v", facts)
 	}
-	if facts = v.survey(t.Context(), job.Survey{Command: []string{"true"}, Workdir: dir + "/nowhere"}); facts.Workdir.Kind != job.ErrorMissing {
+	if facts = v.Survey(t.Context(), job.Survey{Command: []string{"true"}, Workdir: dir + "/nowhere"}); facts.Workdir.Kind != job.ErrorMissing {
 		t.Errorf("of a missing working directory: %+v", facts.Workdir)
 	}
 }

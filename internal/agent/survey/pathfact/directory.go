@@ -1,4 +1,4 @@
-package agent
+package pathfact
 
 import (
 	"bytes"
@@ -12,16 +12,16 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// tryDirectory does in the checkpoint directory what a careful writer of
-// checkpoints does: write, fsync, rename, read back. It makes the directory
-// where it is missing, and leaves nothing else behind.
-func tryDirectory(dir string) job.DirectoryFact {
+// TryDirectory does in a checkpoint directory what a careful writer of checkpoints does: it
+// writes a file, syncs it, renames it and reads it back. It creates the directory if it is
+// missing, and leaves nothing else behind.
+func TryDirectory(dir string) job.DirectoryFact {
 	fact := job.DirectoryFact{}
 	fact.Path = dir
 	step := func(name string, err error) bool {
 		if err != nil {
 			fact.Step = name
-			fail(&fact.PathFact, err)
+			Fail(&fact.PathFact, err)
 		}
 		return err == nil
 	}
@@ -68,11 +68,11 @@ func tryDirectory(dir string) job.DirectoryFact {
 	return fact
 }
 
-// largestEntries bounds the search for the largest entry.
+// largestEntries is how many entries largest looks at.
 const largestEntries = 10_000
 
-// largest returns the size in bytes of the largest entry of dir, where the
-// size of a directory is that of all its files.
+// largest returns the size in bytes of the largest entry of dir. The size of a directory is
+// that of all files below it.
 func largest(dir string) (size int64) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {

@@ -1,4 +1,4 @@
-package agent
+package pathfact
 
 import (
 	"os"
@@ -13,14 +13,14 @@ import (
 func TestTryDirectory(t *testing.T) {
 	t.Run("missing", func(t *testing.T) {
 		dir := filepath.Join(t.TempDir(), "a", "b")
-		got := tryDirectory(dir)
+		got := TryDirectory(dir)
 		if got.Path != dir || !got.Dir || !got.Created || got.Step != "" || got.Kind != job.ErrorNone || got.Largest != 0 || got.Free <= 0 {
 			t.Errorf("got %+v", got)
 		}
 		if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
 			t.Errorf("it holds %v, %v; want nothing", entries, err)
 		}
-		if again := tryDirectory(dir); again.Created || again.Step != "" {
+		if again := TryDirectory(dir); again.Created || again.Step != "" {
 			t.Errorf("once more: got %+v", again)
 		}
 	})
@@ -33,7 +33,7 @@ func TestTryDirectory(t *testing.T) {
 		if err := os.Symlink("/dev/zero", dir+"/link"); err != nil {
 			t.Fatal(err)
 		}
-		got := tryDirectory(dir)
+		got := TryDirectory(dir)
 		if got.Created || got.Step != "" || got.Largest != 7000 {
 			t.Errorf("got %+v, want a largest entry of 7000 bytes", got)
 		}
@@ -47,10 +47,10 @@ func TestTryDirectory(t *testing.T) {
 	})
 	t.Run("a file in the way", func(t *testing.T) {
 		file := agenttest.WriteFile(t, filepath.Join(t.TempDir(), "file"), "mine", 0o644)
-		if got := tryDirectory(file); got.Step != "create" || got.Kind != job.ErrorKindOf || got.Dir || got.Created {
+		if got := TryDirectory(file); got.Step != "create" || got.Kind != job.ErrorKindOf || got.Dir || got.Created {
 			t.Errorf("got %+v", got)
 		}
-		if got := tryDirectory(file + "/ckpt"); got.Step != "create" || got.Kind != job.ErrorMissing || got.Error != "not a directory" || got.Created {
+		if got := TryDirectory(file + "/ckpt"); got.Step != "create" || got.Kind != job.ErrorMissing || got.Error != "not a directory" || got.Created {
 			t.Errorf("below a file: got %+v", got)
 		}
 		if data, err := os.ReadFile(file); err != nil || string(data) != "mine" {
@@ -58,11 +58,11 @@ func TestTryDirectory(t *testing.T) {
 		}
 	})
 	t.Run("where nothing can be written", func(t *testing.T) {
-		got := tryDirectory("/proc/self")
+		got := TryDirectory("/proc/self")
 		if got.Step != "write" || got.Kind == job.ErrorNone || got.Error == "" || !got.Dir || got.Created {
 			t.Errorf("got %+v", got)
 		}
-		got = tryDirectory("/proc/self/ckpt")
+		got = TryDirectory("/proc/self/ckpt")
 		if got.Step != "create" || got.Kind == job.ErrorNone || got.Error == "" || got.Dir || got.Created {
 			t.Errorf("below it: got %+v", got)
 		}

@@ -1,8 +1,7 @@
-package agent
+package meet
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -16,8 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
-
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testport"
@@ -26,10 +23,10 @@ import (
 
 var secret = []byte("the secret of this meeting")
 
-// opened is the door of a host, as the peer that others know.
+// opened starts an answerer of a host, and returns the peer that others know.
 func opened(t *testing.T, host string, as []byte) *wire.Peer {
 	t.Helper()
-	d, err := openDoor("127.0.0.1", proof(as, ""), proof(as, host))
+	d, err := answer("127.0.0.1", proof(as, ""), proof(as, host))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -37,7 +34,7 @@ func opened(t *testing.T, host string, as []byte) *wire.Peer {
 	return &wire.Peer{Host: host, Address: "127.0.0.1", Port: int32(d.port())}
 }
 
-// listening is the port of somebody who does with each connection what talk does.
+// listening returns a port on which talk is called for each connection.
 func listening(t *testing.T, talk func(net.Conn)) int32 {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
@@ -86,7 +83,7 @@ func TestReach(t *testing.T) {
 	}
 }
 
-// Many hosts at once, each of them asking all: nobody is refused.
+// Many hosts ask many at once, and none is refused.
 func TestReachMany(t *testing.T) {
 	var peers []*wire.Peer
 	for i := range 2 * reachAtOnce {
@@ -105,8 +102,8 @@ func TestReachMany(t *testing.T) {
 	wg.Wait()
 }
 
-// What does not answer is given up when the time is up; those that are not tried by
-// then are not told of.
+// A peer that does not answer is given up when the time is over. A peer that was not tried by
+// then has no fact.
 func TestReachSilence(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
@@ -146,7 +143,7 @@ func TestReachSilence(t *testing.T) {
 	}
 }
 
-// A try of which nothing is heard is not the last.
+// A peer that does not answer is asked again.
 func TestReachAgain(t *testing.T) {
 	first := make(chan struct{})
 	var calls sync.WaitGroup
@@ -172,9 +169,9 @@ func TestReachAgain(t *testing.T) {
 	}
 }
 
-// A door answers nobody who does not know the question, and closes on who is there.
-func TestDoor(t *testing.T) {
-	d, err := openDoor("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // no address of this host's
+// Only those who know the question are answered. Close ends the other connections.
+func TestAnswerer(t *testing.T) {
+	d, err := answer("192.0.2.1", proof(secret, ""), proof(secret, "h1")) // no address of this host's
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -187,9 +184,9 @@ func TestDoor(t *testing.T) {
 		return conn
 	}
 	conn := dial()
-	_, _ = conn.Write(proof(secret, "h1")) // who is late is not heard
+	_, _ = conn.Write(proof(secret, "h1")) // the answer is not the question
 	if data, err := io.ReadAll(conn); len(data) > 0 {
-		t.Errorf("a stranger was answered %q, %v", data, err)
+		t.Errorf("who does not know the question was answered %q, %v", data, err)
 	}
 	idle := dial()
 	d.close()
@@ -213,7 +210,7 @@ func TestShareMark(t *testing.T) {
 	if f := m.look(ctx, "h1", peers); !slices.Equal(f.Sees, []string{"h1", "h2"}) || ctx.Err() == nil {
 		t.Errorf("got %+v, %v", f, ctx.Err())
 	}
-	// It comes while it is looked for.
+	// The file appears while look waits for it.
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
@@ -233,75 +230,5 @@ func TestShareMark(t *testing.T) {
 	}
 	if err := (shareMark{dir: m.dir + "/absent", secret: secret}).write("h1"); err == nil {
 		t.Error("it was written where there is no directory")
-	}
-}
-
-// fakeMeeting is the stream of a Meet.
-type fakeMeeting struct {
-	grpc.ServerStream
-	ctx context.Context
-	in  chan *wire.MeetRequest
-	out chan *wire.MeetReply
-}
-
-func (m *fakeMeeting) Context() context.Context { return m.ctx }
-func (m *fakeMeeting) Recv() (*wire.MeetRequest, error) {
-	r, ok := <-m.in
-	if !ok {
-		return nil, io.EOF
-	}
-	return r, nil
-}
-func (m *fakeMeeting) Send(r *wire.MeetReply) error { m.out <- r; return nil }
-
-// Two hosts meet: each finds the other's port and file, and leaves nothing.
-func TestMeet(t *testing.T) {
-	dir := t.TempDir()
-	var wg sync.WaitGroup
-	var streams [2]*fakeMeeting
-	for i, host := range []string{"h1", "h2"} {
-		s := newServer(nil, nil, &line{})
-		s.settings.host = host
-		streams[i] = &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 2), out: make(chan *wire.MeetReply, 2)}
-		wg.Go(func() {
-			if err := s.Meet(streams[i]); err != nil {
-				t.Error(err)
-			}
-		})
-		streams[i].in <- &wire.MeetRequest{Secret: secret, Address: "127.0.0.1", Dir: []byte(dir)}
-	}
-	peers := make([]*wire.Peer, 2)
-	for i, host := range []string{"h1", "h2"} {
-		r := <-streams[i].out
-		if r.Port == 0 || !r.Wrote || r.Error != "" {
-			t.Errorf("got %+v", r)
-		}
-		peers[i] = &wire.Peer{Host: host, Address: "127.0.0.1", Port: r.Port, Wrote: r.Wrote}
-	}
-	for i, s := range streams {
-		s.in <- &wire.MeetRequest{Peers: []*wire.Peer{peers[1-i]}}
-	}
-	for i, s := range streams {
-		r := <-s.out
-		var reach []job.ReachFact
-		var shared job.SharedFact
-		if err := errors.Join(json.Unmarshal(r.Reach, &reach), json.Unmarshal(r.Shared, &shared)); err != nil {
-			t.Fatal(err)
-		}
-		if len(reach) != 1 || reach[0].To != peers[1-i].Host || reach[0].Error != "" || !slices.Equal(shared.Sees, []string{"h1", "h2"}) {
-			t.Errorf("got %+v, %+v", reach, shared)
-		}
-	}
-	for _, s := range streams {
-		close(s.in)
-	}
-	wg.Wait()
-	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
-	}
-	s := &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 1), out: make(chan *wire.MeetReply)}
-	s.in <- &wire.MeetRequest{}
-	if err := newServer(nil, nil, &line{}).Meet(s); err == nil {
-		t.Error("hosts met without a secret")
 	}
 }

@@ -1,0 +1,93 @@
+package meet
+
+import (
+	"context"
+	"crypto/hmac"
+	"errors"
+	"io"
+	"net"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// answerer answers on a port those who know the secret of the meeting.
+type answerer struct {
+	listener net.Listener
+	wg       sync.WaitGroup
+	ctx      context.Context
+	cancel   context.CancelFunc
+}
+
+// answer opens a port on an address, and answers there until close. If the host has no such
+// address, because it is translated on the way, the port is open on all addresses.
+func answer(address string, question, answer []byte) (*answerer, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(address, "0"))
+	if errors.Is(err, unix.EADDRNOTAVAIL) {
+		l, err = net.Listen("tcp", ":0")
+	}
+	if err != nil {
+		return nil, err
+	}
+	a := &answerer{listener: l}
+	a.ctx, a.cancel = context.WithCancel(context.Background())
+	a.wg.Go(func() {
+		slots := make(chan struct{}, reachAtOnce)
+		for {
+			conn, err := l.Accept()
+			if errors.Is(err, net.ErrClosed) {
+				return
+			}
+			if err != nil {
+				select { // the host is out of descriptors or memory for now
+				case <-time.After(10 * time.Millisecond):
+					continue
+				case <-a.ctx.Done():
+					return
+				}
+			}
+			slots <- struct{}{} // freed within reachLimit
+			a.wg.Go(func() {
+				defer func() { <-slots }()
+				ctx, cancel := context.WithTimeout(a.ctx, reachLimit)
+				defer cancel()
+				a.reply(ctx, conn, question, answer)
+			})
+		}
+	})
+	return a, nil
+}
+
+func (a *answerer) port() int { return a.listener.Addr().(*net.TCPAddr).Port }
+
+func (a *answerer) reply(ctx context.Context, conn net.Conn, question, answer []byte) {
+	defer closing(ctx, conn)()
+	asked := make([]byte, len(question))
+	if _, err := io.ReadFull(conn, asked); err == nil && hmac.Equal(asked, question) {
+		// Whoever asked sees whether the answer arrived.
+		_, _ = conn.Write(answer)
+	}
+}
+
+func (a *answerer) close() {
+	a.cancel()
+	_ = a.listener.Close()
+	a.wg.Wait()
+}
+
+// closing closes conn when ctx ends, or when the function that it returns is called. In the
+// first case the other side sees a reset, which it cannot take for a complete answer.
+func closing(ctx context.Context, conn net.Conn) func() {
+	stop := context.AfterFunc(ctx, func() {
+		if tcp, ok := conn.(*net.TCPConn); ok {
+			_ = tcp.SetLinger(0)
+		}
+		_ = conn.Close()
+	})
+	return func() {
+		if stop() {
+			_ = conn.Close()
+		}
+	}
+}

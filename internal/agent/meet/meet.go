@@ -1,0 +1,74 @@
+// Package meet lets the hosts of a gang meet: each finds out whether it reaches the others over
+// the network, and whether they see the same directory.
+package meet
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/agent/survey/pathfact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/runclock"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Meeting is this host's part in a meeting. It answers the others until Close.
+type Meeting struct {
+	// Peer is what the other hosts must know of this one. Its address is left empty.
+	Peer *wire.Peer
+
+	secret   []byte
+	answerer *answerer // nil if no port could be opened
+	mark     shareMark
+}
+
+// Open opens a port on address. If dir is not empty, it also writes a file there that the
+// other hosts look for. All hosts of a meeting share its secret.
+func Open(host, address, dir string, secret []byte) *Meeting {
+	m := &Meeting{Peer: &wire.Peer{Host: host}, secret: secret, mark: shareMark{dir: dir, secret: secret}}
+	var err error
+	if m.answerer, err = answer(address, proof(secret, ""), proof(secret, host)); err != nil {
+		m.Peer.Error = pathfact.Reason(err)
+	} else {
+		m.Peer.Port = int32(m.answerer.port())
+	}
+	// If the file cannot be written, the survey reports why.
+	m.Peer.Wrote = dir != "" && m.mark.write(host) == nil
+	return m
+}
+
+// Look asks the peers for their answers, and looks for their files if this host could write
+// its own. shared is nil if it could not.
+func (m *Meeting) Look(ctx context.Context, peers []*wire.Peer) (reach []job.ReachFact, shared *job.SharedFact) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		ctx, cancel := runclock.WithTimeoutCause(ctx, reachLimit, errNoAnswer)
+		defer cancel()
+		reach = reachAll(ctx, m.secret, peers)
+	})
+	if m.Peer.Wrote {
+		wg.Go(func() { shared = m.mark.look(ctx, m.Peer.Host, peers) })
+	}
+	wg.Wait()
+	return reach, shared
+}
+
+// Close closes the port and removes the file.
+func (m *Meeting) Close() {
+	if m.answerer != nil {
+		m.answerer.close()
+	}
+	if m.Peer.Wrote {
+		m.mark.remove(m.Peer.Host)
+	}
+}
+
+// proof returns the answer by which a host shows its name, and that it knows the secret of the
+// meeting. That of an empty name is the question.
+func proof(secret []byte, host string) []byte {
+	h := hmac.New(sha256.New, secret)
+	h.Write([]byte(host))
+	return h.Sum(nil)
+}

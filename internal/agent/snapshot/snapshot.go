@@ -1,0 +1,102 @@
+// Package snapshot remembers the files in some directories, and names those that have changed
+// since.
+package snapshot
+
+import (
+	"errors"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"syscall"
+)
+
+// mostFiles is how many files and directories are looked at.
+const mostFiles = 20_000
+
+// mark is what changes with the content of a file. That of a directory is zero: each file in
+// it has its own.
+type mark struct {
+	size, changed int64  // bytes; status change time, in nanoseconds
+	inode         uint64 // a file that replaces another has a new one
+}
+
+// Snapshot is the state of all files in some directories. The zero value has none.
+type Snapshot struct {
+	Partial bool            // some files are not in it: there are too many, or they cannot be read
+	marks   map[string]mark // by path
+}
+
+// resolved returns a path without symbolic links, or the path itself if it does not exist.
+func resolved(path string) string {
+	if to, err := filepath.EvalSymlinks(path); err == nil {
+		return to
+	}
+	return path
+}
+
+// Take returns the state of everything below dirs, except what is below some others. It does
+// not follow symbolic links below dirs.
+func Take(dirs, except []string) Snapshot {
+	s := Snapshot{marks: map[string]mark{}}
+	var skipped []string
+	for _, dir := range except {
+		skipped = append(skipped, resolved(dir))
+	}
+	for _, dir := range dirs {
+		dir = resolved(dir)
+		_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil && !errors.Is(err, fs.ErrNotExist):
+				s.Partial = true
+				return nil
+			case err != nil || path == dir:
+				return nil
+			case e.IsDir() && slices.Contains(skipped, path):
+				return fs.SkipDir
+			case len(s.marks) == mostFiles:
+				s.Partial = true
+				return fs.SkipAll
+			case e.IsDir():
+				s.marks[path] = mark{}
+				return nil
+			}
+			if info, err := e.Info(); err == nil {
+				if stat, ok := info.Sys().(*syscall.Stat_t); ok {
+					s.marks[path] = mark{stat.Size, stat.Ctim.Nano(), stat.Ino}
+				}
+			}
+			return nil
+		})
+	}
+	return s
+}
+
+// Changes returns the paths that are new, gone or changed in after, sorted. Of a directory
+// that is new or gone it names only the directory.
+func (s Snapshot) Changes(after Snapshot) []string {
+	changed := map[string]bool{}
+	for path, now := range after.marks {
+		if old, ok := s.marks[path]; !ok || old != now {
+			changed[path] = true
+		}
+	}
+	for path := range s.marks {
+		if _, ok := after.marks[path]; !ok {
+			changed[path] = true
+		}
+	}
+	var named []string
+	for path := range changed {
+		if !changed[filepath.Dir(path)] {
+			named = append(named, path)
+		}
+	}
+	slices.Sort(named)
+	return named
+}
+
+// Has reports whether a path is in the snapshot.
+func (s Snapshot) Has(path string) bool {
+	_, ok := s.marks[path]
+	return ok
+}

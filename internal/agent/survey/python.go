@@ -1,0 +1,56 @@
+package survey
+
+import (
+	"path/filepath"
+	"regexp"
+	"strings"
+)
+
+// pythonName matches the names under which Python interpreters are installed.
+var pythonName = regexp.MustCompile(`^(python|pypy)[0-9.]*$`)
+
+// pythonProgram returns what a Python command line runs: the path of a script, or the code
+// that follows -c. Both are empty if it runs a module (-m) or standard input. See python(1).
+func pythonProgram(args []string) (script, code string) {
+	for i := 1; i < len(args); i++ {
+		arg := args[i]
+		switch {
+		case !strings.HasPrefix(arg, "-"):
+			return arg, ""
+		case arg == "-":
+			return "", "" // standard input; the rest are arguments of the program
+		case arg == "--":
+			if i+1 < len(args) && args[i+1] != "-" {
+				return args[i+1], ""
+			}
+			return "", ""
+		case strings.HasPrefix(arg, "--"):
+			if arg == "--check-hash-based-pycs" || arg == "--jit" { // the latter is PyPy's
+				i++ // its value
+			}
+			continue
+		}
+		// Short options may be combined, as in -uc. These take the rest of the
+		// word, or else the next word, as their value.
+		if at := strings.IndexAny(arg, "cmWX"); at > 0 {
+			value := arg[at+1:]
+			if value == "" && i+1 < len(args) {
+				i++
+				value = args[i]
+			}
+			switch arg[at] {
+			case 'c':
+				return "", value
+			case 'm':
+				return "", ""
+			}
+		}
+	}
+	return "", ""
+}
+
+// IsPython reports whether a program is a Python interpreter, judged by the name in the
+// command and by the path at which it was found.
+func IsPython(name, path string) bool {
+	return pythonName.MatchString(filepath.Base(name)) || pythonName.MatchString(filepath.Base(path))
+}

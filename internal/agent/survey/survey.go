@@ -1,0 +1,64 @@
+// Package survey finds out what the static preflight wants to know of a host: the job's program,
+// its libraries, its Python and the paths that it uses. It knows nothing of gangs.
+package survey
+
+import (
+	"context"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/process"
+	"github.com/gangrun/gangrun/internal/agent/survey/pathfact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/openmpi"
+)
+
+// Surveyor answers surveys of this host.
+type Surveyor struct {
+	Host     string
+	Env      []string          // of the ranks
+	Children *process.Children // start helper programs
+}
+
+// Survey returns what a survey asks for.
+func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
+	cores, memory := Capacity()
+	facts := job.Facts{Host: v.Host, Cores: cores, Memory: memory, Time: hostclock.Now()}
+	facts.Workdir = pathfact.Of(ask.Workdir)
+	if facts.Workdir.Kind == job.ErrorNone {
+		if err := unix.Access(ask.Workdir, unix.X_OK); facts.Workdir.Dir && err != nil {
+			pathfact.Fail(&facts.Workdir, err)
+		}
+	}
+	facts.Program = v.program(ctx, ask)
+	if facts.Program.Kind == job.ErrorNone {
+		facts.Script = v.script(ctx, ask, facts.Program.Path)
+		facts.OpenMPI = v.openMPI(ask.MPI, facts.Program, facts.Script)
+	}
+	if ask.Versions {
+		facts.Versions = v.versions(ctx, ask, facts)
+	}
+	for _, input := range ask.Inputs {
+		facts.Inputs = append(facts.Inputs, pathfact.Readable(pathfact.In(ask.Workdir, input)))
+	}
+	if ask.CheckpointDir != "" {
+		fact := pathfact.TryDirectory(ask.CheckpointDir)
+		facts.Check = &fact
+	}
+	return facts
+}
+
+// openMPI returns which Open MPI would start the program, or nil if the program is known to
+// need none. It looks for one also if the program imports mpi4py, because it does not know
+// yet which MPI library mpi4py uses.
+func (v Surveyor) openMPI(asked job.MPI, program job.ProgramFact, script *job.ScriptFact) *job.OpenMPIFact {
+	library, python := "", (asked == job.MPIAuto || asked == "") && program.MPI == "" && script != nil && script.MPI4py
+	if program.MPI == job.MPIOpenMPI {
+		library = program.Library
+	} else if asked != job.MPIOpenMPI && !python {
+		return nil
+	}
+	found, _ := openmpi.Find(library, v.Env) // a field is empty if that part is not installed
+	return &job.OpenMPIFact{Mpirun: found.Mpirun, Daemon: found.Daemon, Version: found.Version}
+}

@@ -1,0 +1,35 @@
+package survey
+
+import (
+	"context"
+	"os"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/agent/mpilib"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// driverVersion holds the version of the NVIDIA driver that is loaded. Reading it does not
+// call the driver, which may hang.
+const driverVersion = "/sys/module/nvidia/version"
+
+// versions returns the versions of everything that should be the same on all hosts of a
+// gang. What is not installed is left out.
+func (v Surveyor) versions(ctx context.Context, ask job.Survey, facts job.Facts) (list []job.VersionFact) {
+	if text, err := os.ReadFile(driverVersion); err == nil {
+		list = append(list, job.VersionFact{Kind: job.VersionDriver, Name: "the NVIDIA driver", Version: strings.TrimSpace(string(text))})
+	}
+	if facts.Program.Kind != job.ErrorNone {
+		return list
+	}
+	list = append(list, v.libraries(ctx, facts.Program.Path)...)
+	list = append(list, v.packages(ctx, ask, facts)...)
+	if facts.Script != nil && facts.Script.MPI4py {
+		if module := v.MPI4py(ctx, ask.Command, ask.Workdir, facts.Program.Path); module != "" {
+			if _, library := mpilib.Of(module, v.Env); library != "" {
+				list = append(list, job.VersionFact{Kind: job.VersionMPI, Name: "the MPI library of mpi4py", Version: buildOf(library)})
+			}
+		}
+	}
+	return list
+}
