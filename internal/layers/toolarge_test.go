@@ -4,7 +4,6 @@ package layers
 var tooLarge = map[string]int{
 	"package checkpoint":        3646,
 	"package cmd/gangrun":       8654,
-	"package internal/agent":    6496,
 	"package internal/diagnose": 5015,
 	"package launcher":          4540,
 	"package preflight":         3495,
