@@ -81,82 +81,81 @@ texts are replaced by what was found.
 const trialDocument = `
 ## The trial
 
-The trial runs the job's command as it is, with ` + "`" + `trial.args` + "`" + ` added to its end,
-or ` + "`" + `trial.command` + "`" + ` in its place, and with ` + "`" + `trial.env` + "`" + ` over the job's
-environment: one rank on one host. It resumes from nothing. Standard input is the
-job's: a file is read by the trial and again by the gang; of a pipe up to %[8]d MiB are
+The trial runs the job's command unchanged, with ` + "`" + `trial.args` + "`" + ` added to its end,
+or ` + "`" + `trial.command` + "`" + ` in its place, as one rank on one host. ` + "`" + `trial.env` + "`" + ` takes
+precedence over the job's environment. The trial does not resume from a checkpoint. Its standard input is that
+of the job: a file is read by the trial and again by the gang; of a pipe, up to %[8]d MiB are
 kept for the gang.
 
-It has passed as soon as one of these holds, and is then ended:
+It passes, and is ended, as soon as one of these holds:
 
 - every rank has ended with exit code 0;
 - it has printed ` + "`" + `trial.steps` + "`" + ` lines of progress (%[2]d); the same step counts once,
   whichever ranks print it;
-- it has stayed alive for ` + "`" + `trial.time` + "`" + ` (%[1]s) from its start. So a trial that
-  hangs passes, and so may a gang that hangs: nothing ends it but ` + "`" + `--timeout` + "`" + `.
+- it has run for ` + "`" + `trial.time` + "`" + ` (%[1]s). A trial that hangs therefore passes. Only
+  ` + "`" + `--timeout` + "`" + ` ends a gang that hangs.
 
-` + "`" + `--trial off` + "`" + ` leaves the trial out. A gang of one rank needs none: it is its own
-trial. ` + "`" + `gangrun preflight` + "`" + ` tries a job of one rank as well.
+` + "`" + `--trial off` + "`" + ` omits the trial. A gang of one rank has none, because it is its own
+trial, but ` + "`" + `gangrun preflight` + "`" + ` runs one.
 
-### Nothing that it writes lasts
+### What the trial writes is discarded
 
-A trial is contained: on each of its hosts the ranks, and mpirun with its daemons, see
-the files as they are, and everything that they write, rename or remove goes into a
-layer in memory that is thrown away with them (overlayfs in a mount namespace, and in a
-user namespace where gangrun is not root). That holds for every file system, the working
-directory, home, ` + "`" + `/tmp` + "`" + ` and ` + "`" + `/dev/shm` + "`" + ` included, and for NFS as well. The job's
-checkpoint directory is found empty, unless the program or its inputs lie in it: then
-` + "`" + `GANGRUN_CHECKPOINT_DIR` + "`" + ` names another one. So the gang can neither resume from what the
-trial wrote nor stumble over it. Only the logs of the ranks are kept.
+A trial is contained. Its ranks, and mpirun with its daemons, see the files of the host. What
+they write, rename or remove goes into a layer in memory, which is discarded with them
+(overlayfs in a mount namespace, and in a user namespace if gangrun is not root). That holds
+for every file system, with the working directory, the home, ` + "`" + `/tmp` + "`" + `, ` + "`" + `/dev/shm` + "`" + ` and NFS.
+The job's checkpoint directory is empty in the trial. If the program or its inputs are in it,
+` + "`" + `GANGRUN_CHECKPOINT_DIR` + "`" + ` is another directory instead. So the gang never finds files of the
+trial. Only the logs of the ranks are kept.
 
-What differs from the gang's world:
+These things differ from the gang:
 
 - The layer holds a quarter of the memory that is free, on the host or within its control group's
-  limit. A trial that fills it shows nothing (` + "`" + `trial-full` + "`" + `).
-- A socket of a service on the host cannot be reached, but for those in ` + "`" + `/run` + "`" + ` (name
-  services, for instance) and NVIDIA's MPS. Services on the network can: these are switched off by
-  variables, unless you have set them yourself: %[9]s.
-- Ranks on several hosts do not see what those on another one write.
+  limit. A trial that fills it has no result (` + "`" + `trial-full` + "`" + `).
+- Sockets of services on the host cannot be reached, except those in ` + "`" + `/run` + "`" + ` (name
+  services, for instance) and of NVIDIA's MPS. Services on the network can be reached. These are
+  switched off by variables that you have not set yourself: %[9]s.
+- Ranks do not see what ranks on another host write.
 - Where gangrun is not root, a file can be changed only if it has the user's own ID and main
-  group, whatever its mode allows, and setuid programs have no effect. A trial that fails
-  where such files lie is a warning, or only asks for more ranks. Before Linux 6.6 a
-  removed directory cannot be made again.
-- Files are on an overlay: hard links that were there come apart when one is written, a mapping
-  that was made before a write shows the old content, and O_DIRECT and a file system's own
-  ioctls may be refused.
-- A failure with one of the system's errors that these things cause (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
+  group, whatever its mode allows, and setuid programs have no effect. If there are such files, a failed trial is
+  only a warning, or is repeated on more ranks. Before Linux 6.6, a removed directory cannot
+  be made again.
+- Files are on an overlay: a write to a file separates it from its hard links, a mapping
+  from before a write has the old contents, and O_DIRECT and ioctls of a file system may be
+  refused.
+- A failure with an error of the system that these differences can cause (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
   ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `) is a warning (` + "`" + `trial-contained` + "`" + `).
 
 Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
 off (` + "`" + `sysctl user.max_user_namespaces` + "`" + `, ` + "`" + `kernel.unprivileged_userns_clone` + "`" + `,
 ` + "`" + `kernel.apparmor_restrict_unprivileged_userns` + "`" + `), a container that may not make any, or
-a file system under the job that no overlay may lie over. Then the trial is left
-out, with a warning that says why. ` + "`" + `--trial uncontained` + "`" + ` runs it all the same, among the
-job's own files and with an empty checkpoint directory of its own. It compares the files
+a file system of the job on which overlays are not possible. Then there is no trial, and a
+warning says why. ` + "`" + `--trial uncontained` + "`" + ` runs it nevertheless, on the
+job's own files and with a separate, empty checkpoint directory. It compares the files
 in the working directory, the checkpoint directory and the directories that the command
-names (but for ` + "`inputs:`" + `) before and after, up to 20000 of them. Where some have
+names (except ` + "`inputs:`" + `) before and after, up to 20000 of them. If some have
 changed, the gang is not started, and the error names them.
 
 ### What a failure means
 
-One rank is not the job. So a trial that fails is repeated on two ranks, and then on all
-ranks if they fit on one host, get a place within %[10]s and are at most %[11]d. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one. The
-gang is refused with the cause that diagnosis finds
+A job may fail only because the trial has one rank. A trial that fails is therefore repeated on two ranks, and then on all
+ranks if they are at most %[11]d, fit on one host and get a place within %[10]s. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one. The
+gang is not started
 
-- at once, if more ranks cannot help: an import, a library, the program or an
+- if more ranks cannot help: an import, a library, the program or an
   input file is missing, the program cannot be parsed, permission is denied, or the
   driver is too old;
 - if the trial failed on as many ranks as the gang has.
 
-In all other cases you get a warning, and the gang starts:
+In all other cases there is a warning, and the gang starts:
 
 - The trial failed on fewer ranks than the gang has (` + "`" + `trial-few-ranks` + "`" + `), or the program itself
-  complains of too few (` + "`" + `trial-world-size` + "`" + `). Say how it can be tried, as in ` + "`" + `trial: {ranks: 4}` + "`" + ` or
+  says that they are too few (` + "`" + `trial-world-size` + "`" + `). Set how it can be tried, as in ` + "`" + `trial: {ranks: 4}` + "`" + ` or
   ` + "`" + `trial: {args: [--tiny]}` + "`" + `.
 - One rank has too little memory (` + "`" + `cpu-oom` + "`" + `, ` + "`" + `gpu-oom` + "`" + `).
-- What ended it may be gone at the next start. The step is repeated once, unless
+- The cause may be gone at the next start. The trial is repeated once, unless
   ` + "`" + `retries` + "`" + ` is 0. These causes are %[4]s.
-- It waits for standard input that is a terminal, or a pipe that is empty for now.
+- It waits for standard input, which is a terminal or an empty pipe.
 - Its ranks have not started within %[3]s.
 
 ### What is remembered
@@ -164,25 +163,24 @@ In all other cases you get a warning, and the gang starts:
 A good trial is remembered for %[5]d minutes, and not repeated for the same job
 on the same hosts: the same program and script (by SHA-256), command, trial
 settings, working directory and checkpoint directory, and inputs of the same size.
-The whole environment that reaches the ranks counts: the job's own variables, and
-those of the shell that gangrun was started in, such as PATH, PYTHONPATH,
-LD_LIBRARY_PATH, CONDA_PREFIX and what modules set. Their values go into a hash
-only. Left out are variables that differ from one shell, terminal, login or batch
+All variables of the ranks' environment are compared: those of the job, and
+those of the shell in which gangrun was started, such as PATH, PYTHONPATH,
+LD_LIBRARY_PATH, CONDA_PREFIX and what modules set. Only a hash of their values is
+stored. Not compared are variables that differ from one shell, terminal, login or batch
 job to the next and change nothing for the program, such as SHLVL, TERM, SSH_TTY
 and SLURM_JOB_ID.
 
-These files count by size and time, on the machine where gangrun was started:
+These files are compared by size and time, on the machine where gangrun was started:
 
-- those that the command's arguments name;
+- those that the arguments of the command name;
 - the Python modules (.py and .so) in the script's directory (of ` + "`python -m`" + `, in
   the working directory) and in those of PYTHONPATH, %[6]d levels deep. With more
   than %[7]d files and directories beside the script, the trial is always run; of
-  PYTHONPATH, the modules that stand directly in its directories then count;
+  PYTHONPATH, only the modules directly in its directories are then compared;
 - the libraries in the directories of LD_LIBRARY_PATH.
 
-It is seen, too, when a package is installed, changed or removed for the job's
-Python. On a gang of several machines the versions of the libraries and packages
-count that every host has told. Other changes, such as an edit within an installed
-package, are not seen. What a trial showed about MPI is remembered with it, so that
-the gang starts in the same way. A trial that had anything to say is not remembered.
+The packages of the job's Python are compared, too, and on several machines the versions
+of libraries and packages on each host. Other changes, such as an edit in an installed
+package, are not noticed. What a trial showed about MPI is remembered with it, so that
+the gang starts in the same way. A trial with a warning is not remembered.
 `
