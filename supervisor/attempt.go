@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // attempt starts the gang once and judges how it ended. It returns nil when
@@ -29,7 +30,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	if endedWell(outcome, len(placement.Ranks)) {
 		const reason = "every rank ended well"
 		l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &job.Verdict{Action: job.Succeed, Reason: reason}})
-		return &end{ending: Ending{State: job.StateSucceeded}, text: reason}
+		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: reason}
 	}
 
 	ended := endedBy(ctx, outcome)
@@ -80,7 +81,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 
 // ending is the end of a run whose last verdict is not to try again.
 func ending(verdict job.Verdict, cause job.Cause) *end {
-	e := &end{ending: Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
+	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
 	if cause.Category == job.StoppedEarly {
 		e.ending.State = job.StateStoppedEarly
 	}

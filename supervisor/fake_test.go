@@ -373,3 +373,13 @@ func (h *hooked) Place(ctx context.Context, spec job.Spec, not job.Excluded, emi
 	h.before()
 	return h.next.Place(ctx, spec, not, emit)
 }
+
+func exited(rank, code int) job.Exit {
+	return job.Exit{Rank: rank, Host: "h1", Status: job.Exited, Code: code}
+}
+
+func signalled(rank, signal int) job.Exit {
+	return job.Exit{Rank: rank, Host: "h1", Status: job.Signalled, Signal: signal}
+}
+
+func stopped(x job.Exit) job.Exit { x.Stopped = true; return x }

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // loop is one run on its way.
@@ -126,7 +127,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 	}
 	var none NoPlacement
 	if errors.As(err, &none) {
-		return &end{ending: Ending{State: job.StateNoPlacement, Never: none.Never}, text: none.Text, hint: none.Hint}
+		return &end{ending: exitcode.Ending{State: job.StateNoPlacement, Never: none.Never}, text: none.Text, hint: none.Hint}
 	}
 	if err != nil {
 		return l.failed("preflight", err, 0)
@@ -138,7 +139,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 		}
 		return nil
 	}
-	e := &end{ending: Ending{State: job.StatePreflightFailed, Finding: f}, text: f.Text, hint: f.Hint}
+	e := &end{ending: exitcode.Ending{State: job.StatePreflightFailed, Finding: f}, text: f.Text, hint: f.Hint}
 	if f.Cause != nil {
 		e.ending.Action = l.policy(ctx).Action(*f.Cause)
 	}
@@ -186,7 +187,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		return Lease{}, l.failed("placement", err, 0)
 	}
 	never := none.Never && but.Empty() // what is left out may be used another time
-	e := &end{ending: Ending{State: job.StateNoPlacement, Never: never}, text: none.Text, hint: none.Hint}
+	e := &end{ending: exitcode.Ending{State: job.StateNoPlacement, Never: never}, text: none.Text, hint: none.Hint}
 	if number > 1 { // the run has failed, and all that is missing is a place to try again
 		e.ending.State, e.ending.Budget = job.StateFailed, true
 		e.text = "no place for another attempt: " + none.Text

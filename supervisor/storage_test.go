@@ -9,6 +9,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // TestStorageEnds: a run that a file system has ended may be run again, one that
@@ -18,16 +19,16 @@ func TestStorageEnds(t *testing.T) {
 		err  error
 		code int
 	}{
-		{StorageError{errors.New("h1 has not answered")}, ExitMayPass},
-		{fmt.Errorf("x: %w", syscall.ENOSPC), ExitMayPass},
-		{fmt.Errorf("x: %w", syscall.EDQUOT), ExitMayPass},
-		{errors.Join(errors.New("x"), syscall.ESTALE), ExitMayPass},
-		{&fs.PathError{Op: "mkdir", Path: "/runs/r1", Err: syscall.EROFS}, ExitMayPass},
-		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EFBIG}, ExitMayPass},
-		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EIO}, ExitMayPass},
-		{fmt.Errorf("a terminal: %w", syscall.EIO), ExitInternal},
-		{errors.New("x"), ExitInternal},
-		{fmt.Errorf("x: %w", syscall.EACCES), ExitInternal},
+		{StorageError{errors.New("h1 has not answered")}, exitcode.MayPass},
+		{fmt.Errorf("x: %w", syscall.ENOSPC), exitcode.MayPass},
+		{fmt.Errorf("x: %w", syscall.EDQUOT), exitcode.MayPass},
+		{errors.Join(errors.New("x"), syscall.ESTALE), exitcode.MayPass},
+		{&fs.PathError{Op: "mkdir", Path: "/runs/r1", Err: syscall.EROFS}, exitcode.MayPass},
+		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EFBIG}, exitcode.MayPass},
+		{&fs.PathError{Op: "write", Path: "/runs/r1", Err: syscall.EIO}, exitcode.MayPass},
+		{fmt.Errorf("a terminal: %w", syscall.EIO), exitcode.Internal},
+		{errors.New("x"), exitcode.Internal},
+		{fmt.Errorf("x: %w", syscall.EACCES), exitcode.Internal},
 	} {
 		w := newWorld(t)
 		w.checker.err = test.err
@@ -53,7 +54,7 @@ func TestRefusedLogDirectory(t *testing.T) {
 	if c := r.Cause(); c == nil || c.Category != job.DiskFull || !strings.Contains(c.Text, "/runs/r1/attempts/1") {
 		t.Errorf("the cause is %+v", c)
 	}
-	if !strings.HasPrefix(r.Reason, "disk-full: ") || r.Hint != "make room" || *r.ExitCode != ExitMayPass {
+	if !strings.HasPrefix(r.Reason, "disk-full: ") || r.Hint != "make room" || *r.ExitCode != exitcode.MayPass {
 		t.Errorf("the run ended with %d for %q (hint: %q)", *r.ExitCode, r.Reason, r.Hint)
 	}
 }

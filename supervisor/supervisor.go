@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // Launcher starts one gang and blocks until every rank of it is gone or named
@@ -162,7 +163,7 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Re
 		if e := l.preflight(ctx); e != nil {
 			return e
 		}
-		return &end{ending: Ending{State: job.StateSucceeded}, text: "no problem found"}
+		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: "no problem found"}
 	})
 }
 
@@ -198,14 +199,14 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 		l.emit(job.Event{Kind: job.KindAttached, Run: info.ID, Controller: &info.Controller})
 	}
 	end := body(l, ctx)
-	code, why := ExitCode(end.ending, spec.ExitCode)
+	code, why := exitcode.Of(end.ending, spec.ExitCode)
 	l.emit(job.Event{Kind: job.KindEnded, State: end.ending.State, ExitCode: &code, ExitWhy: why, Text: end.text, Hint: end.hint})
 	return l.folder.Report(), end.err
 }
 
 // end is how a run ends.
 type end struct {
-	ending Ending
+	ending exitcode.Ending
 	text   string // why
 	hint   string // what to do about it
 	err    error  // gangrun itself failed
@@ -216,7 +217,7 @@ type end struct {
 func (l *loop) failed(doing string, err error, attempt int) *end {
 	err = fmt.Errorf("%s: %w", doing, err)
 	storage := OfStorage(err)
-	e := &end{ending: Ending{State: job.StateFailed, Internal: !storage, Storage: storage}, text: err.Error(), err: err}
+	e := &end{ending: exitcode.Ending{State: job.StateFailed, Internal: !storage, Storage: storage}, text: err.Error(), err: err}
 	if !storage || l.Refusal == nil {
 		return e
 	}
@@ -234,9 +235,9 @@ func interrupted(ctx context.Context, during string) *end {
 	cause := context.Cause(ctx)
 	var limit TimeLimit
 	if errors.As(cause, &limit) {
-		return &end{ending: Ending{State: job.StateFailed, TimeLimit: true}, text: limit.Error() + during}
+		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: limit.Error() + during}
 	}
 	by := Interrupted{Signal: syscall.SIGTERM} // who cancels without a word is taken for "gangrun stop"
 	errors.As(cause, &by)
-	return &end{ending: Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
+	return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // Resume goes on with a run that has not ended and whose controller is gone, from
@@ -194,14 +195,14 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 		l.lookAgain(ctx, t.number, l.past)
 		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-time.Since(t.judged)))
 	case t.verdict.Action == job.Succeed:
-		return &end{ending: Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
+		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: t.verdict.Reason}
 	}
 	cause := l.past[len(l.past)-1].Cause
 	switch category(cause) {
 	case job.Cancelled:
-		return &end{ending: Ending{State: job.StateCancelled, Signal: int(interruptedBefore.Signal)}, text: t.verdict.Reason}
+		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(interruptedBefore.Signal)}, text: t.verdict.Reason}
 	case job.TimeLimit:
-		return &end{ending: Ending{State: job.StateFailed, TimeLimit: true}, text: t.verdict.Reason}
+		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: t.verdict.Reason}
 	}
 	return ending(*t.verdict, cause)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // resume has another supervisor go on with what w has told up to an event, after a
@@ -112,7 +113,7 @@ func TestResumeAnywhere(t *testing.T) {
 				if begun > 0 && !started {
 					extra = 1 // it is lost, and another is made
 					if w.spec.Retries == 0 {
-						want = fmt.Sprint(job.StateFailed, ExitMayPass)
+						want = fmt.Sprint(job.StateFailed, exitcode.MayPass)
 					}
 				}
 				if got := fmt.Sprint(w.report.State, *w.report.ExitCode); got != want {
@@ -378,7 +379,7 @@ func TestResumeTimeLimit(t *testing.T) {
 	w.spec.Timeout = job.Duration(30 * time.Second)
 	w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
 	w.resume(t, cut(whole.events, job.KindAllStarted, 1), time.Minute)
-	if w.report.State != job.StateFailed || *w.report.ExitCode != ExitTimeLimit {
+	if w.report.State != job.StateFailed || *w.report.ExitCode != exitcode.TimeLimit {
 		t.Errorf("%s with %d", w.report.State, *w.report.ExitCode)
 	}
 }
@@ -413,7 +414,7 @@ func TestResumeLauncherFails(t *testing.T) {
 		return job.Outcome{}, errors.New("no log")
 	})
 	w.resume(t, cut(whole.events, job.KindAllStarted, 1), 0)
-	if w.err == nil || *w.report.ExitCode != ExitInternal {
+	if w.err == nil || *w.report.ExitCode != exitcode.Internal {
 		t.Errorf("error %v, exit code %d", w.err, *w.report.ExitCode)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // inShell returns a command that runs gangrun after a script, in a mount namespace of its
@@ -81,7 +82,7 @@ func TestNoInodes(t *testing.T) {
 						continue
 					case code == 0 && where.name == "TMPDIR" && strings.Contains(said, "left out: disk-full: mkdir "+dir):
 						continue // one host of two was enough
-					case code != supervisor.ExitMayPass && code != supervisor.ExitFailed && code != supervisor.ExitInputs:
+					case code != exitcode.MayPass && code != exitcode.Failed && code != exitcode.Inputs:
 						t.Errorf("%d inodes: exit code %d", inodes, code)
 					}
 					if !full || !strings.Contains(said, "disk-full") || !strings.Contains(said, dir) || !strings.Contains(said, "hint") {
@@ -108,20 +109,20 @@ func TestRefusals(t *testing.T) {
 		said         []string
 	}{
 		{"full from the beginning", "mount -t tmpfs -o size=64k none home; cat /dev/zero >home/fill 2>/dev/null",
-			[]string{"-n", "1", "--", "true"}, supervisor.ExitMayPass, []string{"gangrun: error: disk-full: cannot keep the run's records: ", "/home/runs", "gangrun: hint: "}},
+			[]string{"-n", "1", "--", "true"}, exitcode.MayPass, []string{"gangrun: error: disk-full: cannot keep the run's records: ", "/home/runs", "gangrun: hint: "}},
 		{"read-only", "mount -t tmpfs -o ro none home",
-			[]string{"-n", "1", "--", "true"}, supervisor.ExitMayPass, []string{"gangrun: error: output-error: cannot keep the run's records: ", "read-only file system", "gangrun: hint: "}},
+			[]string{"-n", "1", "--", "true"}, exitcode.MayPass, []string{"gangrun: error: output-error: cannot keep the run's records: ", "read-only file system", "gangrun: hint: "}},
 		{"the journal of a gang that ends well has no room", "mount -t tmpfs -o size=1m none home",
-			[]string{"--preflight", "off", "--hosts", "localhost:32", "-n", "32", "--", "sh", "-c", quiet}, supervisor.ExitMayPass, []string{
+			[]string{"--preflight", "off", "--hosts", "localhost:32", "-n", "32", "--", "sh", "-c", quiet}, exitcode.MayPass, []string{
 				"gangrun: error: disk-full: the journal has gaps: ", "/journal.jsonl: no space left on device", "gangrun: hint: free space", "exit code  75"}},
 		{"a rank's log has no room", "mount -t tmpfs -o size=1m none home",
-			[]string{"--preflight", "off", "--retries", "0", "-n", "2", "--", "sh", "-c", "head -c 4M /dev/zero"}, supervisor.ExitFailed, []string{
+			[]string{"--preflight", "off", "--retries", "0", "-n", "2", "--", "sh", "-c", "head -c 4M /dev/zero"}, exitcode.Failed, []string{
 				"cause    disk-full (no-space)", "/attempts/1/rank-000", "no space left on device"}},
 		{"a rank's log reaches a limit", "ulimit -f 256",
-			[]string{"--preflight", "off", "--retries", "0", "-n", "2", "--", "python3", "-c", "print('x' * 4000000)"}, supervisor.ExitFailed, []string{
+			[]string{"--preflight", "off", "--retries", "0", "-n", "2", "--", "python3", "-c", "print('x' * 4000000)"}, exitcode.Failed, []string{
 				"cause    output-error (file-size-limit)", "/attempts/1/rank-000", "file too large"}},
 		{"the log of a trial's rank reaches a limit", "ulimit -f 256",
-			[]string{"--retries", "0", "-n", "2", "--", "python3", "-c", "print('x' * 4000000)"}, supervisor.ExitInputs, []string{
+			[]string{"--retries", "0", "-n", "2", "--", "python3", "-c", "print('x' * 4000000)"}, exitcode.Inputs, []string{
 				"error: trial on ", "output-error: ", "/attempts/trial/rank-000", "file too large"}},
 	} {
 		t.Run(test.name, func(t *testing.T) {

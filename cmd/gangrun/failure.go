@@ -10,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // tell says what went wrong, and what to type next, and returns the exit code.
@@ -59,6 +60,6 @@ func verdictOf(spec job.Spec, err error) error {
 	if codeOf(err) != failure.CodeInternal { // 64 and 75 are the same in every mode
 		return err
 	}
-	code, _ := supervisor.ExitCode(supervisor.Ending{State: job.StateFailed, Internal: true}, spec.ExitCode)
+	code, _ := exitcode.Of(exitcode.Ending{State: job.StateFailed, Internal: true}, spec.ExitCode)
 	return &failure.Error{Code: code, Err: err}
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
 // TestHostWithoutInodes: a host on which no file can be made is not one that cannot be
@@ -47,7 +47,7 @@ func TestHostWithoutInodes(t *testing.T) {
 		if code == 0 {
 			return 0
 		}
-		if code != supervisor.ExitMayPass && code != supervisor.ExitFailed {
+		if code != exitcode.MayPass && code != exitcode.Failed {
 			t.Errorf("%s, %d inodes: exit code %d", name, inodes, code)
 		}
 		for _, want := range []string{"disk-full", path, "o space left on device", "hint"} {

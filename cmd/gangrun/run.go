@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/view"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
 
 	"github.com/urfave/cli/v2"
 
@@ -175,9 +176,9 @@ func (s *session) save(report *supervisor.Report, say func(string)) {
 		}
 		say(fmt.Sprintf("error: %s: %v", what, err))
 		say("hint: " + hint)
-		if report.ExitCode != nil && *report.ExitCode == supervisor.ExitOK {
-			code := supervisor.ExitMayPass
-			report.ExitCode, report.ExitWhy = &code, supervisor.ExitWhyStorage
+		if report.ExitCode != nil && *report.ExitCode == exitcode.OK {
+			code := exitcode.MayPass
+			report.ExitCode, report.ExitWhy = &code, exitcode.WhyStorage
 		}
 	}
 	if err := s.journal.Close(); err != nil {

@@ -1,4 +1,4 @@
-package supervisor
+package exitcode
 
 import (
 	"bytes"
@@ -102,11 +102,11 @@ func TestExitCode(t *testing.T) {
 	used := map[int]bool{}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
-			code, why := ExitCode(tt.ending, job.ExitRank)
+			code, why := Of(tt.ending, job.ExitRank)
 			if code != tt.rank || why != tt.why {
 				t.Errorf("got %d (%s), want %d (%s)", code, why, tt.rank, tt.why)
 			}
-			if code, _ := ExitCode(tt.ending, job.ExitVerdict); code != tt.verdict {
+			if code, _ := Of(tt.ending, job.ExitVerdict); code != tt.verdict {
 				t.Errorf("verdict: got %d, want %d", code, tt.verdict)
 			}
 		})
@@ -162,7 +162,7 @@ func TestFailureIsNeverZero(t *testing.T) {
 			e.Exits = append(e.Exits, x)
 		}
 		for _, mode := range job.ExitModes() {
-			if code, why := ExitCode(e, mode); code < 1 || code > 255 || why == "" {
+			if code, why := Of(e, mode); code < 1 || code > 255 || why == "" {
 				t.Fatalf("%s: code %d (%s)", mode, code, why)
 			}
 		}
@@ -201,8 +201,8 @@ func TestOwnEndings(t *testing.T) {
 		t.Errorf("%d endings are decided, but there are %d", len(want), len(ownEndings))
 	}
 	for i, own := range ownEndings[:min(len(want), len(ownEndings))] {
-		rank, _ := ExitCode(own.ending, job.ExitRank)
-		verdict, _ := ExitCode(own.ending, job.ExitVerdict)
+		rank, _ := Of(own.ending, job.ExitRank)
+		verdict, _ := Of(own.ending, job.ExitVerdict)
 		if w := want[i]; !strings.HasPrefix(own.doc, w.begins) || rank != w.rank || verdict != w.verdict {
 			t.Errorf("%q gives %d and %d, want %q, %d and %d", own.doc, rank, verdict, w.begins, w.rank, w.verdict)
 		}
@@ -211,9 +211,9 @@ func TestOwnEndings(t *testing.T) {
 
 // docs/exit-codes.md is what the table says; UPDATE=1 rewrites it.
 func TestDocumentExitCodes(t *testing.T) {
-	const path = "../docs/exit-codes.md"
+	const path = "../../docs/exit-codes.md"
 	var got bytes.Buffer
-	if err := DocumentExitCodes(&got); err != nil {
+	if err := Document(&got); err != nil {
 		t.Fatal(err)
 	}
 	if os.Getenv("UPDATE") == "1" {

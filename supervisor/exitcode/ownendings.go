@@ -1,16 +1,16 @@
-package supervisor
+package exitcode
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// ownEnding is an ending of gangrun's own making, before, beside or after its gang:
-// no rank's end says what becomes of the run.
+// ownEnding is an ending that gangrun itself decides, before, beside or after its gang: it
+// does not follow from the end of a rank.
 type ownEnding struct {
 	doc    string
 	ending Ending
 }
 
-// ownEndings are all of them. ExitCode decides each; docs/exit-codes.md has what it
-// says, and TestOwnEndings what it is to say.
+// ownEndings lists them all. Of decides each; docs/exit-codes.md lists the results, and
+// TestOwnEndings what they must be.
 var ownEndings = []ownEnding{
 	{"A directory of gangrun's own, such as that for the run's records, cannot be made, or gangrun cannot start its own parts.", Ending{State: job.StateFailed, Internal: true}},
 	{"A file system is full, or one with the job's files does not answer, when gangrun itself needs it.", Ending{State: job.StateFailed, Storage: true}},

@@ -1,4 +1,5 @@
-package supervisor
+// Package exitcode decides the exit code of a run that has ended.
+package exitcode
 
 import (
 	"fmt"
@@ -12,21 +13,21 @@ import (
 // The exit codes that are gangrun's own. 64 to 78 are those of sysexits.h, 124
 // is timeout(1)'s, 93 is what NVIDIA's resiliency extension uses.
 const (
-	ExitOK          = 0
-	ExitFailed      = 1
-	ExitUsage       = 64
-	ExitInputs      = 65
-	ExitNoPlacement = 69
-	ExitInternal    = 70
-	ExitMayPass     = 75
-	ExitEnvironment = 78
-	ExitNoRequeue   = 93
-	ExitTimeLimit   = 124
-	ExitAborted     = 255
+	OK          = 0
+	Failed      = 1
+	Usage       = 64
+	Inputs      = 65
+	NoPlacement = 69
+	Internal    = 70
+	MayPass     = 75
+	Environment = 78
+	NoRequeue   = 93
+	TimeLimit   = 124
+	Aborted     = 255
 )
 
-// ExitWhyStorage is what ExitMayPass tells where a file system is to blame.
-const ExitWhyStorage = "a file system was full or did not answer"
+// WhyStorage is what MayPass means where a file system is to blame.
+const WhyStorage = "a file system was full or did not answer"
 
 // Ending is everything that the exit code of a run depends on.
 type Ending struct {
@@ -57,7 +58,7 @@ type Ending struct {
 }
 
 // exitRule is one line of the table of exit codes: it returns a code, and what
-// that code tells, for the endings that it is about.
+// that code means, for the endings that it is about.
 type exitRule struct {
 	codes string // as documented
 	doc   string
@@ -68,46 +69,46 @@ type exitRule struct {
 // exitRules are tried in order; the last one takes everything.
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
-		match: fixed(ExitOK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
+		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
 	{codes: "0", doc: "The run was stopped early on purpose and left a good checkpoint of its own.",
-		match: fixed(ExitOK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
+		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
 	{codes: "130, 143, 129, 131", doc: "The run was cancelled, before or after its gang had started, by SIGINT, SIGTERM, SIGHUP or SIGQUIT: 128 + the signal's number.",
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},
-	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // said by the command line, before there is a run
+	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns it before there is a run
 
 	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: the cause calls for a retry on another try or elsewhere, the retries were spent, no place was found in time that there may be later, or the time was up and the next run resumes (`resume`) from a checkpoint that this one left.",
-		match: fixed(ExitMayPass, "running the job again may help", requeueHelps)},
+		match: fixed(MayPass, "running the job again may help", requeueHelps)},
 	{mode: job.ExitVerdict, codes: "93", doc: "Running the job again does not help.",
-		match: fixed(ExitNoRequeue, "running the job again does not help", func(Ending) bool { return true })},
+		match: fixed(NoRequeue, "running the job again does not help", func(Ending) bool { return true })},
 
 	{codes: "70", doc: "gangrun itself failed.",
-		match: fixed(ExitInternal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
+		match: fixed(Internal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
 	{codes: "75", doc: "A file system was full, read-only or broken, or a file reached a limit on its size, when the run's records were to be written (also where every rank ended well: a run whose records have gaps never ends with 0); or one with the job's files did not answer on the controller's own machine.",
-		match: fixed(ExitMayPass, ExitWhyStorage, func(e Ending) bool { return e.Storage })},
+		match: fixed(MayPass, WhyStorage, func(e Ending) bool { return e.Storage })},
 	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
-		match: fixed(ExitNoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
+		match: fixed(NoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
 	{codes: "75", doc: "A host was lost while the job was tried before its gang, or, for `gangrun preflight`, was not reached.",
-		match: fixed(ExitMayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
+		match: fixed(MayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Cause != nil && e.Finding.Cause.Category == job.HostLost
 		})},
 	{codes: "65", doc: "The preflight found something wrong with the job's inputs: paths, data, the checkpoint directory.",
-		match: fixed(ExitInputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
+		match: fixed(Inputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && aboutInputs(e.Finding)
 		})},
 	{codes: "78", doc: "The preflight found something else that would break the job: its program, libraries or environment.",
-		match: fixed(ExitEnvironment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
+		match: fixed(Environment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed
 		})},
 	{codes: "1", doc: "The run was stopped early and left no good checkpoint of its own.",
-		match: fixed(ExitFailed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
+		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`) was reached.",
-		match: fixed(ExitTimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
+		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
 	{codes: "255", doc: "The root-cause rank called MPI_Abort with a code that is 0 modulo 256.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
-			return ExitAborted, fmt.Sprintf("rank %d called MPI_Abort with a code that is 0 modulo 256", x.Rank), ok && x.Aborted && x.ShellCode() == 0
+			return Aborted, fmt.Sprintf("rank %d called MPI_Abort with a code that is 0 modulo 256", x.Rank), ok && x.Aborted && x.ShellCode() == 0
 		}},
 	{codes: "1 to 255", doc: "The code of the root-cause rank, the one that the failure began with: what it exited with; 128 + the number of the signal that ended it; 127 when its program is missing, 126 when it cannot be executed. A rank that gangrun ended has no code of its own: then it is the code of the first rank that failed by itself.",
 		match: func(e Ending) (int, string, bool) {
@@ -117,18 +118,18 @@ var exitRules = []exitRule{
 	{codes: "1", doc: "The root-cause rank exited with code 0, which counts as a failure here: it left the others behind, never called MPI_Finalize, ran as a gang of its own, or its output did not all arrive.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
-			return ExitFailed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited
+			return Failed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited
 		}},
 	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
-		match: fixed(ExitInternal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
+		match: fixed(Internal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
 	{codes: "75", doc: "No rank has a code, and the cause may pass: a lost host, a hang, network, storage, or the retries were spent.",
-		match: fixed(ExitMayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
+		match: fixed(MayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
 	{codes: "1", doc: "The run failed, and nothing of the above holds.",
-		match: fixed(ExitFailed, "the run failed", func(Ending) bool { return true })},
+		match: fixed(Failed, "the run failed", func(Ending) bool { return true })},
 }
 
-// ExitCode returns the exit code of a run that has ended, and what it tells.
-func ExitCode(e Ending, mode job.ExitMode) (code int, why string) {
+// Of returns the exit code of a run that has ended, and what the code means.
+func Of(e Ending, mode job.ExitMode) (code int, why string) {
 	for _, rule := range exitRules {
 		if rule.match == nil || rule.mode != "" && rule.mode != mode {
 			continue
@@ -218,9 +219,8 @@ func aboutInputs(f *job.Finding) bool {
 	return false
 }
 
-// DocumentExitCodes writes docs/exit-codes.md, from the table that ExitCode
-// itself walks.
-func DocumentExitCodes(w io.Writer) error {
+// Document writes docs/exit-codes.md, from the table that Of walks.
+func Document(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Exit codes of gangrun run
 
@@ -253,8 +253,8 @@ Endings of gangrun's own making, and what each gives:
 | --- | --- | --- |
 `)
 	for _, own := range ownEndings {
-		rank, _ := ExitCode(own.ending, job.ExitRank)
-		verdict, _ := ExitCode(own.ending, job.ExitVerdict)
+		rank, _ := Of(own.ending, job.ExitRank)
+		verdict, _ := Of(own.ending, job.ExitVerdict)
 		fmt.Fprintf(&b, "| %s | %d | %d |\n", own.doc, rank, verdict)
 	}
 	_, err := io.WriteString(w, b.String())
