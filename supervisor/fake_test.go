@@ -14,6 +14,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -248,7 +249,7 @@ type world struct {
 
 	events   []job.Event
 	evidence []job.Evidence
-	report   Report
+	report   runreport.Report
 	err      error
 	took     time.Duration
 }

@@ -104,13 +104,13 @@ func TestDecideFallback(t *testing.T) {
 		"all of a run that resumed":          {three, []Past{damaged(c40)}, then(func() Past { p := damaged(c40); p.Cause.Artefact = ""; return p }(), nil), none},
 		"an error that is never cured, after progress": {three, []Past{first}, then(failedFrom(c40, job.SemanticError), c20),
 			retry(2, "semantic-error may come from step-40: restarting once from step-20 (restart 2 of 3)")},
-		"again from the one before":                      {three, []Past{first, failedFrom(c40, job.SemanticError)}, then(failedFrom(c20, job.SemanticError), c10), halt("semantic-error is never cured by a retry")},
-		"another from the one before":                    {three, []Past{first, failedFrom(c40, job.SemanticError)}, then(failedFrom(c20, job.Assertion), c10), halt("assertion is never cured by a retry")},
-		"an error that is never cured, no progress ever": {three, nil, then(failedFrom(c40, job.SemanticError), c20), halt("semantic-error is never cured by a retry")},
-		"an error that is never cured, no other":         {three, []Past{first}, then(failedFrom(c40, job.SemanticError), c40), halt("semantic-error is never cured by a retry")},
+		"again from the one before":                      {three, []Past{first, failedFrom(c40, job.SemanticError)}, then(failedFrom(c20, job.SemanticError), c10), halt("a retry cannot fix semantic-error")},
+		"another from the one before":                    {three, []Past{first, failedFrom(c40, job.SemanticError)}, then(failedFrom(c20, job.Assertion), c10), halt("a retry cannot fix assertion")},
+		"an error that is never cured, no progress ever": {three, nil, then(failedFrom(c40, job.SemanticError), c20), halt("a retry cannot fix semantic-error")},
+		"an error that is never cured, no other":         {three, []Past{first}, then(failedFrom(c40, job.SemanticError), c40), halt("a retry cannot fix semantic-error")},
 		"an error that is never cured, after a step": {three, []Past{first}, func() Past { p := then(failedFrom(c40, job.SemanticError), c20); p.Step = 41; return p }(),
-			halt("semantic-error is never cured by a retry")},
-		"an error that the job's policy never retries": {never, []Past{first}, then(failedFrom(c40, job.SemanticError), c20), halt("semantic-error is never cured by a retry")},
+			halt("a retry cannot fix semantic-error")},
+		"an error that the job's policy never retries": {never, []Past{first}, then(failedFrom(c40, job.SemanticError), c20), halt("a retry cannot fix semantic-error")},
 		"no retries": {Policy{Checkpoints: true}, []Past{first}, then(failedFrom(c40, job.SemanticError), c20),
 			job.Verdict{Action: job.Stop, Reason: "no restarts are allowed (retries is 0)", Budget: true}},
 		"a traceback":                {three, []Past{first}, then(failedFrom(c40, job.Traceback), c20), retry(2, "traceback may come from step-40: restarting once from step-20 (restart 2 of 3)")},
@@ -144,7 +144,7 @@ func TestFallback(t *testing.T) {
 		why   string
 	}{
 		"semantic-error":          {[]gang{saves, loads(job.SemanticError), works()}, plain, []string{"", "/ckpt/step-40", "/ckpt/step-20"}, job.StateSucceeded, "every rank ended well"},
-		"all of them":             {[]gang{saves, loads(job.SemanticError), loads(job.SemanticError)}, plain, []string{"", "/ckpt/step-40", "/ckpt/step-20"}, job.StateFailed, "semantic-error is never cured by a retry"},
+		"all of them":             {[]gang{saves, loads(job.SemanticError), loads(job.SemanticError)}, plain, []string{"", "/ckpt/step-40", "/ckpt/step-20"}, job.StateFailed, "a retry cannot fix semantic-error"},
 		"damaged":                 {[]gang{saves, loads(job.CheckpointError), loads(job.CheckpointError), works()}, plain, []string{"", "/ckpt/step-40", "/ckpt/step-20", "/ckpt/step-10"}, job.StateSucceeded, "every rank ended well"},
 		"the only one is damaged": {[]gang{one, loads(job.CheckpointError), works()}, plain, []string{"", "/ckpt/step-40", ""}, job.StateSucceeded, "every rank ended well"},
 		"all are damaged, told to resume": {[]gang{loads(job.CheckpointError), loads(job.CheckpointError), loads(job.Hang), loads(job.Hang)}, func(w *world) {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // loop is one run on its way.
@@ -21,7 +22,7 @@ type loop struct {
 	clean  func(string) string // takes secrets out of a text; nil when there are none
 
 	mu      sync.Mutex // guards folder and unsaved, and Emit's one at a time
-	folder  Folder
+	folder  runreport.Folder
 	unsaved bool // the journal has failed, and the user has been told
 	past    []Past
 	wished  []wish       // what verdicts want to do without
@@ -132,7 +133,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 	if err != nil {
 		return l.failed("preflight", err, 0)
 	}
-	f := firstError(findings)
+	f := job.FirstError(findings)
 	if f == nil {
 		if openMPI {
 			l.spec.MPI = job.MPIOpenMPI

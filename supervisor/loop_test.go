@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 const begin = "created preflight waiting placed launching attempt "
@@ -57,7 +58,7 @@ func TestRun(t *testing.T) {
 			took: 2*time.Second + 2*14*time.Second + time.Second}},
 		{"never", []gang{dies(exited(0, 1), job.ImportError, -1)}, nil, want{
 			story: begin + attempt + "import-error stop failed", state: job.StateFailed, code: 1,
-			reason: "import-error is never cured by a retry"}},
+			reason: "a retry cannot fix import-error"}},
 		{"once, twice the same", []gang{dies(signalled(1, 9), job.Killed, -1), dies(signalled(1, 9), job.Killed, -1)}, nil, want{
 			story: begin + attempt + "killed " + retry + attempt + "killed stop failed", state: job.StateFailed, code: 137,
 			reason: "the same killed again without progress: a retry cannot cure it"}},
@@ -186,7 +187,7 @@ func TestRun(t *testing.T) {
 			if got := w.notes(); !strings.Contains(got, tt.want.notes) || strings.Count(got, "journal") > 2 {
 				t.Errorf("notes %q, want %q", got, tt.want.notes)
 			}
-			if folded := Fold(w.events); !reflect.DeepEqual(folded, r) {
+			if folded := runreport.Fold(w.events); !reflect.DeepEqual(folded, r) {
 				t.Errorf("the folded journal is not the report:\n%+v\n%+v", folded, r)
 			}
 		})

@@ -87,9 +87,9 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 			return stop("the job's policy never retries %s", what)
 		}
 		if what.Action() != job.RetryNever {
-			return stop("%s (%s) is never cured by a retry", what, last.Cause.Signature)
+			return stop("a retry cannot fix %s (%s)", what, last.Cause.Signature)
 		}
-		return stop("%s is never cured by a retry", what)
+		return stop("a retry cannot fix %s", what)
 	}
 	if exhausted(earlier, last) {
 		return stop("the job failed to start from every checkpoint that there is")

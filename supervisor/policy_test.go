@@ -47,11 +47,11 @@ func TestDecide(t *testing.T) {
 		want    job.Verdict
 	}{
 		{"never", Policy{Retries: 3}, nil, past(cause(job.ImportError, "x", ""), 10),
-			job.Verdict{Action: job.Stop, Reason: "import-error is never cured by a retry"}},
+			job.Verdict{Action: job.Stop, Reason: "a retry cannot fix import-error"}},
 		{"never by the job's policy", Policy{Retries: 3, Actions: map[job.Category]job.Action{job.Killed: job.RetryNever}}, nil, past(killed, -1),
 			job.Verdict{Action: job.Stop, Reason: "the job's policy never retries killed"}},
 		{"never by the diagnosis", Policy{Retries: 3}, nil, past(overruled, -1),
-			job.Verdict{Action: job.Stop, Reason: "killed (killed) is never cured by a retry"}},
+			job.Verdict{Action: job.Stop, Reason: "a retry cannot fix killed (killed)"}},
 		{"the job's policy goes over the diagnosis", Policy{Retries: 3, Actions: map[job.Category]job.Action{job.Killed: job.RetryAgain}}, nil, past(overruled, -1),
 			job.Verdict{Action: job.Restart, Reason: "killed may pass: restarting (restart 1 of 3)", Wait: sec(1)}},
 		{"once", Policy{Retries: 3}, nil, past(killed, -1),

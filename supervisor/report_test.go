@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // twoAttempts is the journal of a run that is killed and resumed: preflight 2 s,
@@ -34,7 +36,7 @@ func twoAttempts(t *testing.T) *world {
 
 func TestReportTimes(t *testing.T) {
 	r := twoAttempts(t).report
-	if want := (Seconds{Preflight: 2, Waiting: 6, Launching: 2, Running: 20, Backoff: 1}); r.Seconds != want {
+	if want := (runreport.Seconds{Preflight: 2, Waiting: 6, Launching: 2, Running: 20, Backoff: 1}); r.Seconds != want {
 		t.Errorf("seconds %+v, want %+v", r.Seconds, want)
 	}
 	// Two GPUs, 11 s each time; the checkpoint was written 6 s before the failure.
@@ -50,40 +52,12 @@ func TestReportTimes(t *testing.T) {
 	}
 }
 
-// gpuSeconds counts a GPU that ranks share once, and failed work from the last
-// checkpoint of that very attempt on.
-func TestGPUSeconds(t *testing.T) {
-	at := func(s int) *time.Time { return when(now.Add(time.Duration(s) * time.Second)) }
-	shared := []job.Rank{{Devices: []string{"a", "b"}}, {Devices: []string{"b"}}}
-	stop, good := &job.Verdict{Action: job.Stop}, &job.Verdict{Action: job.Succeed}
-	tests := []struct {
-		name    string
-		attempt Attempt
-		want    GPUSeconds
-	}{
-		{"failed", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared}, GPUSeconds{20, 20}},
-		{"no verdict", Attempt{Started: at(0), Ended: at(10), Placement: shared}, GPUSeconds{20, 20}},
-		{"saved", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(7)}}, GPUSeconds{20, 6}},
-		{"saved before it began", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(-7)}}, GPUSeconds{20, 20}},
-		{"saved by a clock that is ahead", Attempt{Started: at(0), Ended: at(10), Verdict: stop, Placement: shared, Saved: &job.Checkpoint{Time: *at(11)}}, GPUSeconds{20, 0}},
-		{"good", Attempt{Started: at(0), Ended: at(10), Verdict: good, Placement: shared}, GPUSeconds{20, 0}},
-		{"running", Attempt{Started: at(0), Placement: shared}, GPUSeconds{60, 0}},
-		{"not started", Attempt{Placement: shared}, GPUSeconds{}},
-		{"no GPUs", Attempt{Started: at(0), Ended: at(10), Placement: []job.Rank{{}}}, GPUSeconds{}},
-	}
-	for _, tt := range tests {
-		if got := tt.attempt.gpuSeconds(now.Add(30 * time.Second)); got != tt.want {
-			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
-	}
-}
-
 // The names that the design promises are there, whatever the run came to, and
 // no list is null.
 func TestReportJSON(t *testing.T) {
 	w := twoAttempts(t)
 	for n := range len(w.events) + 1 {
-		text, err := json.Marshal(Fold(w.events[:n]))
+		text, err := json.Marshal(runreport.Fold(w.events[:n]))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,15 +108,15 @@ func has(t *testing.T, object any, keys ...string) {
 
 func TestFoldCutOff(t *testing.T) {
 	w := twoAttempts(t)
-	upTo := func(k job.Kind, attempt int) Report {
+	upTo := func(k job.Kind, attempt int) runreport.Report {
 		i := slices.IndexFunc(w.events, func(e job.Event) bool { return e.Kind == k && e.Attempt == attempt })
-		return Fold(w.events[:i+1])
+		return runreport.Fold(w.events[:i+1])
 	}
 	r := upTo(job.KindAllStarted, 1)
 	if r.State != job.StateLaunching || r.ExitCode != nil || r.Ended != nil || len(r.Attempts) != 1 || r.Attempts[0].Ended != nil {
 		t.Errorf("all started: %+v", r)
 	}
-	if want := (Seconds{Preflight: 2, Waiting: 3, Launching: 1}); r.Seconds != want || r.GPUSeconds.Used != 2 || r.GPUSeconds.Wasted != 0 {
+	if want := (runreport.Seconds{Preflight: 2, Waiting: 3, Launching: 1}); r.Seconds != want || r.GPUSeconds.Used != 2 || r.GPUSeconds.Wasted != 0 {
 		t.Errorf("all started: %+v, %+v", r.Seconds, r.GPUSeconds)
 	}
 	if r := upTo(job.KindExit, 1); len(r.Attempts[0].Exits) != 1 || r.Attempts[0].Exits[0].Signal != 9 {
@@ -152,18 +126,18 @@ func TestFoldCutOff(t *testing.T) {
 		t.Errorf("after the verdict: %+v", r)
 	}
 	// A journal that has lost its beginning still tells the rest.
-	if r := Fold(w.events[len(w.events)-4:]); r.State != job.StateSucceeded || len(r.Attempts) != 1 || r.Attempts[0].Number != 2 {
+	if r := runreport.Fold(w.events[len(w.events)-4:]); r.State != job.StateSucceeded || len(r.Attempts) != 1 || r.Attempts[0].Number != 2 {
 		t.Errorf("the tail: %+v", r)
 	}
-	if r := Fold(nil); r.State != "" || r.Last() != nil || r.Cause() != nil {
+	if r := runreport.Fold(nil); r.State != "" || r.Last() != nil || r.Cause() != nil {
 		t.Errorf("nothing: %+v", r)
 	}
 }
 
-// What a Report holds is not changed by later events.
+// What a report holds is not changed by later events.
 func TestReportIsASnapshot(t *testing.T) {
 	w := twoAttempts(t)
-	var f Folder
+	var f runreport.Folder
 	for i, e := range w.events {
 		r := f.Report()
 		before, _ := json.Marshal(r)
@@ -194,15 +168,15 @@ func FuzzFold(f *testing.F) {
 		if json.Unmarshal(data, &events) != nil {
 			return
 		}
-		r := Fold(events)
+		r := runreport.Fold(events)
 		if _, err := json.Marshal(r); err != nil {
 			t.Fatal(err)
 		}
 		if s := r.Seconds; min(s.Preflight, s.Waiting, s.Launching, s.Running, s.Backoff, r.GPUSeconds.Used, r.GPUSeconds.Wasted) < 0 {
 			t.Fatalf("%+v %+v", s, r.GPUSeconds)
 		}
-		for _, line := range Summary(r) {
-			if printable(line) != line {
+		for _, line := range runreport.Summary(r) {
+			if text.Printable(line) != line {
 				t.Fatalf("%q", line)
 			}
 		}
@@ -212,7 +186,7 @@ func FuzzFold(f *testing.F) {
 // TestLastNoteOfAWait: what a gang said of a wait before is not worth a line in the
 // end.
 func TestLastNoteOfAWait(t *testing.T) {
-	var f Folder
+	var f runreport.Folder
 	note := func(text string, s job.State) { f.Add(job.Event{Kind: job.KindNote, State: s, Text: text}) }
 	state := func(s job.State) { f.Add(job.Event{Kind: job.KindState, State: s}) }
 	note("before", "")
@@ -230,47 +204,6 @@ func TestLastNoteOfAWait(t *testing.T) {
 	note("waits again", job.StateWaiting)
 	if want, got := []string{"before", "between", "trial waits 2", "waits 3", "after", "waits again"}, f.Report().Notes; !slices.Equal(got, want) {
 		t.Errorf("the notes are %q, want %q", got, want)
-	}
-}
-
-// A loss that is not finite is told from the line on that names it, until the same
-// rank names one that is.
-func TestLossThatIsNotFinite(t *testing.T) {
-	var f Folder
-	tell := func(attempt, rank int, step int64, loss float64) string {
-		p := job.Progress{Step: step, Epoch: -1}
-		p.SetLoss(loss)
-		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &p})
-		f.Add(job.Event{Kind: job.KindProgress, Attempt: attempt, Rank: rank, Progress: &job.Progress{Step: step, Epoch: -1}}) // tells none
-		a := f.Report().Last()
-		if (a.Loss != nil) == (a.LossIs != "") {
-			t.Errorf("step %d: the loss is %v and %q", step, a.Loss, a.LossIs)
-		}
-		return strings.Join(progress(a.Step, a.Total, a.Loss, a.LossIs), ", ")
-	}
-	for _, c := range []struct {
-		attempt, rank int
-		step          int64
-		loss          float64
-		want          string
-	}{
-		{1, 0, 0, 4.475, "step 0, loss 4.475"},
-		{1, 0, 12, math.NaN(), "step 12, loss nan"},
-		{1, 1, 13, 2.5, "step 13, loss nan"}, // rank 0's still is
-		{1, 1, 14, math.Inf(-1), "step 14, loss nan"},
-		{1, 0, 15, 2.25, "step 15, loss -inf"}, // rank 1's
-		{1, 1, 16, math.Inf(1), "step 16, loss inf"},
-		{1, 1, 17, 2, "step 17, loss 2"},
-		{1, 1, 18, math.NaN(), "step 18, loss nan"},
-		{2, 0, 1, 4, "step 1, loss 4"}, // another attempt
-	} {
-		if got := tell(c.attempt, c.rank, c.step, c.loss); got != c.want {
-			t.Errorf("got %q, want %q", got, c.want)
-		}
-	}
-	text, err := json.Marshal(f.Report())
-	if err != nil || !strings.Contains(string(text), `"loss":null,"loss_is":"nan"`) {
-		t.Errorf("%v: %s", err, text)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // The summaries are what testdata/summary holds; UPDATE=1 rewrites it.
@@ -68,7 +69,7 @@ func TestSummary(t *testing.T) {
 			w.run(t)
 			for i, e := range w.events {
 				if e.Kind == job.KindAllStarted && e.Attempt == 2 {
-					w.report = Fold(w.events[:i+2])
+					w.report = runreport.Fold(w.events[:i+2])
 				}
 			}
 			return w
@@ -77,7 +78,7 @@ func TestSummary(t *testing.T) {
 	for name, make := range tests {
 		t.Run(name, func(t *testing.T) {
 			golden := filepath.Join("testdata", "summary", name+".txt")
-			got := strings.Join(Summary(make(t).report), "\n") + "\n"
+			got := strings.Join(runreport.Summary(make(t).report), "\n") + "\n"
 			if os.Getenv("UPDATE") == "1" {
 				if err := os.MkdirAll(filepath.Dir(golden), 0o755); err != nil {
 					t.Fatal(err)
@@ -100,7 +101,7 @@ func TestSummary(t *testing.T) {
 func TestStatus(t *testing.T) {
 	w := newWorld(t, dies(exited(0, 7), job.NetworkError, 3), works())
 	w.run(t)
-	var f Folder
+	var f runreport.Folder
 	var lines []string
 	for _, e := range w.events {
 		f.Add(e)
@@ -131,11 +132,11 @@ func TestStatus(t *testing.T) {
 		t.Errorf("a run that has ended goes on: %s", got)
 	}
 	loss := 0.123456
-	s := Status{State: job.StateWaiting, Reason: "2 GPUs are held\nby r2", Step: -1, Loss: &loss}
+	s := runreport.Status{State: job.StateWaiting, Reason: "2 GPUs are held\nby r2", Step: -1, Loss: &loss}
 	if got, want := s.String(), "waiting, loss 0.1235, 2 GPUs are held by r2, 0.0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	s = Status{State: job.StateRunning, Attempt: 1, Step: 12, LossIs: job.LossNaN, Ranks: 2, Alive: 2}
+	s = runreport.Status{State: job.StateRunning, Attempt: 1, Step: 12, LossIs: job.LossNaN, Ranks: 2, Alive: 2}
 	if got, want := s.String(), "running, attempt 1, step 12, loss nan, 2 of 2 ranks, 0.0s"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

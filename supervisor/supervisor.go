@@ -1,5 +1,5 @@
 // Package supervisor runs a job attempt by attempt until it ends well, or until
-// going on is waste. Run is the loop; Policy, Folder and ExitCode are the pure
+// going on is waste. Run is the loop; Policy, runreport and exitcode are the pure
 // decisions that it is made of. It knows launchers, placers, the preflight and
 // checkpoints only as the one-method interfaces below.
 package supervisor
@@ -14,6 +14,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // Launcher starts one gang and blocks until every rank of it is gone or named
@@ -152,13 +153,13 @@ type Run struct {
 // whole even when the journal is not. The error means that gangrun itself
 // failed, and is told in the report too. Cancelling ctx ends the run in order;
 // its cause should be an Interrupted.
-func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (Report, error) {
+func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
 // Preflight does no more of a run than its preflight, and ends as the run would
 // have ended there; with nothing in the gang's way it succeeds.
-func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Report, error) {
+func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {
 			return e
@@ -169,7 +170,7 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (Re
 
 // conduct wraps the part of a run that body does in what every run begins and
 // ends with. past is what was journalled of it before.
-func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (Report, error) {
+func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (runreport.Report, error) {
 	if spec.Timeout > 0 {
 		begun := time.Now()
 		if len(past) > 0 {

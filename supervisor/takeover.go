@@ -11,13 +11,14 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // Resume goes on with a run that has not ended and whose controller is gone, from
 // where its journal ends: past is all of it. An attempt that was on its way is
 // adopted where every rank had been started, and otherwise ended and judged as
 // lost. spec is that of the run, with its secrets.
-func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (Report, error) {
+func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.goOn(ctx, past) })
 }
 
@@ -133,11 +134,11 @@ func (l *loop) restore(past []job.Event) trace {
 	return t
 }
 
-// stepOf is the last step that an attempt told.
+// stepOf returns the furthest step of an attempt, -1 for none.
 func (l *loop) stepOf(number int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for _, a := range l.folder.report.Attempts {
+	for _, a := range l.folder.Report().Attempts {
 		if a.Number == number {
 			return a.Step
 		}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // resume has another supervisor go on with what w has told up to an event, after a
@@ -307,7 +308,7 @@ func TestResumeToEnd(t *testing.T) {
 				return
 			}
 			c := w.report.Attempts[0].Cause
-			if told := strings.Contains(strings.Join(Summary(w.report), "\n"), "2 ranks lost"); told != test.gone {
+			if told := strings.Contains(strings.Join(runreport.Summary(w.report), "\n"), "2 ranks lost"); told != test.gone {
 				t.Errorf("it is told that the ranks were lost: %v, want %v", told, test.gone)
 			}
 			if c.Category != job.Cancelled || strings.Contains(c.Text, "the controller died, and when another took over the ranks on h1, h2 had ended") != test.gone {

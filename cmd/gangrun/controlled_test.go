@@ -23,7 +23,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // When nothing of a gang on this machine is left, whoever is killed. gangrun needs
@@ -134,7 +134,7 @@ func (b *bench) list() (runs []home.Summary) {
 
 // status is what gangrun status -o json tells, as far as tests look at it.
 type status struct {
-	supervisor.Report
+	runreport.Report
 	Now []struct {
 		Rank, PID int
 		State     string

@@ -9,16 +9,16 @@ import (
 	"github.com/gangrun/gangrun/internal/interrupt"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
 )
 
 // cutReport is what attach -o json prints of a run whose end it has not seen.
 type cutReport struct {
-	supervisor.Report
+	runreport.Report
 	Dir    string `json:"dir"`
 	CutOff string `json:"cut_off"` // why the report goes no further
 }

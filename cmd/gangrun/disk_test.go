@@ -11,8 +11,8 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
-	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // inShell returns a command that runs gangrun after a script, in a mount namespace of its
@@ -151,7 +151,7 @@ func TestRefusals(t *testing.T) {
 func TestRefusedLogReport(t *testing.T) {
 	b := newBench(t)
 	b.ends(b.inShell("ulimit -f 256", "run", "--preflight", "off", "--retries", "0", "-n", "1", "--", "python3", "-c", "print('x' * 4000000)"))
-	var report supervisor.Report
+	var report runreport.Report
 	decode(t, b.ask("report", "-o", "json"), &report)
 	if c := report.Cause(); c == nil || c.Category != job.OutputError || c.Signature != "file-size-limit" || !strings.Contains(c.Text, "file too large") {
 		t.Errorf("the cause is %+v", c)

@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // nobodyLeft waits until no process of the run is left on any host and no GPU is held
@@ -48,7 +48,7 @@ func (r *tally) nobodyLeft() {
 
 // checkCauses checks that every attempt that has failed did so for what has happened.
 // Of an agent that dies just before its controller, nobody can tell who was first.
-func (r *tally) checkCauses(report supervisor.Report) {
+func (r *tally) checkCauses(report runreport.Report) {
 	for i, a := range report.Attempts {
 		if a.Cause == nil {
 			if i < len(report.Attempts)-1 {
@@ -66,7 +66,7 @@ func (r *tally) checkCauses(report supervisor.Report) {
 }
 
 // checkResult checks what the job has computed.
-func (r *tally) checkResult(report supervisor.Report, code int) {
+func (r *tally) checkResult(report runreport.Report, code int) {
 	if report.ExitCode == nil || *report.ExitCode != code {
 		r.t.Errorf("exit code %d, the report tells %v", code, report.ExitCode)
 	}
@@ -159,7 +159,7 @@ const delivery = 3 * time.Second
 
 // checkLogs checks that every log is what its rank has printed, byte for byte, up to
 // some point: to the end, where nothing has happened to its host.
-func (r *tally) checkLogs(report supervisor.Report) {
+func (r *tally) checkLogs(report runreport.Report) {
 	t := r.t
 	paths, err := filepath.Glob(filepath.Join(r.dir, "own/*"))
 	if err != nil || len(paths) == 0 {
@@ -212,7 +212,7 @@ func (r *tally) checkLogs(report supervisor.Report) {
 }
 
 // hostOf is where a rank of an attempt was.
-func hostOf(report supervisor.Report, attempt, rank int) string {
+func hostOf(report runreport.Report, attempt, rank int) string {
 	for _, a := range report.Attempts {
 		for _, p := range a.Placement {
 			if a.Number == attempt && p.Rank == rank {

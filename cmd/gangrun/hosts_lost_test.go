@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // deafRanks do not end of SIGTERM.
@@ -233,7 +233,7 @@ func TestAttachNotLetIn(t *testing.T) {
 	r.letGo()
 	code, _, errs := r.ask(r.gangrun, "attach")
 	events, _, err := journal.Replay(run.JournalPath())
-	if report := supervisor.Fold(events); code != 0 || err != nil || report.State != job.StateSucceeded || len(report.Attempts) != 1 {
+	if report := runreport.Fold(events); code != 0 || err != nil || report.State != job.StateSucceeded || len(report.Attempts) != 1 {
 		t.Errorf("gangrun attach ended with %d, the run is %s after %d attempts, %v: %s", code, report.State, len(report.Attempts), err, errs)
 	}
 }

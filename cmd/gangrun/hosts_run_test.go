@@ -21,7 +21,7 @@ import (
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/noskip"
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // farRun is a run over the hosts of a bed.
@@ -279,7 +279,7 @@ func alike(a, b []byte) (n int) {
 }
 
 // report is what the run has left.
-func (r *farRun) report() (report supervisor.Report) {
+func (r *farRun) report() (report runreport.Report) {
 	r.t.Helper()
 	data, err := os.ReadFile(filepath.Join(r.home(), "report.json"))
 	if err != nil {

@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // startShared starts a gang of two ranks on two hosts, which all see its home.
@@ -145,7 +145,7 @@ func TestStopElsewhere(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			report := supervisor.Fold(events)
+			report := runreport.Fold(events)
 			want := "cancelled by " + strings.Join(append([]string{"gangrun stop"}, test.flags...), " ") + " (root on h2) while the gang was up"
 			if report.Reason != want {
 				t.Errorf("the reason is %q, want %q", report.Reason, want)

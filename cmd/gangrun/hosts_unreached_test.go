@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // TestUnreachedHost: a run that can do without a host that is not reached says so in
@@ -26,7 +26,7 @@ func TestUnreachedHost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	does := func(args ...string) (code int, report supervisor.Report) {
+	does := func(args ...string) (code int, report runreport.Report) {
 		t.Helper()
 		ctx, cancel := context.WithTimeout(context.Background(), 2*patience)
 		defer cancel()
@@ -43,7 +43,7 @@ func TestUnreachedHost(t *testing.T) {
 		}
 		return cmd.ProcessState.ExitCode(), report
 	}
-	noted := func(r supervisor.Report) (n int) {
+	noted := func(r runreport.Report) (n int) {
 		for _, note := range r.Notes {
 			if strings.HasPrefix(note, `not reached, and left out: host "h2" `) {
 				n++

@@ -5,12 +5,12 @@ import (
 
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/preflight"
-	"github.com/gangrun/gangrun/supervisor"
 )
 
 // verboseFlag has the matrix of the hosts shown whatever is in it.
@@ -35,9 +35,9 @@ func (s *session) compare(facts []job.Facts) {
 }
 
 // printReport prints a report as JSON, and the matrix of the hosts with it.
-func (s *session) printReport(r supervisor.Report) error {
+func (s *session) printReport(r runreport.Report) error {
 	return view.JSON(os.Stdout, struct {
-		supervisor.Report
+		runreport.Report
 		Matrix *preflight.Matrix `json:"matrix,omitempty"`
 	}{r, s.matrix})
 }

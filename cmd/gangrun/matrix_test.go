@@ -15,12 +15,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
 	"github.com/gangrun/gangrun/preflight"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // checked is what gangrun preflight -o json prints.
 type checked struct {
-	supervisor.Report
+	runreport.Report
 	Matrix *preflight.Matrix
 }
 

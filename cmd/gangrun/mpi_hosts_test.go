@@ -10,11 +10,11 @@ import (
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // said returns what a rank of an attempt has printed.
-func said(t *testing.T, attempt *supervisor.Attempt, rank int) string {
+func said(t *testing.T, attempt *runreport.Attempt, rank int) string {
 	t.Helper()
 	data, err := os.ReadFile(filepath.Join(attempt.Logs, job.LogName(rank, "out")))
 	if err != nil {

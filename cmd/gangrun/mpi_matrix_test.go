@@ -18,7 +18,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/noskip"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // mpiFlavours are the MPI libraries that the tests build programs for.
@@ -220,7 +220,7 @@ func (r *controlled) gone() {
 }
 
 // report is the report.json of the only run.
-func (b *bench) report() (report supervisor.Report) {
+func (b *bench) report() (report runreport.Report) {
 	b.t.Helper()
 	paths, err := filepath.Glob(filepath.Join(b.dir, "home/runs/*/report.json"))
 	if err != nil || len(paths) != 1 {

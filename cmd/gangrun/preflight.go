@@ -19,6 +19,7 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 func preflightCommand() *cli.Command {
@@ -40,7 +41,7 @@ func runPreflight(spec job.Spec, terms terms) error {
 	if err != nil {
 		return err
 	}
-	return s.conclude(s.supervise(func(p parts) (supervisor.Report, error) {
+	return s.conclude(s.supervise(func(p parts) (runreport.Report, error) {
 		if p.checker != nil {
 			p.checker = reaching{p.checker, s.probed}
 		}

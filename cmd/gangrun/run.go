@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 
 	"github.com/urfave/cli/v2"
 
@@ -54,8 +55,8 @@ func runJob(spec job.Spec, terms terms) error {
 }
 
 // toEnd runs the session's job to its end, on the places that placer finds.
-func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
-	return s.supervise(func(p parts) (supervisor.Report, error) {
+func (s *session) toEnd(placer supervisor.Placer) (runreport.Report, error) {
+	return s.supervise(func(p parts) (runreport.Report, error) {
 		boss := &supervisor.Supervisor{
 			Launcher: s.withNews(s.watchGPUs(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
@@ -80,7 +81,7 @@ func (s *session) toEnd(placer supervisor.Placer) (supervisor.Report, error) {
 
 // conclude prints the report, where it is wanted on standard output, and returns what
 // this program exits with. err is why there is none.
-func (s *session) conclude(report supervisor.Report, err error) error {
+func (s *session) conclude(report runreport.Report, err error) error {
 	if err == nil && s.asJSON {
 		err = s.printReport(report)
 	}
@@ -91,7 +92,7 @@ func (s *session) conclude(report supervisor.Report, err error) error {
 }
 
 // ended is the exit of a program whose run has ended.
-func ended(r supervisor.Report) error {
+func ended(r runreport.Report) error {
 	if r.ExitCode == nil {
 		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
 	}
@@ -110,9 +111,9 @@ type parts struct {
 
 // supervise runs the body of a session: with its signals, its journal and its
 // screen, and with everything ended and written when it returns.
-func (s *session) supervise(body func(parts) (supervisor.Report, error)) (supervisor.Report, error) {
+func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
 	ctx, hurried, stop := s.interruptible()
-	var report supervisor.Report
+	var report runreport.Report
 	defer func() {
 		stop()
 		dismiss(s.signals, &report)
@@ -168,7 +169,7 @@ func (s *session) supervise(body func(parts) (supervisor.Report, error)) (superv
 
 // save closes the journal and writes the report, and says what of that failed. A run
 // whose records are not whole does not end with 0.
-func (s *session) save(report *supervisor.Report, say func(string)) {
+func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
 		hint := "the ranks' logs are whole where nothing else is said"
 		if cause, ok := diagnose.Refusal(err); ok {

@@ -21,6 +21,7 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // session is one run from its controller's side: everything wired together.
@@ -104,7 +105,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	signals := catch()
 	kept, err := terms.records(dir, spec)
 	if err != nil {
-		dismiss(signals, &supervisor.Report{})
+		dismiss(signals, &runreport.Report{})
 		return nil, err
 	}
 	run := kept.run
@@ -123,7 +124,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.Ask, s.say, s.started)
 	if err != nil {
 		s.show.FlushLines(context.Background())
-		dismiss(signals, &supervisor.Report{})
+		dismiss(signals, &runreport.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
 	dialer.local.Held, s.here = kept.control.File, dialer.here

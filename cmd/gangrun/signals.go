@@ -8,7 +8,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/early"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // catch returns the signals that ask for an end, from now on.
@@ -23,7 +23,7 @@ func catch() chan os.Signal {
 // dismiss has every further signal end the process at once: with the code of a run that
 // has failed or was cancelled, else with that of the signal. What is left to do may take for ever: a stopped terminal takes
 // no report. Signals that have come before count no more.
-func dismiss(signals chan os.Signal, report *supervisor.Report) {
+func dismiss(signals chan os.Signal, report *runreport.Report) {
 	for len(signals) > 0 {
 		<-signals
 	}

@@ -19,7 +19,7 @@ import (
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/internal/view"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // follower shows a run whose controller is another process.
@@ -38,14 +38,14 @@ type follower struct {
 // Follow shows a run from now on to its end and returns its report. The error is an
 // interrupt.Signal where the user has left before, and a GoneError where the run's
 // controller is gone.
-func Follow(run home.Run, out, errs screen.Stream) (supervisor.Report, error) {
+func Follow(run home.Run, out, errs screen.Stream) (runreport.Report, error) {
 	past, skipped, err := record.Events(run)
 	if err != nil {
-		return supervisor.Report{}, err
+		return runreport.Report{}, err
 	}
 	spec := record.Spec(past)
 	if spec == nil {
-		return supervisor.Report{}, record.NoSpec(run, past, skipped)
+		return runreport.Report{}, record.NoSpec(run, past, skipped)
 	}
 	f := &follower{run: run, show: view.NewLive(view.Options{Spec: *spec, Run: run, Screen: screen.New(screen.Options{
 		Out: out, Err: errs, Ranks: spec.Ranks, Hosts: severalHosts(past), Prefix: true,

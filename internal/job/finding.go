@@ -20,3 +20,13 @@ type Finding struct {
 	// Cause is set on errors and on what a trial died of.
 	Cause *Cause `json:"cause,omitempty"`
 }
+
+// FirstError returns the first finding that is an error, nil without any.
+func FirstError(findings []Finding) *Finding {
+	for i := range findings {
+		if findings[i].Severity == SeverityError {
+			return &findings[i]
+		}
+	}
+	return nil
+}

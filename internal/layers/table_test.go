@@ -118,6 +118,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/wireup"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 	{paths: []string{"internal/agent/wireup/pmi", "internal/agent/wireup/openmpi"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/wireup/pmi", "internal/agent/wireup/openmpi")},
 
+	{paths: []string{"supervisor/runreport"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor/exitcode"}, ours: withLeaves("internal/job")},
 	{paths: []string{"supervisor"}, ours: allBut("launcher/...", "topology/...", "preflight", "checkpoint")},
 	{paths: []string{"supervisor/watch"}, ours: only("internal/job", "internal/curve")},

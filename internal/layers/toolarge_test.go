@@ -7,7 +7,6 @@ var tooLarge = map[string]int{
 	"package internal/diagnose": 5015,
 	"package launcher":          4540,
 	"package preflight":         3495,
-	"package supervisor":        3327,
 	"struct Attempt":            18,
 	"struct Launcher":           17,
 	"struct Report":             19,

@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // Events returns the events of a run's journal, and how many of its lines cannot be read.
@@ -55,12 +55,12 @@ func noSpecText(run home.Run, events []job.Event, skipped int) string {
 
 // Report returns what a run's journal adds up to, and its events. The state of a run whose
 // controller is gone is lost.
-func Report(run home.Run) (supervisor.Report, []job.Event, error) {
+func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	events, skipped, err := Events(run)
 	if err != nil {
-		return supervisor.Report{}, nil, err
+		return runreport.Report{}, nil, err
 	}
-	r := supervisor.Fold(events)
+	r := runreport.Fold(events)
 	if r.Run == "" {
 		r.Run = run.ID
 		if skipped == 0 && time.Since(run.Created()) >= maxStart {

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/queue"
 	"github.com/gangrun/gangrun/internal/screen"
 	"github.com/gangrun/gangrun/internal/text"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // Options say what a Live shows, and where.
@@ -33,7 +33,7 @@ type Live struct {
 	lines *queue.Queue[string] // shown from a goroutine of its own: a terminal may be stopped
 
 	mu     sync.Mutex
-	folder supervisor.Folder
+	folder runreport.Folder
 	asking bool // a question is being asked, whose answer is typed unseen
 }
 
@@ -75,7 +75,7 @@ func waitHurried(ctx context.Context, done <-chan struct{}) {
 }
 
 // Report returns what the events so far add up to.
-func (l *Live) Report() supervisor.Report {
+func (l *Live) Report() runreport.Report {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.folder.Report()
@@ -238,7 +238,7 @@ func (l *Live) Refresh(ctx context.Context) {
 
 // Closing shows the summary of a run that has ended and, last of all, what the failed
 // rank printed.
-func (l *Live) Closing(r supervisor.Report) {
+func (l *Live) Closing(r runreport.Report) {
 	if l.Terse {
 		l.lastWords(r)
 		return
@@ -263,7 +263,7 @@ func (l *Live) Closing(r supervisor.Report) {
 }
 
 // lastWords shows why a run has failed, if it has.
-func (l *Live) lastWords(r supervisor.Report) {
+func (l *Live) lastWords(r runreport.Report) {
 	if r.State == job.StateSucceeded {
 		return
 	}

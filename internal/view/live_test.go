@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/screen"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // What mpirun has said belongs to no rank, and is shown as none's.
@@ -21,7 +21,7 @@ func TestLastLinesOfNoRank(t *testing.T) {
 		{Source: job.SourceStderr, Host: "h2", Rank: 1, Text: "a rank's"},
 		{Source: job.SourceStderr, Host: "h1", Rank: -1, Text: "mpirun's"},
 	}}
-	l.Closing(supervisor.Report{State: job.StateFailed, Attempts: []supervisor.Attempt{{Number: 1, Cause: cause}}})
+	l.Closing(runreport.Report{State: job.StateFailed, Attempts: []runreport.Attempt{{Number: 1, Cause: cause}}})
 	if err := l.Screen.Close(); err != nil {
 		t.Fatal(err)
 	}

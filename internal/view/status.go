@@ -10,12 +10,12 @@ import (
 
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // Status is a report with what is known of each rank now.
 type Status struct {
-	supervisor.Report
+	runreport.Report
 	Dir string       `json:"dir"`
 	Now []RankStatus `json:"ranks_now"`
 }
@@ -38,12 +38,12 @@ type RankStatus struct {
 }
 
 // NewStatus returns the status of a run with this report and these events.
-func NewStatus(run home.Run, report supervisor.Report, events []job.Event) Status {
+func NewStatus(run home.Run, report runreport.Report, events []job.Event) Status {
 	return Status{Report: report, Dir: run.Dir, Now: ranksNow(report, events)}
 }
 
 // ranksNow folds the events of the latest attempt, rank by rank.
-func ranksNow(r supervisor.Report, events []job.Event) []RankStatus {
+func ranksNow(r runreport.Report, events []job.Event) []RankStatus {
 	last := r.Last()
 	ranks := []RankStatus{}
 	if last == nil {

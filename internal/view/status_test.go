@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // A silent host is told beside its ranks, from when it was last heard of until it is
@@ -37,7 +37,7 @@ func TestStatusOfSilentHost(t *testing.T) {
 				{Time: begun, Kind: job.KindState, State: job.StateRunning},
 				{Time: begun, Kind: job.KindStarted, Attempt: 1, Rank: 1, Host: "h2", PID: 12},
 			}, c.events...)
-			report := supervisor.Fold(events)
+			report := runreport.Fold(events)
 			var out strings.Builder
 			if err := (Status{Report: report, Now: ranksNow(report, events)}).Text(&out, begun); err != nil {
 				t.Fatal(err)

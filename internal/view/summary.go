@@ -8,12 +8,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Summary returns the lines of supervisor.Summary, with the command quoted so that it can
+// Summary returns the lines of runreport.Summary, with the command quoted so that it can
 // be pasted into a shell.
-func Summary(r supervisor.Report) []string {
+func Summary(r runreport.Report) []string {
 	words := make([]string, len(r.Command))
 	for i, word := range r.Command {
 		words[i] = ShellWord(word)
@@ -22,7 +22,7 @@ func Summary(r supervisor.Report) []string {
 		}
 	}
 	r.Command = words
-	return supervisor.Summary(r)
+	return runreport.Summary(r)
 }
 
 // plainWord is a word that means itself to every shell.
@@ -61,7 +61,7 @@ func ShellWord(word string) string {
 }
 
 // PrintSummary writes the lines of Summary.
-func PrintSummary(w io.Writer, r supervisor.Report) error {
+func PrintSummary(w io.Writer, r runreport.Report) error {
 	for _, line := range Summary(r) {
 		if _, err := fmt.Fprintln(w, line); err != nil {
 			return err

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
 // TestSummaryCommand: the command of a summary is one line that a shell takes for the
@@ -35,7 +35,7 @@ func TestSummaryCommand(t *testing.T) {
 
 func commandLine(t *testing.T, command []string) string {
 	t.Helper()
-	for _, line := range Summary(supervisor.Report{Run: "r", Command: command}) {
+	for _, line := range Summary(runreport.Report{Run: "r", Command: command}) {
 		if label, text, _ := strings.Cut(line, " "); label == "command" {
 			return strings.TrimSpace(text)
 		}

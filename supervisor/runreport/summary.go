@@ -1,15 +1,15 @@
-package supervisor
+package runreport
 
 import (
+	"cmp"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"text/tabwriter"
 	"time"
-	"unicode"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // maxShown bounds the ranks and findings that a summary names one by one.
@@ -18,13 +18,13 @@ const maxShown = 8
 // maxWidth bounds the characters of a quoted line.
 const maxWidth = 160
 
-// Summary tells a report to people: what happened to the run, attempt by
-// attempt, and what to do next. Every line is free of control characters.
+// Summary returns a report as lines for people: what happened to the run, attempt by
+// attempt, and what to do next. No line has control characters.
 func Summary(r Report) []string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)
 	line := func(label, format string, args ...any) {
-		fmt.Fprintf(w, "%s\t%s\n", label, printable(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(w, "%s\t%s\n", label, text.Printable(fmt.Sprintf(format, args...)))
 	}
 	summarizeRun(line, r)
 	summarizePreflight(line, r)
@@ -57,7 +57,7 @@ func summarizeRun(line liner, r Report) {
 		line("name", "%s", r.Name)
 	}
 	if len(r.Command) > 0 {
-		line("command", "%s", clip(strings.Join(r.Command, " ")))
+		line("command", "%s", text.Clip(strings.Join(r.Command, " "), maxWidth))
 	}
 }
 
@@ -140,7 +140,7 @@ func attemptTimes(a Attempt) string {
 	return fmt.Sprintf("started %s, %s %s after %s", clock(*a.Started), how, clock(*a.Ended), short(a.Ended.Sub(*a.Started)))
 }
 
-// exits tells how the ranks of an attempt ended: those that failed by
+// exits says how the ranks of an attempt ended: those that failed by
 // themselves one by one, in the order seen, the others as numbers.
 func exits(a Attempt) []string {
 	var failed []string
@@ -165,13 +165,13 @@ func exits(a Attempt) []string {
 		failed = append(failed[:maxShown], fmt.Sprintf("and %d more", more))
 	}
 	if good > 0 {
-		failed = append(failed, count(good, "rank")+" ended well")
+		failed = append(failed, text.Count(good, "rank")+" ended well")
 	}
 	if ended > 0 {
-		failed = append(failed, count(ended, "rank")+" ended by gangrun")
+		failed = append(failed, text.Count(ended, "rank")+" ended by gangrun")
 	}
 	if lost > 0 {
-		failed = append(failed, count(lost, "rank")+" lost")
+		failed = append(failed, text.Count(lost, "rank")+" lost")
 	}
 	if n := len(a.Unreaped); n > 0 {
 		hosts := map[string]bool{}
@@ -183,15 +183,15 @@ func exits(a Attempt) []string {
 			}
 		}
 		slices.Sort(names)
-		failed = append(failed, fmt.Sprintf("%s may still be running on %s", count(n, "rank"), strings.Join(names, ", ")))
+		failed = append(failed, fmt.Sprintf("%s may still be running on %s", text.Count(n, "rank"), strings.Join(names, ", ")))
 	}
 	return failed
 }
 
 func causeText(c job.Cause) string {
-	text := string(category(c))
-	if c.Signature != "" && c.Signature != text {
-		text += " (" + c.Signature + ")"
+	what := string(cmp.Or(c.Category, job.Unknown))
+	if c.Signature != "" && c.Signature != what {
+		what += " (" + c.Signature + ")"
 	}
 	where := c.Host
 	switch {
@@ -201,12 +201,12 @@ func causeText(c job.Cause) string {
 		where = fmt.Sprintf("rank %d", c.Rank)
 	}
 	if where != "" && !strings.HasPrefix(c.Text, where) {
-		text += ", " + where
+		what += ", " + where
 	}
 	if c.Text != "" {
-		text += ": " + c.Text
+		what += ": " + c.Text
 	}
-	return text
+	return what
 }
 
 func quote(l job.Line) string {
@@ -217,7 +217,7 @@ func quote(l job.Line) string {
 			where += fmt.Sprintf(":%d", l.Line)
 		}
 	}
-	return where + ": " + clip(strings.TrimSpace(l.Text))
+	return where + ": " + text.Clip(strings.TrimSpace(l.Text), maxWidth)
 }
 
 func summarizeEnd(line liner, r Report) {
@@ -240,7 +240,7 @@ func summarizeEnd(line liner, r Report) {
 	for _, note := range r.Notes {
 		line("note", "%s", note)
 	}
-	if r.Hint != "" && firstError(r.Preflight) == nil { // else it stands beside the finding
+	if r.Hint != "" && job.FirstError(r.Preflight) == nil { // else it stands beside the finding
 		line("hint", "%s", r.Hint)
 	}
 	if r.ExitCode != nil {
@@ -250,35 +250,3 @@ func summarizeEnd(line liner, r Report) {
 
 // clock formats a time of day, to the tenth of a second.
 func clock(t time.Time) string { return t.Format("15:04:05.0") }
-
-func count(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
-// clip cuts text that is too wide to be read.
-func clip(text string) string {
-	if runes := []rune(text); len(runes) > maxWidth {
-		return string(runes[:maxWidth-1]) + "…"
-	}
-	return text
-}
-
-// escapes are the terminal's control sequences for colours and movement.
-var escapes = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
-
-// printable removes colours and replaces what else could move a terminal's cursor or hide text: what
-// ranks print must not be able to forge what gangrun says.
-func printable(text string) string {
-	return strings.Map(func(r rune) rune {
-		if r == '\t' || r == '\n' {
-			return ' '
-		}
-		if !unicode.IsPrint(r) {
-			return unicode.ReplacementChar
-		}
-		return r
-	}, escapes.ReplaceAllString(text, ""))
-}

@@ -1,4 +1,6 @@
-package supervisor
+// Package runreport folds the events of a run into its report, and summarizes it for
+// people.
+package runreport
 
 import (
 	"time"
@@ -6,8 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Report is what a run's journal tells, folded: what "gangrun report -o json"
-// prints. Its JSON names are an API; its lists are never null. Times are null
+// Report is the sum of a run's events: what "gangrun report -o json" prints. Its JSON names are an API; its lists are never null. Times are null
 // until they have come.
 type Report struct {
 	Run     string    `json:"run"`
@@ -17,7 +18,7 @@ type Report struct {
 	State   job.State `json:"state"`
 	// Since is when the run came to its State.
 	Since *time.Time `json:"since"`
-	// ExitCode is null until the run has ended; ExitWhy says what it tells.
+	// ExitCode is null until the run has ended; ExitWhy says what it means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
 	// Reason says why the run ended, or what its state waits for; Hint, what to
@@ -53,15 +54,15 @@ type Attempt struct {
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
 	Logs     string         `json:"logs"` // directory of the ranks' log files
-	// FirstStep is when the first step was told.
+	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
-	// Step is the furthest step that a rank told, -1 for none; Total is the
-	// number of steps in all, 0 when unknown; Loss is the last one told.
+	// Step is the furthest step that a rank printed, -1 for none; Total is the number of
+	// all steps, 0 if unknown; Loss is the last one printed.
 	Step  int64    `json:"step"`
 	Total int64    `json:"total"`
 	Loss  *float64 `json:"loss"`
-	// LossIs is "nan", "inf" or "-inf" where the loss that a rank told last is
-	// not finite; then Loss is null.
+	// LossIs is "nan", "inf" or "-inf" where the last loss that a rank printed is not
+	// finite; then Loss is null.
 	LossIs string `json:"loss_is"`
 	// Activity is what the ranks that lived were doing when gangrun began to end
 	// the gang.
@@ -88,7 +89,7 @@ type GPUSeconds struct {
 	Wasted float64 `json:"wasted"`
 }
 
-// Fold tells the report of a journal, whole or cut off anywhere.
+// Fold returns the report of a journal, which may end anywhere.
 func Fold(events []job.Event) Report {
 	var f Folder
 	for _, e := range events {
@@ -105,13 +106,13 @@ func (r Report) Last() *Attempt {
 	return &r.Attempts[len(r.Attempts)-1]
 }
 
-// Cause returns what the run died of: the last attempt's cause, or that of the
+// Cause returns why the run failed: the last attempt's cause, or that of the
 // preflight's first error. It is nil when nothing failed or no cause is known.
 func (r Report) Cause() *job.Cause {
 	if a := r.Last(); a != nil {
 		return a.Cause
 	}
-	if f := firstError(r.Preflight); f != nil {
+	if f := job.FirstError(r.Preflight); f != nil {
 		return f.Cause
 	}
 	return nil
@@ -149,13 +150,4 @@ func (a Attempt) gpuSeconds(now time.Time) GPUSeconds {
 		share.Wasted = devices * max(0, end.Sub(a.Saved.Time).Seconds())
 	}
 	return share
-}
-
-func firstError(findings []job.Finding) *job.Finding {
-	for i := range findings {
-		if findings[i].Severity == job.SeverityError {
-			return &findings[i]
-		}
-	}
-	return nil
 }

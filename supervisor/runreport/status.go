@@ -1,4 +1,4 @@
-package supervisor
+package runreport
 
 import (
 	"fmt"
@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // Status is what a live screen shows of a run.
@@ -47,7 +48,7 @@ func (f *Folder) Status(now time.Time) Status {
 func (s Status) String() string {
 	words := []string{string(s.State)}
 	if s.Check != "" {
-		words = append(words, printable(s.Check))
+		words = append(words, text.Printable(s.Check))
 	}
 	if s.Attempt > 0 {
 		words = append(words, fmt.Sprintf("attempt %d", s.Attempt))
@@ -57,7 +58,7 @@ func (s Status) String() string {
 		words = append(words, fmt.Sprintf("%d of %d ranks", s.Alive, s.Ranks))
 	}
 	if s.State == job.StateWaiting && s.Reason != "" {
-		words = append(words, printable(s.Reason))
+		words = append(words, text.Printable(s.Reason))
 	}
 	return strings.Join(append(words, short(s.Elapsed)), ", ")
 }

@@ -1,4 +1,4 @@
-package supervisor
+package runreport
 
 import (
 	"fmt"
@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
 )
 
 // Trial is how the preflight's trial goes, or went.
@@ -35,7 +36,7 @@ func (s TrialStep) String() string {
 	if more := len(hosts) - maxShown; more > 0 {
 		hosts = append(slices.Clone(hosts[:maxShown]), fmt.Sprintf("%d more", more))
 	}
-	return count(s.Ranks, "rank") + " on " + strings.Join(hosts, ", ")
+	return text.Count(s.Ranks, "rank") + " on " + strings.Join(hosts, ", ")
 }
 
 // trialFolder folds the events of a trial.
@@ -136,7 +137,7 @@ func summarizeTrial(line liner, r Report) {
 			what += ", started " + clock(*s.Started)
 		}
 		if s.Ended == nil {
-			what += fmt.Sprintf(", %d of %s up", s.Alive, count(s.Ranks, "rank"))
+			what += fmt.Sprintf(", %d of %s up", s.Alive, text.Count(s.Ranks, "rank"))
 		} else if s.Started != nil {
 			what += fmt.Sprintf(", ended %s after %s", clock(*s.Ended), short(s.Ended.Sub(*s.Started)))
 		}
