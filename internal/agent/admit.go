@@ -39,7 +39,7 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	// The receiver ends with the stream's context, which ends when the handler
 	// returns: it cannot be waited for here, and holds nothing.
 	go func() {
-		if s.line.dir == "" {
+		if s.link.dir == "" {
 			defer g.cancel() // the controller is gone
 		}
 		for {
@@ -72,7 +72,7 @@ func (s *server) admit(start *wire.Start) (*admitted, error) {
 	host, env := s.settings.get()
 	s.gangs.mu.Lock()
 	defer s.gangs.mu.Unlock()
-	if g := s.gangs.started[start.Gang]; g != nil && s.line.dir != "" {
+	if g := s.gangs.started[start.Gang]; g != nil && s.link.dir != "" {
 		return g, nil
 	}
 	if len(start.Ranks) == 0 {
@@ -91,7 +91,7 @@ func (s *server) admit(start *wire.Start) (*admitted, error) {
 	ctx, cancel := context.WithCancel(s.life)
 	g := &admitted{cancel: cancel, Gang: gang.New(gang.Config{
 		Host: host, Start: start, Env: environ.Overlay(env, wire.Strings(start.Env)), Spooled: spooled,
-		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.line.dir != ""},
+		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.link.dir != ""},
 	})}
 	g.streams = g.Gang
 	s.gangs.add(start.Gang, g)
@@ -111,8 +111,8 @@ func (s *server) logDir(gang, named string) (string, error) {
 	if named != "" {
 		return named, nil
 	}
-	dir := filepath.Join(s.line.dir, bridge.SpoolName, filepath.FromSlash(gang))
-	if s.line.dir == "" || !filepath.IsLocal(filepath.FromSlash(gang)) {
+	dir := filepath.Join(s.link.dir, bridge.SpoolName, filepath.FromSlash(gang))
+	if s.link.dir == "" || !filepath.IsLocal(filepath.FromSlash(gang)) {
 		return "", status.Error(codes.InvalidArgument, "no directory for the logs is named")
 	}
 	if err := os.MkdirAll(dir, 0o700); err != nil {

@@ -152,7 +152,7 @@ func named(env []string) []string {
 // newContained starts the contained agent. Root needs no user namespace where he may
 // have the others without.
 func (s *server) newContained(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
-	layer, err := makeLayer(s.line.dir)
+	layer, err := makeLayer(s.link.dir)
 	if err != nil {
 		return nil, err
 	}

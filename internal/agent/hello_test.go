@@ -19,7 +19,7 @@ func TestHelloBesideRequests(t *testing.T) {
 	if !agenttest.Alone(t) {
 		return
 	}
-	s := newServer(processtest.New(t), nil, &line{})
+	s := newServer(processtest.New(t), nil, &link{})
 	t.Cleanup(s.end)
 	survey, err := json.Marshal(job.Survey{Command: []string{"no-such-program"}, Workdir: "/"})
 	if err != nil {

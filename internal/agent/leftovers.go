@@ -68,16 +68,16 @@ func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire
 	reply := &wire.LeftoversReply{}
 	if again { // before the first attempt no other agent has had a gang of this run
 		l.look(ctx, run)
-		reply.Living = told(leftover.Read(os.Getpid()).Alive(os.Getpid(), r.Gang))
+		reply.Living = leftoverMessages(leftover.Read(os.Getpid()).Alive(os.Getpid(), r.Gang))
 	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	reply.Ended, reply.Living = told(l.killed), append(reply.Living, told(l.left)...)
+	reply.Ended, reply.Living = leftoverMessages(l.killed), append(reply.Living, leftoverMessages(l.left)...)
 	l.killed = nil
 	return reply, nil
 }
 
-func told(processes []leftover.Process) (all []*wire.Leftover) {
+func leftoverMessages(processes []leftover.Process) (all []*wire.Leftover) {
 	for _, p := range processes {
 		all = append(all, &wire.Leftover{Pid: int32(p.PID), Name: []byte(p.Name), State: p.State, Gang: p.Gang})
 	}

@@ -60,7 +60,7 @@ func work() error {
 		return errors.Join(err, errors.New("this command is for gangrun's own use"))
 	}
 	file := os.NewFile(watchdog.ConnFD, "controller")
-	line, err := newLine(file)
+	line, err := newLink(file)
 	_ = file.Close()
 	if err != nil {
 		return err

@@ -40,7 +40,7 @@ func TestMeet(t *testing.T) {
 	var wg sync.WaitGroup
 	var streams [2]*fakeMeeting
 	for i, host := range []string{"h1", "h2"} {
-		s := newServer(nil, nil, &line{})
+		s := newServer(nil, nil, &link{})
 		s.settings.host = host
 		streams[i] = &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 2), out: make(chan *wire.MeetReply, 2)}
 		wg.Go(func() {
@@ -81,7 +81,7 @@ func TestMeet(t *testing.T) {
 	}
 	s := &fakeMeeting{ctx: t.Context(), in: make(chan *wire.MeetRequest, 1), out: make(chan *wire.MeetReply)}
 	s.in <- &wire.MeetRequest{}
-	if err := newServer(nil, nil, &line{}).Meet(s); err == nil {
+	if err := newServer(nil, nil, &link{}).Meet(s); err == nil {
 		t.Error("hosts met without a secret")
 	}
 }

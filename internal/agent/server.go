@@ -33,7 +33,7 @@ type server struct {
 	wire.UnimplementedAgentServer
 	children  *process.Children
 	group     *cgroup.Group
-	line      *line
+	link      *link
 	settings  *settings
 	gangs     gangs
 	leases    leases
@@ -46,10 +46,10 @@ type server struct {
 	running sync.WaitGroup // gangs
 }
 
-func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
+func newServer(c *process.Children, group *cgroup.Group, line *link) *server {
 	life, end := context.WithCancel(context.Background())
 	return &server{
-		children: c, group: group, line: line, life: life, end: end, settings: newSettings(),
+		children: c, group: group, link: line, life: life, end: end, settings: newSettings(),
 		gangs: gangs{started: map[string]*admitted{}}, leftovers: &leftovers{looked: make(chan struct{})},
 	}
 }
@@ -58,9 +58,9 @@ func newServer(c *process.Children, group *cgroup.Group, line *line) *server {
 // arguments of every rank of one host travel in one.
 const MaxMessage = 256 << 20
 
-// pingLeast is how often a controller may ask whether the agent is alive: more
+// minPing is how often a controller may ask whether the agent is alive: more
 // often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
-const pingLeast = time.Second
+const minPing = time.Second
 
 // stuckLimit is how long a controller that takes over waits for the handlers of the
 // one before: one may be stuck for good, as on a file system that hangs.
@@ -73,9 +73,9 @@ func (s *server) serve(ctx context.Context) error {
 	var errs error
 	var answering []<-chan error
 	for more := true; more && ctx.Err() == nil; {
-		ended := s.answer(ctx, s.line.current())
+		ended := s.answer(ctx, s.link.current())
 		answering = append(answering, ended)
-		more = s.line.awaited()
+		more = s.link.successorWaits()
 	}
 	s.end()
 	for _, ended := range answering {
@@ -96,7 +96,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 		// A controller that is stopped (Ctrl-Z) is not dead, however long it takes:
 		// its death is seen by the end of the connection.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: math.MaxInt64}),
-		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: pingLeast, PermitWithoutStream: true}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
 	wire.RegisterAgentServer(g, s)
 	l := newListener(conn)
@@ -106,7 +106,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 	case <-l.closed:
 	case <-ctx.Done():
 	}
-	if !s.line.awaited() { // nobody takes over
+	if !s.link.successorWaits() { // nobody takes over
 		s.end()
 	}
 	go func() { // ends with the last handler, which serve waits for
@@ -129,11 +129,11 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
 	if r.OrphanGraceMs > 0 {
-		s.line.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
+		s.link.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}
 	cores, memory := survey.Capacity()
 	return &wire.HelloReply{
-		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.line.dir),
+		Pid: int32(os.Getpid()), Cores: int32(cores), Memory: memory, Dir: []byte(s.link.dir),
 		Interfaces: survey.Interfaces(), Rdma: survey.RDMA(), Machine: identity.Machine(),
 	}, nil
 }

@@ -71,7 +71,7 @@ func TestCleanTmpdir(t *testing.T) {
 	ours, other := "gangrun-h1", "precious"
 	agenttest.WriteFile(t, ours+"/a/b", "x", 0o644)
 	agenttest.WriteFile(t, other+"/c", "x", 0o644)
-	s := newServer(nil, nil, &line{})
+	s := newServer(nil, nil, &link{})
 	if err := s.settings.cleanTmpdir(); err != nil {
 		t.Errorf("without one: %v", err)
 	}

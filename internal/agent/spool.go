@@ -8,6 +8,6 @@ import (
 
 // Keep implements wire.AgentServer.
 func (s *server) Keep(context.Context, *wire.KeepRequest) (*wire.KeepReply, error) {
-	s.line.keep.Store(true)
+	s.link.keep.Store(true)
 	return &wire.KeepReply{}, nil
 }

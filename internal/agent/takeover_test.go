@@ -67,7 +67,7 @@ type controller struct {
 	leave func()
 }
 
-func join(t *testing.T, l *line) *controller {
+func join(t *testing.T, l *link) *controller {
 	t.Helper()
 	stream := resumable.New(resumable.Options{ID: resumable.NewID()})
 	carrier, err := net.Dial("unix", l.listener.Addr().String())
@@ -97,7 +97,7 @@ func join(t *testing.T, l *line) *controller {
 // A controller is given up when it has been silent for too long, and still is a moment
 // later: where this host stood still, what it said then has not been heard at once.
 func TestOrphaned(t *testing.T) {
-	l := &line{known: map[resumable.ID]bool{}}
+	l := &link{streams: map[resumable.ID]bool{}}
 	l.open(resumable.NewID())
 	l.grace.Store(int64(time.Minute))
 	long := time.Now().Add(-time.Hour)
@@ -112,9 +112,9 @@ func TestOrphaned(t *testing.T) {
 		{"silent, looked again too soon", long, time.Now().Add(time.Hour), true, false},
 		{"silent and still so", long, long, true, true},
 	} {
-		l.begun, l.doubted = step.begun, step.doubted
-		if l.look(); !l.doubted.IsZero() != step.doubt || l.orphaned != step.orphan {
-			t.Errorf("%s: doubted since %v, orphaned: %t", step.name, l.doubted, l.orphaned)
+		l.begun, l.silentSince = step.begun, step.doubted
+		if l.checkSilence(); !l.silentSince.IsZero() != step.doubt || l.orphaned != step.orphan {
+			t.Errorf("%s: doubted since %v, orphaned: %t", step.name, l.silentSince, l.orphaned)
 		}
 	}
 	if _, err := l.stream.Read(make([]byte, 1)); err != errOrphaned {
@@ -135,7 +135,7 @@ func TestTakeover(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			l := &line{dir: t.TempDir(), listener: listener, served: make(chan struct{}), known: map[resumable.ID]bool{}}
+			l := &link{dir: t.TempDir(), listener: listener, served: make(chan struct{}), streams: map[resumable.ID]bool{}}
 			l.grace.Store(int64(10 * time.Minute))
 			l.open(resumable.NewID())
 			s := newServer(nil, nil, l)

@@ -36,7 +36,7 @@ func watch(args []string) (code int, err error) {
 			pass(child, s.(syscall.Signal), dog.Inner)
 		}
 	}()
-	shelf, err := newShelf(dog)
+	shelf, err := newKeptFiles(dog)
 	if err != nil {
 		return 70, err
 	}

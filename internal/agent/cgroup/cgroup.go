@@ -1,3 +1,5 @@
+// Package cgroup has the control groups of ranks, by which the kernel kills all of their
+// processes at once, and the control groups that limit their memory.
 package cgroup
 
 import (
@@ -18,23 +20,23 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// Group is a control group of the ranks of one host, where the system lets
-// this user make one: the kernel then kills a whole fork bomb at once
-// (cgroup.kill). Without one, ending descendants one by one has to do.
+// Group is the control group of an agent's ranks. The kernel kills all processes in it at once
+// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host where
+// this user cannot make one, and where the processes are killed one by one.
 type Group struct {
 	path string
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
 
 	mu sync.Mutex
-	// killed says that the kernel may kill whatever is forked into the group from
-	// now on: newer ones compare how often the group was killed with how often the
-	// forking process's own was.
+	// killed says that the kernel may kill what is forked into the group from now on:
+	// newer kernels compare how often the group was killed with how often the group of
+	// the forking process was.
 	killed bool
 }
 
-// New makes a cgroup for the agent with that PID below this process's own
-// one in the version 2 hierarchy, or returns nil where that is not possible. It is
-// locked as long as the process lives.
+// New makes a group for the agent with a PID, below this process's own group in the version 2
+// hierarchy. It returns nil where that is not possible. The group is locked as long as this
+// process lives.
 func New(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" || os.Mkdir(path, 0o755) != nil {
@@ -50,8 +52,8 @@ func New(pid int) *Group {
 	return nil
 }
 
-// lockedDir locks the directory of a cgroup. It is false where another agent that has
-// started at the same time took it for one of a dead agent, and removes it.
+// lockedDir locks the directory of a group. It returns false if another agent, which started at
+// the same time, took the group for a dead agent's and removes it.
 func lockedDir(dir *os.File) bool {
 	if unix.Flock(int(dir.Fd()), unix.LOCK_SH|unix.LOCK_NB) != nil {
 		return false
@@ -61,8 +63,8 @@ func lockedDir(dir *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(ours, there)
 }
 
-// Open opens the cgroup of the agent with that PID; nil if there is none
-// that can be killed (cgroup.kill came with Linux 5.14).
+// Open opens the group of the agent with a PID. It returns nil if there is none that can be
+// killed; cgroup.kill came with Linux 5.14.
 func Open(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" {
@@ -78,8 +80,8 @@ func Open(pid int) *Group {
 	return &Group{path: path, dir: dir}
 }
 
-// cgroupPath returns where the cgroup of the agent with that PID is or would
-// be, "" when there is no version 2 hierarchy.
+// cgroupPath returns the path that the group of the agent with a PID has or would have, or ""
+// if there is no version 2 hierarchy.
 func cgroupPath(pid int) string {
 	mounts, err := os.Open("/proc/self/mountinfo")
 	if err != nil {
@@ -98,7 +100,7 @@ func cgroupPath(pid int) string {
 	return filepath.Join(root, sub, "gangrun."+identity.AgentName(pid))
 }
 
-// cgroup2Mount finds where the version 2 hierarchy is mounted; "" if nowhere.
+// cgroup2Mount returns where the version 2 hierarchy is mounted, or "".
 // See proc_pid_mountinfo(5): the type follows a lone hyphen.
 func cgroup2Mount(lines *bufio.Scanner) string {
 	for lines.Scan() {
@@ -110,7 +112,8 @@ func cgroup2Mount(lines *bufio.Scanner) string {
 	return ""
 }
 
-// cgroup2Path finds the path of the process in the version 2 hierarchy.
+// cgroup2Path returns the path of a process's group in the version 2 hierarchy, given its
+// /proc/PID/cgroup.
 func cgroup2Path(own string) (string, bool) {
 	for line := range strings.Lines(own) {
 		if path, ok := strings.CutPrefix(strings.TrimSpace(line), "0::"); ok {
@@ -133,7 +136,7 @@ func (c *Group) fd() (int, bool) {
 	return int(c.dir.Fd()), true
 }
 
-// renew makes the group, which must be empty, anew.
+// renew replaces the group, which must be empty, by a new one.
 func (c *Group) renew() bool {
 	if removeCgroup(c.path) != nil || os.Mkdir(c.path, 0o755) != nil {
 		return false
@@ -153,7 +156,7 @@ func (c *Group) Kill() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
 		c.killed = true
-		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the scan follows anyway
+		_ = os.WriteFile(filepath.Join(c.path, "cgroup.kill"), []byte("1"), 0) // the caller kills processes one by one too
 	}
 }
 
@@ -167,17 +170,17 @@ func (c *Group) Close() {
 
 // removeCgroup removes a group, and those that ranks have made in it, which must be empty.
 func removeCgroup(path string) error {
-	entries, _ := os.ReadDir(path) // os.Remove tells
+	entries, _ := os.ReadDir(path) // os.Remove returns the error
 	for _, e := range entries {
 		if e.IsDir() {
-			_ = removeCgroup(filepath.Join(path, e.Name())) // the same
+			_ = removeCgroup(filepath.Join(path, e.Name())) // the last os.Remove returns the error
 		}
 	}
 	return os.Remove(path)
 }
 
-// isCgroup reports whether a cgroup has the name of one that an agent makes: others that
-// begin like it, as a gangrun.service, are somebody else's.
+// isCgroup reports whether a group has a name that an agent gives: gangrun.service, for
+// instance, is none.
 func isCgroup(path string) bool {
 	pid, namespace, ok := strings.Cut(strings.TrimPrefix(filepath.Base(path), "gangrun."), ".")
 	_, err := strconv.ParseUint(pid, 10, 32)
@@ -185,15 +188,15 @@ func isCgroup(path string) bool {
 	return ok && err == nil && err2 == nil
 }
 
-// EndDead kills what is in the cgroups of agents below this process's own cgroup
-// that were killed, together with their watchdogs, and removes them.
+// EndDead kills the processes in the groups of agents that were killed together with their
+// watchdogs, and removes those groups. It looks below this process's own group.
 func EndDead() {
 	if own := cgroupPath(os.Getpid()); own != "" {
 		endDeadIn(filepath.Dir(own))
 	}
 }
 
-// endDeadIn does what endDeadCgroups does, in the cgroup at parent.
+// endDeadIn does the work of EndDead below the group at parent.
 func endDeadIn(parent string) {
 	paths, _ := filepath.Glob(filepath.Join(parent, "gangrun.*"))
 	var dead []string
@@ -213,14 +216,14 @@ func endDeadIn(parent string) {
 	}
 	for deadline := time.Now().Add(process.KillLimit); len(dead) > 0 && time.Now().Before(deadline); time.Sleep(time.Millisecond) {
 		dead = slices.DeleteFunc(dead, func(path string) bool {
-			return !errors.Is(removeCgroup(path), unix.EBUSY) // which it is while there are processes in it
+			return !errors.Is(removeCgroup(path), unix.EBUSY) // busy while there are processes in it
 		})
 	}
 }
 
-// Start starts the program in the cgroup, and without it where the kernel
-// refuses that (the errors of clone3(2) for CLONE_INTO_CGROUP, ENOENT for a cgroup that
-// was removed).
+// Start starts a program in the group. Where the kernel refuses that, by an error that clone3(2)
+// has for CLONE_INTO_CGROUP or by ENOENT because the group was removed, Start starts the
+// program outside of the group.
 func (c *Group) Start(fork process.Starter, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
 	fd, ok := c.fd()
 	if !ok {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// Memory is a process's control group for memory.
+// Memory is the control group that limits the memory of a process.
 type Memory struct {
 	Dir   string
 	Mount string // of the hierarchy
 	V1    bool   // of version 1
 }
 
-// MemoryOf returns the control groups for memory of a process, given its
-// /proc/PID/cgroup and /proc/PID/mountinfo.
+// MemoryOf returns the control groups for the memory of a process, given its /proc/PID/cgroup
+// and /proc/PID/mountinfo.
 func MemoryOf(own, mounts string) (groups []Memory) {
 	for mount := range strings.Lines(mounts) {
 		before, after, ok := strings.Cut(strings.TrimSpace(mount), " - ")
@@ -41,8 +41,8 @@ func MemoryOf(own, mounts string) (groups []Memory) {
 	return groups
 }
 
-// Left returns how much memory a control group, or one above it, may still take, and
-// whether any of them has a limit.
+// Left returns how many bytes of memory a group may still take, given its own limit and those
+// of the groups above it, and whether there is any limit.
 func (g Memory) Left() (least int64, limited bool) {
 	limit, usage := "memory.max", "memory.current"
 	if g.V1 {

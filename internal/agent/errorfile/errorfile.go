@@ -1,3 +1,4 @@
+// Package errorfile reads the exception that ended a rank from the file that PyTorch writes.
 package errorfile
 
 import (
@@ -14,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Env names the file to which PyTorch's @record writes the exception that
+// Env is the variable that names the file to which PyTorch's @record writes the exception that
 // ends a rank.
 const Env = "TORCHELASTIC_ERROR_FILE"
 
@@ -37,8 +38,8 @@ type exception struct {
 	} `json:"extraInfo"`
 }
 
-// Read returns what a rank has written to the error file at path, as the lines of
-// a traceback; nil where there is no such file, or none that can be read as one.
+// Read returns the exception in the error file at path, as the lines of a traceback. It returns
+// nil if there is no such file, or if it cannot be read as an error file.
 func Read(path, host string, rank int) []job.Line {
 	if path == "" {
 		return nil
@@ -66,8 +67,8 @@ func Read(path, host string, rank int) []job.Line {
 	return lines
 }
 
-// lines are the traceback, or the message alone where there is none. Of a long one
-// they are the first line, without which it is no traceback, and the last ones.
+// lines returns the traceback, or the message alone where there is none. Of a long traceback it
+// returns the first line, by which it is known as one, and the last lines.
 func (e exception) lines() []string {
 	text := strings.TrimRight(e.ExtraInfo.Callstack, "\n")
 	if !strings.HasPrefix(text, "Traceback ") {
@@ -85,8 +86,8 @@ func (e exception) lines() []string {
 	return append(all[:1:1], all[max(from, 1):]...)
 }
 
-// raised is when the exception was raised: the second that the file tells, and
-// within that as near as can be to when it was written.
+// raised returns when the exception was raised: the time in the file, which is in whole seconds,
+// or within that second the time at which the file was written.
 func raised(stamp json.RawMessage, written time.Time) time.Time {
 	seconds, err := strconv.ParseInt(strings.Trim(string(stamp), `"`), 10, 64)
 	if err != nil || seconds <= 0 {
@@ -103,8 +104,8 @@ func raised(stamp json.RawMessage, written time.Time) time.Time {
 	return written
 }
 
-// readRegular returns the content of a regular file of at most that size, and when
-// it was last written; nil of any other.
+// readRegular returns the content of a regular file of at most limit bytes, and when it was last
+// written. It returns nil for any other file.
 func readRegular(path string, limit int64) ([]byte, time.Time) {
 	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NOFOLLOW|unix.O_NONBLOCK, 0)
 	if err != nil {

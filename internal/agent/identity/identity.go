@@ -1,3 +1,4 @@
+// Package identity names this machine, and the agents on it, apart from all others.
 package identity
 
 import (
@@ -5,8 +6,9 @@ import (
 	"strings"
 )
 
-// Machine is what tells this machine, or the container that this process is in, from
-// every other: the boot, and the PID namespace. It is empty where either is not known.
+// Machine returns a name that only this machine, or the container that this process is in, has
+// until it is booted anew: its boot ID and its PID namespace. It is empty where either is not
+// known.
 func Machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

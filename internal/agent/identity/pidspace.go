@@ -7,12 +7,13 @@ import (
 	"sync"
 )
 
-// AgentName returns what stands for the agent with that PID in names that other containers see
-// too, which may share directories and cgroups with this one but have PIDs of their own:
-// the PID and the number of its PID namespace.
+// AgentName returns the name of the agent with a PID in names of directories and cgroups, which
+// containers may share that have PIDs of their own: the PID and the number of the PID
+// namespace.
 func AgentName(pid int) string { return fmt.Sprintf("%d.%s", pid, PIDNamespace()) }
 
-// PIDNamespace is the number of this process's PID namespace; 0 where /proc does not tell.
+// PIDNamespace returns the number of this process's PID namespace, or "0" where it is not
+// known.
 var PIDNamespace = sync.OnceValue(func() string {
 	link, _ := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
 	_, number, ok := strings.Cut(strings.TrimSuffix(link, "]"), "[")

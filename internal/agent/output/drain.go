@@ -41,5 +41,5 @@ const drainLimit = 500 * time.Millisecond
 // most one.
 const drainSteps = 5
 
-// quiet is how long a stream with nothing unread must stay so to count as drained.
+// quiet is how long a stream must have nothing unread to count as drained.
 const quiet = 20 * time.Millisecond

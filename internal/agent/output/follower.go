@@ -5,7 +5,7 @@ import (
 	"os"
 )
 
-// Follow follows a stream from an offset of its log file on.
+// Follow returns a follower that begins at an offset of the log file.
 func Follow(s *Stream, offset int64) *Follower { return &Follower{Stream: s, Offset: offset} }
 
 // Follower reads the log file of one stream as it grows.
@@ -22,9 +22,8 @@ func (f *Follower) Close() {
 	}
 }
 
-// Step passes the next piece of the log to send, or the end of the stream. It reports
-// whether there was a piece, and whether nothing more comes. A stream of which a part was
-// lost has no end.
+// Step passes the next piece of the log to send, or the end of the stream. It reports whether
+// there was a piece, and whether no more will come. A stream that lost a part has no end.
 func (f *Follower) Step(buffer []byte, send func(piece []byte, end bool) error) (sent, ended bool, err error) {
 	written, closed := f.Stream.state()
 	if f.Offset >= written {
@@ -60,6 +59,6 @@ func (f *Follower) read(piece []byte) (n int, err error) {
 	return n, nil
 }
 
-// RuntimeRank stands where a rank does for what is no rank's: what mpirun says, or
-// Open MPI's daemon.
+// RuntimeRank takes the place of a rank for output that is no rank's: that of mpirun, or of Open
+// MPI's daemon.
 const RuntimeRank = -1

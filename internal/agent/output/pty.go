@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opener opens what connects a stream of a rank with the agent: the agent's
-// end, to read from, and the rank's.
+// Opener opens what connects a stream of a rank with the agent. ours is the agent's end, to read
+// from, and theirs the rank's.
 type Opener func() (ours, theirs *os.File, err error)
 
 // OpenPipe opens a pipe.
@@ -24,9 +24,8 @@ func OpenPipe() (ours, theirs *os.File, err error) {
 	return os.NewFile(uintptr(fds[0]), "pipe"), os.NewFile(uintptr(fds[1]), "pipe"), nil
 }
 
-// OpenPTY opens a pseudoterminal that hands on every byte as it is: ours is the
-// master, theirs the slave. It becomes the controlling terminal of nobody, so
-// that no signal comes from it.
+// OpenPTY opens a pseudoterminal that passes on every byte unchanged. It becomes no process's
+// controlling terminal, so that it causes no signals.
 func OpenPTY() (ours, theirs *os.File, err error) {
 	if ours, err = os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
 		return nil, nil, noPTY(err)
@@ -43,8 +42,8 @@ func OpenPTY() (ours, theirs *os.File, err error) {
 	return ours, theirs, nil
 }
 
-// slaveOf opens the slave of a pseudoterminal's master. It asks the kernel and
-// not /dev/pts for it, which in a container can be that of another master.
+// slaveOf opens the slave of a pseudoterminal's master. It does not use /dev/pts, which in a
+// container may belong to other masters.
 func slaveOf(master int) (*os.File, error) {
 	if err := unix.IoctlSetPointerInt(master, unix.TIOCSPTLCK, 0); err != nil {
 		return nil, os.NewSyscallError("unlock the slave of /dev/ptmx", err)
@@ -57,7 +56,7 @@ func slaveOf(master int) (*os.File, error) {
 	settings, err := unix.IoctlGetTermios(slave, unix.TCGETS)
 	if err == nil {
 		settings.Iflag, settings.Oflag, settings.Lflag = 0, 0, 0 // no carriage returns, no echo, no signals
-		size := unix.Winsize{Row: 24, Col: 80}                   // which most programs assume where they are told nothing
+		size := unix.Winsize{Row: 24, Col: 80}                   // the size that most programs assume
 		err = errors.Join(unix.IoctlSetTermios(slave, unix.TCSETS, settings), unix.IoctlSetWinsize(slave, unix.TIOCSWINSZ, &size))
 	}
 	if err != nil {
@@ -72,8 +71,8 @@ type PTYError struct{ Why string }
 // Error returns the reason.
 func (e PTYError) Error() string { return e.Why }
 
-// noPTY turns an error of openPTY into a ptyError, unless a pipe would meet the
-// same one.
+// noPTY turns an error of OpenPTY into a PTYError, unless OpenPipe would fail for the same
+// reason.
 func noPTY(err error) error {
 	switch {
 	case errors.Is(err, unix.EMFILE), errors.Is(err, unix.ENFILE):
@@ -88,13 +87,13 @@ func noPTY(err error) error {
 	return PTYError{Why: err.Error()}
 }
 
-// readEnd reads a pipe or the agent's end of a pseudoterminal. The kernel may tell the end
-// of a pseudoterminal (EIO) while its last bytes are still on their way to the reader: seen
-// on Linux 6.18 once in some thousands of ends. A later read returns them, so that EIO counts
-// only once it has come again and again.
+// readEnd reads a pipe or the agent's end of a pseudoterminal. The kernel may report the end of a
+// pseudoterminal (EIO) before its last bytes have reached the reader: on Linux 6.18 about once
+// in some thousand times. A later read returns them, so that EIO counts only after several
+// reads.
 type readEnd struct{ from *os.File }
 
-// How often EIO has to come, and the pause before the next read.
+// How many reads in a row have to return EIO, and the pause between them.
 const (
 	eioReads = 6
 	eioPause = time.Millisecond

@@ -1,3 +1,4 @@
+// Package output moves what ranks print to their log files, and reads it back from there.
 package output
 
 import (
@@ -16,24 +17,23 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 )
 
-// Sizes of the buffer between a rank and its log file, in bytes. A stream that
-// fills it again and again gets a larger one, and in the end a pipe to match:
-// most ranks say little, and a large gang has many.
+// Sizes of the buffer between a rank and its log file, in bytes. It begins small, because a large
+// gang has many streams and most ranks print little. A stream that fills its buffer again and
+// again gets a larger one, and in the end a larger pipe.
 const (
 	firstBuffer = 2 << 10
 	largeBuffer = 256 << 10
 	largePipe   = 1 << 20
-	// fullReads is how many full reads in a row make the buffer four times as
-	// large.
+	// fullReads is how many full reads in a row make the buffer four times larger.
 	fullReads = 4
 )
 
-// keptMarks bounds the arrival times that are remembered of a stream.
+// keptMarks bounds how many arrival times of a stream are kept.
 const keptMarks = 256
 
 // Options describe a stream.
 type Options struct {
-	Rank    int // RuntimeRank for what is no rank's
+	Rank    int // RuntimeRank for output that is no rank's
 	Stderr  bool
 	Path    string            // of the log file
 	Spooled bool              // the log file is in the agent's own directory
@@ -64,14 +64,14 @@ type Stream struct {
 	marks   []mark
 }
 
-// mark says when the bytes up to end had arrived.
+// mark is the time at which the bytes up to end had arrived.
 type mark struct {
 	end  int64
 	when time.Time
 }
 
-// New makes the log file, which must not exist, and what the rank writes to, by
-// open. It returns the rank's end of that.
+// New makes the log file, which must not exist, and by open what connects the rank with it. It
+// returns the rank's end of that.
 func New(options Options, open Opener) (*Stream, *os.File, error) {
 	log, err := os.OpenFile(options.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
@@ -87,12 +87,11 @@ func New(options Options, open Opener) (*Stream, *os.File, error) {
 	return &Stream{Options: options, log: log, from: ours}, theirs, nil
 }
 
-// NewLog returns a stream without a pipe: somebody else writes its log file, and calls
-// grow and seal.
+// NewLog returns a stream without a pipe: the caller writes its log file, and calls Grow and
+// Seal.
 func NewLog(options Options) *Stream { return &Stream{Options: options} }
 
-// Loss returns why a part of what was read could not be written; nil if all was, once
-// the pump has returned.
+// Loss returns why a part of the output could not be written, or nil. Pump must have returned.
 func (s *Stream) Loss() error { return s.lost }
 
 // CloseInput closes the agent's end, which ends the pump.
@@ -106,9 +105,9 @@ func (s *Stream) Discard() error {
 	return errors.Join(s.from.Close(), s.log.Close(), os.Remove(s.Path))
 }
 
-// Pump moves bytes from the rank to the log file until the last writer has
-// closed its end. When the log cannot be written it waits, and the rank with
-// it, rather than lose a byte; release ends such a wait.
+// Pump moves bytes from the rank to the log file until the last writer has closed its end. When
+// the log cannot be written, Pump waits, and the rank waits with it, rather than lose a byte.
+// To close release ends such a wait.
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
@@ -134,8 +133,7 @@ func (s *Stream) Pump(release <-chan struct{}) {
 	}
 }
 
-// widen asks for a larger pipe; where there is none, or the kernel refuses, what
-// there is works.
+// widen asks for a larger pipe. The stream works without one too.
 func (s *Stream) widen() {
 	if raw, err := s.from.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _, _ = unix.FcntlInt(fd, unix.F_SETPIPE_SZ, largePipe) })
@@ -187,8 +185,8 @@ func (s *Stream) state() (written int64, closed bool) {
 	return s.written, s.closed
 }
 
-// unread reports whether there are bytes that have not been read. To poll is
-// exact: FIONREAD does not count all that a pseudoterminal holds.
+// unread reports whether there are bytes that have not been read. It uses poll(2), because
+// FIONREAD does not count all that a pseudoterminal holds.
 func (s *Stream) unread() bool {
 	raw, err := s.from.SyscallConn()
 	if err != nil {
@@ -202,8 +200,8 @@ func (s *Stream) unread() bool {
 	return err == nil && ask[0].Revents&unix.POLLIN != 0
 }
 
-// tail returns at most limit bytes from the end of the log, from the beginning
-// of a line where there is one, with the number of that line and the offset.
+// tail returns at most limit bytes from the end of the log, with their line number and offset.
+// They begin with the beginning of a line, if they hold one.
 func (s *Stream) tail(limit int64) (text []byte, line int, offset int64, err error) {
 	s.mu.Lock()
 	written, lines := s.written, s.lines
@@ -223,8 +221,8 @@ func (s *Stream) tail(limit int64) (text []byte, line int, offset int64, err err
 	return text, lines - bytes.Count(text, []byte{'\n'}) + 1, offset, nil
 }
 
-// when returns the time at which the byte at offset had arrived: exact to one
-// read, and the oldest remembered time for older bytes.
+// when returns the time at which the byte at offset had arrived, exact to one read. For a byte
+// older than the kept times it returns the oldest of them.
 func (s *Stream) when(offset int64) time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -236,7 +234,7 @@ func (s *Stream) when(offset int64) time.Time {
 	return time.Time{}
 }
 
-// Grow tells followers that so many more bytes are in the log.
+// Grow records that n more bytes are in the log.
 func (s *Stream) Grow(n int) {
 	s.mu.Lock()
 	s.written += int64(n)
@@ -244,11 +242,11 @@ func (s *Stream) Grow(n int) {
 	s.Grew.Notify()
 }
 
-// Seal tells followers that nothing more comes, and whoever reads the spool when the
-// agent is gone.
+// Seal records that nothing more comes, for followers and, by the mode of a spooled log, for
+// whoever reads the spool once the agent is gone.
 func (s *Stream) Seal() {
 	if s.Spooled && !s.truncated {
-		_ = os.Chmod(s.Path, bridge.Whole) // else it counts as cut off, which is told
+		_ = os.Chmod(s.Path, bridge.Whole) // without this mode it counts as truncated
 	}
 	s.mu.Lock()
 	s.closed = true
@@ -256,7 +254,7 @@ func (s *Stream) Seal() {
 	s.Grew.Notify()
 }
 
-// Last returns when the last byte had arrived; zero when none has.
+// Last returns when the last byte had arrived, or zero if none has.
 func (s *Stream) Last() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -13,6 +13,7 @@ const TailBytes = 32 << 10
 // TailLine bounds one line of evidence, in bytes.
 const TailLine = 8 << 10
 
+// Evidence returns the last lines of the stream.
 func (s *Stream) Evidence(host string) []job.Line {
 	text, number, offset, err := s.tail(TailBytes)
 	source := job.SourceStdout
@@ -34,8 +35,8 @@ func (s *Stream) Evidence(host string) []job.Line {
 	return lines
 }
 
-// Clean makes one line fit for a record: valid UTF-8, without its line end,
-// the last state of a progress bar only, and of bounded length.
+// Clean returns a line as it is recorded: valid UTF-8, without its line end, at most TailLine
+// bytes, and of a progress bar only the last state.
 func Clean(line []byte) string {
 	line = bytes.TrimRight(line, "\r\n")
 	if i := bytes.LastIndexByte(line, '\r'); i >= 0 {

@@ -1,3 +1,4 @@
+// Package peer finds out which process is at the other end of a connection.
 package peer
 
 import (
@@ -13,9 +14,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// IsDescendant reports whether the other end of a connection over the loopback
-// interface belongs to a process below this one. It looks first at process
-// likely and what is below that; 0 is none.
+// IsDescendant reports whether the other end of a connection over the loopback interface belongs
+// to a process below this one. It looks first at the process likely, unless that is 0, and at
+// what is below it.
 func IsDescendant(conn *net.TCPConn, likely int) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
 	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)
@@ -49,12 +50,11 @@ func holds(pid int, link string) bool {
 	})
 }
 
-// socket is what the kernel says of one.
+// socket is a socket as the kernel describes it.
 type socket struct{ uid, inode uint32 }
 
-// findSocket asks the kernel for the TCP socket of this machine with these ends,
-// IPv4. See sock_diag(7); /proc/net/tcp would take milliseconds, as it goes
-// through the table of all connections that there could be.
+// findSocket asks the kernel for the IPv4 TCP socket with these ends. See sock_diag(7). To read
+// /proc/net/tcp instead would take milliseconds.
 func findSocket(local, remote *net.TCPAddr) (socket, error) {
 	from, to := local.IP.To4(), remote.IP.To4()
 	if from == nil || to == nil {
@@ -98,9 +98,9 @@ func findSocket(local, remote *net.TCPAddr) (socket, error) {
 // established is TCP_ESTABLISHED, a state.
 const established = 1
 
-// ProcessOf returns the process at the other end of a unix socket, if it is this
+// ProcessOf returns the process at the other end of a unix socket. ok is false if it is another
 // user's.
-func ProcessOf(conn *net.UnixConn) (int, bool) {
+func ProcessOf(conn *net.UnixConn) (pid int, ok bool) {
 	raw, err := conn.SyscallConn()
 	if err != nil {
 		return 0, false

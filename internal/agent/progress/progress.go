@@ -1,3 +1,4 @@
+// Package progress finds the progress of a rank in what it prints.
 package progress
 
 import (
@@ -9,32 +10,32 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// scanBytes is how much of the end of each piece of output is searched for
-// progress, beside the beginning of its first line: a rank that floods its log
-// does not pay for the search. It is what curve.Parse looks at of a long line.
+// scanBytes is how many bytes at the end of each piece of output are searched for progress,
+// besides the rest of the line that they begin in: the search must not slow down a rank that
+// prints much. curve.Parse looks at as much of a long line.
 const scanBytes = 4 << 10
 
-// progressEvery is how often progress is reported once the first steps were.
+// progressEvery is the time between two reports, once the first steps have been reported.
 const progressEvery = time.Second
 
-// Rank is how far one rank is, by what it prints.
+// Rank is the progress of one rank.
 type Rank struct {
 	Emit  func(job.Progress)
-	Steps int // reports that are made at once
+	Steps int // how many reports are made at once; later ones wait for progressEvery
 
 	mu       sync.Mutex
 	latest   job.Progress
 	pending  bool        // latest has not been reported
 	timer    *time.Timer // reports latest when its time has come; nil while nothing is pending
-	finer    bool        // steps have been seen: lines that count epochs say less
+	finer    bool        // steps have been seen: lines that only count epochs do not replace them
 	reported int
 	last     time.Time // of a report
 	lossIs   string    // LossIs of the last loss that was reported
 	moved    time.Time // when latest was first seen at its step
 }
 
-// Scanner cuts one stream of a rank into lines and looks for progress in them.
-// It is for the goroutine that reads the stream.
+// Scanner cuts one stream of a rank into lines and looks for progress in them. Only the
+// goroutine that reads the stream may use it.
 type Scanner struct {
 	Rank    *Rank
 	reader  curve.Reader
@@ -44,8 +45,8 @@ type Scanner struct {
 // Scan looks at the next piece of the stream.
 func (l *Scanner) Scan(piece []byte) {
 	if cut := len(piece) - scanBytes; cut > 0 {
-		// From the beginning of a line, or so far before its end that Parse does
-		// not look at what is left out.
+		// From the beginning of a line, or from so far before its end that
+		// curve.Parse ignores what is left out.
 		from := max(0, cut-scanBytes-1)
 		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
 			from += i + 1
@@ -76,7 +77,7 @@ func (l *Scanner) Scan(piece []byte) {
 	}
 }
 
-// skip passes over the beginning of a piece. No line goes on behind it.
+// skip passes over the beginning of a piece. The line that it ends in is dropped.
 func (l *Scanner) skip(piece []byte) {
 	if i := bytes.IndexAny(piece, "\n\r"); i >= 0 {
 		l.reader.Skip(append(l.partial, piece[:i]...))
@@ -85,10 +86,9 @@ func (l *Scanner) skip(piece []byte) {
 	l.partial = l.partial[:0]
 }
 
-// add takes in what a line tells. It is reported at once, or when
-// progressEvery has passed since the last report: then only if no later line
-// has told more. A loss that has just become infinite, or no number, does not
-// wait.
+// add records the progress of a line. It is reported at once, or once progressEvery has passed
+// since the last report; a later line may replace it until then. A loss that has just become
+// infinite or NaN is reported at once.
 func (p *Rank) add(found job.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Rank) add(found job.Progress) {
 			return
 		}
 		loss, is := found.Loss, found.LossIs
-		found = p.latest // tells the step
+		found = p.latest // has the step
 		found.Loss, found.LossIs = loss, is
 	}
 	if p.pending && !found.HasLoss() {
@@ -130,8 +130,8 @@ func (p *Rank) report(now time.Time) {
 	p.Emit(p.latest)
 }
 
-// Flush reports the last progress, if it has not been. Once every stream of the
-// rank has ended and been flushed, no timer is left.
+// Flush reports the latest progress if it has not been reported. Once every stream of the rank
+// has ended and been flushed, no timer is left.
 func (p *Rank) Flush() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -140,9 +140,9 @@ func (p *Rank) Flush() {
 	}
 }
 
-// Idle returns for how long the rank had made no progress at the time now, and
-// whether it had made any before.
-func (p *Rank) Idle(now time.Time) (time.Duration, bool) {
+// Idle returns how long the rank has made no progress at the time now. ok is false if it has
+// made none at all.
+func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return now.Sub(p.moved), !p.moved.IsZero()

@@ -24,7 +24,7 @@ const SharedDir = "/dev/shm"
 // memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
 var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "open_mpi.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
 
-// fileID is what tells a file from a later one of the same name.
+// fileID identifies a file: a later file of the same name has another.
 type fileID struct {
 	major, minor uint32
 	inode        uint64
@@ -144,7 +144,7 @@ func (s *SharedMemory) Remove(since time.Time) {
 	}
 }
 
-// spareUsed takes from paths those that a process has open or mapped.
+// spareUsed removes from paths those that a process has open or mapped.
 func spareUsed(paths map[string]bool, process string) {
 	// A file is opened first, then mapped, then closed.
 	if fds, err := os.ReadDir(process + "/fd"); err == nil { // else it is gone, or another user's

@@ -54,7 +54,7 @@ func (w *Wireup) startDaemon(s *wire.Spawn) {
 		if child.Status.Signaled() {
 			code = 128 + int(child.Status.Signal())
 		}
-		w.daemonLost()
+		w.runtimeEnded(child)
 		relay(w.gang.Reports, &wire.Relay{Id: s.Id, End: true, Code: int32(code)})
 	})
 }

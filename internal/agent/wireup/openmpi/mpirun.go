@@ -106,7 +106,7 @@ func (w *Wireup) mpirunEnded(mpirun *process.Child) {
 	asked := w.daemons.forget() // nobody asks for a daemon any more
 	missing := w.takeWaiting()
 	if len(missing) == 0 && asked >= len(w.gang.Start.Mpirun.Nodes)-1 {
-		w.daemonLost()
+		w.runtimeEnded(mpirun)
 		return
 	}
 	text := fmt.Sprintf("mpirun ended with code %d before every rank was there; what it said is in %s beside the ranks' logs", mpirun.Status.ExitStatus(), filepath.Base(w.log.Path))

@@ -15,6 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/gang"
 	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/output"
+	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/agent/wireup"
 	"github.com/gangrun/gangrun/internal/job"
@@ -190,6 +191,32 @@ func (w *Wireup) checkStarted() {
 	if missing > 0 && w.gang.Phase() < gang.Ending {
 		w.gang.RequestStopFor(-1, fmt.Sprintf("mpirun has not started %d ranks on %s within %s: Open MPI's daemon does not answer", missing, w.gang.Host, startLimit))
 	}
+}
+
+// runtimeEnded is called when mpirun, or this host's daemon, has ended. One that exits has seen
+// the end of its ranks before, which may not have been recorded here yet: it has left behind
+// only what still runs. One that was killed takes ranks with it.
+func (w *Wireup) runtimeEnded(runtime *process.Child) {
+	if runtime.Status.Signaled() || w.ranksRun() {
+		w.daemonLost()
+	}
+}
+
+// ranksRun reports whether the process of any rank of this host runs.
+func (w *Wireup) ranksRun() bool {
+	select {
+	case <-w.gang.Ready():
+	case <-w.ended:
+		return false
+	}
+	return slices.ContainsFunc(w.gang.Ranks(), func(r *gang.Rank) bool {
+		pid, ok := r.Living()
+		if !ok {
+			return false
+		}
+		p, ok := process.Read(pid)
+		return ok && !p.Zombie
+	})
 }
 
 // daemonLost asks for the end of the gang when mpirun, or this host's daemon, has left ranks

@@ -11,20 +11,20 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// shelf is what a watchdog keeps open for its agent. The inner watchdog hands
+// keptFiles is what a watchdog keeps open for its agent. The inner watchdog hands
 // everything on to the outer one, which so keeps the same and learns which process
 // the agent is.
-type shelf struct {
+type keptFiles struct {
 	above *net.UnixConn // nil in the outer watchdog
 	kept  map[string][]int
 	agent atomic.Int64
 	ended chan struct{} // closed when nothing more can come from below
 }
 
-// newShelf starts to keep what comes from the process below a watchdog, until that
+// newKeptFiles starts to keep what comes from the process below a watchdog, until that
 // process is gone; what it keeps then stays open as long as this process.
-func newShelf(dog *watchdog.Watchdog) (*shelf, error) {
-	s := &shelf{kept: map[string][]int{}, ended: make(chan struct{})}
+func newKeptFiles(dog *watchdog.Watchdog) (*keptFiles, error) {
+	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
 	below, err := unixConn(dog.Below)
 	if err != nil {
 		return nil, err
@@ -33,9 +33,9 @@ func newShelf(dog *watchdog.Watchdog) (*shelf, error) {
 		if s.above, err = unixConn(dog.Above); err != nil {
 			return nil, err
 		}
-		s.hand(append([]byte{keepAgent}, strconv.Itoa(dog.Child)...), nil)
+		s.passUp(append([]byte{opAgent}, strconv.Itoa(dog.Child)...), nil)
 	}
-	go func() { defer close(s.ended); s.fill(below) }() // ends with the process below
+	go func() { defer close(s.ended); s.receive(below) }() // ends with the process below
 	return s, nil
 }
 
@@ -55,20 +55,20 @@ func unixConn(file *os.File) (*net.UnixConn, error) {
 
 // agentPID returns the PID of the agent, 0 where the inner watchdog was killed before it
 // could tell.
-func (s *shelf) agentPID() int {
+func (s *keptFiles) agentPID() int {
 	<-s.ended
 	return int(s.agent.Load())
 }
 
-func (s *shelf) hand(message, rights []byte) {
+func (s *keptFiles) passUp(message, rights []byte) {
 	if s.above != nil {
 		_, _, _ = s.above.WriteMsgUnix(message, rights, nil) // one that is gone keeps nothing
 	}
 }
 
-// fill reads from conn until its other end is gone.
-func (s *shelf) fill(conn *net.UnixConn) {
-	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*mostKept))
+// receive reads from conn until its other end is gone.
+func (s *keptFiles) receive(conn *net.UnixConn) {
+	message, rights := make([]byte, 1024), make([]byte, unix.CmsgSpace(4*maxRights))
 	for {
 		n, oob, _, _, err := conn.ReadMsgUnix(message, rights)
 		if err != nil || n == 0 {
@@ -76,19 +76,19 @@ func (s *shelf) fill(conn *net.UnixConn) {
 		}
 		name := string(message[1:n])
 		switch message[0] {
-		case keepAgent:
+		case opAgent:
 			pid, _ := strconv.Atoi(name)
 			s.agent.Store(int64(pid))
-		case keepNone:
+		case opDrop:
 			for _, fd := range s.kept[name] {
 				_ = unix.Close(fd)
 			}
 			delete(s.kept, name)
-			s.hand(message[:n], nil)
-		case keepThese:
+			s.passUp(message[:n], nil)
+		case opKeep:
 			fds := receivedFDs(rights[:oob])
 			s.kept[name] = append(s.kept[name], fds...)
-			s.hand(message[:n], unix.UnixRights(fds...))
+			s.passUp(message[:n], unix.UnixRights(fds...))
 		}
 	}
 }

@@ -1,3 +1,4 @@
+// Package kernellog finds what the kernel has logged of processes that it killed.
 package kernellog
 
 import (
@@ -15,13 +16,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Watch watches what the host's kernel says of processes that it killed: its
-// log where this user may read it, and its count of OOM kills.
+// Watch reads the kernel's log, where this user may, and its count of OOM kills.
 type Watch struct {
 	log   int // descriptor of /dev/kmsg at its end, or -1
 	kills int64
 }
 
+// Start returns a watch that begins at the end of the kernel's log.
 func Start() *Watch {
 	k := &Watch{log: -1}
 	k.kills, _ = oomKills()
@@ -35,14 +36,15 @@ func Start() *Watch {
 	return k
 }
 
+// Close closes the kernel's log.
 func (k *Watch) Close() {
 	if k.log >= 0 {
 		_ = unix.Close(k.log)
 	}
 }
 
-// Lines returns what the kernel has said since the last call that may bear on
-// a killed process, and whether its count of OOM kills has risen.
+// Lines returns what the kernel has logged since the last call about killed processes, and a
+// line if its count of OOM kills has risen.
 func (k *Watch) Lines(host string) []job.Line {
 	var lines []job.Line
 	say := func(text string) {
@@ -52,7 +54,7 @@ func (k *Watch) Lines(host string) []job.Line {
 	for k.log >= 0 {
 		n, err := unix.Read(k.log, buffer)
 		if errors.Is(err, unix.EPIPE) || errors.Is(err, unix.EINTR) {
-			continue // records were overwritten; the next read goes on behind them
+			continue // records were overwritten; the next read continues after them
 		}
 		if err != nil || n <= 0 {
 			break
@@ -69,9 +71,9 @@ func (k *Watch) Lines(host string) []job.Line {
 	return lines
 }
 
-// kernelRecord takes the text of a /dev/kmsg record
-// ("priority,sequence,microseconds,flags;text\n KEY=value\n") that tells of a
-// killed process.
+// kernelRecord returns the text of a /dev/kmsg record
+// ("priority,sequence,microseconds,flags;text\n KEY=value\n"), if it is about a killed process
+// or a GPU that failed.
 func kernelRecord(record string) (string, bool) {
 	_, text, ok := strings.Cut(record, ";")
 	if !ok {
@@ -86,9 +88,9 @@ func kernelRecord(record string) (string, bool) {
 	return "", false
 }
 
-// oomKills returns the count of OOM kills that is nearest to this process, and
-// the file that it stands in: that of its own memory cgroup, else the host's
-// (oom_kill of /proc/vmstat, Linux 4.13), which counts other jobs' too.
+// oomKills returns the count of OOM kills of this process's own memory cgroup, else that of the
+// host, which counts other jobs too (oom_kill of /proc/vmstat, Linux 4.13). file is where it
+// was read.
 func oomKills() (kills int64, file string) {
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")

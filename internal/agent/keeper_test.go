@@ -25,7 +25,7 @@ func TestKeeper(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	go func() { defer close(ended); (&shelf{kept: map[string][]int{}}).fill(conn) }()
+	go func() { defer close(ended); (&keptFiles{kept: map[string][]int{}}).receive(conn) }()
 	dir := t.TempDir()
 	locked := func(name string) bool {
 		f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
@@ -38,7 +38,7 @@ func TestKeeper(t *testing.T) {
 	for _, name := range []string{"a", "b"} {
 		var fds []int
 		var files []*os.File
-		for range 2 * mostKept / 2 { // more than one message for a
+		for range 2 * maxRights / 2 { // more than one message for a
 			f, err := os.OpenFile(filepath.Join(dir, name), os.O_RDWR|os.O_CREATE, 0o600)
 			if err != nil {
 				t.Fatal(err)

@@ -25,18 +25,18 @@ func newKeeper(file *os.File) (*keeper, error) {
 
 // The first byte of a message; a name follows.
 const (
-	keepThese = 'k' // descriptors come with it
-	keepNone  = 'n' // of those that came by that name
-	keepAgent = 'a' // the name is the agent's PID; only the inner watchdog says it
+	opKeep  = 'k' // descriptors come with it
+	opDrop  = 'n' // of those that came by that name
+	opAgent = 'a' // the name is the agent's PID; only the inner watchdog says it
 )
 
-// mostKept is how many descriptors travel at once: the kernel allows 253.
-const mostKept = 128
+// maxRights is how many descriptors travel at once: the kernel allows 253.
+const maxRights = 128
 
 // keep has files kept by a name. A nil keeper keeps nothing.
 func (k *keeper) keep(name string, fds []int) error {
-	for ; k != nil && len(fds) > 0; fds = fds[min(len(fds), mostKept):] {
-		if _, _, err := k.conn.WriteMsgUnix(append([]byte{keepThese}, name...), unix.UnixRights(fds[:min(len(fds), mostKept)]...), nil); err != nil {
+	for ; k != nil && len(fds) > 0; fds = fds[min(len(fds), maxRights):] {
+		if _, _, err := k.conn.WriteMsgUnix(append([]byte{opKeep}, name...), unix.UnixRights(fds[:min(len(fds), maxRights)]...), nil); err != nil {
 			return fmt.Errorf("have the watchdog keep a lease: %w", err)
 		}
 	}
@@ -46,6 +46,6 @@ func (k *keeper) keep(name string, fds []int) error {
 // drop has the files of a name kept no more.
 func (k *keeper) drop(name string) {
 	if k != nil {
-		_, _ = k.conn.Write(append([]byte{keepNone}, name...)) // a watchdog that is gone keeps nothing
+		_, _ = k.conn.Write(append([]byte{opDrop}, name...)) // a watchdog that is gone keeps nothing
 	}
 }

@@ -1,14 +1,16 @@
+// Package notify wakes goroutines that wait for a change, or for a limited time.
 package notify
 
 import "sync"
 
-// Broadcast wakes whoever waits for a change. Its zero value is ready.
+// Broadcast announces changes to all goroutines that wait for one. Its zero value is ready to
+// use.
 type Broadcast struct {
 	mu   sync.Mutex
 	next chan struct{} // nil while nobody waits
 }
 
-// Notify wakes everybody who has called wait since the last ring.
+// Notify closes the channels that Changed has returned since the last Notify.
 func (b *Broadcast) Notify() {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -18,7 +20,7 @@ func (b *Broadcast) Notify() {
 	}
 }
 
-// Changed returns a channel that the next ring closes. Take it before looking at
+// Changed returns a channel that the next Notify closes. A caller takes it before it reads
 // what may change.
 func (b *Broadcast) Changed() <-chan struct{} {
 	b.mu.Lock()

@@ -1,3 +1,4 @@
+// Package report queues what an agent has to report of a gang to its controller.
 package report
 
 import (
@@ -15,22 +16,23 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// maxReports bounds the events that wait for a controller that does not read;
-// progress beyond it is dropped, nothing else is.
+// maxReports bounds the events that wait for a controller that does not read: beyond it progress
+// is dropped, and nothing else.
 const maxReports = 10_000
 
-// Queue collects what there is to tell the controller. What comes while a
-// message is being sent travels together in the next.
+// Queue collects reports. Those that come while a message is being sent travel together in the
+// next one. The zero value is ready to use.
 type Queue struct {
 	bell notify.Broadcast
-	Keep bool // for a controller that takes over: it is told everything
+	Keep bool // reports that were sent are kept for a controller that takes over
 
 	mu   sync.Mutex
 	next *wire.GangReply
-	kept *wire.GangReply // what has been sent, but progress and relays
-	turn int             // of whoever sends
+	kept *wire.GangReply // what has been sent, without progress and relays
+	turn int             // of the Send that may send
 }
 
+// Event queues an event.
 func (r *Queue) Event(e job.Event) {
 	data, err := exact.Marshal(e)
 	if err != nil {
@@ -43,6 +45,7 @@ func (r *Queue) Event(e job.Event) {
 	})
 }
 
+// Lines queues lines of evidence.
 func (r *Queue) Lines(lines ...job.Line) {
 	for _, line := range lines {
 		data, err := exact.Marshal(line)
@@ -53,11 +56,12 @@ func (r *Queue) Lines(lines ...job.Line) {
 	}
 }
 
-// Done is the last report.
+// Done queues the last report: the gang has ended, but for unreaped ranks.
 func (r *Queue) Done(unreaped []int32) {
 	r.Add(func(m *wire.GangReply) { m.Done = &wire.Done{Unreaped: unreaped} })
 }
 
+// Add queues what change adds to the next message.
 func (r *Queue) Add(change func(*wire.GangReply)) {
 	r.mu.Lock()
 	if r.next == nil {
@@ -68,11 +72,11 @@ func (r *Queue) Add(change func(*wire.GangReply)) {
 	r.bell.Notify()
 }
 
-// errTakenOver is why a controller is told no more.
+// errTakenOver is why Send ends when another Send has begun.
 var errTakenOver = errors.New("another controller has taken over")
 
-// Send sends every report, up to the one with Done, or until sending fails, ctx
-// ends or another send begins: that sends anew what was kept.
+// Send sends every report up to Done, or until sending fails, ctx ends, or another Send begins.
+// It begins with the reports that were kept.
 func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) error }) error {
 	r.mu.Lock()
 	r.turn++
@@ -114,7 +118,7 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 	}
 }
 
-// remember keeps of a message what a later controller has to know. r.mu is held.
+// remember keeps the part of a message that a later controller has to know. r.mu is held.
 func (r *Queue) remember(message *wire.GangReply) {
 	if r.kept == nil {
 		r.kept = &wire.GangReply{}
@@ -128,7 +132,7 @@ func (r *Queue) remember(message *wire.GangReply) {
 	proto.Merge(r.kept, lasting)
 }
 
-// Wireup reports how far the ranks have found each other.
+// Wireup queues a report of how far the ranks have found each other, in place of an earlier one.
 func (r *Queue) Wireup(up job.Wireup) {
 	data, err := exact.Marshal(up)
 	if err != nil {

@@ -1,0 +1,235 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"os"
+	"path/filepath"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/remote/resumable"
+	"github.com/gangrun/gangrun/internal/watchdog"
+)
+
+// link is how the controller reaches its agent: a socket pair on the controller's own
+// machine; elsewhere one stream, which continues over each new connection to the agent's
+// socket. A stream with another ID belongs to a controller that takes over.
+type link struct {
+	conn net.Conn // the socket pair; nil elsewhere
+
+	// What follows is zero on the controller's own machine.
+	dir      string // the agent's own, which its socket is in
+	listener *net.UnixListener
+	grace    atomic.Int64 // how long the agent lives without contact, a time.Duration
+	keep     atomic.Bool  // the files in its spool outlive the agent
+	carriers sync.WaitGroup
+	served   chan struct{} // closed when the last stream is ending
+
+	mu          sync.Mutex
+	stream      *resumable.Conn
+	streams     map[resumable.ID]bool // all that there have been
+	successor   bool                  // stream belongs to a controller that takes over and is not served yet
+	begun       time.Time             // of stream
+	silentSince time.Time             // since when the time since last contact exceeds grace; zero while it does not
+	orphaned    bool
+}
+
+// firstGrace is how long an agent waits for the first contact with its controller.
+const firstGrace = 20 * time.Second
+
+// orphanEvery is how often an agent checks the time since last contact. It confirms that the
+// controller is silent after orphanConfirm: what the controller sent while this host was
+// suspended may not have been read yet.
+const (
+	orphanEvery   = 250 * time.Millisecond
+	orphanConfirm = 2 * orphanEvery
+)
+
+// newLink takes over the descriptor that an agent finds: a connection, or a socket
+// that listens.
+func newLink(file *os.File) (*link, error) {
+	listens, err := unix.GetsockoptInt(int(file.Fd()), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
+	if err == nil && listens == 0 {
+		var conn net.Conn
+		if conn, err = net.FileConn(file); err == nil {
+			return &link{conn: conn}, nil
+		}
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("descriptor %d is no connection: %w", watchdog.ConnFD, err), errors.New("this command is for gangrun's own use"))
+	}
+	any, err := net.FileListener(file)
+	if err != nil {
+		return nil, err
+	}
+	listener, ok := any.(*net.UnixListener)
+	if !ok {
+		return nil, fmt.Errorf("the socket %s is no unix socket", any.Addr())
+	}
+	dir := filepath.Dir(listener.Addr().String())
+	id, err := resumable.ParseID(filepath.Base(dir))
+	if err != nil {
+		return nil, err
+	}
+	l := &link{dir: dir, listener: listener, served: make(chan struct{}), streams: map[resumable.ID]bool{}}
+	l.grace.Store(int64(firstGrace))
+	l.open(id)
+	return l, nil
+}
+
+// open begins a stream. l.mu is held, or l is not shared yet.
+func (l *link) open(id resumable.ID) {
+	l.stream, l.begun = resumable.New(resumable.Options{ID: id}), time.Now()
+	l.streams[id] = true
+}
+
+// current returns the connection to serve.
+func (l *link) current() net.Conn {
+	if l.conn != nil {
+		return l.conn
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.successor = false
+	return held{l.stream}
+}
+
+// successorWaits reports whether a controller that takes over is not served yet.
+func (l *link) successorWaits() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.successor
+}
+
+// held is a stream that Close does not end: its end tells the controller that every process
+// of the agent is gone.
+type held struct{ *resumable.Conn }
+
+// Close ends a Read that is waiting, and all later ones.
+func (h held) Close() error { return h.SetReadDeadline(time.Unix(1, 0)) }
+
+// errOrphaned and errReplaced are the reasons to abort a stream.
+var (
+	errOrphaned = errors.New("the last contact with the controller was too long ago")
+	errReplaced = errors.New("another controller has taken over")
+)
+
+// refusal is sent to a controller that is not served any more.
+const refusal = "another controller has taken over, or the agent is ending"
+
+// serve accepts connections until ctx ends, and aborts the stream of a controller that has
+// been silent for too long.
+func (l *link) serve(ctx context.Context) {
+	if l.listener == nil {
+		return
+	}
+	l.carriers.Go(func() {
+		for {
+			carrier, err := l.listener.AcceptUnix()
+			if err != nil {
+				return // closed
+			}
+			l.carriers.Go(func() { l.carry(ctx, carrier) })
+		}
+	})
+	l.carriers.Go(func() {
+		tick := time.NewTicker(orphanEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case <-l.served:
+				return
+			case <-tick.C:
+				l.checkSilence()
+			}
+		}
+	})
+}
+
+// checkSilence aborts the stream of a controller that has been silent for too long.
+func (l *link) checkSilence() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	heard := l.stream.Heard()
+	if heard.IsZero() {
+		heard = l.begun
+	}
+	switch {
+	case l.orphaned:
+	case time.Since(heard) <= time.Duration(l.grace.Load()):
+		l.silentSince = time.Time{}
+	case l.silentSince.IsZero():
+		l.silentSince = time.Now()
+	case time.Since(l.silentSince) >= orphanConfirm:
+		l.orphaned = true
+		l.stream.Abort(errOrphaned)
+	}
+}
+
+// greetingLimit bounds how long a connection may take to name its stream, or to be refused.
+const greetingLimit = 30 * time.Second
+
+func (l *link) carry(ctx context.Context, carrier *net.UnixConn) {
+	meeting, cancel := context.WithTimeout(ctx, greetingLimit)
+	defer cancel()
+	pending, err := resumable.Accept(meeting, carrier)
+	if err != nil {
+		return
+	}
+	if stream := l.find(pending.ID()); stream != nil {
+		_ = stream.CarryPending(ctx, pending) // the stream outlives its connections
+	} else {
+		_ = pending.Refuse(meeting, refusal)
+	}
+}
+
+// find returns the stream with an ID. A new ID belongs to a controller that takes over.
+func (l *link) find(id resumable.ID) *resumable.Conn {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	switch {
+	case id == l.stream.ID():
+	case l.streams[id] || l.orphaned || notify.Closed(l.served):
+		return nil
+	default:
+		before := l.stream
+		l.open(id)
+		l.successor = true
+		before.Abort(errReplaced)
+	}
+	return l.stream
+}
+
+// lastReplyLimit bounds the wait for the controller to read the agent's last reply.
+const lastReplyLimit = time.Second
+
+// close ends the link, and by stop what serves it. orphaned says that the controller had been
+// silent for too long.
+func (l *link) close(stop context.CancelFunc) (orphaned bool) {
+	if l.listener == nil {
+		stop()
+		_ = l.conn.Close()
+		return false
+	}
+	l.mu.Lock()
+	close(l.served)
+	stream, orphaned := l.stream, l.orphaned
+	l.mu.Unlock()
+	_ = stream.Close()
+	_ = l.listener.Close()
+	taken := make(chan struct{})
+	go func() { l.carriers.Wait(); close(taken) }()
+	notify.Wait(taken, lastReplyLimit)
+	stop()
+	<-taken
+	return orphaned
+}
