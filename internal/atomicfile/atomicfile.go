@@ -1,5 +1,5 @@
-// Package atomicfile replaces a file whole or not at all: whoever reads the
-// path sees the old content or the new, also after a power loss.
+// Package atomicfile replaces a file as a whole or not at all: a reader of the
+// path sees the old content or the new, even after a power loss.
 package atomicfile
 
 import (
@@ -24,8 +24,8 @@ func WriteFile(path string, data []byte, perm fs.FileMode) error {
 // Write replaces the file at path by what fill writes. The new content is
 // gathered in a temporary file of the same directory, named ".NAME.*.tmp",
 // forced to the disk and renamed over path; then the directory is forced to the
-// disk too. Where anything before the rename fails, path is as it was and the
-// temporary file is gone. A symbolic link at path is replaced, not followed.
+// disk too. If anything before the rename fails, path is unchanged and the
+// temporary file is removed. A symbolic link at path is replaced, not followed.
 // fill is called once; its error is returned.
 func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error) {
 	dir, base := filepath.Split(path)

@@ -7,7 +7,7 @@ import (
 	"syscall"
 )
 
-// Ending are the signals that ask gangrun to end.
+// Ending has the signals that ask gangrun to end.
 var Ending = []os.Signal{syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP, syscall.SIGQUIT}
 
 // commands are those that end with a documented code whenever they are asked to end.
@@ -48,9 +48,8 @@ func Notify() chan os.Signal {
 	return from
 }
 
-// Signals returns the channel that has got the signals since the process began. From
-// now on they are the caller's to obey: until then each ends the process, in which
-// nothing has begun.
+// Signals returns the channel of the signals since the process began. The caller handles
+// them from now on. Before that, each signal ends the process, which has done nothing yet.
 func Signals() chan os.Signal {
 	if caught == nil {
 		return Notify()

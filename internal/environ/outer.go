@@ -33,9 +33,8 @@ var rankOf = []string{
 // settings are beginnings of variables that a user sets, though rankOf matches.
 var settings = []string{"PMIX_MCA_"}
 
-// Inherited returns an environment without what tells a process that it is a rank
-// of an outer job, one inside of which gangrun was started: the ranks that gangrun
-// starts are others.
+// Inherited returns an environment without the variables that make a process a rank of
+// an outer job, inside of which gangrun was started.
 func Inherited(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")

@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// maxKept is how many files a Reader keeps open. Others are opened whenever they have
+// maxKept is how many files a Reader keeps open. It opens other files whenever they have
 // grown.
 const maxKept = 512
 
@@ -23,7 +23,7 @@ type Reader struct {
 	kept   int
 }
 
-// File is one of them.
+// File is a file that a Reader reads.
 type File struct {
 	path   string
 	offset int64    // of what was read
@@ -34,14 +34,14 @@ type File struct {
 // NewFile returns the file at path, which need not exist yet, to be read from offset on.
 func NewFile(path string, offset int64) *File { return &File{path: path, offset: offset} }
 
-// Path returns where the file is.
+// Path returns the path of the file.
 func (f *File) Path() string { return f.path }
 
-// More calls emit for every piece that has come to a file since it was last read, which
-// is valid until emit returns, until there is no more or ctx ends. A file that is not
-// there has nothing yet. fresh asks the server of a network file system how long the
-// file is, and looks whether another file has its name now. The error says why the file
-// cannot be read; it is returned once, and the file is read no more after it.
+// More calls emit for every piece that was added to a file since it was last read, until
+// there is no more or ctx ends. The piece is valid until emit returns. A file that does not
+// exist has nothing yet. If fresh is set, More asks the server of a network file system for
+// the size of the file, and checks whether another file has its name now. An error is
+// returned once; the file is not read again after it.
 func (r *Reader) More(ctx context.Context, f *File, fresh bool, emit func(piece []byte)) error {
 	if f.failed != nil {
 		return nil
@@ -94,7 +94,7 @@ func (r *Reader) more(ctx context.Context, f *File, fresh bool, emit func([]byte
 	return nil
 }
 
-// Close closes a file that is kept open. It may be read again.
+// Close closes the file if it is kept open. More may open it again.
 func (r *Reader) Close(f *File) {
 	if f.file != nil {
 		_ = f.file.Close()
@@ -103,8 +103,8 @@ func (r *Reader) Close(f *File) {
 	}
 }
 
-// removed reports whether a file has no name any more. It has a network file system ask
-// its server, so that what is read next is what is there now.
+// removed reports whether a file has been removed. It makes a network file system ask its
+// server, so that the next read returns the present content.
 func removed(file *os.File) bool {
 	var now unix.Statx_t
 	err := unix.Statx(int(file.Fd()), "", unix.AT_EMPTY_PATH|unix.AT_STATX_FORCE_SYNC, unix.STATX_NLINK|unix.STATX_SIZE, &now)

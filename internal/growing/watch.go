@@ -1,5 +1,5 @@
-// Package growing follows files that other processes write to: it says when they may
-// have grown, and reads what has come.
+// Package growing follows files that other processes write to: it reports when they may
+// have grown, and reads what was added.
 package growing
 
 import (
@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// PollEvery is how often everything counts as changed, whatever the kernel has said:
-	// it says nothing of network file systems, and nothing at all where the user has used
-	// up the inotify instances or watches of the machine.
+	// PollEvery is how often every file counts as changed. The kernel reports no changes on
+	// network file systems, and none at all if the user has used up the inotify instances
+	// or watches of the machine.
 	PollEvery = 500 * time.Millisecond
-	// pace is the shortest time between two changes that are told.
+	// pace is the shortest time between two reports of changes.
 	pace = 100 * time.Millisecond
 )
 
@@ -29,7 +29,7 @@ type Changes struct {
 // Has reports whether the file at path may have changed.
 func (c Changes) Has(path string) bool { return c.All || c.names[path] }
 
-// Watch says which files of some directories may have changed.
+// Watch reports which files of some directories may have changed.
 type Watch struct {
 	watcher *fsnotify.Watcher // nil: there is none to be had, and the poll has to do
 	wake    chan struct{}     // holds one value while there is something to tell
@@ -62,8 +62,8 @@ func (w *Watch) Close() {
 }
 
 // Add watches the files of a directory, too. A directory that is watched already may be
-// added again: it may have been removed and made anew. Where it cannot be watched, the
-// poll has to do.
+// added again: it may have been removed and created again. If it cannot be watched, its
+// files are polled.
 func (w *Watch) Add(dir string) {
 	if w.watcher != nil {
 		_ = w.watcher.Add(dir)
@@ -73,10 +73,10 @@ func (w *Watch) Add(dir string) {
 // Touch makes everything count as changed.
 func (w *Watch) Touch() { w.note(func(c *Changes) { c.All = true }) }
 
-// Next waits until files may have changed, and returns which. The error is the cause
-// of ctx where that ends first.
+// Next waits until files may have changed, and returns which. If ctx ends first, the error
+// is its cause.
 func (w *Watch) Next(ctx context.Context) (Changes, error) {
-	// Who writes a line at a time is not to be read a line at a time.
+	// A writer that writes line by line should not be read line by line.
 	if rest := pace - time.Since(w.last); rest > 0 {
 		timer := time.NewTimer(rest)
 		defer timer.Stop()
@@ -100,7 +100,7 @@ func (w *Watch) Next(ctx context.Context) (Changes, error) {
 	return changes, nil
 }
 
-// gather takes what the kernel says, until the watcher is closed.
+// gather collects what the kernel reports, until the watcher is closed.
 func (w *Watch) gather() {
 	for {
 		select {

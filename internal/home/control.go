@@ -14,26 +14,26 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// controlName is the file of a run's directory that its controller holds locked,
-// and that tells which process that is.
+// controlName is the file in a run's directory that the run's controller keeps locked.
+// It names that process.
 const controlName = "controller"
 
-// ErrControlled is that a run has a controller, or that what ended with its last one
-// has not all ended yet.
+// ErrControlled is the error if a run has a controller, or if processes of its last
+// controller have not all ended yet.
 var ErrControlled = errors.New("the run has a controller")
 
-// claim is what the file holds: the run's controller or, until it has taken the run
-// over, who would become that.
+// claim is the content of the file: the run's controller or, during a takeover, the
+// process that is about to become the controller.
 type claim struct {
 	job.Controller
-	// Tentative: it has not done anything yet. Where it is gone, it never was the
-	// controller, and Before was the last one; nil where nobody had written to the file.
+	// Tentative is set during a takeover. If the process ends before it is cleared, it never
+	// was the controller, and Before was the last one; nil if the file was empty.
 	Tentative bool            `json:"tentative,omitempty"`
 	Before    *job.Controller `json:"before,omitempty"`
 }
 
-// Control is the control of a run: until it is closed, here and in every process that
-// has inherited File, nobody else can get it.
+// Control is the lock on a run: no other process can get it until it is closed, here and in
+// every process that has inherited File.
 type Control struct {
 	File *os.File
 
@@ -43,7 +43,7 @@ type Control struct {
 }
 
 // Control makes c the controller of a run that it has created. The error is
-// ErrControlled where somebody else is.
+// ErrControlled if another process is.
 func (r Run) Control(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err == nil {
@@ -57,9 +57,9 @@ func (r Run) Control(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// TakeOver makes c the controller of a run that somebody else has created, for a try:
-// unless Keep is called before Close, or the process ends before that, the run has its
-// last controller again. The error is ErrControlled where somebody has the control.
+// TakeOver makes c the controller of a run that another process has created, tentatively:
+// if c closes the Control or ends without a call of Keep, the run has its last controller
+// again. The error is ErrControlled if another process has the control.
 func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err != nil {
@@ -76,7 +76,7 @@ func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// lock gets the control, without a word in the file.
+// lock gets the control, without writing to the file.
 func (r Run) lock(c job.Controller) (*Control, error) {
 	fail := func(err error) (*Control, error) {
 		return nil, fmt.Errorf("cannot become the controller of run %s: %w", r.ID, err)
@@ -95,7 +95,7 @@ func (r Run) lock(c job.Controller) (*Control, error) {
 	return &Control{File: file, self: c}, nil
 }
 
-// Keep makes who has the control the run's controller for good.
+// Keep completes a takeover.
 func (c *Control) Keep() error {
 	if err := write(c.File, claim{Controller: c.self}); err != nil {
 		return fmt.Errorf("cannot write %q: %w", c.File.Name(), err)
@@ -104,8 +104,8 @@ func (c *Control) Keep() error {
 	return nil
 }
 
-// Close gives the control back. Where the run was not kept, its last controller is
-// again who was that before.
+// Close gives the control back. After a takeover without Keep, the file names the last
+// controller again.
 func (c *Control) Close() error {
 	var err error
 	if c.tentative {
@@ -116,9 +116,9 @@ func (c *Control) Close() error {
 	return errors.Join(err, c.File.Close())
 }
 
-// Controlled reports whether a process has the run's control, as the lock on it is seen
-// from this host. It is not known where the file cannot be opened or locked; a file
-// system that keeps locks to each host tells only of this one.
+// Controlled reports whether a process has the run's control, as far as its lock can be seen
+// from this host. known is false if the file cannot be opened or locked. On a file system
+// with locks of each host alone, only processes of this host are seen.
 func (r Run) Controlled() (controlled, known bool) {
 	file, err := safefile.Open(r.controlPath())
 	if err != nil {
@@ -129,12 +129,12 @@ func (r Run) Controlled() (controlled, known bool) {
 	return errors.Is(err, syscall.EWOULDBLOCK), err == nil || errors.Is(err, syscall.EWOULDBLOCK)
 }
 
-// maxClaim is more bytes than any claim has.
+// maxClaim bounds the size of a claim, in bytes.
 const maxClaim = 64 << 10
 
 func (r Run) controlPath() string { return filepath.Join(r.Dir, controlName) }
 
-// write writes a claim over what the file held before.
+// write replaces the content of the file by a claim.
 func write(file *os.File, c claim) error {
 	text, err := json.Marshal(c)
 	if err != nil {
@@ -143,8 +143,8 @@ func write(file *os.File, c claim) error {
 	return replace(file, append(text, '\n'))
 }
 
-// replace writes text over what the file held before. Who reads meanwhile finds the one
-// or the other, or nothing.
+// replace replaces the content of the file. A reader meanwhile finds the old content, the
+// new content, or none.
 func replace(file *os.File, text []byte) error {
 	if _, err := file.WriteAt(text, 0); err != nil {
 		return err
@@ -152,7 +152,7 @@ func replace(file *os.File, text []byte) error {
 	return file.Truncate(int64(len(text)))
 }
 
-// parseClaim returns the run's controller as the file tells it: nil where it does not.
+// parseClaim returns the run's controller by the content of the file, nil if it has none.
 func parseClaim(text []byte) *job.Controller {
 	var c claim
 	// What follows the first value is the end of a longer one that was there before.
@@ -165,8 +165,8 @@ func parseClaim(text []byte) *job.Controller {
 	return &c.Controller
 }
 
-// controller returns the process that was the last to become the run's controller;
-// nil where that cannot be read.
+// controller returns the process that became the run's controller last, nil if that
+// cannot be read.
 func (r Run) controller() *job.Controller {
 	text, err := safefile.ReadFile(r.controlPath(), maxClaim)
 	if err != nil {

@@ -14,11 +14,11 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// idForm is what tells a run's directory from what others may have put there.
+// idForm matches the name of a run's directory, and nothing that others may put beside it.
 var idForm = regexp.MustCompile(`^[0-9]{8}-[0-9]{6}-([a-z0-9-]+-)?[0-9a-f]{4}$`)
 
-// runs returns the runs of the home at dir, newest first: none where there is
-// no such home.
+// runs returns the runs of the home at dir, newest first, and none if there is no such
+// home.
 func runs(dir string) ([]Run, error) {
 	all := filepath.Join(dir, "runs")
 	entries, err := os.ReadDir(all)
@@ -115,7 +115,7 @@ func Find(dir, text string) (Run, error) {
 	}
 }
 
-// some names the first few runs.
+// some returns the IDs of the first few runs.
 func some(all []Run) string {
 	const most = 4
 	var ids []string

@@ -1,5 +1,5 @@
-// Package home is where runs are kept: a directory for each, with its job
-// file, its journal, its reports and its ranks' logs.
+// Package home manages the directory of runs: a subdirectory for each run, with its
+// job file, its journal, its reports and its ranks' logs.
 package home
 
 import (

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Summary is what a list of runs tells of one.
+// Summary describes a run in a list of runs.
 type Summary struct {
 	Run  string `json:"run"` // its ID
 	Dir  string `json:"dir"`
@@ -27,7 +27,7 @@ type Summary struct {
 	ExitCode *int      `json:"exit_code"`
 	Attempts int       `json:"attempts"` // started so far, the trial not counted
 	Step     int64     `json:"step"`     // the latest attempt's furthest; -1 when none is known
-	// Controller is the process that stays with the run, nil when not known.
+	// Controller is the process that controls the run, nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
 	// Problem says why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
@@ -35,9 +35,9 @@ type Summary struct {
 	elastic bool // the gang may be smaller than asked for
 }
 
-// List tells of every run of the home at dir, newest first. Of a long journal
-// it reads the beginning and the end only. What others have put among the runs
-// is passed over; a run whose journal cannot be read is listed with the reason.
+// List returns the summary of every run of the home at dir, newest first. It reads only
+// the beginning and the end of a long journal. It skips what others have put among the
+// runs, and lists a run whose journal cannot be read with the reason.
 func List(dir string) ([]Summary, error) {
 	all, err := runs(dir)
 	if err != nil {
@@ -57,11 +57,11 @@ func List(dir string) ([]Summary, error) {
 	return out, nil
 }
 
-// young is how long a run without an event is taken for one that is being
-// made, not for one whose maker died.
+// young is for how long a run without an event counts as being created; after that, the
+// process that created it has died.
 const young = time.Minute
 
-// Summary tells of one run, as List does. The error says why the journal
+// Summary returns the summary of one run, as List does. The error says why the journal
 // cannot be read; it wraps fs.ErrNotExist when the run's directory is gone.
 func (r Run) Summary() (Summary, error) {
 	s, err := r.fold()
@@ -102,7 +102,7 @@ const (
 	tailBytes  = 64 << 10 // some 500 events
 )
 
-// fold reads what the journal says.
+// fold reads the journal.
 func (r Run) fold() (Summary, error) {
 	s := Summary{Run: r.ID, Dir: r.Dir, Step: -1}
 	file, err := safefile.Open(r.JournalPath())

@@ -7,21 +7,21 @@ import (
 	"os"
 )
 
-// RemovedError is that a run's directory is gone. It is an fs.ErrNotExist.
+// RemovedError is the error if a run's directory was removed. It matches fs.ErrNotExist.
 type RemovedError struct{ Run Run }
 
-// Error names the run and its directory.
+// Error returns the run and its directory.
 func (e *RemovedError) Error() string {
 	return fmt.Sprintf("run %s is gone: its directory %q was removed", e.Run.ID, e.Run.Dir)
 }
 
-// Hint says what to type.
+// Hint returns what to type next.
 func (e *RemovedError) Hint() string { return "gangrun ps lists the runs that there are" }
 
 // Is reports whether target is fs.ErrNotExist.
 func (e *RemovedError) Is(target error) bool { return target == fs.ErrNotExist }
 
-// stat looks at the run's directory; the error is a RemovedError where there is none.
+// stat returns the run's directory; the error is a RemovedError if there is none.
 func (r Run) stat() (fs.FileInfo, error) {
 	info, err := os.Stat(r.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -30,8 +30,8 @@ func (r Run) stat() (fs.FileInfo, error) {
 	return info, err
 }
 
-// Explain returns a RemovedError in place of an error that came of the removal of the
-// run's directory, and any other error as it is.
+// Explain returns a RemovedError in place of an error that the removal of the run's
+// directory has caused, and any other error unchanged.
 func (r Run) Explain(err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		if _, gone := r.stat(); gone != nil {

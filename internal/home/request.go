@@ -16,9 +16,9 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// StopRequest asks one controller of a run to end it. It is a file of the run's
-// directory, for who cannot send that process a signal; who removes the file has the
-// request.
+// StopRequest asks a controller of a run to end the run. It is a file in the run's
+// directory, for processes that cannot send the controller a signal. The process that
+// removes the file has the request.
 type StopRequest struct {
 	To   job.Controller `json:"to"`   // nobody else heeds it
 	By   job.Controller `json:"by"`   // the process that asks
@@ -27,13 +27,13 @@ type StopRequest struct {
 	At   time.Time      `json:"at"`
 }
 
-// Files with requests are named so; what follows is random.
+// requestPrefix begins the names of files with requests; the rest is random.
 const requestPrefix = "stop-"
 
-// maxRequest is more bytes than any request has.
+// maxRequest bounds the size of a request, in bytes.
 const maxRequest = 64 << 10
 
-// AskedStop is a StopRequest that is on its way.
+// AskedStop is a StopRequest that has been made.
 type AskedStop struct{ path string }
 
 // AskStop leaves a request for its controller, readable by its owner alone.
@@ -49,8 +49,8 @@ func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	return a, nil
 }
 
-// Taken reports whether the controller has the request now. It opens the file: a
-// network file system answers that from no cache.
+// Taken reports whether the controller has the request now. It opens the file, because a
+// network file system does not answer that from its cache.
 func (a AskedStop) Taken() bool {
 	file, err := safefile.Open(a.path)
 	if err == nil {
@@ -59,7 +59,7 @@ func (a AskedStop) Taken() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Withdraw takes the request back; false where the controller was faster.
+// Withdraw takes the request back. It returns false if the controller has it already.
 func (a AskedStop) Withdraw() (bool, error) {
 	err := os.Remove(a.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +71,9 @@ func (a AskedStop) Withdraw() (bool, error) {
 	return true, nil
 }
 
-// TakeStops takes the requests that are for the controller c, in no order. Those for
-// others, and what is none, it leaves alone. It opens the run's directory, upon which
-// a network file system looks what is there now.
+// TakeStops takes the requests for the controller c, in no order. It leaves requests for
+// others, and other files, alone. It opens the run's directory, which makes a network file
+// system read it anew.
 func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {
@@ -92,7 +92,7 @@ func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 	return taken, nil
 }
 
-// readRequest reads a request; false where the file holds none, or is gone.
+// readRequest reads a request. It returns false if the file holds none or is gone.
 func readRequest(path string) (q StopRequest, ok bool) {
 	text, err := safefile.ReadFile(path, maxRequest)
 	return q, err == nil && json.Unmarshal(text, &q) == nil

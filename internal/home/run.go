@@ -31,8 +31,8 @@ type Run struct {
 	Dir string // absolute
 }
 
-// Created returns when the run was created, as its ID tells, to the second; the zero
-// time where that tells none.
+// Created returns when the run was created, by its ID, to the second; the zero time if the
+// ID has none.
 func (r Run) Created() time.Time {
 	at, err := time.Parse(stamp, r.ID[:min(len(r.ID), len(stamp))])
 	if err != nil {
@@ -41,16 +41,16 @@ func (r Run) Created() time.Time {
 	return at
 }
 
-// JobPath returns where the run's job file is.
+// JobPath returns the path of the run's job file.
 func (r Run) JobPath() string { return filepath.Join(r.Dir, jobName) }
 
-// JournalPath returns where the run's journal is.
+// JournalPath returns the path of the run's journal.
 func (r Run) JournalPath() string { return filepath.Join(r.Dir, journalName) }
 
-// ReportPath returns where the report of a run that has ended is.
+// ReportPath returns the path of the report of a run that has ended.
 func (r Run) ReportPath() string { return filepath.Join(r.Dir, reportName) }
 
-// AttemptDir returns the directory of an attempt's logs, made if need be; the
+// AttemptDir returns the directory of an attempt's logs and creates it if necessary. The
 // trial is attempt 0.
 func (r Run) AttemptDir(number int) (string, error) {
 	name := "trial"
@@ -71,10 +71,9 @@ const (
 )
 
 // Create makes the directory of a new run, readable by its owner alone, in the
-// home at dir, which it makes if need be. name is the job's, or empty; file is
-// what its job.yaml is to hold, without secrets; rnd is where the random part
-// of the ID comes from. The caller closes the journal. Nothing is left behind
-// when it fails.
+// home at dir, which it creates if necessary. name is the job's, or empty; file is
+// the content of job.yaml, without secrets; the random part of the ID is read from
+// rnd. The caller closes the journal. If Create fails, it removes what it has created.
 func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) (Run, *journal.Journal, error) {
 	fail := func(err error) (Run, *journal.Journal, error) {
 		return Run{}, nil, failure.Hinted("make room or get permission there, or set GANGRUN_HOME to another directory",

@@ -31,7 +31,7 @@ const (
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
-	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: it is silent; Since: when it was last heard of
+	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: it is silent; Since: the last contact
 	KindHeard      Kind = "heard"       // Attempt, Host, Text: it is silent no more
 	KindAttached   Kind = "attached"    // Controller: another process stays with the run from now on
 	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs

@@ -15,16 +15,16 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// pollEvery is how often a followed file is looked at where nobody says that
-// it has changed: on network file systems, and where inotify is used up.
+// pollEvery is how often a followed file is checked if the kernel reports no change: it
+// reports none on network file systems, or if inotify is used up.
 const pollEvery = 200 * time.Millisecond
 
 // Follow calls emit for every event of the journal at path from offset on, in
-// bytes, those that are still to come included, until it has emitted the
+// bytes, including events that are appended later, until it has emitted the
 // run's last one (job.KindEnded) or ctx ends. It returns the offset after the
-// last line that it has read, for a later Follow, and ctx's error if that
-// ended it. Lines that cannot be read are passed over; one that has no end yet
-// is waited for. Whether the run's writer still lives is not its business.
+// last line that it has read, for a later Follow, and the error of ctx if ctx
+// ended first. It skips lines that cannot be read, and waits for the end of a
+// line that has none yet. It does not check whether the run's writer still exists.
 func Follow(ctx context.Context, path string, offset int64, emit func(job.Event)) (int64, error) {
 	watcher, err := fsnotify.NewWatcher()
 	if err != nil {
@@ -79,8 +79,7 @@ func follow(ctx context.Context, path string, offset int64, emit func(job.Event)
 	}
 }
 
-// look returns the size of the file, and whether it has been removed since it was
-// opened.
+// look returns the size of the file, and whether it was removed after it was opened.
 func look(file *os.File) (size int64, gone bool) {
 	info, err := file.Stat()
 	if err != nil {

@@ -1,6 +1,6 @@
 // Package journal is the record of a run: a file of job.Events, one JSON
-// object a line, that only ever grows. Everything that gangrun says of a run
-// is a fold over it.
+// object a line, that only grows. Everything that gangrun reports of a run
+// is computed from it.
 package journal
 
 import (
@@ -26,8 +26,7 @@ const (
 	maxWaiting = 4 << 20
 )
 
-// Journal is a journal that is being written. Its methods may be called from
-// several goroutines.
+// Journal writes a journal. Its methods may be called from several goroutines.
 type Journal struct {
 	path string
 	file *os.File
@@ -43,7 +42,7 @@ type Journal struct {
 }
 
 // Create makes the journal of a new run, readable by its owner alone. It fails
-// where path exists.
+// if path exists.
 func Create(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -52,8 +51,8 @@ func Create(path string) (*Journal, error) {
 	return start(path, file, 0, true), nil
 }
 
-// Open goes on with the journal of a run whose last writer is gone. A truncated
-// last line stays, closed off, so that nothing that follows is lost with it.
+// Open opens the journal of a run whose last writer has ended, to append to it. It ends a
+// truncated last line, so that the next line can be read.
 func Open(path string) (*Journal, error) {
 	file, err := safefile.OpenFile(path, os.O_RDWR|os.O_APPEND, 0)
 	if err != nil {
@@ -111,9 +110,9 @@ func syncDir(path string) error {
 	return nil // this file system needs or knows no such thing
 }
 
-// Durable reports whether an event of that kind is forced to the disk: those
-// that tell what was tried and how it went. It is done in the background but
-// for the last one, KindEnded, whose Append returns when it is on the disk.
+// Durable reports whether events of a kind are forced to the disk: those that record
+// what was tried and how it ended. That happens in the background, except for the last
+// event, KindEnded, whose Append returns when it is on the disk.
 func Durable(kind job.Kind) bool {
 	switch kind {
 	case job.KindCreated, job.KindAttached, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
@@ -122,9 +121,9 @@ func Durable(kind job.Kind) bool {
 	return false
 }
 
-// Append writes e as one line, with one write(2). Where that fails, nothing of
-// the line is left to spoil those that follow, the error names the file, and
-// the line is written before the next one, or at Close, once that is possible.
+// Append writes e as one line, with one write(2). If that fails, no part of the line
+// stays in the file, and the line is written before the next one, or at Close, once that
+// is possible. The error names the file.
 func (j *Journal) Append(e job.Event) error {
 	line, err := exact.Marshal(e)
 	if err == nil && len(line) >= MaxLine {
@@ -164,8 +163,7 @@ func (j *Journal) append(line []byte, durable bool) error {
 		}
 		j.size += int64(whole)
 		if n > whole && j.file.Truncate(j.size) != nil {
-			// The truncated piece stays: close it off. It counts, as a line that
-			// cannot be read.
+			// The truncated line stays, as a line that cannot be read: end it.
 			j.size += int64(n - whole)
 			rest = append([]byte{'\n'}, rest...)
 		}
@@ -189,7 +187,7 @@ func (j *Journal) fail(err error) {
 	}
 }
 
-// Sync returns when everything that was appended is on the disk.
+// Sync returns when all appended events are on the disk.
 func (j *Journal) Sync() error {
 	j.mu.Lock()
 	err := j.append(nil, false)
@@ -203,8 +201,8 @@ func (j *Journal) Sync() error {
 }
 
 // Close returns when every durable event is on the disk and the file is closed.
-// Its error tells of every event that the file lacks, and of any fsync that
-// failed since the journal was opened.
+// Its error reports events that are missing in the file, and an fsync that failed
+// since the journal was opened.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {

@@ -16,10 +16,10 @@ import (
 const MaxSize = 1 << 30
 
 // Replay returns the events of the journal at path and the number of lines
-// that could not be read. A last line that is truncated, because its writer was
-// killed or is writing it right now, is none of them. Kinds and fields that
-// this version does not know are no error: kinds are kept, fields ignored.
-// A journal of more than MaxSize bytes is not read.
+// that could not be read. A truncated last line, whose writer was killed or is
+// writing it now, does not count. Kinds and fields that this version does not
+// know are not errors: kinds are kept, fields ignored. A journal of more than
+// MaxSize bytes is not read.
 func Replay(path string) (events []job.Event, skipped int, err error) {
 	file, err := safefile.Open(path)
 	if err != nil {
@@ -33,7 +33,7 @@ func Replay(path string) (events []job.Event, skipped int, err error) {
 	if info.Size() > MaxSize {
 		return nil, 0, fmt.Errorf("cannot read the journal: %w", &safefile.SizeError{Path: path, Limit: MaxSize})
 	}
-	// What is written from now on is not read: a writer may be faster than this reader.
+	// Lines that are appended from now on are not read: a writer may be faster than this reader.
 	skipped, err = Scan(io.NewSectionReader(file, 0, info.Size()), func(e job.Event) bool {
 		events = append(events, e)
 		return true
@@ -74,7 +74,7 @@ func parse(line []byte) (job.Event, bool) {
 	return e, err == nil && e.Kind != ""
 }
 
-// tooLong stands for a line that is over MaxLine.
+// tooLong replaces a line that is longer than MaxLine.
 var tooLong = []byte("-")
 
 // lines cuts a stream into lines, holding MaxLine bytes at most.
@@ -87,7 +87,7 @@ type lines struct {
 func newLines(r io.Reader) *lines { return &lines{r: bufio.NewReaderSize(r, 64<<10)} }
 
 // next returns the next line, without its end, valid until the next call.
-// whole is false for a last one that has no end. At the end of the stream the
+// whole is false for a last line without an end. At the end of the stream the
 // error is io.EOF.
 func (l *lines) next() (line []byte, whole bool, err error) {
 	l.long = l.long[:0]

@@ -1,5 +1,5 @@
 // Package safefile opens files that somebody may have replaced by something else.
-// Opening a FIFO waits for a writer, perhaps for ever, and reading a device such as
+// Opening a FIFO waits for a writer, perhaps forever, and reading a device such as
 // /dev/zero never ends. This package refuses both, and bounds what is read.
 package safefile
 
@@ -18,15 +18,15 @@ type KindError struct {
 	Mode fs.FileMode
 }
 
-// Error names the path and says what is there.
+// Error returns the path and what kind of file is there.
 func (e *KindError) Error() string {
 	return fmt.Sprintf("%q is %s, not a regular file", e.Path, Kind(e.Mode))
 }
 
-// Hint says what to do about it.
+// Hint returns what to do about it.
 func (e *KindError) Hint() string { return "see what has put it there, and remove it or move it away" }
 
-// Kind names the kind of file that a mode tells of, with its article.
+// Kind returns the kind of file of a mode, with its article, as in "a FIFO".
 func Kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsRegular():
@@ -51,7 +51,7 @@ type SizeError struct {
 	Limit int64
 }
 
-// Error names the file and the limit.
+// Error returns the path and the limit.
 func (e *SizeError) Error() string {
 	return fmt.Sprintf("%q is larger than %d bytes", e.Path, e.Limit)
 }
@@ -63,10 +63,10 @@ func (e *SizeError) Hint() string { return "see what has written to it, and move
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
 
 // OpenFile opens the regular file at path, as os.OpenFile does. It never waits. The
-// error is a KindError where path names anything else.
+// error is a KindError if path names anything else.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	// Opening a device can have effects of its own, and a FIFO that is opened lets its
-	// writers go on: what is there is looked at before that.
+	// writers go on, so the kind of file is checked first.
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {
 		return nil, &KindError{path, info.Mode()}
 	}
@@ -85,8 +85,8 @@ func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	return file, nil
 }
 
-// ReadFile returns what the regular file at path holds. The error is a SizeError
-// where that is more than limit bytes.
+// ReadFile returns the content of the regular file at path. The error is a SizeError
+// if it has more than limit bytes.
 func ReadFile(path string, limit int64) ([]byte, error) {
 	file, err := Open(path)
 	if err != nil {

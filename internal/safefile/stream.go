@@ -11,8 +11,7 @@ import (
 )
 
 const (
-	// lookEvery is how often a wait for a writer looks whether its context has ended,
-	// in milliseconds.
+	// lookEvery is how often a wait for a writer checks its context, in milliseconds.
 	lookEvery = 50
 	// patience is how long a writer may be silent before the user is told of the wait.
 	patience = time.Second
@@ -20,8 +19,9 @@ const (
 
 // ReadStream returns what can be read from path, up to limit bytes and one more. The
 // path may be that of a pipe, a terminal or a device, as users name them: /dev/stdin,
-// or /dev/fd/63 for the <(...) of a shell. Where it has to wait for a writer it calls
-// waiting, once, with what path is. The error is the cause of ctx where that ends first.
+// or /dev/fd/63 for the <(...) of a shell. If it has to wait for a writer, it calls
+// waiting, once, with the kind of file that path is. If ctx ends first, the error is its
+// cause.
 func ReadStream(ctx context.Context, path string, limit int64, waiting func(fs.FileMode)) ([]byte, error) {
 	// With O_NONBLOCK the open of a FIFO does not wait for a writer; awaitInput does.
 	fd, err := unix.Open(path, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
@@ -49,7 +49,7 @@ func ReadStream(ctx context.Context, path string, limit int64, waiting func(fs.F
 	return text, nil
 }
 
-// tellWait calls *waiting with what path is, and forgets it.
+// tellWait calls *waiting with the kind of file that path is, the first time only.
 func tellWait(path string, waiting *func(fs.FileMode)) {
 	if info, err := os.Stat(path); err == nil && *waiting != nil {
 		(*waiting)(info.Mode())

@@ -10,7 +10,7 @@ import (
 // Variable names the socket in the environment.
 const Variable = "GANGRUN_AGENT"
 
-// Greeting is the first word of a shim or rsh agent.
+// Greeting is the first message of a shim or rsh agent.
 type Greeting struct {
 	Shim bool     `json:"shim,omitempty"`
 	Rank int      `json:"rank,omitempty"`
@@ -29,7 +29,7 @@ type Order struct {
 	CPUs    string   `json:"cpus,omitempty"` // that it is bound to
 }
 
-// Word is what a shim says of its rank: a PID first, a status last.
+// Word is a message of a shim about its rank: the PID first, the status last.
 type Word struct {
 	PID    int    `json:"pid,omitempty"`
 	Error  string `json:"error,omitempty"` // why it could not be started

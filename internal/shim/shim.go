@@ -118,13 +118,13 @@ func run(told <-chan os.Signal) (int, error) {
 	return status.ExitStatus(), nil
 }
 
-// speaker encodes the words of several goroutines, one at a time.
+// speaker encodes the messages of several goroutines, one at a time.
 type speaker struct {
 	mu sync.Mutex
 	to *json.Encoder
 }
 
-// Encode sends one word.
+// Encode sends one message.
 func (s *speaker) Encode(w Word) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
