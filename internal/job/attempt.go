@@ -29,28 +29,28 @@ type Attempt struct {
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// TTY says whether the ranks' standard output is a terminal.
 	TTY TTY `json:"tty,omitempty"`
-	// Show says whose output travels to the terminal while the gang runs.
+	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
 	// Steps is the number of progress events per rank that are reported as they
-	// come; later ones may be thinned out to one a second.
+	// come; of later ones at most one a second may be reported.
 	Steps int `json:"steps,omitempty"`
-	// MPI is how the ranks find each other. A Launcher takes MPIAuto for what
-	// the program's own libraries say.
+	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
+	// program's own libraries.
 	MPI MPI `json:"mpi,omitempty"`
-	// EnvCompat names the MPI whose variables are set too. A Launcher takes it for
-	// none where it finds that the program has an MPI library.
+	// EnvCompat names the MPI whose variables are set too. A Launcher ignores it if
+	// the program has an MPI library.
 	EnvCompat EnvCompat `json:"env_compat,omitempty"`
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
-	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
-	// 0 is never.
+	// InitTimeout is the time after which the ranks are reported that have not called
+	// MPI_Init; 0 is never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`
-	// Contain asks the hosts to throw away everything that the ranks write, but for
-	// LogDir; nil lets it last.
+	// Contain asks the hosts to discard everything that the ranks write, except in
+	// LogDir; nil keeps it.
 	Contain *Containment `json:"-"`
-	// Hints are variables that are set for the ranks where nothing else sets them, as
-	// NAME=VALUE.
+	// Hints are variables, as NAME=VALUE, that are set for the ranks unless they are
+	// set otherwise.
 	Hints []string `json:"-"`
 	// Watch asks which files in some directories change while the ranks run.
 	Watch *FileWatch `json:"-"`
@@ -76,10 +76,11 @@ func (a Attempt) App(rank int) (App, int) {
 // Trial reports whether the attempt is a preflight trial.
 func (a Attempt) Trial() bool { return a.Number == 0 }
 
-// Containment says what ranks are to find that are contained: everything as it is on
-// the host, and nothing that they write is kept. Paths are absolute.
+// Containment describes the view of the host that contained ranks have: they see
+// everything as it is on the host, and nothing that they write is kept. Paths are
+// absolute.
 type Containment struct {
-	// Work are directories that the job works in; Needed are other paths that it names.
+	// Work has the directories that the job works in; Needed has other paths that it names.
 	// A host on which one of them cannot be contained cannot contain the ranks.
 	Work, Needed []string
 	// Empty is a directory that the ranks find empty; "" is none.
@@ -98,11 +99,11 @@ type Changed struct {
 	Made    []string `json:"made,omitempty"`
 	Changed []string `json:"changed,omitempty"` // or removed
 	More    int64    `json:"more,omitempty"`    // how many others there are
-	// Partly says that there was too much to look at: some may not have been seen.
+	// Partly is set if there were too many files to compare: some changes may be missing.
 	Partly bool `json:"partly,omitempty"`
 }
 
-// UncontainedError is that a host cannot contain ranks. None was started.
+// UncontainedError is the error if a host cannot contain ranks. No rank was started.
 type UncontainedError struct {
 	Host   string
 	Reason string
@@ -137,13 +138,13 @@ type Exit struct {
 	Core   bool      `json:"core,omitempty"`
 	Time   time.Time `json:"time"`
 	PID    int       `json:"pid,omitempty"`
-	// Stopped says that gangrun had begun to end the rank before it ended.
+	// Stopped is set if gangrun had begun to end the rank before it ended.
 	Stopped bool `json:"stopped,omitempty"`
-	// Aborted says that the rank called MPI_Abort; Code is what the kernel left
-	// of its code, so that 0 is a failure too.
+	// Aborted is set if the rank called MPI_Abort. Code is the low byte of its code,
+	// so 0 is a failure too.
 	Aborted bool `json:"aborted,omitempty"`
-	// Fault says why an exit with code 0 is a failure all the same, as in "it
-	// never called MPI_Finalize".
+	// Fault is why an exit with code 0 is a failure nevertheless, as in "it never
+	// called MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
 	Text  string `json:"text,omitempty"` // why it could not be started or was lost, or what MPI_Abort was to say
 	// Joined is how far the rank had come in finding the others.
@@ -156,8 +157,8 @@ func (e Exit) Good() bool {
 }
 
 // ShellCode returns the code that a shell would show: the rank's own, or 128 +
-// signal; 0 when there is none (lost, unstarted for want of anything but the
-// program).
+// signal; 0 when there is none (the rank is lost, or could not be started for a
+// reason other than its program).
 func (e Exit) ShellCode() int {
 	if e.Status == Signalled {
 		return 128 + e.Signal
@@ -165,7 +166,7 @@ func (e Exit) ShellCode() int {
 	return e.Code
 }
 
-// String says it in words, as in "rank 2 on h1 was killed by signal 9 (SIGKILL)".
+// String describes the exit, as in "rank 2 on h1 was killed by signal 9 (SIGKILL)".
 func (e Exit) String() string {
 	who := fmt.Sprintf("rank %d on %s ", e.Rank, e.Host)
 	switch e.Status {
@@ -198,18 +199,18 @@ type Outcome struct {
 	Lines []Line `json:"-"`
 	// Changed are the files that Attempt.Watch asks for, at most some of each host.
 	Changed []Changed `json:"changed,omitempty"`
-	// Mixed says that contained ranks could not write all files that the user may write:
-	// some are not wholly his.
+	// Mixed is set if contained ranks could not write all files that the user may write,
+	// because some belong to other users in part.
 	Mixed bool `json:"mixed,omitempty"`
-	// Wireup is the last that was seen of how the ranks found each other; nil
-	// where nothing was.
+	// Wireup is the last known state of how the ranks find each other; nil if it is not
+	// known.
 	Wireup *Wireup `json:"wireup,omitempty"`
 	// AgentsEnded are the hosts of a gang to be adopted whose agents had ended before, with
 	// their ranks. The agents may have ended because they had no controller for too long.
 	AgentsEnded []string `json:"forsaken,omitempty"`
 }
 
-// Unreaped is a rank whose end nobody has seen.
+// Unreaped is a rank of which it is not known that it has ended.
 type Unreaped struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host"`
@@ -228,7 +229,7 @@ func (o Outcome) Good(ranks int) bool {
 	return good == ranks && len(o.Unreaped) == 0
 }
 
-// First returns the first exit that was not good and not gangrun's doing.
+// First returns the first exit that was not good and that gangrun did not cause.
 func (o Outcome) First() (Exit, bool) {
 	i := slices.IndexFunc(o.Exits, func(e Exit) bool { return !e.Good() && !e.Stopped })
 	if i < 0 {

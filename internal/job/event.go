@@ -8,7 +8,7 @@ import (
 // Kind is the kind of an Event.
 type Kind string
 
-// The kinds of events, in the order in which a run mostly meets them.
+// The kinds of events, in their usual order.
 const (
 	KindCreated    Kind = "created"     // Controller, Spec
 	KindState      Kind = "state"       // State, Text: why
@@ -79,18 +79,18 @@ type Event struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Controller is the process that stays with a run, told exactly enough to see
-// later whether it still exists.
+// Controller identifies the process that controls a run, so that it can be seen later
+// whether it still exists.
 type Controller struct {
 	Host   string `json:"host"`
 	BootID string `json:"boot_id"`
 	PID    int    `json:"pid"`
 	// Start is the process's start time in clock ticks after boot, field 22 of
-	// /proc/PID/stat, which tells a later process with the same PID apart.
+	// /proc/PID/stat, by which a later process with the same PID is not taken for it.
 	Start uint64 `json:"start"`
 }
 
-// Agent is one on another host, told exactly enough to find it again.
+// Agent identifies an agent on another host, so that it can be found again.
 type Agent struct {
 	// Token names it on its host; it is no secret, since only its user can reach it.
 	Token string `json:"token"`
@@ -100,7 +100,7 @@ type Agent struct {
 	Boot string `json:"boot"`
 }
 
-// Progress is what a line of a rank's output says of how far the job is.
+// Progress is the progress of the job by a line of a rank's output.
 type Progress struct {
 	Step  int64 `json:"step"`
 	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown

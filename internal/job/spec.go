@@ -12,15 +12,15 @@ import (
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`
-	// Ranks is the size of the gang, at least 1. With MinRanks a gang may have fewer,
-	// down to that, where there is no room for more; 0 is Ranks.
+	// Ranks is the size of the gang, at least 1. If there is no room for so many, the gang
+	// may have fewer, but at least MinRanks; a MinRanks of 0 means Ranks.
 	Ranks    int `json:"ranks"`
 	MinRanks int `json:"min_ranks,omitempty"`
 	// Loopback is the number of simulated hosts h1..hN on this machine; 0 runs
 	// the gang on this machine under its own name.
 	Loopback int `json:"loopback,omitempty"`
-	// GPUs is how many GPUs each rank gets; -1 is one where the hosts have any, and
-	// none elsewhere.
+	// GPUs is how many GPUs each rank gets; -1 means one if the hosts have GPUs, else
+	// none.
 	GPUs int `json:"gpus_per_rank"`
 	// GPUVisibility is which of the gang's GPUs each rank sees; empty, as in what was
 	// written before there was a choice, is GPUVisibilityGang.
@@ -35,19 +35,19 @@ type Spec struct {
 	// Network is the network over which the ranks of several hosts meet, as a CIDR
 	// or the name of an interface; empty leaves the choice.
 	Network string `json:"network,omitempty"`
-	// HostTimeout is how long a host may be silent before it counts as lost, and
-	// OrphanGrace how long an agent on another host, and its ranks, outlive the last
-	// word of their controller.
+	// HostTimeout is how long a host may be silent before it counts as lost. OrphanGrace is
+	// how long an agent on another host, and its ranks, go on after the last contact with
+	// their controller.
 	HostTimeout Duration `json:"host_timeout"`
 	OrphanGrace Duration `json:"orphan_grace"`
 	// Locality is the widest level that the GPUs of the gang may be spread over, and
-	// Patience how long a closer one is waited for.
+	// Patience is how long to wait for a closer one.
 	Locality Locality `json:"locality"`
 	Patience Patience `json:"patience"`
 	// Env is set for every rank, over everything that gangrun sets itself.
 	Env map[string]string `json:"env,omitempty"`
-	// Secret names variables of Env whose values are shown nowhere. Those that are
-	// inherited are in Env, too.
+	// Secret names variables of Env whose values are not shown anywhere. Inherited ones
+	// are in Env, too.
 	Secret []string `json:"secret,omitempty"`
 	// Workdir is the absolute directory in which every rank starts.
 	Workdir string `json:"workdir"`
@@ -62,7 +62,7 @@ type Spec struct {
 	Retries   int           `json:"retries"`
 	Preflight PreflightMode `json:"preflight"`
 	Trial     Trial         `json:"trial"`
-	// Policy replaces the default action of single categories.
+	// Policy replaces the default actions of some categories.
 	Policy map[Category]Action `json:"policy,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.
 	Grace Duration `json:"grace"`
@@ -79,16 +79,16 @@ type Spec struct {
 	// EnvCompat names the MPI whose variables are set too, for ranks that no MPI
 	// starts.
 	EnvCompat EnvCompat `json:"env_compat"`
-	// InitTimeout is when it is told which ranks have not come as far as MPI_Init;
-	// 0 is never.
+	// InitTimeout is the time after which the ranks are reported that have not called
+	// MPI_Init; 0 is never.
 	InitTimeout Duration `json:"init_timeout"`
 	// Apps are the programs of a gang that has several ("gangrun mpiexec" with
 	// colons): Ranks is their sum, and Command that of the first.
 	Apps []App `json:"apps,omitempty"`
 }
 
-// Trial says how the job is tried on one rank before its gang is started.
-// Zero values stand for the job's own command, arguments and environment.
+// Trial describes how the job is tried on one rank before its gang is started.
+// Zero values mean the job's own command, arguments and environment.
 type Trial struct {
 	// Command replaces the job's whole command.
 	Command []string `json:"command,omitempty"`
@@ -102,7 +102,7 @@ type Trial struct {
 	Steps int `json:"steps"`
 	// Time is how long the trial must stay alive to have passed.
 	Time Duration `json:"time"`
-	// Mode says whether there is a trial, and whether what it writes is thrown away.
+	// Mode is whether there is a trial, and whether what it writes is discarded.
 	Mode TrialMode `json:"mode"`
 }
 

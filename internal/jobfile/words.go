@@ -1,3 +1,6 @@
+// Words are not split by mvdan.cc/sh: in its tree globs, tildes and backslashes are plain text,
+// to be searched once more, and its errors do not say what to type instead.
+
 package jobfile
 
 import (

@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// Grant is what one host granted.
+// Grant is the GPUs that one host has granted.
 type Grant interface {
-	// Release gives it back.
+	// Release gives the GPUs back.
 	Release() error
 }
 
@@ -30,7 +30,7 @@ const (
 )
 
 // Acquire takes a gang's GPUs on all of its hosts, or none. It asks plan what to
-// request of each member, by its index, and plan sees how things stood there a
+// request of each member, by its index, and plan gets the state of each member of a
 // moment ago; the first time it gets nil, and its requests take nothing. Requests
 // without Take only keep the ticket. When every member that is asked for GPUs has
 // granted them Acquire returns the grants, with a zero one where none was asked
@@ -92,8 +92,8 @@ func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Wai
 	}
 }
 
-// tryAll asks all members at once. Where one that is asked for GPUs does not
-// grant them, or fails, it gives back what the others granted.
+// tryAll asks all members at once. If a member that is asked for GPUs fails or does not
+// grant them, tryAll gives back what the others granted.
 func tryAll[G Grant](ctx context.Context, members []Member[G], requests []Request) (grants []G, states []*Waiting, granted int, err error) {
 	grants, states = make([]G, len(members)), make([]*Waiting, len(members))
 	errs := make([]error, len(members))

@@ -20,8 +20,8 @@ import (
 // users of a machine must name the same. Callers read it and hand it to Open.
 const Env = "GANGRUN_LEASE_DIR"
 
-// directories are where leases lie by default: the first that is fit. Which one
-// is must not depend on who asks. All are made by the system for every user,
+// directories are the default directories of leases, of which the first usable one is
+// taken. All users must find the same one. All are made by the system for every user,
 // belong to root, and lie outside TMPDIR; a reboot empties the first two, and the
 // files of the third are void after one, as it ends all processes. /run/lock is
 // the place for locks; where only root may write to it (Red Hat), /dev/shm is next.
@@ -59,7 +59,7 @@ func Open(dir, host string) (*Space, error) {
 	return &Space{dir: dir, host: host, part: part, pulse: time.Second, repoll: 2 * time.Second, clock: time.Now}, nil
 }
 
-// Dir returns the directory that the leases lie in.
+// Dir returns the directory of the leases.
 func (s *Space) Dir() string { return s.dir }
 
 func find(dir string) (string, error) {
@@ -172,8 +172,8 @@ func (s *Space) path(kind, name string) string {
 	return filepath.Join(s.dir, file)
 }
 
-// split returns the parts of a file's name, as escape made them; ok tells
-// gangrun's files.
+// split returns the parts of a file's name, as escape made them; ok is false for files
+// that are not gangrun's.
 func split(file string) (host, kind, name string, ok bool) {
 	rest, ours := strings.CutPrefix(file, prefix)
 	parts := strings.Split(rest, ".")
@@ -190,7 +190,7 @@ func split(file string) (host, kind, name string, ok bool) {
 	return host, kind, name, true
 }
 
-// escape makes a part of a file's name of any name: bytes other than letters,
+// escape returns the part of a file's name for any name: bytes other than letters,
 // digits, - and _ become %XX, and what is longer than 80 bytes then is cut and
 // ends in a tilde and a hash.
 func escape(name string) string {
@@ -208,7 +208,7 @@ func escape(name string) string {
 	return fmt.Sprintf("%s~%x", b.String()[:40], sha256.Sum256([]byte(name)))[:40+1+32]
 }
 
-// unescape is the reverse of escape, for people: what was cut stays so.
+// unescape is the reverse of escape, for messages: a name that was cut stays cut.
 func unescape(part string) string {
 	name, err := url.PathUnescape(part)
 	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // cut within a character

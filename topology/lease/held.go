@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ErrLost says that a lease does not protect its GPUs any more: the file of one
-// was removed or replaced, so that another process can take it.
+// ErrLost is the error of a lease that does not protect its GPUs any more: the file of
+// one was removed or replaced, so that another process can take the GPU.
 var ErrLost = errors.New("lease lost")
 
-// Held is GPUs that this process has, until Release or its end.
+// Held is a lease: GPUs that this process has until Release, or until it ends.
 type Held struct {
 	devices []string
 	owner   Owner
@@ -31,8 +31,8 @@ type Held struct {
 // Devices returns the UUIDs of the GPUs.
 func (h *Held) Devices() []string { return slices.Clone(h.devices) }
 
-// Descriptors returns those of the locked files. Whoever has copies of them holds the
-// GPUs until Release, or until all copies are closed.
+// Descriptors returns the file descriptors of the locked files. A process with copies of
+// them holds the GPUs until Release, or until all copies are closed.
 func (h *Held) Descriptors() []int {
 	fds := make([]int, len(h.files))
 	for i, f := range h.files {
@@ -41,11 +41,11 @@ func (h *Held) Descriptors() []int {
 	return fds
 }
 
-// Owner returns what others read about who has the GPUs.
+// Owner returns the holder of the GPUs as other processes read it.
 func (h *Held) Owner() Owner { return h.owner }
 
 // Done is closed when the lease is lost, which is noticed within about a second,
-// or released. Who uses the GPUs must then stop.
+// or released. The user of the GPUs must then stop.
 func (h *Held) Done() <-chan struct{} { return h.done }
 
 // Err returns nil until Done is closed by a loss, and then an ErrLost that says

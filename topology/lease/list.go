@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Listing is what lies in the directory for one host.
+// Listing has the leases and the waiting gangs of one host.
 type Listing struct {
 	// Host is empty for this machine, or the name of a simulated host.
 	Host   string  `json:"host"`
@@ -20,9 +20,8 @@ type Listing struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// List returns what lies in the directory dir, which is chosen as Open does, for
-// every host: this machine first. A host that cannot be listed has the reason among
-// its Warnings.
+// List returns the leases in the directory dir, which is chosen as Open does, of every
+// host, this machine first. If a host cannot be listed, its Warnings say why.
 func List(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, warnings, err := spaces(dir)
 	if err != nil {
@@ -48,7 +47,7 @@ func List(ctx context.Context, dir string) ([]Listing, error) {
 	return all, nil
 }
 
-// List returns what lies in the directory for this host.
+// List returns the leases and the waiting gangs of this host.
 func (s *Space) List(ctx context.Context) (Listing, error) {
 	l := Listing{Host: s.host}
 	err := s.ordered(ctx, func(ctx context.Context) error {
@@ -64,8 +63,8 @@ func (s *Space) List(ctx context.Context) (Listing, error) {
 
 // Release clears the records of holders that are dead, on every host of the
 // directory dir, and returns their leases, with what could not be cleared among the
-// Warnings of its host. It touches nothing that anybody holds.
-// Nobody waits for this: such a GPU is free anyway.
+// Warnings of its host. It changes no lease that is held. It is never necessary: the GPU
+// of a dead holder is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, _, err := spaces(dir)
 	if err != nil {

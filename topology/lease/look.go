@@ -14,7 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// State says how a GPU's file stands.
+// State is the state of a GPU's file.
 type State string
 
 // The states of a GPU's file.
@@ -27,11 +27,11 @@ const (
 	StateBarred State = "barred"
 )
 
-// Lease is one GPU of a host, and who has it.
+// Lease is one GPU of a host, and its holder.
 type Lease struct {
 	Device string `json:"device"`
 	State  State  `json:"state"`
-	// Owner is who holds it, or did; nil where that is not known.
+	// Owner is the holder, or the last one; nil if it is not known.
 	Owner *Owner `json:"owner,omitempty"`
 	// Warning says what is wrong with its file, as a truncated record.
 	Warning string `json:"warning,omitempty"`
@@ -48,20 +48,20 @@ type Waiter struct {
 	Ticket Ticket `json:"ticket"`
 }
 
-// leaseRecord is what stands in the file of a GPU.
+// leaseRecord is the record in the file of a GPU.
 type leaseRecord struct {
 	Device string `json:"device"`
 	Owner  Owner  `json:"owner"`
 }
 
-// scene is what lies in the directory for one host.
+// scene is the content of the directory for one host.
 type scene struct {
 	leases   []Lease  // by device
 	waiters  []Waiter // the oldest first
 	warnings []string
 }
 
-// look reads what lies in the directory. Only within ordered is it true: it looks
+// look reads the directory. Its result is reliable only within ordered: look finds out
 // whether a file is locked by locking it for a moment.
 func (s *Space) look(ctx context.Context) (scene, error) {
 	entries, err := os.ReadDir(s.dir)
@@ -144,7 +144,7 @@ func lookLease(path, device string) Lease {
 	return l
 }
 
-// lookTicket reads a ticket's file: nil where it is void.
+// lookTicket reads a ticket's file. It returns nil if the ticket is void.
 func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
 	held, whole, uid, err := inspect(path, &w)
@@ -177,7 +177,7 @@ func barred(path string, err error) string {
 	return err.Error()
 }
 
-// inspect reports whether the file at path is locked and whose it is, and reads its
+// inspect reports whether the file at path is locked and its owner, and reads its
 // record into v: whole, truncated (errTruncated), or neither where it is empty.
 func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	f, err := openFile(path, os.O_RDONLY)

@@ -9,14 +9,14 @@ import (
 	"github.com/gangrun/gangrun/internal/procfs"
 )
 
-// Owner is the process that holds a GPU or waits for some, in its own words.
+// Owner describes the process that holds a GPU or waits for GPUs.
 type Owner struct {
 	Run  string `json:"run"`
 	User string `json:"user"`
 	UID  int    `json:"uid"`
-	// PID is the process that holds the lock; Start is when it began, in the clock
-	// ticks since boot of /proc/PID/stat, so that its number used again is told
-	// apart.
+	// PID is the process that holds the lock. Start is when it began, in the clock ticks
+	// since boot of /proc/PID/stat, so that a later process with the same PID is not
+	// taken for it.
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
 	// Host is the machine's name, or the simulated host's.
