@@ -6,6 +6,7 @@ import (
 	"os"
 	"sync"
 
+	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
@@ -17,7 +18,7 @@ import (
 // which of the run's hosts were not reached.
 type movedLauncher struct {
 	supervisor.Launcher
-	probed *probed
+	probed *hosts.Found
 	news   func() string // nil once it was told
 }
 
@@ -58,8 +59,8 @@ func (m *movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Ev
 	telling, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
 	wg.Go(func() { // no placement tells it
-		if m.probed.wait(telling) == nil {
-			m.probed.absent(single)
+		if m.probed.Wait(telling) == nil {
+			m.probed.ReportUnreached(single)
 		}
 	})
 	defer wg.Wait()

@@ -128,11 +128,11 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 	if len(t.turns) == 0 {
 		return t.session.Place(ctx, spec, not, emit)
 	}
-	there, err := t.probed.inventory(ctx)
+	there, err := t.probed.Inventory(ctx)
 	if err != nil {
 		return supervisor.Lease{}, err
 	}
-	t.probed.absent(emit)
+	t.probed.ReportUnreached(emit)
 	turns := slices.Clone(t.turns)
 	placed := 0
 	for i, turn := range turns {
@@ -146,7 +146,7 @@ func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, e
 			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return t.here(h.Name) })
 		}
 		if at < 0 {
-			return supervisor.Lease{}, t.probed.without(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.Host), Hint: "leave it out", Never: true})
+			return supervisor.Lease{}, t.probed.WithUnreached(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.Host), Hint: "leave it out", Never: true})
 		}
 		turns[i].Host = there.Hosts[at].Name
 	}

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller/gpuqueue"
+	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/launcher"
@@ -52,7 +53,7 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		}
 		gone := launcher.Unreachable(err)
 		if len(gone) == 0 || ctx.Err() != nil {
-			return lease, s.probed.without(err, away...)
+			return lease, s.probed.WithUnreached(err, away...)
 		}
 		for _, host := range slices.Sorted(maps.Keys(gone)) {
 			away = append(away, host)
@@ -78,7 +79,7 @@ func (s *session) Silent(ctx context.Context, hosts []string) map[string]string 
 	if s.spec.Loopback > 0 {
 		return nil
 	}
-	return s.probed.silent(ctx, hosts)
+	return s.probed.Silent(ctx, hosts)
 }
 
 // placeOnCPUs is place for ranks without GPUs.
@@ -95,14 +96,14 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 // there is. Hosts that are excluded or away are not asked for anything: they may not
 // answer.
 func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuqueue.Gang, job.Inventory, error) {
-	inventory, err := s.probed.inventory(ctx)
+	inventory, err := s.probed.Inventory(ctx)
 	if err != nil {
 		return nil, inventory, err
 	}
 	missed := spec.GPUs > 0 && topology.GPUsPerRank(-1, inventory.Hosts) == 0
 	if emit != nil {
-		s.probed.absent(emit)
-		for _, text := range s.probed.news(missed) {
+		s.probed.ReportUnreached(emit)
+		for _, text := range s.probed.News(missed) {
 			emit(job.Event{Kind: job.KindNote, Text: text})
 		}
 	}
@@ -114,11 +115,11 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	var again func() []job.Host
 	if spec.Loopback == 0 {
 		again = func() []job.Host {
-			s.probed.look(ctx, but)
-			fresh, _ := s.probed.inventory(ctx) // which is there
-			return without(fresh.Hosts, but)
+			s.probed.Look(ctx, but)
+			fresh, _ := s.probed.Inventory(ctx) // which is there
+			return hosts.Except(fresh.Hosts, but)
 		}
-		if time.Since(s.probed.looked) >= gpuqueue.LookEvery { // an attempt has run since
+		if time.Since(s.probed.LookedAt()) >= gpuqueue.LookEvery { // an attempt has run since
 			inventory.Hosts = again()
 		}
 	}
@@ -126,7 +127,7 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 		NewTurn: func(host, space string) gpuqueue.Turn {
 			return gpuqueue.AgentTurn{Turn: s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
 		},
-		Run: s.run.ID, Command: strings.Join(spec.Command, " "), Hosts: without(inventory.Hosts, but), Simulated: spec.Loopback > 0,
+		Run: s.run.ID, Command: strings.Join(spec.Command, " "), Hosts: hosts.Except(inventory.Hosts, but), Simulated: spec.Loopback > 0,
 		Want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
 		Guessed: spec.GPUs < 0, Patience: spec.Patience, Limit: limit, Excluded: not, Emit: emit, Look: again,
 	}, inventory, nil

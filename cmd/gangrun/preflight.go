@@ -13,6 +13,7 @@ import (
 	"github.com/urfave/cli/v2"
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
@@ -150,11 +151,11 @@ func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event))
 	default:
 		_, err = placeOnCPUs(least, inventory, job.Excluded{})
 	}
-	if err = f.s.probed.without(err); err != nil {
+	if err = f.s.probed.WithUnreached(err); err != nil {
 		return nil, err
 	}
 	findings, err := f.Checker.Check(ctx, spec, emit)
-	f.s.probed.absent(emit) // those that were lost meanwhile
+	f.s.probed.ReportUnreached(emit) // those that were lost meanwhile
 	return findings, err
 }
 
@@ -162,27 +163,27 @@ func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event))
 // it out.
 type reaching struct {
 	supervisor.Checker
-	probed *probed
+	probed *hosts.Found
 }
 
 func (r reaching) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
-	if err := r.probed.wait(ctx); err != nil {
+	if err := r.probed.Wait(ctx); err != nil {
 		return nil, err
 	}
-	r.probed.noted = len(r.probed.unreached)
+	r.probed.SkipNotes()
 	findings, err := r.Checker.Check(ctx, spec, emit)
-	return append(findings, r.probed.faults()...), err
+	return append(findings, r.probed.Faults()...), err
 }
 
 // Survey implements preflight.Surveyor, for the hosts that have been reached.
 func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
-	inventory, err := s.probed.inventory(ctx)
+	inventory, err := s.probed.Inventory(ctx)
 	if err != nil {
 		return nil, err
 	}
 	facts, err := s.launcher.Survey(ctx, inventory.Hosts, ask)
-	for err != nil && ctx.Err() == nil && s.probed.forsake(err) { // a host was lost meanwhile: the others are there
-		if inventory, err = s.probed.inventory(ctx); err == nil {
+	for err != nil && ctx.Err() == nil && s.probed.Drop(err) { // a host was lost meanwhile: the others are there
+		if inventory, err = s.probed.Inventory(ctx); err == nil {
 			facts, err = s.launcher.Survey(ctx, inventory.Hosts, ask)
 		}
 	}

@@ -72,7 +72,7 @@ func (s *session) toEnd(placer supervisor.Placer) (runreport.Report, error) {
 				ctx, cancel = context.WithTimeout(context.Background(), takeLimit)
 				defer cancel()
 			}
-			_ = s.probed.wait(ctx) // then all agents of the earlier controller are known
+			_ = s.probed.Wait(ctx) // then all agents of the earlier controller are known
 			s.launcher.Renew()
 		}
 		return boss.Resume(p.ctx, info, s.spec, s.taken.past)

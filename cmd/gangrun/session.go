@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
+	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/hostlist"
@@ -34,7 +35,7 @@ type session struct {
 	launcher *launcher.Launcher
 	show     *view.Live
 	signals  chan os.Signal // those that ask for an end
-	probed   *probed
+	probed   *hosts.Found
 	several  bool                   // the job names more hosts than one
 	here     func(host string) bool // reports whether a host of the job is this machine
 	turns    atomic.Int64           // places among those that wait for GPUs
@@ -86,7 +87,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	hosts, err := wantedHosts(spec, list.Hosts)
+	wanted, err := hosts.Wanted(spec, list.Hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +99,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	// From here on there is something that must be ended in order.
 	tmp := ""
 	if spec.Loopback > 0 {
-		if tmp, err = ownTmp(); err != nil {
+		if tmp, err = hosts.TempDir(); err != nil {
 			return nil, err
 		}
 	}
@@ -115,31 +116,33 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	s := &session{terms: terms, records: kept, tmp: tmp, spec: spec, home: dir, signals: signals, several: len(list.Hosts) > 1}
 	outStream, errStream := terms.streams()
 	s.show = view.NewLive(view.Options{Spec: spec, Run: run, Terse: terms.terse, Ending: terms.order != nil, Screen: screen.New(screen.Options{
-		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(hosts) > 1, Prefix: !terms.plain,
+		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(wanted) > 1, Prefix: !terms.plain,
 	})})
 	var held map[string]job.Agent
 	if terms.taken != nil {
 		held = terms.taken.agents
 	}
-	dialer, err := newDialer(list, spec, held, filepath.Join(run.Dir, "agents"), s.show.Ask, s.say, s.started)
+	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{
+		Held: held, LogDir: filepath.Join(run.Dir, "agents"), Lock: kept.control.File, Ask: s.show.Ask, Note: s.say, Started: s.started,
+	})
 	if err != nil {
 		s.show.FlushLines(context.Background())
 		dismiss(signals, &runreport.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
-	dialer.local.Held, s.here = kept.control.File, dialer.here
+	s.here = dialer.Here
 	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
-	s.launcher = launcher.New(s.options(dialer, hosts))
-	s.probed = startProbe(s.launcher, spec)
+	s.launcher = launcher.New(s.options(dialer, wanted))
+	s.probed = hosts.Find(s.launcher, spec)
 	return s, nil
 }
 
 // options are those of the session's launcher.
-func (s *session) options(dialer dialer, hosts []job.Host) launcher.Options {
+func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Options {
 	o := launcher.Options{
-		Dialer: dialer, Hosts: hosts, Bring: dialer.bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
+		Dialer: dialer, Hosts: wanted, Bring: dialer.Bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
 		Unclear: diagnose.Unclear, Universe: s.universe, MPIEnv: s.mpiexec,
 	}
@@ -185,7 +188,7 @@ func (s *session) started(host string, at job.Agent) {
 // close ends the agents, removes what the session made outside of the run's home, and
 // gives the control of the run back.
 func (s *session) close() error {
-	s.probed.close()
+	s.probed.Close()
 	err := s.launcher.Close()
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
+	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/hostlist"
@@ -216,18 +217,18 @@ func (s *session) beyond() error {
 	}
 	ctx, stop := interrupt.Context(other...)
 	defer stop()
-	if err := s.probed.wait(ctx); err != nil {
+	if err := s.probed.Wait(ctx); err != nil {
 		return err
 	}
-	away := slices.DeleteFunc(slices.Clone(s.probed.unreached), func(u launcher.Unreached) bool {
+	away := slices.DeleteFunc(slices.Clone(s.probed.Unreached()), func(u launcher.Unreached) bool {
 		_, has := s.taken.agents[u.Host]
 		return !has
 	})
 	if len(away) < len(s.taken.agents) {
 		return nil
 	}
-	text, _ := notReached(away)
-	_, hint := notReached(away[:1]) // what helps with one is mostly that of all
+	text, _ := hosts.UnreachedText(away)
+	_, hint := hosts.UnreachedText(away[:1]) // what helps with one is mostly that of all
 	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), Hint: hint}
 }
 

@@ -1,4 +1,4 @@
-package main
+package hosts
 
 import (
 	"context"
@@ -23,16 +23,16 @@ import (
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
-// dialer gets agents onto this machine, and over SSH onto others.
-type dialer struct {
+// Dialer starts agents on this machine and, over SSH, on others.
+type Dialer struct {
 	local  local.Dialer
 	agents *ssh.Agents // nil where every host is this machine
 	own    map[string]bool
 }
 
 // Dial implements launcher.Dialer.
-func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
-	if d.here(host) {
+func (d Dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
+	if d.Here(host) {
 		link, err := d.local.Dial(ctx, host)
 		link.Own = d.own[host]
 		return link, err
@@ -40,21 +40,30 @@ func (d dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
 	return d.agents.Dial(ctx, host)
 }
 
-// here reports whether a host is this machine, or is simulated on it.
-func (d dialer) here(host string) bool { return d.agents == nil || d.own[host] }
+// Here reports whether a host is this machine, or is simulated on it.
+func (d Dialer) Here(host string) bool { return d.agents == nil || d.own[host] }
 
-// connections bounds how many SSH connections are being set up at once: each is
-// work for both ends.
+// connections bounds how many SSH connections are set up at the same time: each costs both
+// ends CPU time.
 var connections = 8 * runtime.NumCPU()
 
-// newDialer returns what starts agents on the hosts of a list, or takes those over that
-// are held. One of these is not this machine's own, whatever its host is: it was started
-// from another machine.
-func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, logs string, ask func(question string), note func(host, text string), started func(host string, at job.Agent)) (dialer, error) {
-	d := dialer{local: local.Dialer{LogDir: logs}, own: map[string]bool{}}
+// DialOptions say how agents are started.
+type DialOptions struct {
+	Held    map[string]job.Agent // agents that an earlier controller has started
+	LogDir  string               // for the logs of agents on this machine
+	Lock    *os.File             // the lock on the run's directory
+	Ask     func(question string)
+	Note    func(host, text string)
+	Started func(host string, at job.Agent)
+}
+
+// NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A
+// host that has one counts as another machine, because it was reached from another one.
+func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
+	d := Dialer{local: local.Dialer{LogDir: o.LogDir, Held: o.Lock}, own: map[string]bool{}}
 	targets := map[string]string{}
 	maybeOwn := slices.DeleteFunc(slices.Clone(list.Hosts), func(h job.Host) bool {
-		_, far := held[h.Name]
+		_, far := o.Held[h.Name]
 		_, as := list.Users[h.Name]
 		return far || as
 	})
@@ -83,17 +92,18 @@ func newDialer(list inventory.List, spec job.Spec, held map[string]job.Agent, lo
 	}
 	d.agents = &ssh.Agents{
 		Dialer: ssh.Client{
-			Dialer: &sshclient.Dialer{Config: config, Limit: connections, Ask: asker(ask)},
+			Dialer: &sshclient.Dialer{Config: config, Limit: connections, Ask: asker(o.Ask)},
 			Target: func(host string) string { return targets[host] },
 		},
 		Program:     program,
-		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: note, Started: started, Held: held,
+		OrphanGrace: time.Duration(spec.OrphanGrace), HostTimeout: time.Duration(spec.HostTimeout), Note: o.Note, Started: o.Started, Held: o.Held,
 	}
 	return d, nil
 }
 
-// bring puts gangrun-nvml on other hosts, if it stands beside this program.
-func (d dialer) bring() func(ctx context.Context, host string) (string, error) {
+// Bring returns a function that copies gangrun-nvml to another host and returns its path
+// there. It returns nil where gangrun-nvml is not in the directory of this program.
+func (d Dialer) Bring() func(ctx context.Context, host string) (string, error) {
 	self, err := os.Executable()
 	if err != nil || d.agents == nil {
 		return nil
@@ -112,8 +122,8 @@ func (d dialer) bring() func(ctx context.Context, host string) (string, error) {
 	}
 }
 
-// asker asks a person for a passphrase, where one is there; show tells the person
-// what is asked, and "" that nothing is any more.
+// asker returns a function that asks the user for a passphrase on the terminal, or nil
+// without a terminal. show shows the question, and removes it when it is called with "".
 func asker(show func(question string)) func(prompt string) (string, error) {
 	if !term.IsTerminal(int(os.Stdin.Fd())) || !term.IsTerminal(int(os.Stderr.Fd())) {
 		return nil

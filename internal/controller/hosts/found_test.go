@@ -1,4 +1,4 @@
-package main
+package hosts
 
 import (
 	"errors"
@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// TestNotReached: where hosts were not reached, it is said what to do about them before
+// TestUnreachedText: where hosts were not reached, it is said what to do about them before
 // fewer ranks are spoken of.
-func TestNotReached(t *testing.T) {
+func TestUnreachedText(t *testing.T) {
 	hinted := func(host string) launcher.Unreached {
 		return launcher.Unreached{Host: host, Err: &failure.Error{Err: errors.New("h1 says no"), Hint: "ask it kindly"}}
 	}
@@ -26,12 +26,12 @@ func TestNotReached(t *testing.T) {
 		"look at h2, h3 and the network there, then run again":            {mute("h2"), mute("h3")},
 		"ask it kindly; look at h3 and the network there, then run again": {hinted("h1"), mute("h3")},
 	} {
-		if _, got := notReached(unreached); got != want {
+		if _, got := UnreachedText(unreached); got != want {
 			t.Errorf("hint %q, want %q", got, want)
 		}
-		p := &probed{hosts: make([]job.Host, 1), unreached: unreached}
+		p := &Found{hosts: make([]job.Host, 1), unreached: unreached}
 		var none supervisor.NoPlacement
-		if err := p.without(supervisor.NoPlacement{Text: "no", Hint: "ask for fewer ranks"}); !errors.As(err, &none) || none.Hint != want+"; or ask for fewer ranks" || !strings.HasPrefix(none.Text, "no; not reached: ") {
+		if err := p.WithUnreached(supervisor.NoPlacement{Text: "no", Hint: "ask for fewer ranks"}); !errors.As(err, &none) || none.Hint != want+"; or ask for fewer ranks" || !strings.HasPrefix(none.Text, "no; not reached: ") {
 			t.Errorf("%+v", none)
 		}
 	}
@@ -42,20 +42,20 @@ func TestNews(t *testing.T) {
 	warn := func(host, text string) job.Finding {
 		return job.Finding{Severity: job.SeverityWarning, Host: host, Text: text, Hint: "look"}
 	}
-	p := &probed{hosts: make([]job.Host, 3), told: map[job.Finding]bool{}, findings: []job.Finding{
+	p := &Found{hosts: make([]job.Host, 3), reported: map[job.Finding]bool{}, findings: []job.Finding{
 		warn("h1", "no NVLink is known"), warn("h1", "a GPU is lost"), warn("h2", "no NVLink is known"),
 		{Severity: job.SeverityNote, Host: "h3", Text: "no driver"},
 	}}
 	want := []string{"on h1, h2: no NVLink is known; look", "on h1: a GPU is lost; look"}
-	if got := p.news(false); !slices.Equal(got, want) {
+	if got := p.News(false); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	p.findings = append(p.findings, warn("h3", "no NVLink is known"))
 	want = []string{"on h3: no driver", "on h3: no NVLink is known; look"}
-	if got := p.news(true); !slices.Equal(got, want) {
+	if got := p.News(true); !slices.Equal(got, want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got := p.news(true); len(got) > 0 {
+	if got := p.News(true); len(got) > 0 {
 		t.Errorf("told again: %q", got)
 	}
 }

@@ -1,4 +1,4 @@
-package main
+package hosts
 
 import (
 	"errors"
@@ -17,9 +17,9 @@ import (
 	"github.com/gangrun/gangrun/internal/thishost"
 )
 
-// pretend returns the hosts of a job's inventory that this machine is to stand
-// for, with the GPUs that they are said to have.
-func pretend(spec job.Spec) ([]job.Host, error) {
+// simulated returns the first hosts of a job's inventory, with the GPUs that it gives them,
+// to be simulated on this machine.
+func simulated(spec job.Spec) ([]job.Host, error) {
 	list, err := hostlist.Source{Inventory: spec.Inventory}.Read()
 	if err != nil {
 		return nil, err
@@ -35,20 +35,20 @@ func pretend(spec job.Spec) ([]job.Host, error) {
 	return hosts, nil
 }
 
-// wantedHosts are those of a list, which the job names, this machine, or the hosts
-// that it pretends to be.
-func wantedHosts(spec job.Spec, list []job.Host) ([]job.Host, error) {
+// Wanted returns the hosts of a job: those of list, which the job names, or this machine, or
+// the hosts that are simulated on it.
+func Wanted(spec job.Spec, list []job.Host) ([]job.Host, error) {
 	switch {
 	case len(list) > 0:
 		hosts := slices.Clone(list)
-		for i := range hosts { // what they have their agents tell
+		for i := range hosts { // their agents report these
 			hosts[i].Devices, hosts[i].Links, hosts[i].NICs = nil, nil, nil
 		}
 		return hosts, nil
 	case spec.Loopback == 0:
 		return []job.Host{{Name: thishost.Name(), Address: "127.0.0.1"}}, nil
 	case spec.Inventory != "":
-		return pretend(spec)
+		return simulated(spec)
 	}
 	var hosts []job.Host
 	for _, name := range hostlist.Simulated(spec.Loopback) {
@@ -57,10 +57,10 @@ func wantedHosts(spec job.Spec, list []job.Host) ([]job.Host, error) {
 	return hosts, nil
 }
 
-// ownTmp returns this user's directory for short-lived things, made if need be.
-// Anybody may have made it before: it must be this user's, and nobody else's to
-// write.
-func ownTmp() (string, error) {
+// TempDir returns this user's directory for the ranks' TMPDIRs, and creates it if it is
+// missing. It returns an error if the directory belongs to another user, or others can
+// write to it.
+func TempDir() (string, error) {
 	dir := filepath.Join(os.TempDir(), "gangrun-"+strconv.Itoa(os.Getuid()))
 	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return "", &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("make a directory for the ranks' TMPDIR: %w", err), Hint: "set TMPDIR to a directory in which you may write"}

@@ -1,0 +1,285 @@
+// Package hosts finds the hosts of a run: which the job wants, how an agent gets onto each,
+// and which were reached.
+package hosts
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/text"
+	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// Found is what was found of the hosts of a run: those that were reached, as their agents
+// describe them, and those that were not.
+type Found struct {
+	launcher *launcher.Launcher
+	loopback int // how many simulated hosts share this machine's cores; 0 is none
+	stop     context.CancelFunc
+	done     chan struct{} // closed when the fields below are set
+
+	hosts     []job.Host
+	unreached []launcher.Unreached
+	noted     int           // how many of those that were not reached are reported
+	err       error         // why they could not be probed
+	findings  []job.Finding // about their GPUs, of the last look
+	looked    time.Time     // when their GPUs were looked at
+	reported  map[job.Finding]bool
+}
+
+// Find starts to look for the hosts of a launcher in the background. The caller must Close
+// the result.
+func Find(l *launcher.Launcher, spec job.Spec) *Found {
+	ctx, cancel := context.WithCancel(context.Background())
+	f := &Found{launcher: l, loopback: spec.Loopback, stop: cancel, done: make(chan struct{}), reported: map[job.Finding]bool{}}
+	go func() {
+		defer close(f.done)
+		f.hosts, f.unreached, f.err = l.Probe(ctx)
+		if f.err == nil && spec.Loopback == 0 && spec.GPUs != 0 {
+			f.Look(ctx, nil)
+		}
+	}()
+	return f
+}
+
+// Close ends the search, if it has not ended.
+func (f *Found) Close() {
+	f.stop()
+	<-f.done
+}
+
+// Wait waits for the end of the search. It returns the cause of ctx if that ends first.
+func (f *Found) Wait(ctx context.Context) error {
+	select {
+	case <-f.done:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
+
+// Look has the agents look again at what uses the GPUs of all hosts but some.
+func (f *Found) Look(ctx context.Context, but []string) {
+	hosts, findings, err := f.launcher.Devices(ctx, Except(f.hosts, but))
+	if ctx.Err() != nil {
+		return
+	}
+	if err != nil {
+		findings = append(findings, job.Finding{Severity: job.SeverityWarning, Text: err.Error()})
+	}
+	all := slices.Clone(f.hosts)
+	for i, h := range all {
+		if j := slices.IndexFunc(hosts, func(o job.Host) bool { return o.Name == h.Name }); j >= 0 {
+			all[i] = hosts[j]
+		}
+	}
+	f.hosts, f.findings, f.looked = all, findings, time.Now()
+}
+
+// Silent returns which of some hosts do not answer, and why. It starts an agent where there
+// is none. Hosts that were not reached in the beginning are left out.
+func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
+	if f.Wait(ctx) != nil {
+		return nil
+	}
+	away := make([]map[string]error, len(f.hosts))
+	var looking sync.WaitGroup
+	for i, h := range f.hosts {
+		if slices.Contains(hosts, h.Name) {
+			looking.Go(func() {
+				_, _, err := f.launcher.Devices(ctx, []job.Host{h})
+				away[i] = launcher.Unreachable(err)
+			})
+		}
+	}
+	looking.Wait()
+	silent := map[string]string{}
+	for _, errs := range away {
+		for host, err := range errs {
+			silent[host] = strings.TrimPrefix(err.Error(), "start the agent on "+host+": ")
+		}
+	}
+	return silent
+}
+
+// ReportUnreached reports once of each host that was not reached, or was lost, why.
+func (f *Found) ReportUnreached(emit func(job.Event)) {
+	if left := f.unreached[f.noted:]; len(left) > 0 && len(f.hosts) > 0 { // else the run ends, and says it
+		text, hint := UnreachedText(left)
+		emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix("not reached, and left out: "+text+"; "+hint, "; ")})
+		f.noted = len(f.unreached)
+	}
+}
+
+// Faults returns a finding for each host that was not reached.
+func (f *Found) Faults() (findings []job.Finding) {
+	for _, u := range f.unreached {
+		text, hint := UnreachedText([]launcher.Unreached{u})
+		cause, refused := diagnose.Refusal(u.Err)
+		if !refused {
+			retry := job.RetryAgain
+			if u.Lasting() {
+				retry = job.RetryNever
+			}
+			cause = job.Cause{Category: job.HostLost, Signature: "not-reached", Rank: -1, Confidence: 1, Text: text, Hint: hint, Retry: retry}
+		}
+		cause.Host = u.Host
+		findings = append(findings, job.Finding{Check: "hosts", Severity: job.SeverityError, Host: u.Host, Text: "not reached: " + text, Hint: hint, Cause: &cause})
+	}
+	return findings
+}
+
+// News returns the findings about the hosts' GPUs that it has not returned before, each as
+// one line for all hosts that have it. It leaves out mere notes unless all is true.
+func (f *Found) News(all bool) (lines []string) {
+	hosts := map[string][]string{}
+	for _, found := range f.findings {
+		if f.reported[found] || found.Severity == job.SeverityNote && !all {
+			continue
+		}
+		f.reported[found] = true
+		text := strings.TrimSuffix(found.Text+"; "+found.Hint, "; ")
+		if _, ok := hosts[text]; !ok {
+			lines = append(lines, text)
+		}
+		hosts[text] = append(hosts[text], found.Host)
+	}
+	if len(f.hosts) > 1 {
+		for i, text := range lines {
+			if names := strings.Join(hosts[text], ", "); names != "" {
+				lines[i] = "on " + names + ": " + text
+			}
+		}
+	}
+	return lines
+}
+
+// Except returns hosts without those that are named.
+func Except(hosts []job.Host, but []string) []job.Host {
+	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
+}
+
+// Inventory waits for the agents and returns the hosts that were reached. Slots that nobody
+// has stated are the machine's cores, which simulated hosts share.
+func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
+	if err := f.Wait(ctx); err != nil {
+		return job.Inventory{}, err
+	}
+	if f.err != nil {
+		var unfit interface { // a *launcher.NetworkError or *launcher.TwiceError
+			error
+			Hint() string
+		}
+		if errors.As(f.err, &unfit) {
+			return job.Inventory{}, supervisor.NoPlacement{Text: unfit.Error(), Hint: unfit.Hint(), Never: true}
+		}
+		return job.Inventory{}, f.err
+	}
+	if len(f.hosts) == 0 {
+		return job.Inventory{}, noHosts(f.unreached)
+	}
+	inventory := job.Inventory{}
+	for _, h := range f.hosts {
+		if !h.Hard {
+			h.Slots = max(1, h.Cores/max(1, f.loopback))
+		}
+		inventory.Hosts = append(inventory.Hosts, h)
+	}
+	return inventory, nil
+}
+
+// noHosts returns the error of a run none of whose hosts can be reached, or used because of
+// a file system there.
+func noHosts(unreached []launcher.Unreached) error {
+	text, hint := UnreachedText(unreached)
+	for _, u := range unreached {
+		if _, refused := diagnose.Refusal(u.Err); refused {
+			return supervisor.StorageError{Err: errors.New("no host can be used: " + text)}
+		}
+	}
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: lasting(unreached)}
+}
+
+// lasting reports whether a later attempt to reach these hosts cannot succeed.
+func lasting(unreached []launcher.Unreached) bool {
+	return !slices.ContainsFunc(unreached, func(u launcher.Unreached) bool { return !u.Lasting() })
+}
+
+// WithUnreached adds the hosts that were not reached to the error of a gang that does not
+// fit. The gang may fit later if one of them, or of lost, may be back then, or if more may
+// be known of the hosts' GPUs then.
+func (f *Found) WithUnreached(err error, lost ...string) error {
+	var none supervisor.NoPlacement
+	if !errors.As(err, &none) || len(f.hosts) == 0 { // or said already
+		return err
+	}
+	unclear := slices.ContainsFunc(f.findings, func(f job.Finding) bool { return f.Severity != job.SeverityNote })
+	none.Never = none.Never && lasting(f.unreached) && len(lost) == 0 && !unclear
+	if len(f.unreached) == 0 {
+		return none
+	}
+	text, hint := UnreachedText(f.unreached)
+	none.Text += "; not reached: " + text
+	none.Hint = strings.Join(slices.DeleteFunc([]string{hint, none.Hint}, func(h string) bool { return h == "" }), "; or ")
+	return none
+}
+
+// UnreachedText says which hosts were not reached and why, and what to do about it.
+func UnreachedText(unreached []launcher.Unreached) (why, hint string) {
+	var texts, hints, unhinted []string
+	for _, u := range unreached[:min(len(unreached), 4)] {
+		one := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
+		if !strings.Contains(one, u.Host) {
+			one = u.Host + ": " + one
+		}
+		texts = append(texts, one)
+		hint := failure.Hint(u.Err)
+		if cause, refused := diagnose.Refusal(u.Err); refused {
+			texts[len(texts)-1] = string(cause.Category) + ": " + one
+			hint = cmp.Or(hint, cause.Hint)
+		}
+		switch {
+		case hint == "":
+			unhinted = append(unhinted, u.Host)
+		case !slices.Contains(hints, hint):
+			hints = append(hints, hint)
+		}
+	}
+	if len(unhinted) > 0 {
+		hints = append(hints, "look at "+strings.Join(unhinted, ", ")+" and the network there, then run again")
+	}
+	why = strings.Join(texts, "; ")
+	if more := len(unreached) - len(texts); more > 0 {
+		why += fmt.Sprintf("; and so on for %s", text.Count(more, "more host"))
+	}
+	return why, strings.Join(hints, "; ")
+}
+
+// Drop removes the hosts that err says are unreachable. It reports whether there were any.
+func (f *Found) Drop(err error) bool {
+	away := launcher.Unreachable(err)
+	for host, why := range away {
+		f.hosts = slices.DeleteFunc(slices.Clone(f.hosts), func(h job.Host) bool { return h.Name == host })
+		f.unreached = append(f.unreached, launcher.Unreached{Host: host, Err: fmt.Errorf("lost in the preflight: %w", why)})
+	}
+	return len(away) > 0
+}
+
+// Unreached returns the hosts that were not reached.
+func (f *Found) Unreached() []launcher.Unreached { return f.unreached }
+
+// SkipNotes keeps ReportUnreached from reporting the hosts that were not reached so far.
+func (f *Found) SkipNotes() { f.noted = len(f.unreached) }
+
+// LookedAt returns when the GPUs of the hosts were last looked at.
+func (f *Found) LookedAt() time.Time { return f.looked }
