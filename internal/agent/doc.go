@@ -1,10 +1,9 @@
-// Package agent is gangrun on a host: it starts the host's share of a gang,
-// writes every byte that the ranks print to their log files, reports what
-// happens to them, and ends every process that came of them. It serves one
-// controller over one connection and ends, with all its ranks, when that goes.
+// Package agent is gangrun on a host: the service that a controller speaks to. It admits gangs
+// (package gang), holds leases, passes on what a contained agent runs, and ends, with all its
+// ranks, when its controller has been gone for too long.
 //
-// An agent is two processes of the same binary. The watchdog is the parent: it
-// does nothing but wait, and kills what is left when the agent dies. Both are
-// subreapers (prctl(2), PR_SET_CHILD_SUBREAPER), so that whatever a rank
-// forked, and however it detached itself, stays among their descendants.
+// An agent is two watchdogs and a worker, three processes of the same binary. The watchdogs only
+// wait, and kill what is left when the process below them dies. All three are subreapers
+// (prctl(2), PR_SET_CHILD_SUBREAPER), so that whatever a rank has forked, and however that has
+// detached itself, stays among their descendants.
 package agent

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// keeper has the watchdog keep files open that are locked for a lease: where the
-// agent is killed, they stay locked until its ranks are gone.
+// keeper has the watchdog keep the locked files of a lease open: if the agent is killed, they
+// stay locked until its ranks are gone.
 type keeper struct{ conn *net.UnixConn }
 
 // newKeeper takes over the agent's end of the socket to its watchdog.
@@ -25,15 +25,15 @@ func newKeeper(file *os.File) (*keeper, error) {
 
 // The first byte of a message; a name follows.
 const (
-	opKeep  = 'k' // descriptors come with it
-	opDrop  = 'n' // of those that came by that name
-	opAgent = 'a' // the name is the agent's PID; only the inner watchdog says it
+	opKeep  = 'k' // keep the descriptors that come with it
+	opDrop  = 'n' // close those that came by that name
+	opAgent = 'a' // the name is the agent's PID; only the inner watchdog sends it
 )
 
-// maxRights is how many descriptors travel at once: the kernel allows 253.
+// maxRights bounds how many descriptors a message carries: the kernel allows 253.
 const maxRights = 128
 
-// keep has files kept by a name. A nil keeper keeps nothing.
+// keep has the watchdog keep files under a name. A nil keeper does nothing.
 func (k *keeper) keep(name string, fds []int) error {
 	for ; k != nil && len(fds) > 0; fds = fds[min(len(fds), maxRights):] {
 		if _, _, err := k.conn.WriteMsgUnix(append([]byte{opKeep}, name...), unix.UnixRights(fds[:min(len(fds), maxRights)]...), nil); err != nil {
@@ -43,7 +43,7 @@ func (k *keeper) keep(name string, fds []int) error {
 	return nil
 }
 
-// drop has the files of a name kept no more.
+// drop has the watchdog close the files of a name.
 func (k *keeper) drop(name string) {
 	if k != nil {
 		_, _ = k.conn.Write(append([]byte{opDrop}, name...)) // a watchdog that is gone keeps nothing

@@ -11,9 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// keptFiles is what a watchdog keeps open for its agent. The inner watchdog hands
-// everything on to the outer one, which so keeps the same and learns which process
-// the agent is.
+// keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog passes
+// everything on to the outer one, which so keeps the same files and learns the agent's PID.
 type keptFiles struct {
 	above *net.UnixConn // nil in the outer watchdog
 	kept  map[string][]int
@@ -21,8 +20,8 @@ type keptFiles struct {
 	ended chan struct{} // closed when nothing more can come from below
 }
 
-// newKeptFiles starts to keep what comes from the process below a watchdog, until that
-// process is gone; what it keeps then stays open as long as this process.
+// newKeptFiles starts to take files from the process below a watchdog, until that process is
+// gone. The files that are left then stay open until this process ends.
 func newKeptFiles(dog *watchdog.Watchdog) (*keptFiles, error) {
 	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
 	below, err := unixConn(dog.Below)
@@ -54,7 +53,7 @@ func unixConn(file *os.File) (*net.UnixConn, error) {
 }
 
 // agentPID returns the PID of the agent, 0 where the inner watchdog was killed before it
-// could tell.
+// could send it.
 func (s *keptFiles) agentPID() int {
 	<-s.ended
 	return int(s.agent.Load())

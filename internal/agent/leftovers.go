@@ -27,7 +27,7 @@ type leftovers struct {
 	looked chan struct{} // closed once the first look is over
 
 	mu     sync.Mutex
-	killed []leftover.Process // that nobody was told of yet
+	killed []leftover.Process // that no controller knows of yet
 	left   []leftover.Process // that the newest look could not end
 }
 

@@ -26,10 +26,9 @@ const KillSignal = unix.SIGUSR1
 // its ranks may take, and short enough that nothing is left after 3 s.
 const endLimit = gang.StrayGrace + 500*time.Millisecond
 
-// Main is the hidden command "gangrun agent HOST", a process of its own: the outer
-// watchdog first, under it the inner one, and under that the agent, which serves on
-// watchdog.ConnFD. The host's name is there for people who look at ps. It returns the
-// exit code.
+// Main is the hidden command "gangrun agent HOST". It runs three processes, one below the other:
+// the outer watchdog, the inner watchdog, and the agent, which serves on watchdog.ConnFD. The
+// host's name is for people who read the output of ps. Main returns the exit code.
 func Main(args []string) int {
 	var code int
 	var err error
@@ -48,8 +47,8 @@ func Main(args []string) int {
 	return code
 }
 
-// work serves the controller until it goes, or until the watchdog dies or a
-// signal comes; in each case every process below it is gone when it returns.
+// work serves the controller until its connection ends, the watchdog dies, or a signal comes. In
+// each case every process below this one is gone when it returns.
 func work() error {
 	unix.CloseOnExec(watchdog.ConnFD)
 	unix.CloseOnExec(watchdog.LifelineFD)
@@ -82,8 +81,8 @@ func work() error {
 	s.running.Go(func() { s.leftovers.tidy(s.life) })
 	go func() {
 		<-s.life.Done()
-		// A file system that hangs may hold a survey for ever; the ranks must not
-		// live on for that, nor this process.
+		// On a file system that hangs, a survey may never return. That must keep
+		// neither the ranks alive nor this process.
 		notify.Wait(nil, endLimit)
 		children.KillAll(group) // there may be no watchdog to do it
 		group.Close()

@@ -8,20 +8,20 @@ import (
 	"strconv"
 )
 
-// localPortRange says from which ports the kernel gives one to who names none
-// (ip-sysctl, ip_local_port_range).
+// localPortRange has the range of ports from which the kernel chooses for sockets that name
+// none (ip_local_port_range in ip-sysctl).
 const localPortRange = "/proc/sys/net/ipv4/ip_local_port_range"
 
 const (
-	firstPort  = 10000 // below it services have theirs
+	firstPort  = 10000 // ports below are those of services
 	lastPort   = 65535
 	fewPorts   = 1000 // are not enough to choose one by chance
 	portsTried = 100
 )
 
-// freePort returns a TCP port that is free, and that nobody gets who names none: the
-// rank that is to listen there does so seconds later, and until then every outgoing
-// connection of the host might take it.
+// freePort returns a free TCP port, if possible one that the kernel does not choose for sockets
+// that name none: the rank listens there only seconds later, and until then an outgoing
+// connection might take it.
 func freePort() (int, error) {
 	text, _ := os.ReadFile(localPortRange) // without it, the kernel chooses
 	if ports := namedPorts(string(text)); len(ports) >= fewPorts {
@@ -34,8 +34,8 @@ func freePort() (int, error) {
 	return listens(0)
 }
 
-// namedPorts returns the ports from firstPort on that only who names them gets, where
-// text is that of localPortRange; none where it cannot be read.
+// namedPorts returns the ports from firstPort on from which the kernel does not choose. text is
+// the content of localPortRange; without it there are none.
 func namedPorts(text string) (ports []int) {
 	var first, last int
 	if n, _ := fmt.Sscan(text, &first, &last); n != 2 {

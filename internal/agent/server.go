@@ -62,8 +62,8 @@ const MaxMessage = 256 << 20
 // often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
 const minPing = time.Second
 
-// stuckLimit is how long a controller that takes over waits for the handlers of the
-// one before: one may be stuck for good, as on a file system that hangs.
+// stuckLimit is how long a controller that takes over waits for the handlers of the previous
+// one, which may never end, for instance on a file system that hangs.
 const stuckLimit = time.Second
 
 // serve answers the controller, and every later one that takes over, until it
@@ -85,8 +85,8 @@ func (s *server) serve(ctx context.Context) error {
 	return errs
 }
 
-// answer answers on conn until it closes or ctx ends. What it returns tells when
-// every handler has ended; it waits for that itself no longer than stuckLimit.
+// answer answers on conn until it closes or ctx ends. The channel that it returns receives a
+// value once every handler has ended; answer itself waits for that no longer than stuckLimit.
 func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error) {
 	g := grpc.NewServer(
 		grpc.WaitForHandlers(true),
@@ -100,7 +100,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 	)
 	wire.RegisterAgentServer(g, s)
 	l := newListener(conn)
-	served, stopped, told := make(chan error, 1), make(chan struct{}), make(chan error, 1)
+	served, stopped, result := make(chan error, 1), make(chan struct{}), make(chan error, 1)
 	go func() { served <- g.Serve(l) }()
 	select {
 	case <-l.closed:
@@ -116,11 +116,11 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 		if errors.Is(err, net.ErrClosed) || errors.Is(err, grpc.ErrServerStopped) {
 			err = nil
 		}
-		told <- err
+		result <- err
 		close(stopped)
 	}()
 	notify.Wait(stopped, stuckLimit)
-	return told
+	return result
 }
 
 // Hello implements wire.AgentServer.
@@ -177,7 +177,7 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	}
 	path, err := process.LookPath(argv[0], string(r.Workdir), env)
 	if err != nil {
-		return &wire.LibraryReply{}, nil // it cannot be started, which will be told
+		return &wire.LibraryReply{}, nil // it cannot be started, which its start will report
 	}
 	mpi, library := mpilib.Of(path, env)
 	if module := (survey.Surveyor{Env: env, Children: s.children}).MPI4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {

@@ -16,10 +16,10 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// watch is a watchdog: it starts the process below it, unless that is done, and waits
-// for it. When the agent has ended, whatever is left of its processes is a child of
-// the watchdog, the next subreaper above, and is killed: by the inner watchdog, or by
-// the outer one if the inner one was killed. It returns the exit code.
+// watch is a watchdog. It starts the process below it, unless that was done before, and waits
+// for it. Processes that outlive the agent become children of the watchdog, which is the next
+// subreaper above. The inner watchdog kills them; the outer one does if the inner one was
+// killed. watch returns the exit code.
 func watch(args []string) (code int, err error) {
 	dog, err := watchdog.Start(args)
 	if err != nil {
@@ -36,7 +36,7 @@ func watch(args []string) (code int, err error) {
 			pass(child, s.(syscall.Signal), dog.Inner)
 		}
 	}()
-	shelf, err := newKeptFiles(dog)
+	kept, err := newKeptFiles(dog)
 	if err != nil {
 		return 70, err
 	}
@@ -46,7 +46,7 @@ func watch(args []string) (code int, err error) {
 		if status.Exited() { // the inner one has done what follows
 			return status.ExitStatus(), nil
 		}
-		agent = shelf.agentPID()
+		agent = kept.agentPID()
 		reapOrphan(agent)
 	}
 	sweep(agent)
@@ -63,7 +63,7 @@ func watch(args []string) (code int, err error) {
 	}
 }
 
-// pass hands a signal to the child of a watchdog. The agent ends its ranks in order,
+// pass passes a signal on to the child of a watchdog. The agent ends its ranks by SIGTERM first,
 // unless it is killed.
 func pass(child int, s syscall.Signal, isAgent bool) {
 	if s == KillSignal {
@@ -90,8 +90,8 @@ func reapUntil(pid int) unix.WaitStatus {
 // endLimit for its ranks, and as long again to clean up.
 const orphanLimit = 2 * endLimit
 
-// reapOrphan waits for an agent that has become this process's child, and ends its
-// ranks in order since its watchdog is gone.
+// reapOrphan waits for the end of an agent that has become a child of this process. The agent
+// ends its ranks because its own watchdog is gone.
 func reapOrphan(agent int) {
 	tick := time.NewTicker(time.Millisecond)
 	defer tick.Stop()

@@ -13,7 +13,7 @@ import (
 
 // Main is the hidden command "gangrun contain REQUEST WORD ...": it enters the view
 // and becomes "gangrun WORD ...". It returns, with an exit code, only where that has
-// failed; why is told on ReportFD.
+// failed, and reports the reason on ReportFD.
 func Main(program string, args []string) int {
 	runtime.LockOSThread() // capabilities are those of a thread
 	report := os.NewFile(ReportFD, "report")

@@ -105,7 +105,8 @@ var rooms = []room{
 
 	{paths: []string{"internal/wire"}, ours: allBut("supervisor/...", "launcher/...")},
 	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi")},
-	{paths: []string{"internal/agent/hostclock", "internal/agent/agenttest", "internal/agent/notify", "internal/agent/identity"}, ours: only()},
+	{paths: []string{"internal/agent/hostclock", "internal/agent/agenttest", "internal/agent/identity"}, ours: only()},
+	{paths: []string{"internal/agent/notify"}, ours: only("internal/runclock")},
 	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: withLeaves("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/report"}, ours: withLeaves("internal/job", "internal/exact", "internal/wire", "internal/agent/notify")},
 	{paths: []string{"internal/agent/cgroup", "internal/agent/errorfile", "internal/agent/kernellog", "internal/agent/output", "internal/agent/peer", "internal/agent/progress", "internal/agent/tempfiles"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},

@@ -53,7 +53,7 @@ func (p Process) kill() {
 		return // it is gone
 	}
 	defer unix.Close(fd)
-	if now, ok := ParseStat(readAll(strconv.Itoa(p.PID), "stat")); ok && now.Start == p.Start {
+	if now, ok := stat(strconv.Itoa(p.PID)); ok && now.Start == p.Start {
 		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may end meanwhile
 	}
 }

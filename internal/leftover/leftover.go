@@ -1,7 +1,7 @@
 // Package leftover finds processes that gangs have left behind on this machine: those
 // whose agent and watchdogs were all killed, so that nobody was there to end them.
 //
-// A process of a gang is known by a tag that the kernel hands on from parent to child,
+// A process of a gang is known by a tag that children inherit from their parents,
 // whatever else a process changes: its environment, its session, its name, its parent.
 // What a rank gives its environment to, as a batch system does with a job that the rank
 // submits, has no tag. A leftover has a tag, and no agent above it.
@@ -25,7 +25,7 @@ type Process struct {
 	Gang        string // RUN/ATTEMPT, as far as that is known: a tag does not spell it
 }
 
-// Ended reports whether only the process's parent has still to be told of its end.
+// Ended reports whether the process has ended and its parent has not waited for it yet.
 func (p Process) Ended() bool { return p.State == "Z" || p.State == "X" }
 
 // Table is processes by PID: all that have a tag, and all above them.

@@ -8,6 +8,7 @@ import (
 	"strings"
 	"syscall"
 
+	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
@@ -48,7 +49,7 @@ func (t Table) addAbove(pid int) {
 // read reads one process.
 func read(process int) (p Process, ok bool) {
 	pid := strconv.Itoa(process)
-	if p, ok = ParseStat(readAll(pid, "stat")); !ok {
+	if p, ok = stat(pid); !ok {
 		return p, false
 	}
 	p.Tag = tagOf(process)
@@ -67,24 +68,10 @@ func readAll(pid, name string) []byte {
 	return data
 }
 
-// ParseStat reads fields 1 to 4 and 22 of proc_pid_stat(5). The command in field 2 may
-// hold any byte, so what counts begins behind its last parenthesis.
-func ParseStat(data []byte) (p Process, ok bool) {
-	open, end := bytes.IndexByte(data, '('), bytes.LastIndexByte(data, ')')
-	if open < 1 || end < open {
-		return p, false
-	}
-	fields := bytes.Fields(data[end+1:])
-	if len(fields) < 20 {
-		return p, false
-	}
-	pid, err1 := strconv.Atoi(string(bytes.TrimSpace(data[:open])))
-	parent, err2 := strconv.Atoi(string(fields[1]))
-	start, err3 := strconv.ParseUint(string(fields[19]), 10, 64)
-	if err1 != nil || err2 != nil || err3 != nil {
-		return p, false
-	}
-	return Process{PID: pid, Parent: parent, Start: start, State: string(fields[0]), Name: string(data[open+1 : end])}, true
+// stat reads /proc/PID/stat.
+func stat(pid string) (p Process, ok bool) {
+	s, err := procfs.ParseStat(readAll(pid, "stat"))
+	return Process{PID: s.PID, Parent: s.Parent, Start: s.Start, State: string(s.State), Name: s.Name}, err == nil
 }
 
 // isAgent reports whether a process is an agent or a watchdog, by its name and its command

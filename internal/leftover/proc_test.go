@@ -59,7 +59,7 @@ func orphan(t *testing.T, gang string, before ...string) (pid int) {
 }
 
 func alive(pid int) bool {
-	p, ok := ParseStat(readAll(strconv.Itoa(pid), "stat"))
+	p, ok := stat(strconv.Itoa(pid))
 	return ok && !p.Ended()
 }
 
@@ -186,17 +186,6 @@ func FuzzSoftLocks(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		if n := softLocks(data); n > 0 && !strings.Contains(string(data), "Max file locks") {
 			t.Errorf("%q: %d", data, n)
-		}
-	})
-}
-
-func FuzzParseStat(f *testing.F) {
-	f.Add([]byte("12 (a) b) S 1 12 12 0 -1 4194560 1 2 3 4 5 6 7 8 20 0 1 0 777 1 2"))
-	f.Add([]byte("12 (sh) Z 1 12"))
-	f.Add([]byte("(("))
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if p, ok := ParseStat(data); ok && (p.State == "" || !strings.Contains(string(data), "("+p.Name+")")) {
-			t.Errorf("%q: %+v", data, p)
 		}
 	})
 }

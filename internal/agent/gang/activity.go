@@ -1,7 +1,6 @@
 package gang
 
 import (
-	"bytes"
 	"fmt"
 	"os"
 	"strconv"
@@ -11,6 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // reportActivity reports what the living ranks are doing. It is called before they are
@@ -72,17 +72,13 @@ func activity(pid int) job.ProcessState {
 	return state
 }
 
-// processState reads the state of a process from /proc/PID/stat.
-func processState(pid int) (job.ProcessState, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+// processState returns the state of a process. ok is false if there is no such process.
+func processState(pid int) (state job.ProcessState, ok bool) {
+	s, err := procfs.ReadStat(pid)
 	if err != nil {
 		return "", false
 	}
-	_, after, ok := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte{' '})
-	if !ok || len(after) == 0 {
-		return "", false
-	}
-	switch after[0] {
+	switch s.State {
 	case 'R':
 		return job.ProcessRunning, true
 	case 'D':
@@ -98,15 +94,15 @@ func processState(pid int) (job.ProcessState, bool) {
 }
 
 // onlyChild returns the child of a process whose main thread has exactly one.
-func onlyChild(pid int) (int, bool) {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%d/children", pid, pid))
-	if err != nil { // the kernel may not have it
+func onlyChild(pid int) (child int, ok bool) {
+	data, err := os.ReadFile(procfs.Path(pid, fmt.Sprintf("task/%d/children", pid)))
+	if err != nil { // a kernel without CONFIG_PROC_CHILDREN
 		return 0, false
 	}
 	names := strings.Fields(string(data))
 	if len(names) != 1 {
 		return 0, false
 	}
-	child, err := strconv.Atoi(names[0])
+	child, err = strconv.Atoi(names[0])
 	return child, err == nil
 }

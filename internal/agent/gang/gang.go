@@ -101,7 +101,7 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 	for {
 		empty, orphans := g.Children.Empty()
 		if g.living.count() > 0 {
-			orphans = nil // exits tells
+			orphans = nil // exits comes instead
 		} else if empty {
 			return nil
 		} else {

@@ -1,14 +1,23 @@
 package output
 
-import "time"
+import (
+	"time"
+
+	"github.com/gangrun/gangrun/internal/runclock"
+)
+
+// drainLimit bounds the wait for what a dead rank had written.
+const drainLimit = 500 * time.Millisecond
+
+// quiet is how long a stream must have nothing unread to count as drained.
+const quiet = 20 * time.Millisecond
 
 // Drain waits until everything that a dead rank had written is in the logs of its streams,
 // for at most drainLimit: until the streams have ended or, where a child of the rank holds
 // them open, until they have been quiet for a moment.
 func Drain(streams ...*Stream) {
-	step := time.NewTicker(drainLimit / drainSteps)
-	defer step.Stop()
-	steps := 0
+	limit := runclock.NewTimer(drainLimit)
+	defer limit.Stop()
 	for _, s := range streams {
 		for {
 			change := s.Grew.Changed()
@@ -21,11 +30,8 @@ func Drain(streams ...*Stream) {
 			case <-change:
 				continue
 			case <-time.After(quiet):
-			case <-step.C:
-				if steps++; steps == drainSteps {
-					return
-				}
-				continue
+			case <-limit.C:
+				return
 			}
 			if after, _ := s.state(); !unread && after == before {
 				break
@@ -33,13 +39,3 @@ func Drain(streams ...*Stream) {
 		}
 	}
 }
-
-// drainLimit bounds the wait for what a dead rank had written.
-const drainLimit = 500 * time.Millisecond
-
-// drainSteps are the parts of drainLimit: a process that is suspended meanwhile loses at
-// most one.
-const drainSteps = 5
-
-// quiet is how long a stream must have nothing unread to count as drained.
-const quiet = 20 * time.Millisecond

@@ -3,15 +3,11 @@
 package process
 
 import (
-	"fmt"
 	"os"
-	"path/filepath"
-	"strconv"
-	"strings"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/gangrun/gangrun/internal/leftover"
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Process is one entry of /proc. PID and Start together identify a process.
@@ -21,36 +17,22 @@ type Process struct {
 	Zombie      bool
 }
 
-// Read reads /proc/PID/stat. See proc_pid_stat(5).
-func Read(pid int) (Process, bool) {
-	data, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
-	if err != nil {
-		return Process{}, false
-	}
-	return parseStat(data)
+// Read returns the process with a PID. ok is false if there is none.
+func Read(pid int) (p Process, ok bool) {
+	s, err := procfs.ReadStat(pid)
+	return of(s), err == nil
 }
 
-func parseStat(data []byte) (Process, bool) {
-	p, ok := leftover.ParseStat(data)
-	return Process{p.PID, p.Parent, p.Start, p.Ended()}, ok
-}
+func of(s procfs.Stat) Process { return Process{s.PID, s.Parent, s.Start, s.Ended()} }
 
 // Descendants returns every live process below the process root, children
 // before grandchildren. It can miss a process that forks meanwhile: a caller that ends
 // them repeats it until none is left.
 func Descendants(root int) []Process {
-	dir, err := os.Open("/proc")
-	if err != nil {
-		return nil
-	}
-	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what could be read is what there is
 	below := map[int][]Process{}
-	for _, name := range names {
-		if pid, err := strconv.Atoi(name); err == nil {
-			if p, ok := Read(pid); ok {
-				below[p.Parent] = append(below[p.Parent], p)
-			}
+	for _, pid := range procfs.PIDs() {
+		if p, ok := Read(pid); ok {
+			below[p.Parent] = append(below[p.Parent], p)
 		}
 	}
 	var found []Process
@@ -87,15 +69,7 @@ const maxListed = 64
 func ListedDescendants(pid int) []int {
 	pids := []int{pid}
 	for i := 0; i < len(pids) && len(pids) <= maxListed; i++ {
-		lists, _ := filepath.Glob(fmt.Sprintf("/proc/%d/task/*/children", pids[i]))
-		for _, list := range lists {
-			data, _ := os.ReadFile(list)
-			for _, field := range strings.Fields(string(data)) {
-				if child, err := strconv.Atoi(field); err == nil {
-					pids = append(pids, child)
-				}
-			}
-		}
+		pids = append(pids, procfs.Children(pids[i])...)
 	}
 	return pids[1:]
 }

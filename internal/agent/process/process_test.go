@@ -5,6 +5,8 @@ import (
 	"os"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // stat is a line of /proc/PID/stat.
@@ -28,7 +30,7 @@ func TestParseStat(t *testing.T) {
 		{"largest start", stat(42, "x", "S", 0, 1<<64-1), Process{PID: 42, Parent: 0, Start: 1<<64 - 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			if got, ok := parseStat([]byte(c.text)); !ok || got != c.want {
+			if got, ok := parse([]byte(c.text)); !ok || got != c.want {
 				t.Errorf("%q: got %+v, %t; want %+v", c.text, got, ok, c.want)
 			}
 		})
@@ -38,7 +40,7 @@ func TestParseStat(t *testing.T) {
 		"", "42", "42 (x)", "42 (x) S 8", ") 42 (x S", strings.Replace(whole, "42", "x", 1), strings.Replace(whole, " 8 ", " y ", 1),
 		strings.Replace(whole, " 5 ", " -5 ", 1), whole[:strings.Index(whole, " 5 ")],
 	} {
-		if got, ok := parseStat([]byte(text)); ok {
+		if got, ok := parse([]byte(text)); ok {
 			t.Errorf("%q was read as %+v, want nothing", text, got)
 		}
 	}
@@ -50,11 +52,11 @@ func FuzzParseStat(f *testing.F) {
 	f.Add([]byte("42 (x)"), "((")
 	f.Add([]byte(" )"), "\x00")
 	f.Fuzz(func(t *testing.T, data []byte, name string) {
-		if got, ok := parseStat(data); ok && !strings.HasPrefix(strings.TrimLeft(string(data), "+-0"), strings.TrimLeft(fmt.Sprint(got.PID), "-0")) {
+		if got, ok := parse(data); ok && !strings.HasPrefix(strings.TrimLeft(string(data), "+-0"), strings.TrimLeft(fmt.Sprint(got.PID), "-0")) {
 			t.Fatalf("%q was read as %+v", data, got)
 		}
 		want := Process{PID: 42, Parent: 7, Start: 99}
-		if got, ok := parseStat([]byte(stat(42, name, "S", 7, 99))); !ok || got != want {
+		if got, ok := parse([]byte(stat(42, name, "S", 7, 99))); !ok || got != want {
 			t.Fatalf("a process named %q was read as %+v, %t", name, got, ok)
 		}
 	})
@@ -68,4 +70,10 @@ func TestReadProcess(t *testing.T) {
 	if p, ok := Read(-1); ok {
 		t.Errorf("process -1 is %+v", p)
 	}
+}
+
+// parse reads a line of /proc/PID/stat.
+func parse(data []byte) (Process, bool) {
+	s, err := procfs.ParseStat(data)
+	return of(s), err == nil
 }

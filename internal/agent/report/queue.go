@@ -23,7 +23,7 @@ const maxReports = 10_000
 // Queue collects reports. Those that come while a message is being sent travel together in the
 // next one. The zero value is ready to use.
 type Queue struct {
-	bell notify.Broadcast
+	more notify.Broadcast
 	Keep bool // reports that were sent are kept for a controller that takes over
 
 	mu   sync.Mutex
@@ -69,7 +69,7 @@ func (r *Queue) Add(change func(*wire.GangReply)) {
 	}
 	change(r.next)
 	r.mu.Unlock()
-	r.bell.Notify()
+	r.more.Notify()
 }
 
 // errTakenOver is why Send ends when another Send has begun.
@@ -90,9 +90,9 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 		r.next = again
 	}
 	r.mu.Unlock()
-	r.bell.Notify()
+	r.more.Notify()
 	for {
-		change := r.bell.Changed()
+		change := r.more.Changed()
 		r.mu.Lock()
 		if r.turn != turn {
 			r.mu.Unlock()

@@ -111,7 +111,7 @@ func (s *singletons) find(silent func(rank int) bool) (library string, lasting b
 }
 
 // believesAlone returns the Open MPI library of a process that has initialised it and was
-// not started by Open MPI, which would have told it so.
+// not started by Open MPI, which would have set its variables.
 func believesAlone(pid int) (library string) {
 	mpi, library, initialised := mappedMPI(pid)
 	if mpi != job.MPIOpenMPI || !initialised {
