@@ -13,7 +13,7 @@ import (
 // compare times of different hosts, such as make over NFS, seldom go wrong.
 const skewLimit = time.Second
 
-const clockHint = "mend the time service (chronyc tracking, timedatectl): gangrun corrects the times that it tells itself, and nothing corrects those in the job's own logs and files"
+const clockHint = "fix time synchronisation (chronyc tracking, timedatectl): gangrun corrects the times that it tells itself, and nothing corrects those in the job's own logs and files"
 
 var clockCheck = Check{
 	Code: "clock",

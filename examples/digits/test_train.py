@@ -70,7 +70,7 @@ class Gang:
         return (self.home / f"{rank}.err").read_text()
 
     def steps(self):
-        """The numbers of the steps that rank 0 has told of."""
+        """The numbers of the steps that rank 0 has printed."""
         return [int(n) for n in re.findall(r"^step (\d+)/\d+ loss [\d.]+ lr [\d.]+$", self.out(), re.M)]
 
     def until_step(self, step):

@@ -2,7 +2,7 @@
 // it. ITERATIONS (10) is how often it goes round, BYTES (1024) how long it is.
 //
 // Each rank says where it is, rank 0 how far the gang is. A token that is not
-// what it should be is told of on standard error and ends the gang with code 1;
+// what it should be is reported on standard error and ends the gang with code 1;
 // arguments that make no sense end it with code 2.
 #include <errno.h>
 #include <limits.h>
