@@ -43,7 +43,7 @@ func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string
 			return failed(ctx, r, err)
 		}
 		if len(reply.Ended) > 0 {
-			note(r.host + ": " + leftover.Told(decoded(reply.Ended)))
+			note(r.host + ": " + leftover.Killed(decoded(reply.Ended)))
 		}
 		ours := slices.DeleteFunc(slices.Clone(reply.Living), func(l *wire.Leftover) bool { return !strings.HasPrefix(l.Gang, a.Run+"/") })
 		if !told && len(reply.Living) > 0 {

@@ -65,7 +65,7 @@ func TestListenerThatIsClosedFirst(t *testing.T) {
 	}
 }
 
-// The TMPDIR of a pretended host goes with it; no other directory does.
+// The TMPDIR of a simulated host goes with it; no other directory does.
 func TestCleanTmpdir(t *testing.T) {
 	t.Chdir(t.TempDir()) // whatever that is called
 	ours, other := "gangrun-h1", "precious"

@@ -128,7 +128,7 @@ func (p *process) killed() string {
 	if len(p.left) == 0 {
 		return ""
 	}
-	return leftover.Told(p.left)
+	return leftover.Killed(p.left)
 }
 
 // leftoverLimit bounds the wait for what is killed in the place of a watchdog.

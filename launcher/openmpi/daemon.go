@@ -12,7 +12,7 @@ import (
 )
 
 // RankEnv is what a rank needs in its own environment, over what mpirun and the
-// daemon gave it, for its shared memory segments to lie in shm: two pretended
+// daemon gave it, for its shared memory segments to lie in shm: two simulated
 // hosts on one machine must not share that directory, for their segments have
 // the same names.
 func RankEnv(shm string) []string {
@@ -24,7 +24,7 @@ func RankEnv(shm string) []string {
 
 // DaemonEnv is what a daemon on a node, and mpirun on node 0, need in their
 // environment, over what the user set: each node has its own, and what is in it
-// is removed with the gang. The node's name sets apart pretended
+// is removed with the gang. The node's name sets apart simulated
 // hosts on one machine, which have one host name. Shm is told to the ranks of
 // daemons only: mpirun would tell it to the ranks of all nodes.
 func DaemonEnv(node, tmpdir, shm string) []string {

@@ -13,7 +13,7 @@ import (
 )
 
 // TestMain is also the rsh agent and the shim of the tests that run mpirun: the
-// first argument says which. Their directory is that of the pretended hosts.
+// first argument says which. Their directory is that of the simulated hosts.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 2 {
 		switch os.Args[1] {

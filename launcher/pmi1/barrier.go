@@ -14,9 +14,9 @@ type barrier struct {
 	// came are the arrivals of each rank, in order. A rank that comes again before
 	// the others have come once is early for the next meeting.
 	came map[*rank][]waiter
-	// Once all are here and others were told, held wait for Release.
-	told bool
-	held []waiter
+	// entered: all are here and Enter was called; held wait for Release.
+	entered bool
+	held    []waiter
 }
 
 // waiter is a rank's arrival: where to answer, and how.
@@ -63,7 +63,7 @@ func (b *barrier) has(r *rank) bool {
 // meet lets a barrier go on as far as it can, and returns the waiters that may
 // go. s.mu is held.
 func (s *Server) meet(b *barrier) (free []waiter) {
-	for !b.told && len(b.came) == len(b.here) {
+	for !b.entered && len(b.came) == len(b.here) {
 		var all []waiter
 		for _, r := range b.here {
 			all = append(all, b.came[r][0])
@@ -72,13 +72,13 @@ func (s *Server) meet(b *barrier) (free []waiter) {
 			}
 		}
 		if b.others {
-			b.told, b.held = true, all
+			b.entered, b.held = true, all
 			s.entries = append(s.entries, entering{b.group.name, s.store.news(b.group.world)})
 		} else {
 			free = append(free, all...)
 		}
 	}
-	if !b.told && len(b.came) == 0 {
+	if !b.entered && len(b.came) == 0 {
 		delete(s.barriers, b.group.name)
 	}
 	return free
@@ -95,7 +95,7 @@ func (s *Server) leave(r *rank, c *conn) {
 		} else {
 			delete(b.came, r)
 		}
-		if !b.told && len(b.came) == 0 {
+		if !b.entered && len(b.came) == 0 {
 			delete(s.barriers, name)
 		}
 	}
@@ -109,8 +109,8 @@ func (s *Server) Release(name string, puts []Pair) {
 	s.store.merge(puts)
 	var free []waiter
 	g, err := parseGroup(name, s.config.Size)
-	if b := s.barriers[g.name]; err == nil && b != nil && b.told {
-		free, b.told, b.held = b.held, false, nil
+	if b := s.barriers[g.name]; err == nil && b != nil && b.entered {
+		free, b.entered, b.held = b.held, false, nil
 		free = append(free, s.meet(b)...)
 	}
 	changed := s.release(free)

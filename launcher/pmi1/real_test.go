@@ -59,7 +59,7 @@ func compile(t *testing.T) string {
 	return binary
 }
 
-// gang is four ranks on some pretended hosts.
+// gang is four ranks on some simulated hosts.
 type gang struct {
 	servers []*Server // of each host
 	host    []int     // of each rank

@@ -22,7 +22,7 @@ type Config struct {
 	Mapping string
 	// Enter is called, from one goroutine at a time, when every rank of this host
 	// that belongs to the group has entered the barrier, with what they have put
-	// since the last one. Whoever is told calls Release later, or at once. Group ""
+	// since the last one. The callee calls Release later, or at once. Group ""
 	// is all ranks. Where all ranks of a group are on this host it is not called.
 	Enter func(group string, puts []Pair)
 	// Tell is called where there are ranks on other hosts, with a name that a rank of
@@ -58,10 +58,10 @@ type Server struct {
 	ranks    map[int]*rank
 	store    *store
 	names    names
-	told     map[int64]chan struct{} // names on their way, by ID
+	pending  map[int64]chan struct{} // names that other hosts do not know yet, by ID
 	asked    int
 	barriers map[string]*barrier
-	entries  []entering // of barriers, to be told of
+	entries  []entering // of barriers, to be reported by Enter
 	telling  bool
 	open     map[io.Closer]struct{} // connections and listeners
 }
@@ -81,7 +81,7 @@ func NewServer(config Config) *Server {
 		closing:  make(chan struct{}),
 		ranks:    map[int]*rank{},
 		names:    names{},
-		told:     map[int64]chan struct{}{},
+		pending:  map[int64]chan struct{}{},
 		barriers: map[string]*barrier{},
 		open:     map[io.Closer]struct{}{},
 	}
@@ -108,10 +108,10 @@ func (s *Server) State(rank int) State {
 func (s *Server) Hear(n Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	switch told := s.told[n.ID]; {
-	case told != nil:
-		close(told)
-		delete(s.told, n.ID)
+	switch known := s.pending[n.ID]; {
+	case known != nil:
+		close(known)
+		delete(s.pending, n.ID)
 	case n.Ask:
 	case n.Port == "":
 		delete(s.names, n.Service)
@@ -126,15 +126,15 @@ func (s *Server) tellName(n Name) {
 	if s.config.Tell == nil || !s.store.shared {
 		return
 	}
-	told := make(chan struct{})
+	known := make(chan struct{})
 	s.mu.Lock()
 	s.asked++
 	n.ID = int64(s.asked)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host's
-	s.told[n.ID] = told
+	s.pending[n.ID] = known
 	s.mu.Unlock()
 	s.config.Tell(n)
 	select {
-	case <-told:
+	case <-known:
 	case <-s.closing:
 	}
 }

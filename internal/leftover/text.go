@@ -5,13 +5,13 @@ import (
 	"strings"
 )
 
-// mostNamed is how many processes a text names.
-const mostNamed = 8
+// maxNamed is how many processes a text names.
+const maxNamed = 8
 
-// Names names processes: how many there are, of which programs and gangs.
+// Names lists processes: how many there are, and of the first ones the programs and gangs.
 func Names(all []Process) string {
 	var names []string
-	for _, p := range all[:min(len(all), mostNamed)] {
+	for _, p := range all[:min(len(all), maxNamed)] {
 		text := fmt.Sprintf("%d (%s", p.PID, p.Name)
 		if p.Gang != "" {
 			text += " of " + p.Gang
@@ -21,7 +21,7 @@ func Names(all []Process) string {
 		}
 		names = append(names, text+")")
 	}
-	if more := len(all) - mostNamed; more > 0 {
+	if more := len(all) - maxNamed; more > 0 {
 		names = append(names, fmt.Sprintf("and %d more", more))
 	}
 	noun := "processes"
@@ -31,7 +31,7 @@ func Names(all []Process) string {
 	return fmt.Sprintf("%d %s: %s", len(all), noun, strings.Join(names, ", "))
 }
 
-// Told says which processes were killed, and why.
-func Told(killed []Process) string {
+// Killed is the sentence that reports processes that were killed.
+func Killed(killed []Process) string {
 	return "killed what was left of gangs whose agents and watchdogs had been killed: " + Names(killed)
 }
