@@ -154,7 +154,7 @@ func (c *Conn) enter(l *line, s *source, theirs *hello) error {
 		consumed:   c.consumed(),
 		buffer:     uint64(c.in.limit),
 	}
-	l.told = l.hello.consumed
+	l.acked = l.hello.consumed
 	if theirs != nil {
 		l.meet(s, *theirs)
 	}

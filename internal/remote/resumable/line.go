@@ -24,7 +24,7 @@ type line struct {
 	hello   hello  // the hello of this side
 	sent    uint64 // offset in the outgoing stream up to which this line has sent or sends, with 1 for the end
 	ahead   uint64 // how many bytes the peer accepts beyond what its reader has consumed
-	told    uint64 // the consumed bytes that were acknowledged last
+	acked   uint64 // the consumed bytes that were acknowledged last
 	ackFrom uint64 // how many bytes must be consumed before an acknowledgement is sent alone
 	bye     bool   // this side has sent bye or is sending it
 	byeSaid bool   // this side has sent bye
@@ -68,7 +68,7 @@ func (c *Conn) wakeForAck() {
 // ackDue reports whether an acknowledgement should be sent at once.
 func (l *line) ackDue() bool {
 	c := l.conn
-	fresh := c.consumed() - l.told
+	fresh := c.consumed() - l.acked
 	return fresh >= l.ackFrom || fresh > 0 && c.in.ended && c.in.len() == 0
 }
 
@@ -86,9 +86,9 @@ func (l *line) next(b []byte, beat bool) []byte {
 		n = int(min(to-l.sent, dataBytes))
 	}
 	end := c.closed && l.sent+uint64(n) == c.out.end
-	if now := c.consumed(); now > l.told && (n > 0 || end || beat || l.ackDue()) {
+	if now := c.consumed(); now > l.acked && (n > 0 || end || beat || l.ackDue()) {
 		b = appendFrame(b, kindAck, now)
-		l.told = now
+		l.acked = now
 	}
 	if n > 0 {
 		b = appendFrame(b, kindData, uint64(n))
@@ -100,7 +100,7 @@ func (l *line) next(b []byte, beat bool) []byte {
 		b = appendFrame(b, kindEnd, c.out.end)
 		l.sent++
 	}
-	if c.out.endConsumed && c.in.ended && l.told == c.received() {
+	if c.out.endConsumed && c.in.ended && l.acked == c.received() {
 		b = appendFrame(b, kindBye, 0)
 		l.bye = true
 	}
