@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -16,6 +15,7 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
+	"github.com/gangrun/gangrun/internal/agent/devices"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/identity"
 	"github.com/gangrun/gangrun/internal/agent/mpilib"
@@ -39,7 +39,7 @@ type server struct {
 	leases    leases
 	leftovers *leftovers
 	files     gangFiles
-	hung      atomic.Bool // gangrun-nvml has hung here
+	devices   devices.Reader
 
 	life    context.Context // of gangs
 	end     context.CancelFunc
@@ -50,7 +50,7 @@ func newServer(c *process.Children, group *cgroup.Group, line *link) *server {
 	life, end := context.WithCancel(context.Background())
 	return &server{
 		children: c, group: group, link: line, life: life, end: end, settings: newSettings(),
-		gangs: gangs{started: map[string]*admitted{}}, leftovers: &leftovers{looked: make(chan struct{})},
+		gangs: gangs{started: map[string]*admitted{}}, devices: devices.Reader{Children: c}, leftovers: &leftovers{looked: make(chan struct{})},
 	}
 }
 

@@ -113,6 +113,7 @@ var rooms = []room{
 	{paths: []string{"internal/agent/mpilib"}, ours: withLeaves("internal/job", "internal/environ", "internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/survey"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/openmpi", "preflight", "checkpoint", "internal/agent", "internal/agent/meet")},
 	{paths: []string{"internal/agent/survey/pathfact"}, ours: withLeaves("internal/job")},
+	{paths: []string{"internal/agent/devices"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/wire", "internal/agent")},
 	{paths: []string{"internal/agent/meet"}, ours: withLeaves("internal/job", "internal/wire", "internal/runclock", "internal/agent/survey/pathfact")},
 	{paths: []string{"internal/agent/snapshot"}, ours: withLeaves()},
 	{paths: []string{"internal/agent/gang"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent", "internal/agent/mpilib", "internal/agent/wireup/...")},
