@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/follow"
 	"github.com/gangrun/gangrun/internal/interrupt"
@@ -57,13 +58,13 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 		}
 		if s.State == job.StateLost || elsewhere && force {
 			taking, stop := interrupt.Context()
-			t, err := take(taking, run, force)
+			t, err := controller.Take(taking, run, force)
 			stop()
 			if errors.Is(err, home.ErrControlled) {
 				continue // somebody else was faster
 			}
 			if err == nil {
-				err = t.goOn(asJSON, self)
+				err = t.GoOn(asJSON, self)
 			}
 			return cutOff(run, err, asJSON)
 		}
@@ -73,7 +74,7 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 		if elsewhere {
 			fmt.Fprintf(os.Stderr, "gangrun: note: the controller is process %d on %s, which cannot be seen from here; %s\n", s.Controller.PID, s.Controller.Host, presence.IfGone(run))
 		}
-		out, errs := terms{asJSON: asJSON}.streams()
+		out, errs := controller.Options{JSON: asJSON}.Streams()
 		report, err := follow.Follow(run, out, errs)
 		if errors.As(err, new(follow.GoneError)) && time.Since(begun) < dyingLimit {
 			continue
@@ -86,7 +87,7 @@ func attach(run home.Run, force, asJSON bool, self *detached.Process) error {
 				return err
 			}
 		}
-		return ended(report)
+		return controller.Exit(report)
 	}
 }
 

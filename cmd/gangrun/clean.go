@@ -7,6 +7,7 @@ import (
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/cleanup"
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
 )
@@ -33,7 +34,7 @@ func cleanCommand() *cli.Command {
 			if err != nil {
 				return failure.Usage("write --older 24h, or --older 0s for every run that has ended", "--older: %w", err)
 			}
-			dir, err := homeDir()
+			dir, err := controller.HomeDir()
 			if err != nil {
 				return err
 			}

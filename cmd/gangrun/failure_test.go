@@ -10,6 +10,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/supervisor"
 )
 
 // TestTellStorage: what a file system cannot take, or keeps waiting for, may pass;
@@ -24,8 +25,7 @@ func TestTellStorage(t *testing.T) {
 		{full, failure.CodeMayPass},
 		{&failure.Error{Code: failure.CodeInternal, Err: full, Hint: "make room"}, failure.CodeMayPass},
 		{&failure.Error{Code: failure.CodeUsage, Err: full, Hint: "make room"}, failure.CodeUsage},
-		{stalled(late), failure.CodeMayPass},
-		{stalled(errors.New("x")), failure.CodeInternal},
+		{supervisor.StorageError{Err: late}, failure.CodeMayPass},
 		{errors.New("x"), failure.CodeInternal},
 	} {
 		var said bytes.Buffer

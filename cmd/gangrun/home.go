@@ -2,22 +2,13 @@ package main
 
 import (
 	"errors"
-	"os"
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 )
-
-// homeDir returns the directory of the runs' home.
-func homeDir() (string, error) {
-	dir, err := home.Dir(os.Getenv)
-	if err != nil {
-		return "", &failure.Error{Code: failure.CodeUsage, Err: err}
-	}
-	return dir, nil
-}
 
 // onRun is the action of a command about one run.
 func onRun(do func(c *cli.Context, run home.Run, asJSON bool) error) cli.ActionFunc {
@@ -48,7 +39,7 @@ func oneRun(c *cli.Context) (home.Run, error) {
 	if c.NArg() > 1 {
 		return home.Run{}, failure.Usage("write gangrun "+c.Command.Name+" RUN; gangrun ps lists the runs", "%s is about one run, got %q", c.Command.Name, c.Args().Slice())
 	}
-	dir, err := homeDir()
+	dir, err := controller.HomeDir()
 	if err != nil {
 		return home.Run{}, err
 	}

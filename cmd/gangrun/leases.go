@@ -8,13 +8,13 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
 
 	"github.com/gangrun/gangrun/internal/failure"
-	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/thishost"
 	"github.com/gangrun/gangrun/topology/lease"
 )
@@ -39,7 +39,7 @@ func leasesCommand() *cli.Command {
 				return err
 			}
 			if _, err := lease.Open(os.Getenv(lease.Env), ""); err != nil {
-				return leaseDirError(err)
+				return controller.LeaseDirError(err)
 			}
 			list := lease.List
 			if c.Bool("release") {
@@ -103,26 +103,4 @@ func printLeases(w io.Writer, hosts []lease.Listing, released bool, now time.Tim
 		return err
 	}
 	return t.Flush()
-}
-
-// leaseDirHint says how a directory that is not fit for leases is mended.
-const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
-
-// leaseDirOf refuses a directory for leases that the user has named and that is not
-// fit, where ranks may want GPUs.
-func leaseDirOf(spec job.Spec) error {
-	dir := os.Getenv(lease.Env)
-	if dir == "" || spec.GPUs == 0 {
-		return nil
-	}
-	_, err := lease.Open(dir, "")
-	return leaseDirError(err)
-}
-
-// leaseDirError is an error about a directory for leases, with what to do next.
-func leaseDirError(err error) error {
-	if err == nil {
-		return nil
-	}
-	return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("%s: %w", lease.Env, err), Hint: leaseDirHint}
 }

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"os"
@@ -10,12 +9,11 @@ import (
 
 	"github.com/urfave/cli/v2"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/failure"
-	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/mpiexec"
 	"github.com/gangrun/gangrun/internal/namedfile"
 	"github.com/gangrun/gangrun/internal/thishost"
-	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology/inventory"
 )
 
@@ -91,17 +89,13 @@ func runMpiexec(args mpiexec.Args, stderr io.Writer) error {
 			fmt.Fprintf(stderr, "gangrun: note: %s changes nothing here\n", option)
 		}
 	}
-	s, err := openSession(spec, terms{plain: !args.Prefix, terse: !args.Verbose, universe: args.Universe, mpiexec: true})
-	if err != nil {
-		return err
-	}
-	return s.conclude(s.toEnd(turnTaker{session: s, turns: turns}))
+	return controller.RunTurns(spec, controller.Options{Plain: !args.Prefix, Terse: !args.Verbose, Universe: args.Universe, Mpiexec: true}, turns)
 }
 
 // bareEnviron takes everything from this process's environment, which the ranks
 // inherit, but what is to be kept, PATH and the runs' home.
 func bareEnviron(keep []string) error {
-	dir, err := homeDir()
+	dir, err := controller.HomeDir()
 	if err != nil {
 		return err
 	}
@@ -114,46 +108,4 @@ func bareEnviron(keep []string) error {
 		}
 	}
 	return os.Setenv("GANGRUN_HOME", dir)
-}
-
-// turnTaker places ranks as mpiexec does: each host takes as many as its turn
-// allows, and after the last host the first has its next turn.
-type turnTaker struct {
-	*session
-	turns []mpiexec.Turn
-}
-
-// Place implements supervisor.Placer.
-func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
-	if len(t.turns) == 0 {
-		return t.session.Place(ctx, spec, not, emit)
-	}
-	there, err := t.probed.Inventory(ctx)
-	if err != nil {
-		return supervisor.Lease{}, err
-	}
-	t.probed.ReportUnreached(emit)
-	turns := slices.Clone(t.turns)
-	placed := 0
-	for i, turn := range turns {
-		if placed >= spec.Ranks {
-			turns = turns[:i] // the others need not be there
-			break
-		}
-		placed += turn.Ranks
-		at := slices.IndexFunc(there.Hosts, func(h job.Host) bool { return h.Name == turn.Host })
-		if at < 0 && (turn.Host == thishost.Name() || turn.Host == thishost.Localhost) {
-			at = slices.IndexFunc(there.Hosts, func(h job.Host) bool { return t.here(h.Name) })
-		}
-		if at < 0 {
-			return supervisor.Lease{}, t.probed.WithUnreached(supervisor.NoPlacement{Text: fmt.Sprintf("host %q cannot be used", turn.Host), Hint: "leave it out", Never: true})
-		}
-		turns[i].Host = there.Hosts[at].Name
-	}
-	placement := mpiexec.Deal(spec.Ranks, turns, there.Hosts)
-	var why job.Explanation
-	for _, h := range placement.Hosts {
-		why.Why = append(why.Why, fmt.Sprintf("host %s takes %d of %d ranks, in the order of the hosts", h.Name, len(placement.On(h.Name)), spec.Ranks))
-	}
-	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, nil
 }

@@ -7,6 +7,7 @@ import (
 	"text/tabwriter"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/view"
 
@@ -38,7 +39,7 @@ func psCommand() *cli.Command {
 			if err != nil {
 				return err
 			}
-			dir, err := homeDir()
+			dir, err := controller.HomeDir()
 			if err != nil {
 				return err
 			}

@@ -1,27 +1,12 @@
 package main
 
 import (
-	"bytes"
-	"context"
-	"errors"
-	"fmt"
-	"path/filepath"
-	"sync"
-	"syscall"
-
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/controller/detached"
-	"github.com/gangrun/gangrun/internal/view"
-	"github.com/gangrun/gangrun/supervisor/exitcode"
-	"github.com/gangrun/gangrun/supervisor/runreport"
 
 	"github.com/urfave/cli/v2"
 
-	"github.com/gangrun/gangrun/internal/atomicfile"
-	"github.com/gangrun/gangrun/internal/diagnose"
-	"github.com/gangrun/gangrun/internal/failure"
-	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/supervisor"
 )
 
 func runCommand() *cli.Command {
@@ -38,159 +23,8 @@ func runCommand() *cli.Command {
 		Flags: append(jobFlags(), detachFlag(), formatFlag(), verboseFlag()),
 		Action: onJob(func(c *cli.Context, spec job.Spec, asJSON bool) error {
 			return detachable(c, asJSON, func(asJSON bool, self *detached.Process) error {
-				return runJob(spec, terms{asJSON: asJSON, verbose: c.Bool("verbose"), detached: self})
+				return controller.Run(spec, controller.Options{JSON: asJSON, Verbose: c.Bool("verbose"), Detached: self})
 			})
 		}),
-	}
-}
-
-// runJob runs a job to its end. The error is a failure.Exit unless gangrun itself
-// failed before the run began.
-func runJob(spec job.Spec, terms terms) error {
-	s, err := openSession(spec, terms)
-	if err != nil {
-		return err
-	}
-	return s.conclude(s.toEnd(s))
-}
-
-// toEnd runs the session's job to its end, on the places that placer finds.
-func (s *session) toEnd(placer supervisor.Placer) (runreport.Report, error) {
-	return s.supervise(func(p parts) (runreport.Report, error) {
-		boss := &supervisor.Supervisor{
-			Launcher: s.withNews(s.watchGPUs(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
-			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
-		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
-		if s.taken == nil {
-			return boss.Run(p.ctx, info, s.spec)
-		}
-		if !s.taken.underWay() {
-			ctx := p.ctx
-			if s.order != nil { // which has ended already
-				var cancel context.CancelFunc
-				ctx, cancel = context.WithTimeout(context.Background(), takeLimit)
-				defer cancel()
-			}
-			_ = s.probed.Wait(ctx) // then all agents of the earlier controller are known
-			s.launcher.Renew()
-		}
-		return boss.Resume(p.ctx, info, s.spec, s.taken.past)
-	})
-}
-
-// conclude prints the report, where it is wanted on standard output, and returns what
-// this program exits with. err is why there is none.
-func (s *session) conclude(report runreport.Report, err error) error {
-	if err == nil && s.asJSON {
-		err = s.printReport(report)
-	}
-	if err != nil {
-		return err
-	}
-	return ended(report)
-}
-
-// ended is the exit of a program whose run has ended.
-func ended(r runreport.Report) error {
-	if r.ExitCode == nil {
-		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
-	}
-	if *r.ExitCode == 0 {
-		return nil
-	}
-	return failure.Exit(*r.ExitCode)
-}
-
-// parts are what the body of a session works with.
-type parts struct {
-	ctx     context.Context // ends when the user wants an end
-	checker supervisor.Checker
-	emit    func(job.Event) error
-}
-
-// supervise runs the body of a session: with its signals, its journal and its
-// screen, and with everything ended and written when it returns.
-func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
-	ctx, hurried, stop := s.interruptible()
-	var report runreport.Report
-	defer func() {
-		stop()
-		dismiss(s.signals, &report)
-	}()
-	fresh, stale := context.WithCancel(context.Background())
-	var refreshing sync.WaitGroup
-	refreshing.Go(func() { s.show.Refresh(fresh) })
-
-	checker, err := s.preflight()
-	var saving sync.WaitGroup
-	if err == nil {
-		deaf := s.heed()
-		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
-			s.show.Event(e)
-			err := s.journal.Append(e)
-			if e.Kind == job.KindAttached {
-				err = errors.Join(err, s.control.Keep())
-			}
-			if s.detached != nil && (e.Kind == job.KindCreated || e.Kind == job.KindAttached) {
-				s.detached.Announce(s.run)
-			}
-			return err
-		}})
-		deaf()
-		saving.Go(func() { s.save(&report, s.show.Say) })
-	}
-
-	// The gang is gone and its record is being written. What is left is the
-	// terminal, which may take its time, unless the user is in a hurry.
-	_ = s.launcher.Drain(hurried)
-	closeErr := s.close()
-	if err != nil {
-		err = errors.Join(err, s.abandon())
-	}
-	saving.Wait()
-	stale()
-	s.show.FlushLines(hurried)
-	view.Finish(hurried, func() {
-		refreshing.Wait()
-		_ = s.show.Screen.Close()
-		if err == nil {
-			s.show.Closing(report)
-		}
-		if err := s.show.Screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
-			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; it is whole in %s", err, s.run.Dir))
-		}
-		if closeErr != nil {
-			s.show.Screen.Error(closeErr.Error())
-		}
-	})
-	return report, err
-}
-
-// save closes the journal and writes the report, and says what of that failed. A run
-// whose records are not whole does not end with 0.
-func (s *session) save(report *runreport.Report, say func(string)) {
-	lost := func(what string, err error) {
-		hint := "the ranks' logs are whole where nothing else is said"
-		if cause, ok := diagnose.Refusal(err); ok {
-			what, hint = string(cause.Category)+": "+what, cause.Hint
-		}
-		say(fmt.Sprintf("error: %s: %v", what, err))
-		say("hint: " + hint)
-		if report.ExitCode != nil && *report.ExitCode == exitcode.OK {
-			code := exitcode.MayPass
-			report.ExitCode, report.ExitWhy = &code, exitcode.WhyStorage
-		}
-	}
-	if err := s.journal.Close(); err != nil {
-		lost("the journal has gaps", err)
-	}
-	var data bytes.Buffer
-	err := view.JSON(&data, report)
-	if err == nil {
-		err = atomicfile.WriteFile(s.run.ReportPath(), data.Bytes(), 0o600)
-	}
-	if err != nil {
-		lost("the report could not be written", err)
 	}
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller"
 	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/view"
@@ -33,7 +34,7 @@ func statusCommand() *cli.Command {
 				return err
 			}
 			if status.State == job.StateLost {
-				tellLost(c.App.ErrWriter, run)
+				controller.NoteLost(c.App.ErrWriter, run)
 			} else if gone := presence.MissingController(run); gone != nil {
 				presence.NoteMissing(c.App.ErrWriter, run, *gone)
 			}

@@ -1,4 +1,7 @@
-package main
+// Package controller runs a job from the side of the process that is in charge of it: it
+// opens the run, supervises it, acts on signals and requests to stop it, and takes over runs
+// whose controller is gone.
+package controller
 
 import (
 	"context"
@@ -27,7 +30,7 @@ import (
 
 // session is one run from its controller's side: everything wired together.
 type session struct {
-	terms
+	Options
 	records
 	spec     job.Spec
 	home     string
@@ -43,44 +46,44 @@ type session struct {
 	matrix *preflight.Matrix // what the preflight has found on the hosts; nil before, and of one host
 }
 
-// terms are how a session meets its user, and what the job file has no word for.
-type terms struct {
-	asJSON  bool // standard output is for the report
-	aside   bool // the ranks' standard output is shown on standard error all the same
-	plain   bool // the ranks' bytes are shown as they are
-	terse   bool // nothing is said but why a run has failed
-	verbose bool // the matrix is shown even where no host is odd
-	alone   bool // no gang follows the preflight
+// Options are how a session meets its user, and what the job file has no word for.
+type Options struct {
+	JSON          bool // standard output is for the report
+	Aside         bool // the ranks' standard output is shown on standard error all the same
+	Plain         bool // the ranks' bytes are shown as they are
+	Terse         bool // nothing is said but why a run has failed
+	Verbose       bool // the matrix is shown even where no host is odd
+	PreflightOnly bool // no gang follows the preflight
 	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
-	universe int
-	mpiexec  bool              // the job was given to gangrun mpiexec
-	detached *detached.Process // nil where there is a terminal, or who stands for one
-	taken    *taken            // nil for a run of this process's own
+	Universe int
+	Mpiexec  bool              // the job was given to gangrun mpiexec
+	Detached *detached.Process // nil where there is a terminal, or who stands for one
+	taken    *Taken            // nil for a run of this process's own
 	order    *asked            // to end the run that is taken over; nil for none
 }
 
-// streams are where a screen shows what the ranks print.
-func (t terms) streams() (out, err screen.Stream) {
+// Streams are where a screen shows what the ranks print.
+func (t Options) Streams() (out, err screen.Stream) {
 	ranks := os.Stdout
-	if t.asJSON || t.aside {
+	if t.JSON || t.Aside {
 		ranks = os.Stderr
 	}
-	if t.plain {
+	if t.Plain {
 		return screen.Stream{W: ranks}, screen.Stream{W: os.Stderr}
 	}
 	return screen.FileStream(ranks, os.Getenv), screen.FileStream(os.Stderr, os.Getenv)
 }
 
 // openSession makes the run's home and starts the agents in the background.
-func openSession(spec job.Spec, terms terms) (*session, error) {
+func openSession(spec job.Spec, options Options) (*session, error) {
 	if err := usable(); err != nil {
 		return nil, err
 	}
-	dir, err := homeDir()
+	dir, err := HomeDir()
 	if err != nil {
 		return nil, err
 	}
-	if err := leaseDirOf(spec); err != nil {
+	if err := checkLeaseDir(spec); err != nil {
 		return nil, err
 	}
 	list, err := hostlist.ForJob(spec)
@@ -91,7 +94,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if terms.taken == nil { // else its ranks may be running
+	if options.taken == nil { // else its ranks may be running
 		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
 			return nil, err
 		}
@@ -104,7 +107,7 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 		}
 	}
 	signals := catch()
-	kept, err := terms.records(dir, spec)
+	kept, err := options.records(dir, spec)
 	if err != nil {
 		dismiss(signals, &runreport.Report{})
 		return nil, err
@@ -113,14 +116,14 @@ func openSession(spec job.Spec, terms terms) (*session, error) {
 	if tmp != "" {
 		tmp = filepath.Join(tmp, run.ID)
 	}
-	s := &session{terms: terms, records: kept, tmp: tmp, spec: spec, home: dir, signals: signals, several: len(list.Hosts) > 1}
-	outStream, errStream := terms.streams()
-	s.show = view.NewLive(view.Options{Spec: spec, Run: run, Terse: terms.terse, Ending: terms.order != nil, Screen: screen.New(screen.Options{
-		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(wanted) > 1, Prefix: !terms.plain,
+	s := &session{Options: options, records: kept, tmp: tmp, spec: spec, home: dir, signals: signals, several: len(list.Hosts) > 1}
+	outStream, errStream := options.Streams()
+	s.show = view.NewLive(view.Options{Spec: spec, Run: run, Terse: options.Terse, Ending: options.order != nil, Screen: screen.New(screen.Options{
+		Out: outStream, Err: errStream, Ranks: spec.Ranks, Hosts: len(wanted) > 1, Prefix: !options.Plain,
 	})})
 	var held map[string]job.Agent
-	if terms.taken != nil {
-		held = terms.taken.agents
+	if options.taken != nil {
+		held = options.taken.agents
 	}
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{
 		Held: held, LogDir: filepath.Join(run.Dir, "agents"), Lock: kept.control.File, Ask: s.show.Ask, Note: s.say, Started: s.started,
@@ -144,12 +147,12 @@ func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Optio
 	o := launcher.Options{
 		Dialer: dialer, Hosts: wanted, Bring: dialer.Bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
-		Unclear: diagnose.Unclear, Universe: s.universe, MPIEnv: s.mpiexec,
+		Unclear: diagnose.Unclear, Universe: s.Universe, MPIEnv: s.Mpiexec,
 	}
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}
-	if s.detached == nil && s.order == nil { // else the logs have it
+	if s.Detached == nil && s.order == nil { // else the logs have it
 		o.Output = s.show.Output
 	}
 	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be read again

@@ -1,4 +1,4 @@
-package main
+package controller
 
 import (
 	"context"
@@ -23,8 +23,8 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// taken is a run that another controller has begun, and this process goes on with.
-type taken struct {
+// Taken is a run that another controller has begun, and this process goes on with.
+type Taken struct {
 	run     home.Run
 	control *home.Control
 	journal *journal.Journal
@@ -37,14 +37,14 @@ type taken struct {
 // gone.
 const takeLimit = 20 * time.Second
 
-// take makes this process the controller of a run that has none. The error is
+// Take makes this process the controller of a run that has none. The error is
 // home.ErrControlled where another has become that meanwhile.
-func take(ctx context.Context, run home.Run, force bool) (*taken, error) {
+func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 	control, err := control(ctx, run, force)
 	if err != nil {
 		return nil, err
 	}
-	t := &taken{run: run, control: control, agents: map[string]job.Agent{}}
+	t := &Taken{run: run, control: control, agents: map[string]job.Agent{}}
 	skipped := 0
 	if t.past, skipped, err = record.Events(run); err == nil && record.Spec(t.past) == nil {
 		err = record.NoSpec(run, t.past, skipped)
@@ -93,7 +93,7 @@ func control(ctx context.Context, run home.Run, force bool) (*home.Control, erro
 }
 
 // underWay reports whether an attempt has begun and has not ended.
-func (t *taken) underWay() bool {
+func (t *Taken) underWay() bool {
 	way := false
 	for _, e := range t.past {
 		switch e.Kind {
@@ -108,7 +108,7 @@ func (t *taken) underWay() bool {
 
 // spec returns what the run is, with its secrets, which are written down nowhere: they
 // are taken from this process's environment. Who is there to end the run may lack them.
-func (t *taken) spec(ending bool) (job.Spec, error) {
+func (t *Taken) spec(ending bool) (job.Spec, error) {
 	spec := *record.Spec(t.past)
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
 		for _, name := range spec.Secret {
@@ -138,11 +138,11 @@ func (t *taken) spec(ending bool) (job.Spec, error) {
 }
 
 // giveBack leaves the run to its last controller again.
-func (t *taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
+func (t *Taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
-// goOn goes on with a run whose controller is gone, unless nothing of it is reached.
-func (t *taken) goOn(asJSON bool, self *detached.Process) error {
-	s, err := t.open(terms{asJSON: asJSON, detached: self}, nil)
+// GoOn goes on with a run whose controller is gone, unless nothing of it is reached.
+func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
+	s, err := t.open(Options{JSON: asJSON, Detached: self}, nil)
 	if err != nil {
 		return err
 	}
@@ -162,19 +162,19 @@ func (t *taken) goOn(asJSON bool, self *detached.Process) error {
 }
 
 // open opens the session of a run that is taken over, to end it where order says so.
-func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
+func (t *Taken) open(options Options, order *home.StopRequest) (*session, error) {
 	spec, err := t.spec(order != nil)
 	if err != nil {
 		return nil, errors.Join(err, t.giveBack())
 	}
-	terms.taken = t
+	options.taken = t
 	if order != nil {
-		terms.order = &asked{syscall.SIGTERM, wordsOf(*order)}
+		options.order = &asked{syscall.SIGTERM, wordsOf(*order)}
 		if order.Now {
 			spec.Grace = 0
 		}
 	}
-	s, err := openSession(spec, terms)
+	s, err := openSession(spec, options)
 	if err != nil {
 		return nil, errors.Join(err, t.giveBack())
 	}
@@ -185,9 +185,9 @@ func (t *taken) open(terms terms, order *home.StopRequest) (*session, error) {
 }
 
 // end ends a run that was taken over for that.
-func (t *taken) end(now bool) error {
+func (t *Taken) end(now bool) error {
 	order := home.StopRequest{By: home.Self(), User: userName(), Now: now}
-	s, err := t.open(terms{aside: true}, &order)
+	s, err := t.open(Options{Aside: true}, &order)
 	if err == nil {
 		if err = s.beyond(); err == nil {
 			_, err = s.toEnd(s)
@@ -238,8 +238,8 @@ func (s *session) renounce(why error) error {
 	return errors.Join(why, s.close(), s.journal.Close())
 }
 
-// tellLost says what becomes of a run that has no controller.
-func tellLost(w io.Writer, run home.Run) {
+// NoteLost writes what becomes of a run that has no controller.
+func NoteLost(w io.Writer, run home.Run) {
 	fmt.Fprintf(w, "gangrun: note: the controller of run %s is gone: ranks on its own machine ended with it", run.ID)
 	events, _, err := journal.Replay(run.JournalPath())
 	if err != nil || record.Spec(events) == nil { // nobody can go on with it

@@ -1,4 +1,4 @@
-package main
+package controller
 
 import (
 	"crypto/rand"
@@ -24,14 +24,14 @@ type records struct {
 
 // records makes the records of a new run, with this process as its controller, or
 // returns those of the run that is taken over.
-func (t terms) records(dir string, spec job.Spec) (r records, err error) {
+func (t Options) records(dir string, spec job.Spec) (r records, err error) {
 	if t.taken != nil {
 		r = records{run: t.taken.run, journal: t.taken.journal, control: t.taken.control}
 	} else if r, err = newRecords(dir, spec); err != nil {
 		return r, err
 	}
-	if t.detached != nil {
-		if err := t.detached.UseLog(r.run); err != nil {
+	if t.Detached != nil {
+		if err := t.Detached.UseLog(r.run); err != nil {
 			return r, errors.Join(err, r.discard())
 		}
 	}

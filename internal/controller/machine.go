@@ -1,0 +1,55 @@
+package controller
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/limits"
+	"github.com/gangrun/gangrun/topology/lease"
+)
+
+// usable returns an error if this machine lacks what gangrun needs.
+func usable() error {
+	if _, err := os.Stat("/proc/self/exe"); err != nil {
+		return &failure.Error{Code: failure.CodeInternal, Err: fmt.Errorf("/proc is not there, and gangrun starts its agents through it: %w", err),
+			Hint: "as root: mount -t proc proc /proc; in a container, start it so that it has one"}
+	}
+	if hint, err := limits.CheckFiles(); err != nil {
+		return &failure.Error{Code: failure.CodeInternal, Err: err, Hint: hint}
+	}
+	return nil
+}
+
+// HomeDir returns the directory of the runs' home.
+func HomeDir() (string, error) {
+	dir, err := home.Dir(os.Getenv)
+	if err != nil {
+		return "", &failure.Error{Code: failure.CodeUsage, Err: err}
+	}
+	return dir, nil
+}
+
+// checkLeaseDir returns an error if the user has named a directory for leases that cannot
+// hold them, and ranks may want GPUs.
+func checkLeaseDir(spec job.Spec) error {
+	dir := os.Getenv(lease.Env)
+	if dir == "" || spec.GPUs == 0 {
+		return nil
+	}
+	_, err := lease.Open(dir, "")
+	return LeaseDirError(err)
+}
+
+// leaseDirHint says how a directory that cannot hold leases is fixed.
+const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
+
+// LeaseDirError adds to an error about a directory for leases what to do about it.
+func LeaseDirError(err error) error {
+	if err == nil {
+		return nil
+	}
+	return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("%s: %w", lease.Env, err), Hint: leaseDirHint}
+}
