@@ -3,6 +3,7 @@ package diagnose
 import (
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -23,7 +24,7 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	members, _ := sortOut(job.Evidence{Lines: printed, Outcome: job.Outcome{Exits: []job.Exit{exit}}})
 	for _, m := range members {
 		for _, s := range m.suspects(true) {
-			if !s.rule.Mute || s.signal > 0 {
+			if !s.rule.Is(rules.Mute) || s.signal > 0 {
 				return false
 			}
 		}
@@ -41,6 +42,6 @@ func Cascade(text string) bool {
 		e := headless([]string{t}, 0)
 		g = e.sign()
 	}
-	r := match(g)
-	return r != nil && r.Cascade
+	r := g.match()
+	return r != nil && r.Is(rules.Cascade)
 }

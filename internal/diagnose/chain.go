@@ -3,6 +3,10 @@ package diagnose
 import (
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
 // wrappers are exceptions that only carry another one.
@@ -29,11 +33,11 @@ func judge(chain []exception) *sign {
 			g.where = e.sign().where
 		}
 	}
-	g.rule = match(g)
-	if g.rule != nil && g.rule.Generic && !g.rule.Cascade {
+	g.rule = g.match()
+	if g.rule != nil && g.rule.Is(rules.Generic) && !g.rule.Is(rules.Cascade) {
 		for i := use - 1; i >= 0; i-- {
 			h := chain[i].sign()
-			if h.rule = match(h); h.rule == nil || h.rule.Generic || wrappers[base(chain[i].class)] {
+			if h.rule = h.match(); h.rule == nil || h.rule.Is(rules.Generic) || wrappers[base(chain[i].class)] {
 				continue
 			}
 			h.title, h.where = g.title+", after "+h.title, g.where
@@ -78,10 +82,10 @@ func grouped(text []string, i int) []exception {
 	return all
 }
 
-var links = []*pattern{
-	re(`^During handling of the above exception, another exception occurred:$`),
-	re(`^The above exception was the direct cause of the following exception:$`),
-	re(`^-- Process \d+ terminated with the following error:$`),
+var links = []*textmatch.Pattern{
+	textmatch.New(`^During handling of the above exception, another exception occurred:$`),
+	textmatch.New(`^The above exception was the direct cause of the following exception:$`),
+	textmatch.New(`^-- Process \d+ terminated with the following error:$`),
 }
 
 // linked reports whether the exception at line to continues the one that
@@ -94,7 +98,7 @@ func linked(text []string, from, to int) bool {
 	for _, t := range text[from:to] {
 		switch {
 		case t == "" || t == `"""`:
-		case slices.ContainsFunc(links, func(l *pattern) bool { return l.MatchString(t) }):
+		case slices.ContainsFunc(links, func(l *textmatch.Pattern) bool { return l.MatchString(t) }):
 			found = true
 		default:
 			return false

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -17,7 +18,7 @@ func choose(all []*suspect) *suspect {
 			continue
 		}
 		into := &root
-		if s.rule.Cascade {
+		if s.rule.Is(rules.Cascade) {
 			into = &echo
 		}
 		if *into == nil || before(s, *into) {
@@ -29,11 +30,11 @@ func choose(all []*suspect) *suspect {
 		return nil
 	case root == nil:
 		return echo
-	case echo != nil && root.rule.Generic && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
+	case echo != nil && root.rule.Is(rules.Generic) && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
 		return echo
-	case root.rule.Peer && root.rank >= 0:
+	case root.rule.Is(rules.Peer) && root.rank >= 0:
 		return deathBehind(root, all)
-	case root.rule.Mute && root.signal == 0:
+	case root.rule.Is(rules.Mute) && root.signal == 0:
 		return speaker(root, all)
 	}
 	return root
@@ -45,7 +46,7 @@ func choose(all []*suspect) *suspect {
 func speaker(mute *suspect, all []*suspect) *suspect {
 	var said *suspect
 	for _, s := range all {
-		if s.sign == nil || s.rule.Mute || s.rule.Cascade || s.rule.Peer || s == mute {
+		if s.sign == nil || s.rule.Is(rules.Mute) || s.rule.Is(rules.Cascade) || s.rule.Is(rules.Peer) || s == mute {
 			continue
 		}
 		after := s.time.Sub(mute.time)
@@ -65,7 +66,7 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	var death *suspect
 	for _, s := range all {
-		own := !s.rule.Cascade && !s.rule.Peer && s.rank != suffered.rank && s.exit != nil && !s.exit.Good() && !s.exit.Stopped
+		own := !s.rule.Is(rules.Cascade) && !s.rule.Is(rules.Peer) && s.rank != suffered.rank && s.exit != nil && !s.exit.Good() && !s.exit.Stopped
 		if own && (death == nil || before(s, death)) && (s.time.IsZero() || suffered.time.IsZero() || s.exit.Time.Sub(suffered.time) <= clearly) {
 			death = s
 		}

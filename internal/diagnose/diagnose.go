@@ -8,24 +8,26 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/activity"
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 // Diagnose names the cause of an attempt that did not end well. The cause is
-// the first failure that is no echo of another one: see before, Rule.Cascade
-// and Rule.Generic. Where nothing failed or nothing is known, Category is
+// the first failure that is no echo of another one: see before, rules.Cascade
+// and rules.Generic. Where nothing failed or nothing is known, Category is
 // empty and Text says so.
 func Diagnose(e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines
 	}
-	if rule, ok := endings[e.Ended]; ok {
+	if rule, ok := rules.Endings[e.Ended]; ok {
 		if up := e.Outcome.Wireup; up != nil && len(up.In) < e.Ranks && len(up.In)+len(up.Silent) > 0 {
 			rule.Text += "; " + up.Words(e.Ranks)
 		}
 		lines := []job.Line{}
 		if e.Ended == job.EndedTimeLimit {
-			lines = append(lines, standstill(&rule, e.Activity)...)
+			lines = append(lines, activity.Add(&rule, e.Activity)...)
 		}
 		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: lines}
 	}
@@ -50,13 +52,6 @@ func Diagnose(e job.Evidence) job.Cause {
 	s.tooFew(e)
 	s.adopt(members)
 	return s.cause(e, all)
-}
-
-var endings = map[job.Ended]Rule{
-	job.EndedTimeLimit: {Category: job.TimeLimit, Signature: "time-limit", Meaning: "the run's own time limit (--timeout) passed",
-		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout"},
-	job.EndedCancelled: {Category: job.Cancelled, Signature: "cancelled", Meaning: "the user ended the run",
-		Text: "the run was cancelled, and gangrun ended the gang", Hint: "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint"},
 }
 
 // sortOut gathers what belongs to each rank, and the hosts' records.
@@ -114,14 +109,14 @@ func (s *suspect) adopt(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == s.rank && s.rank >= 0 }); i >= 0 {
 		s.host = cmp.Or(s.host, members[i].host)
 	}
-	if s.rank >= 0 || s.rule.Cascade {
+	if s.rank >= 0 || s.rule.Is(rules.Cascade) {
 		return
 	}
 	for _, m := range members {
 		for _, st := range m.streams {
 			for _, g := range st.signs {
-				if g.rule.Signature == s.rule.Signature || g.rule.Mute && s.sign != nil && s.sign.class == message {
-					if names := g.rule.groups(g.text); names["rank"] != "" {
+				if g.rule.Signature == s.rule.Signature || g.rule.Is(rules.Mute) && s.sign != nil && s.sign.class == rules.Message {
+					if names := g.rule.Groups(g.text); names["rank"] != "" {
 						s.rank, s.host = atoi(names["rank"]), cmp.Or(s.host, names["host"])
 						return
 					}
@@ -138,17 +133,17 @@ func (s *suspect) adopt(members []*member) {
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
-		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, named(s.rule.Signature).Meaning)
+		names["title"] = cmp.Or(strings.TrimRight(short(s.sign.title, 300), ": "), s.sign.class, rules.Named(s.rule.Signature).Meaning)
 	}
 	names["host"] = cmp.Or(names["host"], s.host)
 	quoted := ""
-	if s.rule.Mute && s.member != nil && s.signal == 0 {
+	if s.rule.Is(rules.Mute) && s.member != nil && s.signal == 0 {
 		quoted = s.lastWords()
 	}
 	if quoted == "" {
 		names["silence"] = ", and nothing that it printed tells why"
 	}
-	text := expand(s.rule.Text, names)
+	text := rules.Expand(s.rule.Text, names)
 	if text == "" {
 		text = names["title"]
 		if s.sign != nil && s.sign.where != "" {
@@ -156,7 +151,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		}
 	}
 	if s.record != nil {
-		text = short(expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
+		text = short(rules.Expand(s.rule.Text, map[string]string{"title": short(s.record.Text, 200)}), 400)
 	}
 	if quoted != "" {
 		text += fmt.Sprintf("; its last words are %q", quoted)
@@ -168,7 +163,7 @@ func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 		Category: s.rule.Category, Signature: s.rule.Signature, Rank: s.rank, Host: s.host,
 		Confidence: math.Round(min(max(s.confidence, 0.1), 1)*100) / 100,
 		Text:       s.who() + text + absent(s, e, all),
-		Hint:       expand(s.rule.Hint, shortened(names)),
+		Hint:       rules.Expand(s.rule.Hint, shortened(names)),
 		Retry:      cmp.Or(s.rule.Retry, s.rule.Category.Action()),
 		Artefact:   short(names["artefact"], 500),
 		Evidence:   s.evidence(),

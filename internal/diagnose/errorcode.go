@@ -3,6 +3,8 @@ package diagnose
 import (
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
 // decodedLines is how many lines may follow an error code.
@@ -10,11 +12,11 @@ const decodedLines = 60
 
 var (
 	// codeOnly is a message that gives a code and does not say what it means.
-	codeOnly = re(`(?i)^\W*(?:(?:error|exit|return|status|code|errno|err|rc|failed|failure|with)\b\W*)+\d+\W*$`)
+	codeOnly = textmatch.New(`(?i)^\W*(?:(?:error|exit|return|status|code|errno|err|rc|failed|failure|with)\b\W*)+\d+\W*$`)
 	// processTag is the number of the process that PETSc puts before its lines.
-	processTag = re(`^\[\d+\] `)
+	processTag = textmatch.New(`^\[\d+\] `)
 	// callLine is a call through which the error passed: "KSPSolve() at itfunc.c:1071".
-	callLine = re(`^[\w:.]+\(\) at \S+:\d+$`)
+	callLine = textmatch.New(`^[\w:.]+\(\) at \S+:\d+$`)
 )
 
 // decoded takes the lines after a message that is only an error code: they say

@@ -4,6 +4,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -37,7 +38,7 @@ func (m *member) said() *suspect {
 func (s *suspect) betterSaid(than *suspect) bool {
 	rank := func(s *suspect) int {
 		n := 0
-		if s.rule.Signature == programError {
+		if s.rule.Signature == rules.ProgramError {
 			n += 2
 		}
 		if s.stream.lines[0].Source != job.SourceStderr {
@@ -76,7 +77,7 @@ func (m *member) advanced(st *stream, g *sign) bool {
 // was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
-	case strong == nil || strong.rule.Mute && (strong.sign.plain || strong.sign.report != nil):
+	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil):
 		return true
 	case !strong.sign.plain:
 		return false

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -33,7 +34,7 @@ type member struct {
 
 // suspect is what may be the cause of the attempt's failure.
 type suspect struct {
-	rule       *Rule
+	rule       *rules.Rule
 	sign       *sign
 	stream     *stream // nil when the end of the rank is the only sign
 	rank       int
@@ -96,9 +97,9 @@ func (m *member) suspects(live bool) []*suspect {
 	switch {
 	case m.exit.Status == job.Lost || m.exit.Status == job.Unstarted:
 		return []*suspect{end}
-	case said != nil && end.rule.Mute:
+	case said != nil && end.rule.Is(rules.Mute):
 		return []*suspect{said}
-	case strong != nil && !(strong.rule.Cascade && crash(end.rule)):
+	case strong != nil && !(strong.rule.Is(rules.Cascade) && crash(end.rule)):
 		return []*suspect{strong}
 	case weak != nil && end.rule.Category == job.Unknown:
 		return []*suspect{weak}
@@ -107,8 +108,8 @@ func (m *member) suspects(live bool) []*suspect {
 }
 
 // crash reports whether a rule is about an end that no peer can cause.
-func crash(r *Rule) bool {
-	return len(r.Signals) > 0 && !r.Generic && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
+func crash(r *rules.Rule) bool {
+	return len(r.Ends.Signals) > 0 && !r.Is(rules.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
 }
 
 // best chooses among the signs of a member: the sign it died of, else a weak
@@ -135,10 +136,10 @@ func better(a, b *suspect) *suspect {
 // merit orders the signs of one rank: lower is better.
 func (s *suspect) merit() int {
 	n := 0
-	if s.rule.Cascade {
+	if s.rule.Is(rules.Cascade) {
 		n += 4
 	}
-	if s.rule.Generic {
+	if s.rule.Is(rules.Generic) {
 		n += 2
 	}
 	if !python(s.sign) {
@@ -147,7 +148,7 @@ func (s *suspect) merit() int {
 	if s.sign.plain && s.member.rank >= 0 {
 		n += 5 // libraries print much; what a rank's exception says counts more
 	}
-	if s.sign.report != nil && s.rule.Generic && s.rule.Category != job.Killed {
+	if s.sign.report != nil && s.rule.Is(rules.Generic) && s.rule.Category != job.Killed {
 		n += 6 // it says how the process ended, nothing of why
 	}
 	return n
@@ -197,11 +198,11 @@ func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) 
 
 // outlived reports whether the member lived on for long after a plain line.
 func (m *member) outlived(st *stream, g *sign) bool {
-	if m.exit == nil || !g.plain && g.class != message || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
+	if m.exit == nil || !g.plain && g.class != rules.Message || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
 		return false
 	}
 	limit := linger
-	if g.rule.Cascade {
+	if g.rule.Is(rules.Cascade) {
 		limit = watchdog
 	}
 	return m.exit.Time.Sub(st.time(g.at)) > limit
@@ -233,7 +234,7 @@ func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
 
 func (m *member) suspect(st *stream, g *sign) *suspect {
 	s := &suspect{rule: g.rule, sign: g, stream: st, rank: m.rank, host: cmp.Or(m.host, st.host), time: st.time(g.from), order: m.order,
-		names: g.rule.groups(g.text), confidence: g.rule.Confidence - g.doubt, exit: m.exit, member: m}
+		names: g.rule.Groups(g.text), confidence: g.rule.Confidence - g.doubt, exit: m.exit, member: m}
 	if s.time.IsZero() && m.exit != nil || g.weak && m.exit != nil {
 		s.time = m.exit.Time
 	}

@@ -4,6 +4,10 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
 // message is the class of a sign that is the program's own error message: the
@@ -22,51 +26,51 @@ const announceBytes = 400
 
 var (
 	// errorWord finds the word that announces an error.
-	errorWord = re(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
+	errorWord = textmatch.New(`(?i)\b(?:fatal (?:\w+ )?error|error|fatal|abort|critical)\b`)
 	// beforeWord may stand before it: tags, times, the program's name.
-	beforeWord = re(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
+	beforeWord = textmatch.New(`^(?:[^\pL]*|.*[\]:|>/-]\s*|\W*(?:[\w.:,'/+()#\[\]-]+\s+){1,4}|\[[\w :.-]*\]\w* )$`)
 	// tagsOnly is what may stand before a word that nothing but its capitals mark.
-	tagsOnly = re(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
+	tagsOnly = textmatch.New(`^(?:[^\pL]*|.*[\]:|>]\s*)$`)
 	// afterWord makes a sentence of it an announcement: punctuation after the
 	// word, a code or a place.
-	afterWord = re(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+)?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
+	afterWord = textmatch.New(`(?i)^(?:\s+error)?\s*(?:\[[^\]]*\]|\([^)]*\)|#?\d+|[A-Z]{1,4}-?\d+)?\s*(?:[:!](?:$|[^=])|,\s|\s[-=]+>?\s)`)
 	// placed follows a word at the head of a line.
-	placed = re(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
+	placed = textmatch.New(`(?i)^(?:\s+error)?\s+(?:in|on|from|at|while|when|during|reading|writing|opening|parsing|processing|loading|line|number|termination|occurred|message|encountered|detected)\b`)
 	// announced are announcements of other forms.
-	announced = re(`^\W*(?:ERROR )?STOP\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
+	announced = textmatch.New(`^\W*(?:ERROR )?STOP\s+\S*\pL|\[ABORT\]|had an illegal value|^\W*ABORT(?:ING|ED)?\s*[:,-]\s*\pL|` +
 		`(?i:there (?:is|was|has been|were) an? (?:\w+ )?error\b|^\W*an? (?:\w+ ){0,2}error (?:has |was )?(?:occurred|detected|encountered))`)
 	// measured is the name and value of a quantity.
-	measured = re(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|nan\b|inf\b)`)
+	measured = textmatch.New(`(?i)^s?\s*(?:\([^)]*\))?\s*(?:[:=]|is|was|of)?\s*[-+]?(?:\d*\.\d|\d+(?:\.\d*)?(?:e[-+]?\d+)?\s*(?:%|$|[,;|)\]]|\s\w+\s*[:=])|nan\b|inf\b)`)
 	// harmlessWords make a line no announcement of an end.
-	harmlessWords = re(`(?i)\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
+	harmlessWords = textmatch.New(`(?i)\b(?:warning|retry\w*|retries|ignor\w+|recover\w*|continuing|skipp\w+|non-?fatal|not fatal|harmless|falling back|trying again|try again|` +
 		`(?:no|0|zero|without|any|relative|absolute|rel|abs|mean|squared?|rms|rmse|max|maximum|min|average|total|train\w*|test|valid\w*|standard|std|estimated?|round-?off|truncation|residual|prediction|approximation|reconstruction|numerical|l2|linf|final|current) (?:\w+ )?errors?|` +
 		`errors? (?:estimat\w+|rate|bars?|norm|tolerance|margin|analysis|correct\w+|handl\w+|check\w*|threshold|budget|bounds?|function|metric|level|log|files?|limit|count|recovery))\b`)
 	// endWords say only that the program ends.
-	endWords = re(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
+	endWords = textmatch.New(`(?i)^\W*(?:(?:\w+ )?(?:error|fatal)\W+)*(?:(?:program|run|job|now|code|is|was|the|a|an|due|to|of|because|previous|above|with|after|on|an?|error|errors|fatal|execution|abort\w*|exit\w*|terminat\w*|stop\w*|halt\w*|quit\w*|bye|message|goodbye|\d+)\W*)+$`)
 	// aside belongs to a message and does not say what went wrong.
-	aside = re(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
+	aside = textmatch.New(`(?i)^\W*(?:last command\b|calls?:|current input line|stopping\b|for more information|for further details|see (?:the |also )?(?:http|manual)|please (?:check|see|consult)|website at)`)
 	// lastCommand is the one of them that is said too.
-	lastCommand = re(`^Last command: [^(]`)
+	lastCommand = textmatch.New(`^Last command: [^(]`)
 	// unfinishedLine is said on the lines after it.
-	unfinishedLine = re(`:(?:\s*\([^)]*\))?$`)
+	unfinishedLine = textmatch.New(`:(?:\s*\([^)]*\))?$`)
 	// teardown is what launchers, MPI and others print of an end that is none of theirs.
-	teardown = re(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
+	teardown = textmatch.New(`^(?:MPI_ABORT was |\s*with errorcode|\s*Errorcode|NOTE: invoking MPI_ABORT|You may or may not see|exactly when Open MPI|Primary job|a non-zero exit|` +
 		`(?:mpirun|mpiexec|prterun|orterun|srun|slurmstepd|gangrun|make|ninja)(?:\[\d+\])?[: ]|\[(?:proxy|mpiexec)|=   |Abort\(-?\d+\)|[Aa]pplication called MPI_Abort|YOUR APPLICATION|` +
 		`Execution halted|Error termination\. Backtrace|Traceback )|ORTE_ERROR_LOG|PM[Ii]X ERROR|UCX +(?:ERROR|WARN)|NCCL (?:WARN|INFO)|\*\*\* (?:An error occurred in MPI|reported by process|on (?:a |comm)|MPI_ERR|and MPI will|and potentially)`)
 	// advance is a line of a program that goes on with its work.
-	advance = re(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + numbers.String())
+	advance = textmatch.New(`(?i)\b(?:step|epoch|iter|iteration|batch|cycle|it)s?\b(?: number\b)?[ :=#(\[]*\d+|\d+%\||` + numbers.String())
 	// numbers is a row of a table.
-	numbers = re(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
+	numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
 // decoration are the signs of which boxes around messages are made.
 const decoration = "*#%!|\\/_=~ \t"
 
 // announcers are words of which every announcement holds one.
-var announcers = sync.OnceValue(func() *index {
-	x := &index{begin: map[uint32][]needle{}}
+var announcers = sync.OnceValue(func() *textmatch.Index {
+	x := &textmatch.Index{}
 	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value"} {
-		x.add(word, i)
+		x.Add(word, i)
 	}
 	return x
 })
@@ -74,7 +78,7 @@ var announcers = sync.OnceValue(func() *index {
 // announces reports whether a line announces an error of the program's own.
 func announces(t string) bool {
 	t = t[:min(len(t), announceBytes)]
-	if len(announcers().find(t, nil)) == 0 {
+	if len(announcers().Find(t, nil)) == 0 {
 		return false
 	}
 	if teardown.MatchString(t) || harmlessWords.MatchString(t) {
@@ -162,7 +166,7 @@ func unfinished(t string) bool {
 // readMessage makes a sign of the lines of a message; nil where they say no more
 // than that the program ends.
 func readMessage(text []string, from, to int) *sign {
-	g := &sign{class: message, from: from, at: from, to: to}
+	g := &sign{class: rules.Message, from: from, at: from, to: to}
 	lead, command := leadOf(text[from]), ""
 	framed, open := inFrame(text, from), true // open: the sentence has not come to its end
 	for i, t := range text[from:to] {

@@ -4,21 +4,23 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
 var (
-	faultFrame = re(`^  File "([^"]+)", line (\d+) in (.*)`)
-	thrown     = re(`terminate called after throwing an instance of '([^']+)'`)
-	libcxx     = re(`terminating (?:with|due to) uncaught exception of type (\w+(?:::\w+)*)(?:: (.*))?`)
-	rustLine   = re(`^thread '([^']*)'(?: \(\d+\))? (?:has overflowed its stack|panicked at (.*))`)
-	rustAt     = re(`^(\S+):(\d+):\d+:?$`)
-	rustOld    = re(`^'(.*)', (\S+):(\d+):\d+$`)
-	goPanic    = re(`^(?:panic|fatal error): (.*)`)
-	goFrame    = re(`^\t(\S+\.go):(\d+)`)
-	julia      = re(`^ERROR: (?:LoadError: |InitError: |TaskFailedException|On worker \d+:)*\s*(\w+(?:Error|Exception|Mismatch))?(.*)`)
-	juliaAt    = re(`^in expression starting at (\S+):(\d+)`)
-	fortran    = re(`^(Fortran runtime error|forrtl: severe \(\d+\)): ?(.*)`)
-	fortAt     = re(`^At line (\d+) of file (\S+)`)
+	faultFrame = textmatch.New(`^  File "([^"]+)", line (\d+) in (.*)`)
+	thrown     = textmatch.New(`terminate called after throwing an instance of '([^']+)'`)
+	libcxx     = textmatch.New(`terminating (?:with|due to) uncaught exception of type (\w+(?:::\w+)*)(?:: (.*))?`)
+	rustLine   = textmatch.New(`^thread '([^']*)'(?: \(\d+\))? (?:has overflowed its stack|panicked at (.*))`)
+	rustAt     = textmatch.New(`^(\S+):(\d+):\d+:?$`)
+	rustOld    = textmatch.New(`^'(.*)', (\S+):(\d+):\d+$`)
+	goPanic    = textmatch.New(`^(?:panic|fatal error): (.*)`)
+	goFrame    = textmatch.New(`^\t(\S+\.go):(\d+)`)
+	julia      = textmatch.New(`^ERROR: (?:LoadError: |InitError: |TaskFailedException|On worker \d+:)*\s*(\w+(?:Error|Exception|Mismatch))?(.*)`)
+	juliaAt    = textmatch.New(`^in expression starting at (\S+):(\d+)`)
+	fortran    = textmatch.New(`^(Fortran runtime error|forrtl: severe \(\d+\)): ?(.*)`)
+	fortAt     = textmatch.New(`^At line (\d+) of file (\S+)`)
 )
 
 // natives finds the deaths of programs in C++, Rust, Go, Julia and Fortran

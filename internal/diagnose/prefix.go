@@ -4,12 +4,14 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
 var (
-	rankName = re(`(?:^|[/._-])rank[-._]?(\d+)(?:$|[/._-])`)
-	torchDir = re(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log)$`)
+	rankName = textmatch.New(`(?:^|[/._-])rank[-._]?(\d+)(?:$|[/._-])`)
+	torchDir = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log)$`)
 )
 
 // fromName tells the rank, -1 when unknown, and the stream from a log's name.
@@ -35,22 +37,22 @@ func fromName(name string) (int, job.Source) {
 
 // tag is a way in which launchers mark the lines of a rank.
 type tag struct {
-	line *pattern // groups rank, and host and stream where it has them
+	line *textmatch.Pattern // groups rank, and host and stream where it has them
 	// sure says that one line is proof enough; otherwise nearly all of a log
 	// must be marked so.
 	sure bool
 }
 
 var tags = []tag{
-	{re(`^\[\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`), true}, // mpirun
-	{re(`^\[rank(?P<rank>\d+)\]: ?`), true},                          // torch
-	{re(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false}, // gangrun
-	{re(`^\[(?P<rank>\d+)\] ?`), false},                              // hydra, Intel MPI
-	{re(`^ *(?P<rank>\d+): ?`), false},                               // srun
+	{textmatch.New(`^\[\d+,(?P<rank>\d+)\](?:\[(?P<host>[\w.-]+):\d+\])?<(?P<stream>stdout|stderr|stddiag)>: ?`), true}, // mpirun
+	{textmatch.New(`^\[rank(?P<rank>\d+)\]: ?`), true},                                                                  // torch
+	{textmatch.New(`^\[(?P<rank>\d+) (?P<host>[A-Za-z0-9][\w.-]*)\] ?`), false},                                         // gangrun
+	{textmatch.New(`^\[(?P<rank>\d+)\] ?`), false},                                                                      // hydra, Intel MPI
+	{textmatch.New(`^ *(?P<rank>\d+): ?`), false},                                                                       // srun
 }
 
 // launchers begin lines of their own among those of the ranks.
-var launchers = re(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
+var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
 
 // unprefix takes the tags off the lines and the ranks from the tags.
 func unprefix(lines []job.Line) {

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"path"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 )
 
 // exception is one traceback, or the message of one.
@@ -28,13 +30,13 @@ type frame struct {
 const header = "Traceback (most recent call last):"
 
 var (
-	frameLine  = re(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
-	classLine  = re(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
-	errorClass = re(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
-	groupLine  = re(`^\s*(?:\| ?|\+ |\+-)`)
-	libraries  = re(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
+	frameLine  = textmatch.New(`^\s*File "([^"]+)", line (\d+)(?:, in (.*))?$`)
+	classLine  = textmatch.New(`^((?:[A-Za-z_]\w*\.)*[A-Za-z_]\w*)(?:\((\w+)\))?(?::(?: (.*))?)?$`)
+	errorClass = textmatch.New(`^(?:[A-Za-z_]\w*\.)*\w*[A-Za-z]\w*(?:Error|Exception|Interrupt|Group)(?:\(\w+\))?(?::|$)`)
+	groupLine  = textmatch.New(`^\s*(?:\| ?|\+ |\+-)`)
+	libraries  = textmatch.New(`/(?:site|dist)-packages/|/lib/python\d|^<frozen |/multiprocessing/|^<__array_function__|\.pyx$`)
 	// more is a line at the margin that still belongs to the message above it.
-	more = re(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
+	more = textmatch.New(`^(?:CUDA kernel errors|For debugging consider|Compile with|nccl\w+:|Last error|Original exception| Original exception|Exception raised from|Device-side assertion|Search for|Did you mean|Hint:|Detected at|\[\./?gloo|\[\.\./)`)
 )
 
 // exceptions finds the uncaught Python exceptions of a text: one sign for
@@ -239,7 +241,7 @@ func (e *exception) rest(text []string, at int) {
 
 // originalError is where NumPy, and packages that follow it, say at the end of
 // much advice why an import failed.
-var originalError = re(`^(?:The )?[Oo]riginal error was: *(.*)`)
+var originalError = textmatch.New(`^(?:The )?[Oo]riginal error was: *(.*)`)
 
 // adviceLines is how much advice may stand before that.
 const adviceLines = 60

@@ -6,6 +6,8 @@ import (
 	"io"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -132,15 +134,15 @@ func (k *keeper) lines() []job.Line {
 
 // telling reports whether a line may be a sign, or the beginning of one.
 func telling(text string) bool {
-	return len(needles().find(text, nil)) > 0 || len(reporters.find(text, nil)) > 0 || len(beginnings.find(text, nil)) > 0 || errorLine(text)
+	return rules.Candidate(text) || len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
 }
 
 // beginnings are the words with which exceptions announce themselves.
-var beginnings = func() *index {
-	x := &index{begin: map[uint32][]needle{}}
+var beginnings = func() *textmatch.Index {
+	x := &textmatch.Index{}
 	for i, text := range []string{"traceback (most recent call last)", "terminate called", "terminating ", "panicked at", "panic: ", "fatal error: ",
 		"error: loaderror", "fortran runtime error", "forrtl: ", "root cause (first"} {
-		x.add(text, i)
+		x.Add(text, i)
 	}
 	return x
 }()

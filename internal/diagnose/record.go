@@ -3,6 +3,7 @@ package diagnose
 import (
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -15,7 +16,7 @@ const (
 
 // record is a sign in what a host's kernel, or gangrun's agent there, noted.
 type record struct {
-	rule  *Rule
+	rule  *rules.Rule
 	sign  *sign
 	line  job.Line
 	pid   int
@@ -23,7 +24,7 @@ type record struct {
 }
 
 func newRecord(st *stream, g *sign) record {
-	r := record{rule: g.rule, sign: g, line: st.lines[g.at], names: g.rule.groups(g.text)}
+	r := record{rule: g.rule, sign: g, line: st.lines[g.at], names: g.rule.Groups(g.text)}
 	r.pid = atoi(r.names["pid"])
 	return r
 }
@@ -61,7 +62,7 @@ func (r record) proves(s *suspect, members []*member) float64 {
 			return 0
 		}
 	default:
-		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Generic {
+		if s.rule.Category.Fault() == job.FaultUser && !s.rule.Is(rules.Generic) {
 			return 0
 		}
 	}

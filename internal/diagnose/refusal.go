@@ -3,6 +3,7 @@ package diagnose
 import (
 	"slices"
 
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -14,13 +15,13 @@ var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "r
 // knows that from the operating system's words, which come from other hosts too.
 func Refusal(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
-	rule := ruleOf(job.Unstarted, text)
+	rule := rules.OfStatus(job.Unstarted, text)
 	if !slices.Contains(refusals, rule.Signature) {
 		return job.Cause{}, false
 	}
 	return job.Cause{
 		Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: rule.Confidence, Text: text,
-		Hint: expand(rule.Hint, rule.groups(text)), Retry: rule.Category.Action(),
+		Hint: rules.Expand(rule.Hint, rule.Groups(text)), Retry: rule.Category.Action(),
 		Evidence: []job.Line{{Source: job.SourceAgent, Rank: -1, Text: text}},
 	}, true
 }

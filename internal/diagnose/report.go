@@ -3,6 +3,10 @@ package diagnose
 import (
 	"slices"
 	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
 // report is what a launcher or shell prints of how a process ended.
@@ -16,18 +20,18 @@ type report struct {
 }
 
 var (
-	ompiSignal  = re(`process rank (\d+) with PID (\d+) on node ([\w.-]+) exited on *(?:signal (\d+))?`)
-	ompiName    = re(`Process name: \[\S+,(\d+)\](?: *Exit code: +(\d+))?`)
-	exitCode    = re(`(?:Exit code|EXIT CODE): +(\d+)`)
-	hydraWho    = re(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT ([\w.-]+)`)
-	hydraSignal = re(`(?:KILLED BY SIGNAL: (\d+)|EXIT STRING: .*\(signal (\d+)\))`)
-	mpdStatus   = re(`exit status of rank (\d+): (?:killed by signal (\d+)|return code (\d+))`)
-	torchHost   = re(`^\s*host +: ([\w.-]+)`)
-	torchRank   = re(`^\s*rank +: (\d+)`)
-	torchExit   = re(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
-	torchFailed = re(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
-	srunTask    = re(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
-	shellLine   = re(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
+	ompiSignal  = textmatch.New(`process rank (\d+) with PID (\d+) on node ([\w.-]+) exited on *(?:signal (\d+))?`)
+	ompiName    = textmatch.New(`Process name: \[\S+,(\d+)\](?: *Exit code: +(\d+))?`)
+	exitCode    = textmatch.New(`(?:Exit code|EXIT CODE): +(\d+)`)
+	hydraWho    = textmatch.New(`=\s+(?:RANK (\d+) )?PID (\d+) RUNNING AT ([\w.-]+)`)
+	hydraSignal = textmatch.New(`(?:KILLED BY SIGNAL: (\d+)|EXIT STRING: .*\(signal (\d+)\))`)
+	mpdStatus   = textmatch.New(`exit status of rank (\d+): (?:killed by signal (\d+)|return code (\d+))`)
+	torchHost   = textmatch.New(`^\s*host +: ([\w.-]+)`)
+	torchRank   = textmatch.New(`^\s*rank +: (\d+)`)
+	torchExit   = textmatch.New(`^\s*exitcode +: (-?\d+) +\(pid: (\d+)\)`)
+	torchFailed = textmatch.New(`failed \(exitcode: (-?\d+)\) local_rank: (\d+) \(pid: (\d+)\)`)
+	srunTask    = textmatch.New(`srun: error: ([\w.-]+): tasks? (\d+)[\d,-]*: (Exited with exit code (\d+)|.*)`)
+	shellLine   = textmatch.New(`: line \d+: +(\d+) (Killed|Terminated|Aborted|Segmentation fault|Bus error|Illegal instruction|Floating point exception|Hangup|CPU time limit exceeded|File size limit exceeded)( +\(core dumped\))?`)
 )
 
 var words = map[string]int{"Hangup": 1, "Illegal instruction": 4, "Trace/breakpoint trap": 5, "Aborted": 6, "Bus error": 7, "Floating point exception": 8, "Killed": 9,
@@ -49,10 +53,10 @@ var parsers = []struct {
 	{"killed", alone}, {"terminated", alone}, {"aborted", alone}, {"segmentation fault", alone}, {"bus error", alone}, {"illegal instruction", alone}, {"floating point exception", alone},
 }
 
-var reporters = func() *index {
-	x := &index{begin: map[uint32][]needle{}}
+var reporters = func() *textmatch.Index {
+	x := &textmatch.Index{}
 	for i, p := range parsers {
-		x.add(p.needle, i)
+		x.Add(p.needle, i)
 	}
 	return x
 }()
@@ -68,7 +72,7 @@ func reports(text []string, covered []bool) []*sign {
 			continue
 		}
 		root = root || strings.HasPrefix(t, "Root Cause (first observed failure)")
-		found = reporters.find(t, found[:0])
+		found = reporters.Find(t, found[:0])
 		slices.Sort(found)
 		for _, p := range found {
 			r, at, ok := parsers[p].parse(text, i)
@@ -76,7 +80,7 @@ func reports(text []string, covered []bool) []*sign {
 				continue
 			}
 			g := &sign{text: t, title: t, from: i, at: at, to: at + 1, report: &r, doubt: 0.1}
-			if g.rule = endRule(r.signal, r.code); g.rule == nil {
+			if g.rule = rules.OfEnd(r.signal, r.code); g.rule == nil {
 				break
 			}
 			if root && strings.Contains(t, "exitcode") {

@@ -7,6 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -39,12 +42,17 @@ type sign struct {
 	at    int    // its decisive line
 	to    int    // the line after its last
 
-	rule *Rule
+	rule *rules.Rule
 	// What a launcher reported of a rank: rank is -1 when it names none.
 	report *report
 	doubt  float64 // taken off the rule's confidence
 	weak   bool
 	plain  bool // a line of output, no exception, report or announced death
+}
+
+// match returns the rule that holds for the sign, or nil.
+func (g *sign) match() *rules.Rule {
+	return rules.Match(rules.Sign{Class: g.class, Text: g.text, Context: g.context, Kernel: g.kernel})
 }
 
 // streams sorts lines into streams, in an order that does not depend on how
@@ -92,7 +100,7 @@ func (s *stream) scan(kernel bool) {
 	covered := make([]bool, len(s.text))
 	add := func(g *sign) {
 		if g.rule == nil {
-			g.rule = match(g)
+			g.rule = g.match()
 		}
 		for i := g.from; i < g.to; i++ {
 			covered[i] = true
@@ -110,26 +118,25 @@ func (s *stream) scan(kernel bool) {
 	for _, g := range reports(s.text, covered) {
 		add(g)
 	}
-	var found []int
 	for i, text := range s.text {
 		if covered[i] || len(text) < 4 {
 			continue
 		}
-		if found = needles().find(text, found[:0]); len(found) == 0 {
+		if !rules.Candidate(text) {
 			continue
 		}
 		g := &sign{text: text, title: text, from: i, at: i, to: i + 1, kernel: kernel}
-		if g.rule = match(g); g.rule == nil && kernel {
+		if g.rule = g.match(); g.rule == nil && kernel {
 			g.kernel = false
-			g.rule = match(g)
+			g.rule = g.match()
 		}
-		if g.rule != nil && g.rule.Weak && s.records() {
+		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
 			continue // gangrun's own troubles are told otherwise
 		}
 		if g.rule != nil {
-			g.weak, g.plain = g.rule.Weak, true
+			g.weak, g.plain = g.rule.Is(rules.Weak), true
 			covered[i] = true
-			if g.rule.Continued && i+1 < len(s.text) && !covered[i+1] {
+			if g.rule.Is(rules.Continued) && i+1 < len(s.text) && !covered[i+1] {
 				g.text = strings.TrimSpace(text) + " " + strings.TrimSpace(s.text[i+1])
 				g.title, g.to, covered[i+1] = g.text, i+2, true
 			}
@@ -168,7 +175,7 @@ func (s *stream) addMessage(covered []bool) {
 	if g == nil {
 		return
 	}
-	if g.rule = match(g); g.rule == nil {
+	if g.rule = g.match(); g.rule == nil {
 		return
 	}
 	s.message = g
@@ -218,8 +225,8 @@ func plainText(text string) string {
 }
 
 var (
-	escapes  = re(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\a\x1b]*(?:\a|\x1b\\)|[@-Z\\-_])`)
-	prefixes = re(`^(?:\[rank\d+\]: ?|\[default\d+\]: ?|\((?:\w[\w.]* )?(?:pid|ip)=[^)]*\) )`)
+	escapes  = textmatch.New(`\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\a\x1b]*(?:\a|\x1b\\)|[@-Z\\-_])`)
+	prefixes = textmatch.New(`^(?:\[rank\d+\]: ?|\[default\d+\]: ?|\((?:\w[\w.]* )?(?:pid|ip)=[^)]*\) )`)
 )
 
 // short cuts text to one printable line of at most n runes.

@@ -4,6 +4,9 @@ import (
 	"fmt"
 	"strings"
 
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+
+	"github.com/gangrun/gangrun/internal/diagnose/rules"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -64,8 +67,8 @@ func wanted(text string, ranks int) (wish, bool) {
 }
 
 var (
-	least = re(`(?i)at least|minimum|>=|divi|multiple of|or more`)
-	above = re(`(?i)(?:more|greater|larger) than|>\s*\d`)
+	least = textmatch.New(`(?i)at least|minimum|>=|divi|multiple of|or more`)
+	above = textmatch.New(`(?i)(?:more|greater|larger) than|>\s*\d`)
 )
 
 // number reads a number of ranks; 0 is none.
@@ -81,19 +84,15 @@ func number(text string) int {
 	return atoi(text)
 }
 
-// tooFewRanks is the class of what asks for more ranks than there are, which no line
-// says by itself.
-const tooFewRanks = "too few ranks"
-
 // tooFew makes of a suspect the rank that asked for more ranks than there are, where
 // its error message, its exception or its last words say so.
 func (s *suspect) tooFew(e job.Evidence) {
-	own := s.rule.Mute || s.sign != nil && (s.sign.class != "" || s.sign.plain)
-	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Cascade || !own {
+	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.class != "" || s.sign.plain)
+	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
 		return
 	}
 	said := s.lastWords()
-	if s.sign != nil && !s.rule.Mute {
+	if s.sign != nil && !s.rule.Is(rules.Mute) {
 		said = s.sign.text
 	}
 	first, _, _ := strings.Cut(said, "\n")
@@ -105,16 +104,16 @@ func (s *suspect) tooFew(e job.Evidence) {
 	if w.least {
 		need = "at least " + need
 	}
-	s.rule = named("too-few-ranks")
+	s.rule = rules.Named("too-few-ranks")
 	s.confidence = s.rule.Confidence
 	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.ranks), "said": short(first, 200)}
 }
 
 // otherUnits are what a rank may have several of.
-var otherUnits = re(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
+var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
 
 // example shows how a program is started, whatever the number of ranks.
-var example = re(`(?i)\busage\b|\bexample:|\be\.g\.`)
+var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
 // mentions reports whether a text speaks of ranks at all.
 func mentions(text string) bool {
@@ -144,20 +143,20 @@ const (
 )
 
 // wants are requests for ranks. The first group that is a number says for how many.
-var wants = []*pattern{
-	re(`(?i)\b` + world + `\b[^.;]{0,24}?\b(?:must|should|has to|needs? to|ought to|expected|required)\b (?:to )?(?:be |equal |have |divide )?(?:at least |exactly |more than |>=? ?|==? ?|equal to |divisible by |a multiple of )?(\d+|two|three|four|eight|even|a power|divisible|a multiple|greater|larger|more)`),
-	re(`(?i)\b(?:requires?|needs?|wants|expects?|must (?:be )?(?:run|launched|started|executed|called|invoked|use|have)(?: (?:with|on|using|by|under))?|only works with|only supports|(?:run|launch|start)(?:ed)? (?:it )?(?:with|on|using)|works only with|at least|expected)\b (?:a |an )?(?:total of )?` + many + `\s+` + units),
-	re(`(?i)(?:mpirun|mpiexec|srun|torchrun|torch\.distributed\.(?:launch|run)|horovodrun|deepspeed|accelerate launch)\b[^.]{0,60}?(?: -np?| --np| --nproc[-_]per[-_]node| --num[-_]processes| --num_gpus| --ntasks| -w)[ =]*(\d+|<?n>?|\$?\{?\w+\}?)`),
-	re(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
+var wants = []*textmatch.Pattern{
+	textmatch.New(`(?i)\b` + world + `\b[^.;]{0,24}?\b(?:must|should|has to|needs? to|ought to|expected|required)\b (?:to )?(?:be |equal |have |divide )?(?:at least |exactly |more than |>=? ?|==? ?|equal to |divisible by |a multiple of )?(\d+|two|three|four|eight|even|a power|divisible|a multiple|greater|larger|more)`),
+	textmatch.New(`(?i)\b(?:requires?|needs?|wants|expects?|must (?:be )?(?:run|launched|started|executed|called|invoked|use|have)(?: (?:with|on|using|by|under))?|only works with|only supports|(?:run|launch|start)(?:ed)? (?:it )?(?:with|on|using)|works only with|at least|expected)\b (?:a |an )?(?:total of )?` + many + `\s+` + units),
+	textmatch.New(`(?i)(?:mpirun|mpiexec|srun|torchrun|torch\.distributed\.(?:launch|run)|horovodrun|deepspeed|accelerate launch)\b[^.]{0,60}?(?: -np?| --np| --nproc[-_]per[-_]node| --num[-_]processes| --num_gpus| --ntasks| -w)[ =]*(\d+|<?n>?|\$?\{?\w+\}?)`),
+	textmatch.New(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
 }
 
 // ofOne are complaints of a program that was started with one rank.
-var ofOne = []*pattern{
-	re(`(?i)invalid world[ _]?size:?\s*\(?1\b`),
-	re(`(?i)\bworld[ _]?size \(1\) (?:is not|must be|should be|is smaller|is less|isn't)`),
-	re(`(?i)is (?:greater|larger|more) than (?:the )?` + world + ` ?[(:]?\s*1\b`),
-	re(`(?i)` + world + `\s*(?:is|=|==|of|:)?\s*\(?1\)?[ ,]+(?:is not divisible|not divisible|which is not|but|is too small|is less than|is smaller than|is not a multiple|cannot be)`),
-	re(`(?i)\b(?:tensor|pipeline|data|model|sequence|expert|context)[ _-]?(?:model[ _-])?parallel(?:[ _-]?size|ism)?\b[^.]{0,80}(?:world[ _]?size|number of (?:gpus|ranks|processes))[^.]{0,20}\b1\b`),
-	re(`(?i)(?:cannot|can't|can not|not|don't) (?:be )?run (?:on |with )?(?:a |only |just )?(?:single|one|1) (?:process|rank|processor|gpu|mpi process)`),
-	re(`(?i)(?:more than|at least two|greater than) (?:one|1|two|2)? ?(?:process|rank|processor|mpi task)`),
+var ofOne = []*textmatch.Pattern{
+	textmatch.New(`(?i)invalid world[ _]?size:?\s*\(?1\b`),
+	textmatch.New(`(?i)\bworld[ _]?size \(1\) (?:is not|must be|should be|is smaller|is less|isn't)`),
+	textmatch.New(`(?i)is (?:greater|larger|more) than (?:the )?` + world + ` ?[(:]?\s*1\b`),
+	textmatch.New(`(?i)` + world + `\s*(?:is|=|==|of|:)?\s*\(?1\)?[ ,]+(?:is not divisible|not divisible|which is not|but|is too small|is less than|is smaller than|is not a multiple|cannot be)`),
+	textmatch.New(`(?i)\b(?:tensor|pipeline|data|model|sequence|expert|context)[ _-]?(?:model[ _-])?parallel(?:[ _-]?size|ism)?\b[^.]{0,80}(?:world[ _]?size|number of (?:gpus|ranks|processes))[^.]{0,20}\b1\b`),
+	textmatch.New(`(?i)(?:cannot|can't|can not|not|don't) (?:be )?run (?:on |with )?(?:a |only |just )?(?:single|one|1) (?:process|rank|processor|gpu|mpi process)`),
+	textmatch.New(`(?i)(?:more than|at least two|greater than) (?:one|1|two|2)? ?(?:process|rank|processor|mpi task)`),
 }

@@ -1,0 +1,32 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var assertion = []Rule{{
+	Category: job.Assertion, Signature: "python-assertion", Confidence: 0.95,
+	Meaning: "an assertion of the program failed (Python, Julia)",
+	Hint:    "the program checks this itself: make what it asserts true, or correct the assertion",
+	Classes: []string{"AssertionError"},
+}, {
+	Category: job.Assertion, Signature: "c-assertion", Confidence: 0.95,
+	Meaning: "a C or C++ assert failed",
+	Hint:    "make ${artefact|the condition} true, or run the program in a debugger to see why it is not",
+	Needles: []string{"assertion `", "assertion '", "assertion failed in file"},
+	Match:   textmatch.New("Assertion [`'](?P<artefact>.+)' failed|Assertion failed in file (?P<artefact>\\S+ at line \\d+)"),
+	Unless:  textmatch.New("thread: \\["),
+}, {
+	Category: job.Assertion, Signature: "rust-assertion", Confidence: 0.95,
+	Meaning: "a Rust assert! failed",
+	Hint:    "make true what the assertion at the place named checks",
+	Classes: []string{"rust panic"},
+	Needles: []string{"assertion failed", "assertion `"},
+}, {
+	Category: job.Assertion, Signature: "check-failed", Confidence: 0.9,
+	Meaning: "a CHECK of a library failed (glog, abseil, TensorFlow, XLA)",
+	Hint:    "the library checks this itself: look at the values in the message and at the call above it",
+	Needles: []string{"check failed: "},
+	Match:   textmatch.New(`^(?:F\d{4}|F |.*\bF\d* |.*: F |.*FATAL|F\d+)|^.*\] Check failed|^Check failed`),
+}}

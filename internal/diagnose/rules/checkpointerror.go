@@ -1,0 +1,67 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const checkpointHint = "delete the damaged file, or move it away, and resume from the checkpoint before it: gangrun run --resume --checkpoint-dir DIR begins at the newest one that is whole"
+
+// loads matches frames that read a checkpoint.
+var loads = textmatch.New(`(?i)checkpoint|ckpt|resume|restore|load_state|torch\.load|serialization|safe_open|load_file|load_model|from_pretrained|\bweights\b|\.pth?\b`)
+
+var checkpointError = []Rule{{
+	Category: job.CheckpointError, Signature: "torch-damaged", Confidence: 0.95,
+	Meaning: "a PyTorch checkpoint is cut short or damaged",
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`['"](?P<artefact>/[^'"]+)['"]`),
+	Needles: []string{"pytorchstreamreader failed", "invalid magic number; corrupt file", "unexpected eof, expected", "is this a torch.save"},
+}, {
+	Category: job.CheckpointError, Signature: "pickle-damaged", Confidence: 0.9,
+	Meaning: "a pickled checkpoint is empty or cut short",
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`['"](?P<artefact>/[^'"]+)['"]`),
+	Classes: []string{"EOFError", "UnpicklingError", "BadZipFile", "BadGzipFile", "zlib.error"},
+	Context: loads,
+}, {
+	Category: job.CheckpointError, Signature: "safetensors-damaged", Confidence: 0.95,
+	Meaning: "a safetensors file is cut short or damaged",
+	Hint:    checkpointHint,
+	Classes: []string{"SafetensorError", "SafetensorsError"},
+	Needles: []string{"header", "metadataincompletebuffer", "incomplete metadata", "invalidoffset", "buffer"},
+	Unless:  textmatch.New(`No such file`),
+}, {
+	Category: job.CheckpointError, Signature: "safetensors-damaged", Confidence: 0.9,
+	Hint:    checkpointHint,
+	Needles: []string{"error while deserializing header"},
+}, {
+	Category: job.CheckpointError, Signature: "hdf5-damaged", Confidence: 0.9,
+	Meaning: "an HDF5 checkpoint is cut short or was not closed",
+	Hint:    checkpointHint,
+	Classes: []string{"OSError", "IOError"},
+	Needles: []string{"truncated file: eof", "file signature not found", "unable to open file", "unable to synchronously open file", "unable to lock file"},
+	Match:   textmatch.New(`truncated file|file signature not found|unable to lock file`),
+	Context: loads,
+}, {
+	Category: job.CheckpointError, Signature: "tensorflow-damaged", Confidence: 0.9,
+	Meaning: "a TensorFlow or JAX checkpoint lacks a part or is damaged",
+	Hint:    checkpointHint,
+	Classes: []string{"DataLossError", "CheckpointException"},
+}, {
+	Category: job.CheckpointError, Signature: "tensorflow-damaged", Confidence: 0.9,
+	Hint:    checkpointHint,
+	Needles: []string{"unable to open table file", "checksum does not match", "unsuccessful tensorslicereader"},
+}, {
+	Category: job.CheckpointError, Signature: "dcp-incomplete", Confidence: 0.9,
+	Meaning: "a sharded checkpoint lacks its metadata or a shard",
+	Hint:    checkpointHint,
+	Classes: []string{"*"},
+	Needles: []string{"/.metadata'", "missing key in checkpoint state_dict", ".distcp'", "not a valid checkpoint", "zero_pp_rank", "could not find checkpoint shard"},
+	Match:   textmatch.New(`'(?P<artefact>[^']+/\.metadata)'|'(?P<artefact>[^']+\.distcp)'|Missing key in checkpoint|not a valid checkpoint|zero_pp_rank|checkpoint shard`),
+}, {
+	Category: job.CheckpointError, Signature: "checkpoint-exception", Confidence: 0.85,
+	Meaning: "the program's own code refused a checkpoint",
+	Hint:    checkpointHint,
+	Find:    textmatch.New(`(?P<artefact>/[^\s'",:()]+)`),
+	Classes: []string{"CheckpointError", "CheckpointLoadError", "CheckpointCorruptError", "CorruptCheckpointError", "InvalidCheckpointError", "CheckpointReadError"},
+}}

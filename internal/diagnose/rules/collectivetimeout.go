@@ -1,0 +1,42 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const waitHint = "find the rank that did not come: it hung, was slow, or took another branch; py-spy dump on it tells where; a longer timeout rarely helps"
+
+var collectiveTimeout = []Rule{{
+	Category: job.CollectiveTimeout, Signature: "monitored-barrier", Confidence: 0.85,
+	Meaning: "a monitored barrier names the rank that did not come",
+	Hint:    "look at what rank ${rank} did meanwhile: it hung, was slow, or took another branch",
+	Needles: []string{"failed to pass monitoredbarrier"},
+	Match:   textmatch.New(`[Rr]anks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "nccl-timeout", Confidence: 0.7, Traits: Cascade,
+	Meaning: "a rank waited in a NCCL collective for others until the watchdog ended it",
+	Hint:    waitHint,
+	Needles: []string{"watchdog caught collective operation timeout", "nccl operations have failed or timed out", "nccl watchdog thread terminated", "watchdog thread got stuck", "exception (either an error or timeout) detected by watchdog",
+		"heartbeat monitor timed out", "process group watchdog thread terminated"},
+	Find: textmatch.New(`OpType=(?P<artefact>\w+)`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "gloo-timeout", Confidence: 0.7, Traits: Cascade,
+	Meaning: "a rank waited in a Gloo collective for others longer than the timeout",
+	Hint:    waitHint,
+	Needles: []string{"timed out waiting ", "application timeout caused pair closure", "gloo connectfullmesh failed", "wait timeout after", "timed out waiting for"},
+	Match:   textmatch.New(`Timed out waiting \d+ms for (?P<artefact>\w+) operation|[Aa]pplication timeout|connectFullMesh failed|[Ww]ait timeout after|[Tt]imed out waiting for`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.7, Traits: Cascade,
+	Meaning: "not every rank came to the rendezvous in time",
+	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
+	Needles: []string{"the client socket has timed out after", "the client socket has failed to connect", "clients joined", "socket timeout", "rendezvoustimeouterror", "rendezvousconnectionerror", "storetimeouterror", "store.get('"},
+	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),
+	Match:   textmatch.New(`clients joined|Socket Timeout|[Rr]endezvous\w+Error|StoreTimeoutError|timed out|failed to connect`),
+}, {
+	Category: job.CollectiveTimeout, Signature: "jax-timeout", Confidence: 0.7, Traits: Cascade,
+	Meaning: "the JAX or TensorFlow coordination service lost a task",
+	Hint:    waitHint,
+	Needles: []string{"barrier timed out", "deadline_exceeded: barrier", "heartbeat timeout", "unhealthy tasks", "coordination service"},
+	Match:   textmatch.New(`[Bb]arrier timed out|DEADLINE_EXCEEDED: [Bb]arrier|heartbeat timeout|unhealthy tasks|coordination service.*(?:error|fail)`),
+}}

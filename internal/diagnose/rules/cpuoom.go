@@ -1,0 +1,57 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const memoryHint = "use less memory (smaller batches, fewer data workers, streaming instead of loading whole), fewer ranks a host, or hosts with more"
+
+var cpuOOM = []Rule{{
+	Category: job.CPUOOM, Signature: "oom-killer", Confidence: 1, Traits: Kernel,
+	Meaning: "the kernel's out-of-memory killer ended the process: the host's or the cgroup's memory was full",
+	Hint:    memoryHint,
+	Text:    "killed by the kernel because the memory of the host or its cgroup was full (${title})",
+	Needles: []string{"killed process ", "oom-kill:"},
+	Match:   textmatch.New(`(?i)killed process (?P<pid>\d+)|oom-kill:.*,pid=(?P<pid>\d+)`),
+}, {
+	Category: job.CPUOOM, Signature: "oom-killer", Confidence: 0.8, Traits: Kernel,
+	Hint:    memoryHint,
+	Text:    "killed by SIGKILL, and the kernel's count of out-of-memory kills rose meanwhile (${title})",
+	Needles: []string{"oom_kill count rose"},
+}, {
+	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95,
+	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",
+	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
+	Needles: []string{"oom-kill event", "oom_kill event", "out-of-memory handler", ": out of memory", "oomkilled", "exceeded memory limit", "exceeded job memory limit"},
+	Match:   textmatch.New(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|[Ee]xceeded (?:job )?memory limit`),
+}, {
+	Category: job.CPUOOM, Signature: "dataloader-shm", Confidence: 0.9,
+	Meaning: "the shared memory (/dev/shm) through which data workers hand over batches is full",
+	Hint:    "give the container more shared memory (--shm-size, --ipc=host), or use fewer workers",
+	Needles: []string{"out of shared memory", "unable to write to file </torch", "killed by signal: bus error", "unable to allocate shared memory", "unable to open shared memory object"},
+	Unless:  textmatch.New(`CUDA|triton|Too many open files`),
+}, {
+	Category: job.CPUOOM, Signature: "python-memory-error", Confidence: 0.95,
+	Meaning: "Python or NumPy could not allocate memory",
+	Hint:    memoryHint,
+	Classes: []string{"MemoryError", "_ArrayMemoryError", "ArrayMemoryError"},
+}, {
+	Category: job.CPUOOM, Signature: "torch-cpu-allocator", Confidence: 0.95,
+	Meaning: "PyTorch could not allocate memory on the CPU",
+	Hint:    memoryHint,
+	Needles: []string{"defaultcpuallocator: can't allocate memory", "defaultcpuallocator: not enough memory"},
+	Find:    textmatch.New(`tried to allocate (?P<artefact>\d+) bytes`),
+}, {
+	Category: job.CPUOOM, Signature: "native-out-of-memory", Confidence: 0.95,
+	Meaning: "a C++, Rust, Go, Julia or Java program could not allocate memory",
+	Hint:    memoryHint,
+	Classes: []string{"std::bad_alloc", "std::bad_array_new_length", "OutOfMemoryError"},
+	Unless:  textmatch.New(`(?i)cuda|hip|gpu`),
+}, {
+	Category: job.CPUOOM, Signature: "native-out-of-memory", Confidence: 0.9,
+	Hint:    memoryHint,
+	Needles: []string{"std::bad_alloc", "memory allocation of ", "runtime: out of memory", "java.lang.outofmemoryerror", "cannot allocate memory", "allocation would exceed memory limit", "virtual memory exhausted"},
+	Match:   textmatch.New(`std::bad_alloc|memory allocation of \d+ bytes failed|runtime: out of memory|OutOfMemoryError|[Cc]annot allocate memory|exceed memory limit|memory exhausted`),
+	Unless:  textmatch.New(`static TLS|CUDA|cuda|ib_|memlock|NCCL WARN`),
+}}

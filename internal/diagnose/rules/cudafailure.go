@@ -1,0 +1,45 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var cudaFailure = []Rule{{
+	Category: job.CUDAFailure, Signature: "cuda-illegal-access", Confidence: 0.9,
+	Meaning: "a GPU kernel touched memory that is not its own",
+	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "illegal instruction was encountered", "warp illegal"},
+}, {
+	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.9,
+	Meaning: "a GPU kernel could not be started or did not come to its end",
+	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+	Needles: []string{"unspecified launch failure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not"},
+}, {
+	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.85,
+	Meaning: "cuBLAS, cuDNN, cuFFT or another CUDA library failed",
+	Hint:    "tried elsewhere first; a full GPU memory shows this too; compare the library's version with the one the program was built for",
+	Needles: []string{"cublas_status_execution_failed", "cublas_status_internal_error", "cublas_status_not_initialized", "cublas_status_invalid_value", "cublas_status_not_supported", "cudnn_status_execution_failed", "cudnn_status_internal_error",
+		"cudnn_status_not_initialized", "cudnn_status_mapping_error", "cudnn_status_not_supported", "cufft_internal_error", "cufft_exec_failed", "cusolver_status_internal_error", "cusparse_status"},
+	Match: textmatch.New(`(?P<artefact>CU(?:BLAS|DNN|FFT|SOLVER|SPARSE)_[A-Z_]+)`),
+}, {
+	Category: job.CUDAFailure, Signature: "nccl-cuda", Confidence: 0.8,
+	Meaning: "a CUDA call inside NCCL failed, or NCCL itself",
+	Hint:    "run with NCCL_DEBUG=INFO to see the call; compare the driver's and NCCL's versions on every host",
+	Needles: []string{"unhandled cuda error", "ncclunhandledcudaerror", "ncclinternalerror", "nccl warn cuda failure"},
+}, {
+	Category: job.CUDAFailure, Signature: "cuda-error", Confidence: 0.75,
+	Meaning: "any other CUDA error",
+	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the call",
+	Classes: []string{"*"},
+	Needles: []string{"cuda error: ", "cuda failure", "cuda_error_", "hip error: "},
+	Unless: textmatch.New(`(?i)out of memory|no kernel image|invalid device ordinal|device-side assert|initialization error|no cuda-capable|uncorrectable|ECC|driver version|illegal|misaligned|launch|` +
+		`busy or unavailable|unsupported toolchain|unsupported display driver|unknown error|invalid configuration|invalid argument|operation not|not_initialized|CUDA_ERROR_(?:ASSERT|INVALID_DEVICE|NO_DEVICE|NO_BINARY)|NVLink`),
+}, {
+	Category: job.CUDAFailure, Signature: "xid-application", Confidence: 0.8, Traits: Kernel,
+	Meaning: "the driver reports a fault of a program on the GPU (XID 13, 31, 43, 45, 68, 69, 109 and their like)",
+	Hint:    "mostly the program's own fault: run compute-sanitizer on it; where it follows the GPU, have it tested",
+	Text:    "the GPU driver reported a fault in the rank's work (${title})",
+	Needles: []string{"nvrm: xid "},
+	Match:   xid("(?:8|11|13|25|31|32|39|40|41|43|45|68|69|80|109),"),
+}}

@@ -1,0 +1,126 @@
+package rules
+
+import (
+	"bufio"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// meanings says what each category is, for the documentation.
+var meanings = map[job.Category]string{
+	job.IncorrectInputs:     "A file, dataset, argument or format that was given to the job is wrong or missing.",
+	job.SemanticError:       "The code does not fit its data or its libraries.",
+	job.SyntaxError:         "The program cannot be parsed.",
+	job.ImportError:         "A module or package of the program's language is missing or of the wrong version.",
+	job.PermissionError:     "The user may not do what the job does.",
+	job.Traceback:           "Any other exception that the program did not catch.",
+	job.Assertion:           "The program or a library checked a condition, and it did not hold.",
+	job.CPUOOM:              "The memory of the host, or of the job's share of it, is full.",
+	job.GPUOOM:              "The memory of the GPU is full.",
+	job.ModelDiverged:       "The loss is no longer a finite number, or grows.",
+	job.OutputError:         "Results cannot be written where the user said.",
+	job.CoreDump:            "The process crashed: it called abort(), or a signal that means a fault of the program ended it.",
+	job.InvalidMemoryAccess: "The process touched memory that is not its own.",
+	job.Killed:              "A signal from outside, not gangrun's, ended the process.",
+	job.CUDAFailure:         "A GPU kernel or a CUDA library failed.",
+	job.CUDAInit:            "CUDA or the GPU cannot be used on the host.",
+	job.CUDAVersion:         "Driver, CUDA and program do not go together.",
+	job.MissingLibrary:      "A shared library is missing or too old.",
+	job.MPIError:            "An MPI call failed, or the program aborted through MPI.",
+	job.CollectiveTimeout:   "Ranks waited for others in vain.",
+	job.MPIRuntime:          "MPI itself, its daemons or its transport, failed.",
+	job.CheckpointError:     "A checkpoint cannot be loaded.",
+	job.StorageError:        "A disk, file server or object store failed.",
+	job.DiskFull:            "There is no room left to write to.",
+	job.GPUHardware:         "A GPU or its links failed.",
+	job.HostLost:            "A host stopped answering or failed.",
+	job.NetworkError:        "A connection failed that no other rank's end explains.",
+	job.PortInUse:           "A port that the job wants is taken.",
+	job.Preempted:           "The hosts were taken for something else.",
+	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
+	job.Hang:                "The ranks run but make no progress. gangrun's watch finds it, not the rules.",
+	job.Straggler:           "One rank is much slower than the others. gangrun's watch finds it, not the rules.",
+	job.TimeLimit:           "A time limit ended the job.",
+	job.Cancelled:           "Somebody ended the run.",
+	job.StoppedEarly:        "Going on would have been waste. gangrun's watch on the loss decides it, not the rules.",
+	job.Unknown:             "The job failed and nothing tells why.",
+}
+
+// actions says what each action is.
+var actions = map[job.Action]string{
+	job.RetryNever:     "no retry: the same would happen again",
+	job.RetryOnce:      "one retry",
+	job.RetryAgain:     "retries up to the budget, each after a longer wait",
+	job.RetryElsewhere: "retries without the host or GPU that failed",
+}
+
+// Document writes docs/categories.md: every category with its fault, default
+// action and signatures.
+func Document(w io.Writer) error {
+	out := bufio.NewWriter(w)
+	fmt.Fprint(out, `# Categories of failures
+
+Written by the rules in internal/diagnose/rules; do not edit. Category slugs and
+signatures are an API: they appear as `+"`category` and `signature`"+` of a cause in
+reports and in `+"`gangrun diagnose -o json`"+`. A job file's `+"`policy:`"+` replaces the
+default action of a category. [add-a-rule.md](add-a-rule.md) tells how to add a
+signature.
+
+| action | what gangrun does |
+|---|---|
+`)
+	for _, a := range job.Actions() {
+		fmt.Fprintf(out, "| `%s` | %s |\n", a, actions[a])
+	}
+	fmt.Fprint(out, `
+A signature marked *echo* is mostly the consequence of another rank's failure,
+and is the cause only when nothing else can be.
+
+| category | fault | default action | retry charged |
+|---|---|---|---|
+`)
+	for _, c := range job.Categories() {
+		charged := "yes"
+		switch {
+		case c.Action() == job.RetryNever:
+			charged = "-"
+		case !c.Charged():
+			charged = "no"
+		}
+		fmt.Fprintf(out, "| [`%s`](#%s) | %s | `%s` | %s |\n", c, c, c.Fault(), c.Action(), charged)
+	}
+	for _, c := range job.Categories() {
+		fmt.Fprintf(out, "\n## %s\n\n%s\n", c, meanings[c])
+		if list := signatures(c); len(list) > 0 {
+			fmt.Fprint(out, "\n| signature | meaning |\n|---|---|\n")
+			for _, r := range list {
+				echo := ""
+				if r.Is(Cascade) {
+					echo = " (*echo*)"
+				}
+				fmt.Fprintf(out, "| `%s` | %s%s |\n", r.Signature, strings.ReplaceAll(r.Meaning, "|", `\|`), echo)
+			}
+		}
+	}
+	return out.Flush()
+}
+
+// signatures returns the first rule of each signature of a category that has
+// a meaning, in the order in which the files list them.
+func signatures(c job.Category) []Rule {
+	var list []Rule
+	for _, r := range written() {
+		if r.Category == c && r.Meaning != "" {
+			list = append(list, *r)
+		}
+	}
+	for _, end := range []job.Ended{job.EndedTimeLimit, job.EndedCancelled} {
+		if r := Endings[end]; r.Category == c {
+			list = append(list, r)
+		}
+	}
+	return list
+}

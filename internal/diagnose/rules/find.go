@@ -1,0 +1,38 @@
+package rules
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// OfStatus returns the rule for an exit status with that explanation.
+func OfStatus(status job.ExitStatus, why string) *Rule {
+	lower := strings.ToLower(why)
+	i := slices.IndexFunc(rules(), func(r *Rule) bool {
+		return slices.Contains(r.Ends.Statuses, status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(lower, n) })) &&
+			(r.Match == nil || r.Match.MatchString(why)) && (r.Unless == nil || !r.Unless.MatchString(why))
+	})
+	return rules()[i]
+}
+
+// OfEnd returns the rule for a process that ended by a signal, or with a
+// code when signal is 0.
+func OfEnd(signal, code int) *Rule {
+	for _, r := range rules() {
+		if signal > 0 && slices.Contains(r.Ends.Signals, signal) || signal == 0 && slices.Contains(r.Ends.Codes, code) {
+			return r
+		}
+	}
+	if signal > 0 {
+		return Named("signal")
+	}
+	return Named("exit-code")
+}
+
+// Named returns the first rule with a signature.
+func Named(signature string) *Rule {
+	i := slices.IndexFunc(rules(), func(r *Rule) bool { return r.Signature == signature })
+	return rules()[i]
+}

@@ -1,0 +1,64 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const downHint = "see on its console or in its logs why the host went down (last -x, journalctl -b -1); with --retries, and room on other hosts, the next attempt does without it"
+
+var hostLost = []Rule{{
+	Category: job.HostLost, Signature: "host-silent", Confidence: 1,
+	Meaning: "a host, or the line to it, fell silent while ranks ran on it",
+	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"nothing was heard of"},
+}, {
+	Category: job.HostLost, Signature: "host-gone", Confidence: 1,
+	Meaning: "a host ended its connections and answers no more: it crashed, is rebooting or was shut down",
+	Hint:    downHint,
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"does not answer any more"},
+}, {
+	Category: job.HostLost, Signature: "host-restarted", Confidence: 1,
+	Meaning: "a host was started anew while ranks ran on it: it crashed, lost power or was rebooted",
+	Hint:    downHint,
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"was started anew"},
+}, {
+	Category: job.HostLost, Signature: "controller-paused", Confidence: 1, Retry: job.RetryAgain,
+	Meaning: "gangrun itself was stopped or suspended for longer than agents go on without it",
+	Hint:    "gangrun was stopped (Ctrl-Z, a suspended machine, a frozen container) or its machine is overloaded; --orphan-grace has agents wait longer",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"gangrun itself stood still"},
+}, {
+	Category: job.HostLost, Signature: "agent-gone", Confidence: 1,
+	Meaning: "gangrun's agent on a host was killed while ranks ran there, and they with it",
+	Hint:    "see on the host who killed it: the OOM killer (dmesg), a limit on the login session (loginctl, KillUserProcesses) or a person",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"the agent was killed", "the agent on its host is gone"},
+}, {
+	Category: job.HostLost, Signature: "not-reached", Confidence: 1,
+	Meaning: "a host was not reached when ranks were to be started there, or found again",
+	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
+	Text:    "its host is not reached: ${why}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+	Needles: []string{"start the agent on ", "was not reached when the run was taken over"},
+	Match:   textmatch.New(`(?:start the agent on [^:]*|was not reached when the run was taken over): (?P<why>.+)`), Unless: textmatch.New(`the agent cannot be started`),
+}, {
+	Category: job.HostLost, Signature: "rank-lost", Confidence: 1,
+	Meaning: "nobody saw a rank end",
+	Hint:    "the host, its network or gangrun's agent on it is gone: look at it before it is used again",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
+}, {
+	Category: job.HostLost, Signature: "output-lost", Confidence: 1, Retry: job.RetryNever,
+	Meaning: "the ranks ended well, but what they printed did not all arrive from their host",
+	Hint:    "the ranks themselves ended well: the notes of the run say where on the host the rest of their output is",
+	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
+	Needles: []string{"its output did not all arrive"},
+}, {
+	Category: job.HostLost, Signature: "node-failure", Confidence: 0.95,
+	Meaning: "the batch system says that a node failed",
+	Hint:    "leave that node out; its administrators will want to know",
+	Needles: []string{"due to node failure", "srun: error: node failure on", "node failure"},
+	Match:   textmatch.New(`(?:Node failure on |ON )(?P<host>[\w.-]+)|(?i)node failure`),
+}}

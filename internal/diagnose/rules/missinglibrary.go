@@ -1,0 +1,40 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const libraryHint = "install ${artefact|the library} on every host or add its directory to LD_LIBRARY_PATH; ldd shows what is missing"
+
+var missingLibrary = []Rule{{
+	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.95,
+	Meaning: "a shared library that the program needs is not found",
+	Hint:    libraryHint,
+	Classes: []string{"*"},
+	Needles: []string{"cannot open shared object file"},
+	Find:    textmatch.New(`(?P<artefact>[^\s:'"]+\.so[\w.]*): cannot open shared object file`),
+}, {
+	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.98,
+	Hint:    libraryHint,
+	Needles: []string{"error while loading shared libraries"},
+	Match:   textmatch.New(`loading shared libraries: (?P<artefact>[^\s:]+)`),
+}, {
+	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.5, Traits: Weak,
+	Hint:    libraryHint,
+	Needles: []string{"cannot open shared object file", "could not load library", "could not load dynamic library"},
+	Match:   textmatch.New(`(?P<artefact>[^\s:'"]+\.so[\w.]*)`),
+	Unless:  textmatch.New(`error while loading|dso_loader|Could not load dynamic library|NCCL INFO|NET/Plugin`),
+}, {
+	Category: job.MissingLibrary, Signature: "library-version", Confidence: 0.95,
+	Meaning: "a library is too old: it lacks a version of its symbols that the program needs (GLIBC, GLIBCXX ...)",
+	Hint:    "build the program on a system as old as the oldest host, or run it in a container; what is lacking is ${artefact|named}",
+	Needles: []string{"version `"},
+	Match:   textmatch.New("version `(?P<artefact>[\\w.]+)' not found"),
+}, {
+	Category: job.MissingLibrary, Signature: "undefined-symbol", Confidence: 0.95,
+	Meaning: "a library lacks a symbol: two parts were built against different versions",
+	Hint:    "build the extension anew against the installed version of its library; look for an older copy in LD_LIBRARY_PATH",
+	Needles: []string{"undefined symbol: "},
+	Match:   textmatch.New(`undefined symbol: (?P<artefact>\w+)`),
+}}

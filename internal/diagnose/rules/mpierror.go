@@ -1,0 +1,72 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const mpiHint = "look at the MPI call named and its arguments: counts, tags, ranks, buffers, and whether every rank makes it"
+
+var mpiError = []Rule{{
+	Category: job.MPIError, Signature: "mpi-truncate", Confidence: 0.95,
+	Meaning: "a message is longer than the buffer that waits for it",
+	Hint:    "sender and receiver must agree on count and type: " + mpiHint,
+	Needles: []string{"mpi_err_truncate", "message truncated"},
+}, {
+	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Traits: Cascade,
+	Meaning: "MPI lost the connection to another rank: mostly the echo of that rank's failure",
+	Hint:    peerHint,
+	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll"},
+	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed`),
+}, {
+	Category: job.MPIError, Signature: "mpi-call", Confidence: 0.9, Traits: Generic | Peer,
+	Meaning: "an MPI call failed, and the error handler ended the program",
+	Hint:    mpiHint,
+	Needles: []string{"fatal error in ", "an error occurred in mpi_"},
+	Match:   textmatch.New(`[Ff]atal error in (?:internal_|P?MPI_)?(?P<artefact>\w+)|An error occurred in (?P<artefact>MPI_\w+)`),
+	Unless:  textmatch.New(`(?i)MPIR?_?Init|internal_Init|MPI_Init`),
+}, {
+	Category: job.MPIError, Signature: "mpi-errors-are-fatal", Confidence: 0.85, Traits: Generic | Peer,
+	Meaning: "an MPI call failed with an error code",
+	Hint:    mpiHint,
+	Needles: []string{"*** mpi_err_", "mpi_errors_are_fatal"},
+	Match:   textmatch.New(`\*\*\* (?P<artefact>MPI_ERR_\w+)|MPI_ERRORS_ARE_FATAL`),
+}, {
+	Category: job.MPIError, Signature: "mpi-abort", Confidence: 0.8, Traits: Generic | Mute,
+	Meaning: "the program called MPI_Abort",
+	Hint:    "the program ended itself on purpose: its own message, just before, tells why",
+	Needles: []string{"application called mpi_abort", "mpi_abort was invoked on rank", "mpi_abort was called"},
+	Match:   textmatch.New(`MPI_ABORT was invoked on rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort\([^)]*\) - process (?P<rank>\d+)|MPI_ABORT was called by rank (?P<rank>\d+)|[Aa]pplication called MPI_Abort`),
+}, {
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Mute,
+	Meaning: "a rank ended without MPI_Finalize",
+	Hint:    "call MPI_Finalize on every way out of the program",
+	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize", "without mpi_finalize"},
+}, {
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1, Traits: Mute,
+	Hint: "call MPI_Finalize on every way out of the program",
+	Text: "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
+	Needles: []string{"mpi_finalize"},
+}, {
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1, Retry: job.RetryNever,
+	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
+	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
+	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
+	Needles: []string{"singleton", "rank 0 of 1", "of its own", "never spoke"},
+}, {
+	Category: job.MPIError, Signature: "mpi-mixed", Confidence: 1, Retry: job.RetryNever,
+	Meaning: "the programs of one gang are built for different MPIs",
+	Hint:    "build all of them for the same MPI",
+	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
+	Needles: []string{"one gang cannot hold both"},
+}, {
+	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9, Traits: Mute,
+	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
+	Hint:    "every rank must stay until the work of all is done: look at what lets this one end early",
+	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
+	Needles: []string{"left the others", "others"},
+}, {
+	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95, Retry: job.RetryNever,
+	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
+	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
+}}

@@ -1,0 +1,258 @@
+// Package rules holds what gangrun knows of failures: rules, one file a category, and the
+// search for the rule that fits a sign of failure. docs/add-a-rule.md says how to add a
+// rule.
+package rules
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Rule says how one kind of failure shows itself and what it means.
+//
+// A sign of failure is an uncaught exception, a line, the way in which a rank
+// ended, or a record of a host's kernel. A rule fits a sign when all fit that
+// it has of Classes, Needles, Match, Unless and Context; rules with Ends
+// fit ends of ranks only, Kernel rules records only. Of
+// several that fit, the most specific one holds: a class with a text, a text, a
+// class, a weak text, a generic class, the class of a program's own error
+// message; and of equals the first in the list.
+type Rule struct {
+	Category  job.Category
+	Signature string
+	// Meaning is for the documentation: half a sentence.
+	Meaning string
+	// Hint tells what to do next. It and Text may hold ${name|what else} for the
+	// named groups of Match, and ${title}, ${signal}, ${code}, ${core}.
+	Hint string
+	// Text replaces what is said of the sign: the exception with its place, the
+	// line, the end.
+	Text string
+	// Retry is what the Cause calls for where that is not what its category does.
+	Retry job.Action
+	// Confidence is that of Cause.
+	Confidence float64
+
+	// Classes are exception classes without their module, or "*" for any. A rule
+	// without Classes fits exceptions and plain lines.
+	Classes []string
+	// Needles are texts of at least 4 bytes, in lower case, one of which must
+	// occur in the text in any case. Every rule for plain lines has them.
+	Needles []string
+	// Match must match the text, Find may. Of both the groups artefact, rank,
+	// host and pid, where they matched, go into the Cause.
+	Match, Find *textmatch.Pattern
+	// Unless must not match the text.
+	Unless *textmatch.Pattern
+	// Context must match one of the traceback's frames, "function: source line".
+	Context *textmatch.Pattern
+
+	// Ends are the ends of ranks that the rule fits.
+	Ends Ends
+	// Traits say how much the rule counts beside others.
+	Traits Traits
+}
+
+// Ends are ends of ranks: by a signal, with an exit code, or otherwise.
+type Ends struct {
+	Signals  []int
+	Codes    []int
+	Statuses []job.ExitStatus
+}
+
+// Traits are properties of a rule.
+type Traits uint
+
+const (
+	// Kernel rules fit records of a host's kernel, and no output.
+	Kernel Traits = 1 << iota
+	// Cascade marks what is mostly the echo of another rank's failure.
+	Cascade
+	// Peer marks what may be a failure of its own, and yields to another rank that
+	// ended for a reason of its own at about the same time.
+	Peer
+	// Weak marks a line that appears in healthy output too: it counts near the
+	// end of a stream only.
+	Weak
+	// Generic marks a sign that says little: any other one beside it is better.
+	Generic
+	// Continued marks a line whose sentence ends on the next line.
+	Continued
+	// Mute marks an end, or a line about one, that says only that the program ended
+	// itself: the error message that it printed tells why.
+	Mute
+)
+
+// Is reports whether the rule has one of these traits.
+func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
+
+// Message is the class of an error message that a program itself printed.
+const Message = "error message"
+
+// TooFewRanks is the class of a message that asks for more ranks than the gang has, which
+// no line says by itself.
+const TooFewRanks = "too few ranks"
+
+// Sign is what a rule looks at of a sign of failure.
+type Sign struct {
+	Class   string // of an exception, without its module; empty for a line
+	Text    string
+	Context string // the frames of a traceback, a line each
+	Kernel  bool   // a record of the host's kernel, not output
+}
+
+// written holds every rule in the order of the files. It and what is made of it
+// come about when they are first asked for, as patterns do.
+var written = sync.OnceValue(func() []*Rule {
+	var all []*Rule
+	for _, list := range [][]Rule{
+		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
+		collectiveTimeout, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
+		permissionError, networkError, launchError, preempted, hostLost, importError, syntaxError, incorrectInputs,
+		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown,
+	} {
+		for i := range list {
+			all = append(all, &list[i])
+		}
+	}
+	return all
+})
+
+// rules holds every rule, the most specific first.
+var rules = sync.OnceValue(func() []*Rule {
+	all := slices.Clone(written())
+	slices.SortStableFunc(all, func(a, b *Rule) int { return cmp.Compare(a.vagueness(), b.vagueness()) })
+	return all
+})
+
+// All lists every rule, the most specific first.
+func All() []Rule {
+	all := make([]Rule, len(rules()))
+	for i, r := range rules() {
+		all[i] = *r
+	}
+	return all
+}
+
+func (r *Rule) vagueness() int {
+	text := len(r.Needles) > 0 || r.Match != nil || r.Context != nil
+	switch {
+	case len(r.Classes) > 0 && r.Classes[0] == Message: // what fits the words of a message otherwise is more specific
+		switch {
+		case r.Is(Cascade):
+			return 5
+		case text:
+			return 6
+		}
+		return 7
+	case len(r.Classes) > 0 && r.Classes[0] != "*" && text:
+		return 0
+	case text && !r.Is(Weak):
+		return 1
+	case text:
+		return 3
+	case r.Is(Generic):
+		return 4
+	default:
+		return 2
+	}
+}
+
+// ending reports whether the rule is about how a rank ended.
+func (r *Rule) ending() bool { return len(r.Ends.Signals)+len(r.Ends.Codes)+len(r.Ends.Statuses) > 0 }
+
+// fits reports whether the rule fits a sign whose text holds one of its
+// needles.
+func (r *Rule) fits(s Sign) bool {
+	if r.ending() || r.Is(Kernel) != s.Kernel || r.Is(Weak) && s.Class == Message {
+		return false
+	}
+	any := len(r.Classes) > 0 && r.Classes[0] == "*" && s.Class != "" && s.Class != Message
+	if len(r.Classes) > 0 && !any && !slices.Contains(r.Classes, s.Class) {
+		return false
+	}
+	if r.Match != nil && !r.Match.MatchString(s.Text) || r.Unless != nil && r.Unless.MatchString(s.Text) {
+		return false
+	}
+	return r.Context == nil || r.Context.MatchString(s.Context)
+}
+
+// byClass holds the rules that have Classes but no Needles, by class.
+var byClass = sync.OnceValue(func() map[string][]int {
+	m := map[string][]int{}
+	for i, r := range rules() {
+		if len(r.Needles) == 0 {
+			for _, c := range r.Classes {
+				m[c] = append(m[c], i)
+			}
+		}
+	}
+	return m
+})
+
+// Match returns the rule that holds for a sign, or nil.
+func Match(s Sign) *Rule {
+	found := needles().Find(s.Text, nil)
+	if s.Class != "" {
+		found = append(append(found, byClass()[s.Class]...), byClass()["*"]...)
+	}
+	slices.Sort(found)
+	for _, i := range found {
+		if r := rules()[i]; r.fits(s) {
+			return r
+		}
+	}
+	return nil
+}
+
+var needles = sync.OnceValue(func() *textmatch.Index {
+	x := &textmatch.Index{}
+	for i, r := range rules() {
+		for _, text := range r.Needles {
+			x.Add(text, i)
+		}
+	}
+	return x
+})
+
+// Candidate reports whether a needle of any rule occurs in a line.
+func Candidate(line string) bool { return len(needles().Find(line, nil)) > 0 }
+
+// Expand fills a template with names; "${name|else}" has words for a name that
+// is not there.
+func Expand(template string, names map[string]string) string {
+	var b strings.Builder
+	for {
+		before, rest, ok := strings.Cut(template, "${")
+		b.WriteString(before)
+		if !ok {
+			return b.String()
+		}
+		name, after, _ := strings.Cut(rest, "}")
+		name, otherwise, _ := strings.Cut(name, "|")
+		b.WriteString(cmp.Or(names[name], otherwise))
+		template = after
+	}
+}
+
+// Groups returns the named groups of Match and Find that are not empty.
+func (r *Rule) Groups(text string) map[string]string {
+	names := map[string]string{}
+	for _, x := range []*textmatch.Pattern{r.Match, r.Find} {
+		if x == nil {
+			continue
+		}
+		m := x.FindStringSubmatch(text)
+		for i, name := range x.SubexpNames() {
+			if m != nil && name != "" && m[i] != "" {
+				names[name] = m[i]
+			}
+		}
+	}
+	return names
+}

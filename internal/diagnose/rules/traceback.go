@@ -1,0 +1,36 @@
+package rules
+
+import "github.com/gangrun/gangrun/internal/job"
+
+var traceback = []Rule{{
+	Category: job.Traceback, Signature: "child-failed", Confidence: 0.6, Traits: Cascade | Generic,
+	Meaning: "a launcher inside the rank reports that a process of its own failed",
+	Hint:    "look for the first failure among the processes that the rank started, above the report",
+	Classes: []string{"ChildFailedError", "CalledProcessError", "ProcessExitedException", "BrokenProcessPool", "WorkerCrashedError", "ActorDiedError", "RayActorError", "SignalException"},
+}, {
+	Category: job.Traceback, Signature: "peer-failed", Confidence: 0.5, Traits: Cascade | Generic,
+	Meaning: "a rank says that it ends because another one failed",
+	Hint:    "look for the rank that failed first",
+	Needles: []string{"due to previous error", "communicator was aborted", "aborted on the client due to", "closing signal sigterm", "received signal: 15", "received 15 death signal",
+		"one of the ranks failed", "another rank failed", "other ranks have failed", "worker group failed", "caused collective abort"},
+}, {
+	Category: job.Traceback, Signature: "cpp-exception", Confidence: 0.85, Traits: Generic,
+	Meaning: "a C++ exception that nothing caught",
+	Hint:    "run the program in a debugger and break on throw (gdb: catch throw)",
+	Classes: []string{"std::runtime_error", "std::exception", "std::system_error", "std::ios_base::failure", "std::range_error", "std::overflow_error", "std::underflow_error", "std::filesystem::filesystem_error", "std::future_error", "std::regex_error"},
+}, {
+	Category: job.Traceback, Signature: "rust-panic", Confidence: 0.85, Traits: Generic,
+	Meaning: "a Rust panic",
+	Hint:    "look at the place named; RUST_BACKTRACE=1 shows the way to it",
+	Classes: []string{"rust panic"},
+}, {
+	Category: job.Traceback, Signature: "go-panic", Confidence: 0.85, Traits: Generic,
+	Meaning: "a Go panic or fatal error",
+	Hint:    "look at the first of the program's own functions in the stack trace",
+	Classes: []string{"go panic"},
+}, {
+	Category: job.Traceback, Signature: "uncaught-exception", Confidence: 0.75, Traits: Generic,
+	Meaning: "any other exception that nothing caught",
+	Hint:    traceHint,
+	Classes: []string{"*"},
+}}

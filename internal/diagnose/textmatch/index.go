@@ -1,0 +1,91 @@
+package textmatch
+
+import (
+	"slices"
+	"strings"
+)
+
+// Index finds which of many texts occur in a line, in one pass over it: four
+// bytes at a time are looked up, and only where they begin a text is it
+// compared.
+type Index struct {
+	maybe [1 << 10]uint64 // one bit for each hash of four bytes
+	begin map[uint32][]needle
+}
+
+type needle struct {
+	text   string
+	number int
+}
+
+// IndexOf returns an index of texts, each with its position as its number. A text has at
+// least 4 bytes, and is in lower case.
+func IndexOf(texts []string) *Index {
+	x := &Index{}
+	for i, text := range texts {
+		x.Add(text, i)
+	}
+	return x
+}
+
+// Add adds a text of at least 4 bytes, in lower case, with a number.
+func (x *Index) Add(text string, number int) {
+	if x.begin == nil {
+		x.begin = map[uint32][]needle{}
+	}
+	key := uint32(0)
+	for i := range 4 {
+		key = key<<8 | uint32(text[i])
+	}
+	h := spread(key)
+	x.maybe[h>>6] |= 1 << (h & 63)
+	x.begin[key] = append(x.begin[key], needle{text, number})
+}
+
+func spread(key uint32) uint32 { return key * 2654435761 >> 16 }
+
+var lower = func() (t [256]byte) {
+	for i := range t {
+		t[i] = strings.ToLower(string(rune(i)))[0]
+		if i >= 0x80 {
+			t[i] = byte(i)
+		}
+	}
+	return t
+}()
+
+// Find appends to found the numbers, each once, of the texts that occur in text, in any
+// case.
+func (x *Index) Find(text string, found []int) []int {
+	key := uint32(0)
+	for i := 0; i < len(text); i++ {
+		key = key<<8 | uint32(lower[text[i]])
+		if i < 3 {
+			continue
+		}
+		h := spread(key)
+		if x.maybe[h>>6]&(1<<(h&63)) == 0 {
+			continue
+		}
+		for _, n := range x.begin[key] {
+			if hasPrefixFold(text[i-3:], n.text) && !slices.Contains(found, n.number) {
+				found = append(found, n.number)
+			}
+		}
+	}
+	return found
+}
+
+// hasPrefixFold reports whether text begins with prefix, which is in lower
+// case, in any case.
+func hasPrefixFold(text, prefix string) bool {
+	if len(text) < len(prefix) {
+		return false
+	}
+	for i := range len(prefix) {
+		if lower[text[i]] != prefix[i] {
+			return false
+		}
+	}
+	return true
+}
