@@ -357,7 +357,7 @@ func TestWarningsOfLeasesAreToldOnce(t *testing.T) {
 			t.Fatal(err)
 		}
 		l.Release()
-		if len(notes) != 3 || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "torn record") }) ||
+		if len(notes) != 3 || !slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "truncated record") }) ||
 			!slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "not a regular file") }) {
 			t.Errorf("it tells %q", notes)
 		}
