@@ -35,7 +35,7 @@ func TestSummaryCommand(t *testing.T) {
 
 func commandLine(t *testing.T, command []string) string {
 	t.Helper()
-	for _, line := range Summary(runreport.Report{Run: "r", Command: command}) {
+	for _, line := range Summary(runreport.Report{Job: runreport.Job{Run: "r", Command: command}}) {
 		if label, text, _ := strings.Cut(line, " "); label == "command" {
 			return strings.TrimSpace(text)
 		}

@@ -138,7 +138,7 @@ func (f *Folder) attempt(number int) *Attempt {
 	if i := slices.IndexFunc(as, func(a Attempt) bool { return a.Number == number }); i >= 0 {
 		return &as[i]
 	}
-	f.report.Attempts = append(as, Attempt{Number: number, Step: -1})
+	f.report.Attempts = append(as, Attempt{Number: number, Progress: Progress{Step: -1}})
 	f.alive, f.strange = map[int]bool{}, map[int]string{}
 	return f.report.Last()
 }

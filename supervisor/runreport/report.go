@@ -11,20 +11,11 @@ import (
 // Report is the sum of a run's events: what "gangrun report -o json" prints. Its JSON names are an API; its lists are never null. Times are null
 // until they have come.
 type Report struct {
-	Run     string    `json:"run"`
-	Name    string    `json:"name"`
-	Command []string  `json:"command"`
-	Ranks   int       `json:"ranks"`
-	State   job.State `json:"state"`
+	Job
+	State job.State `json:"state"`
 	// Since is when the run came to its State.
 	Since *time.Time `json:"since"`
-	// ExitCode is null until the run has ended; ExitWhy says what it means.
-	ExitCode *int   `json:"exit_code"`
-	ExitWhy  string `json:"exit_why"`
-	// Reason says why the run ended, or what its state waits for; Hint, what to
-	// do about it.
-	Reason  string     `json:"reason"`
-	Hint    string     `json:"hint"`
+	End
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 
@@ -37,6 +28,25 @@ type Report struct {
 	GPUSeconds GPUSeconds `json:"gpu_seconds"`
 	// Controller is the process that stays with the run; nil until it is known.
 	Controller *job.Controller `json:"controller"`
+}
+
+// Job is what a run was asked to do.
+type Job struct {
+	Run     string   `json:"run"`
+	Name    string   `json:"name"`
+	Command []string `json:"command"`
+	Ranks   int      `json:"ranks"`
+}
+
+// End says how a run ended, or what it waits for.
+type End struct {
+	// ExitCode is null until the run has ended; ExitWhy says what it means.
+	ExitCode *int   `json:"exit_code"`
+	ExitWhy  string `json:"exit_why"`
+	// Reason says why the run ended, or what its state waits for; Hint, what to
+	// do about it.
+	Reason string `json:"reason"`
+	Hint   string `json:"hint"`
 }
 
 // Attempt is one start of the gang and what became of it.
@@ -54,6 +64,17 @@ type Attempt struct {
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
 	Logs     string         `json:"logs"` // directory of the ranks' log files
+	Progress
+	// Activity is what the ranks that lived were doing when gangrun began to end
+	// the gang.
+	Activity []job.Activity `json:"activity"`
+	// Saved is the newest good checkpoint of this run once the attempt had
+	// failed, when it came from this attempt.
+	Saved *job.Checkpoint `json:"saved"`
+}
+
+// Progress is how far the gang of an attempt has come.
+type Progress struct {
 	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
 	// Step is the furthest step that a rank printed, -1 for none; Total is the number of
@@ -64,12 +85,6 @@ type Attempt struct {
 	// LossIs is "nan", "inf" or "-inf" where the last loss that a rank printed is not
 	// finite; then Loss is null.
 	LossIs string `json:"loss_is"`
-	// Activity is what the ranks that lived were doing when gangrun began to end
-	// the gang.
-	Activity []job.Activity `json:"activity"`
-	// Saved is the newest good checkpoint of this run once the attempt had
-	// failed, when it came from this attempt.
-	Saved *job.Checkpoint `json:"saved"`
 }
 
 // Seconds is how long a run was in each phase. The time in which a gang is
