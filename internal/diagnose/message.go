@@ -10,10 +10,6 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// message is the class of a sign that is the program's own error message: the
-// line that announces an error and the lines that belong to it.
-const message = "error message"
-
 // Bounds of a message, in lines.
 const (
 	messageReach = 200 // how far from the end of a stream it is looked for

@@ -1,13 +1,11 @@
 package gang
 
 import (
-	"context"
 	"os"
 	"testing"
 
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/agent/report"
-	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -115,11 +113,3 @@ func TestCopyOutputWithoutRuntime(t *testing.T) {
 		t.Error(err)
 	}
 }
-
-// alone is a wire-up of ranks that need none.
-type alone struct{}
-
-func (alone) Serve(ctx context.Context, _ <-chan *wire.GangRequest) { <-ctx.Done() }
-func (alone) Equip(*Command) error                                  { return nil }
-func (alone) Settle(int, <-chan struct{})                           {}
-func (alone) Mark(*job.Exit)                                        {}
