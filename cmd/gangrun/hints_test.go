@@ -22,10 +22,10 @@ import (
 // and the command line of a process of an SSH session, which nobody types.
 var prose = strings.Fields(`
 	needs
-	and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
-	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names never
-	of on or pretends puts reaches reads runs says sees sends sets shows speaks starts supports takes tells that then there to
-	touches tries uses waits was will with works would writes yet
+	adds and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
+	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names neither never not
+	of on or pretends prints puts reaches reads refuses rejects removes runs says sees sends sets shows speaks starts supports takes tells that then there to
+	touches tries uses waits warns was will with works would writes yet
 `)
 
 // foreign are flags of other programs that gangrun's messages name.
