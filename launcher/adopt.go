@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
 // Why an agent is not there that had a share of a gang.
@@ -59,7 +60,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		}
 	}
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
-	outcome, err := l.stay(ctx, a, asked, nodes, rendezvous{}, emit)
+	outcome, err := l.stay(ctx, a, asked, nodes, rankenv.Rendezvous{}, emit)
 	outcome.AgentsEnded = left
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -20,6 +20,8 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/network"
+	"github.com/gangrun/gangrun/launcher/stdin"
 )
 
 // Dialer gets an agent onto a host.
@@ -106,7 +108,7 @@ type Options struct {
 // by one goroutine at a time.
 type Launcher struct {
 	opts  Options
-	input *input // nil for none
+	input *stdin.Input // nil for none
 
 	mu      sync.Mutex
 	agents  map[string]*remote
@@ -130,7 +132,7 @@ func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, input: newInput(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), noted: map[string]bool{}, lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
+	return &Launcher{opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), noted: map[string]bool{}, lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -177,8 +179,7 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 		agents[i], errs[i] = l.agent(ctx, l.opts.Hosts[i].Name)
 		return nil
 	})
-	twice := distinct(agents)
-	var ports []port
+	var reached []network.Host
 	for i, a := range agents {
 		host := l.opts.Hosts[i]
 		if a == nil {
@@ -190,18 +191,18 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 			host.NICs = append(host.NICs, job.NIC{Name: name})
 		}
 		hosts = append(hosts, host)
-		ports = append(ports, port{host.Name, a.link.Address, a.link.Local, a.interfaces})
+		reached = append(reached, network.Host{Name: host.Name, Reached: a.link.Address, Local: a.link.Local, Own: a.link.Own, Machine: a.machine, Interfaces: a.interfaces})
 	}
-	if twice != nil {
-		return hosts, unreached, twice
+	if err := network.Distinct(reached); err != nil {
+		return hosts, unreached, err
 	}
-	if slices.ContainsFunc(ports, func(p port) bool { return !p.local }) && len(hosts) > 1 {
-		chosen, err := chooseNetwork(ports, l.opts.Network)
+	if slices.ContainsFunc(reached, func(h network.Host) bool { return !h.Local }) && len(hosts) > 1 {
+		chosen, err := network.Choose(reached, l.opts.Network)
 		if err != nil {
 			return hosts, unreached, err
 		}
 		for i := range hosts {
-			hosts[i].Address, hosts[i].Interface, hosts[i].Network = chosen[i].address, chosen[i].name, chosen[i].network
+			hosts[i].Address, hosts[i].Interface, hosts[i].Network = chosen[i].IP, chosen[i].Interface, chosen[i].Network
 		}
 	}
 	return hosts, unreached, nil
@@ -386,6 +387,6 @@ func (l *Launcher) Close() error {
 		return nil
 	})
 	shownSoon(context.Background(), shown)
-	l.input.close()
+	l.input.Close()
 	return err
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
+	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
 // node is one host's share of the attempt that is running.
@@ -51,7 +52,7 @@ type report struct {
 }
 
 // start sends the node its ranks, and the order to stop that came meanwhile.
-func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe int) error {
+func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, universe int) error {
 	if !n.agent.link.Local {
 		a.LogDir = "" // its own, which collect reads
 		if a.Trial() && a.Contain == nil && a.CheckpointDir != "" {
@@ -60,7 +61,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 	}
 	start := &wire.Start{
 		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
-		Env: raw(gangEnv(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
+		Env: raw(rankenv.Gang(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread || a.Contain != nil && len(a.Placement.Hosts) > 1,
 		TellStdin: a.Trial(), Tty: string(a.TTY),
 	}
@@ -72,13 +73,13 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rendezvous, universe
 	}
 	for _, r := range n.ranks {
 		app, number := a.App(r.Rank)
-		argv, err := rankArgs(a, r)
+		argv, err := rankenv.Args(a, r)
 		if err != nil {
 			return err
 		}
 		start.Ranks = append(start.Ranks, &wire.RankStart{
-			Rank: int32(r.Rank), Argv: raw(argv), Env: raw(append(gpuEnv(a.GPUVisibility, n.ranks, r), rankEnv(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
-			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankHints(a, r, n.spread)), Cpus: r.CPUs,
+			Rank: int32(r.Rank), Argv: raw(argv), Env: raw(append(rankenv.GPUs(a.GPUVisibility, n.ranks, r), rankenv.Rank(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
+			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
 	if a.Adopt { // what is there already

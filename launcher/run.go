@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
 // Run starts the gang of an attempt and returns when every rank of it is gone,
@@ -60,7 +61,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 }
 
 // stay stays with the gang of an attempt from its start to its end.
-func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []*node, at rendezvous, emit func(job.Event)) (job.Outcome, error) {
+func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
@@ -169,13 +170,13 @@ func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job
 
 // gather finds the agents of the attempt's hosts, a port for the ranks to meet
 // on, and the MPI that they meet by.
-func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rendezvous, err error) {
+func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rankenv.Rendezvous, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
 		return nil, at, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
 	nodes = make([]*node, len(hosts))
-	at.address = hosts[0].Address
+	at.Address = hosts[0].Address
 	err = each(len(hosts), func(i int) error {
 		agent, err := l.agent(ctx, hosts[i].Name)
 		if err != nil {
@@ -195,7 +196,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 			if err != nil {
 				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, failed(ctx, agent, err))
 			}
-			at.port = int(reply.Port)
+			at.Port = int(reply.Port)
 		}
 		return nil
 	})
@@ -204,7 +205,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	}
 	far := slices.ContainsFunc(nodes, func(n *node) bool { return !n.agent.link.Local })
 	if !far { // whatever name or network this machine has
-		at.address = loopback
+		at.Address = rankenv.Loopback
 	}
 	for _, n := range nodes {
 		n.spread = far && len(nodes) > 1

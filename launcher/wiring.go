@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
+	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
 // resolved is how the ranks of an attempt find each other.
@@ -96,7 +97,7 @@ type program struct {
 func programs(a job.Attempt) (all []program) {
 	first := 0
 	for _, app := range a.Apps {
-		p := program{app.Command, cmp.Or(app.Workdir, a.Workdir), rankEnv(a, job.Rank{Rank: first})}
+		p := program{app.Command, cmp.Or(app.Workdir, a.Workdir), rankenv.Rank(a, job.Rank{Rank: first})}
 		first += app.Ranks
 		if !slices.ContainsFunc(all, func(o program) bool {
 			return slices.Equal(o.command, p.command) && o.workdir == p.workdir && slices.Equal(withoutRank(o.env), withoutRank(p.env))
@@ -105,7 +106,7 @@ func programs(a job.Attempt) (all []program) {
 		}
 	}
 	if len(all) == 0 {
-		all = []program{{a.Command, a.Workdir, rankEnv(a, job.Rank{})}}
+		all = []program{{a.Command, a.Workdir, rankenv.Rank(a, job.Rank{})}}
 	}
 	return all
 }
@@ -261,7 +262,7 @@ func nodeName(number int) string {
 }
 
 // mpirunOf is what the first host needs to start mpirun.
-func mpirunOf(a job.Attempt, at rendezvous) *wire.Mpirun {
+func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 	m := &wire.Mpirun{}
 	for i := range a.Placement.Hosts {
 		m.Nodes = append(m.Nodes, nodeName(i))
@@ -273,7 +274,7 @@ func mpirunOf(a job.Attempt, at rendezvous) *wire.Mpirun {
 		m.Apps = append(m.Apps, int32(app.Ranks))
 	}
 	m.Interface = []byte(a.Placement.Hosts[0].Network)
-	if at.address == loopback {
+	if at.Address == rankenv.Loopback {
 		m.Interface = []byte("lo")
 	}
 	for _, name := range slices.Sorted(maps.Keys(a.Env)) {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/rankenv"
 	"github.com/gangrun/gangrun/topology/probe"
 )
 
@@ -39,7 +39,7 @@ func New(runner Runner, here func(host string) bool) *Watcher {
 // Run runs an attempt and watches its GPUs until it has ended.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	gpus := gpusHere(a.Placement, w.here)
-	shared := launcher.SharedView(a, gpus.host)
+	shared := rankenv.SharedView(a, gpus.host)
 	if len(gpus.uuids) == 0 || a.Trial() && !shared {
 		return w.runner.Run(ctx, a, emit)
 	}

@@ -176,7 +176,7 @@ func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 		return job.Inventory{}, err
 	}
 	if f.err != nil {
-		var unfit interface { // a *launcher.NetworkError or *launcher.TwiceError
+		var unfit interface { // a *network.Error or *network.DuplicateError
 			error
 			Hint() string
 		}

@@ -1,4 +1,4 @@
-package launcher
+package stdin
 
 import (
 	"errors"
@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// all reads what an attempt gets, up to the end.
-func (in *input) all(t *testing.T) string {
+// all reads what an attempt gets, to the end.
+func (in *Input) all(t *testing.T) string {
 	t.Helper()
 	var text strings.Builder
 	for buffer := make([]byte, 5); ; {
@@ -25,7 +25,7 @@ func (in *input) all(t *testing.T) string {
 	}
 }
 
-// Every attempt reads a file from where it stood when gangrun was started.
+// Each attempt reads a file from its offset when gangrun was started.
 func TestInputFile(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "input")
 	if err := os.WriteFile(path, []byte("the first line\nand another one"), 0o600); err != nil {
@@ -39,7 +39,7 @@ func TestInputFile(t *testing.T) {
 	if _, err := file.Seek(4, io.SeekStart); err != nil {
 		t.Fatal(err)
 	}
-	in := newInput(file, 0)
+	in := New(file, 0)
 	for range 3 {
 		if have := in.all(t); have != "first line\nand another one" {
 			t.Errorf("read %q", have)
@@ -53,8 +53,8 @@ func TestInputFile(t *testing.T) {
 // Of a pipe every attempt gets what is kept, and then what still comes.
 func TestInputPipe(t *testing.T) {
 	r, w := pipe(t)
-	in := newInput(r, 100)
-	defer in.close()
+	in := New(r, 100)
+	defer in.Close()
 	write := func(text string) {
 		t.Helper()
 		if _, err := w.WriteString(text); err != nil {
@@ -78,12 +78,12 @@ func TestInputPipe(t *testing.T) {
 	}
 }
 
-// What does not fit is not kept: a trial must not take it, and after an attempt that has
-// the rest is gone.
+// What does not fit is not kept: a trial must not read it, and once an attempt has read it
+// the rest is lost.
 func TestInputBound(t *testing.T) {
 	r, w := pipe(t)
-	in := newInput(r, 10)
-	defer in.close()
+	in := New(r, 10)
+	defer in.Close()
 	if _, err := w.WriteString("0123456789abcde"); err != nil {
 		t.Fatal(err)
 	}
@@ -111,12 +111,12 @@ func TestInputBound(t *testing.T) {
 	}
 }
 
-// Where nothing can be kept, a trial takes no more than one piece, which the gang gets.
+// If nothing can be kept, a trial reads at most one piece, and the gang gets it again.
 func TestInputNothingKept(t *testing.T) {
 	t.Setenv("TMPDIR", filepath.Join(t.TempDir(), "missing"))
 	r, w := pipe(t)
-	in := newInput(r, 100)
-	defer in.close()
+	in := New(r, 100)
+	defer in.Close()
 	if _, err := w.WriteString("0123456789"); err != nil {
 		t.Fatal(err)
 	}

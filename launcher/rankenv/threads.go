@@ -1,4 +1,4 @@
-package launcher
+package rankenv
 
 import (
 	"strconv"
@@ -7,15 +7,15 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// threadsOf is OMP_NUM_THREADS for a rank, where several ranks are on its machine:
-// else each of them would start a thread for every core. It is the rank's share of
-// the cores, where torchrun sets 1: that leaves cores idle.
+// threadsOf returns OMP_NUM_THREADS for a rank that shares its machine with other ranks:
+// without it each rank would start one thread per core. Its value is the rank's share of
+// the cores. (torchrun sets 1, which leaves cores idle.)
 //
-// Ranks that use MPI are left alone, as by mpirun: programs such as GROMACS refuse a
-// number of threads that is not the one of their own arguments.
+// It is not set for ranks that use MPI, as mpirun does not set it: programs such as
+// GROMACS refuse a value that differs from their own arguments.
 func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 	host := a.Placement.Hosts[r.Node]
-	beside := a.Placement.Ranks // on the same machine; simulated hosts are one
+	beside := a.Placement.Ranks // ranks on the same machine; simulated hosts are one machine
 	if spread {
 		beside = a.Placement.On(host.Name)
 	}
@@ -33,7 +33,7 @@ func threadsOf(a job.Attempt, r job.Rank, spread bool) (env []string) {
 		}
 	}
 	if all := len(host.Devices); gpus > 0 && gpus < all {
-		share = share * gpus / all // the rest is for those who have the other GPUs
+		share = share * gpus / all // the other cores are for the users of the other GPUs
 	}
 	share /= len(beside)
 	if cpus := topology.CountCPUs(r.CPUs); cpus > 0 {

@@ -1,4 +1,4 @@
-package launcher
+package rankenv
 
 import (
 	"cmp"
@@ -8,14 +8,13 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// visibleDevices is the variable that CUDA reads, and HIP where HIP_VISIBLE_DEVICES is
-// not set. ROCR_VISIBLE_DEVICES is left alone: ROCm would apply both, one after the
-// other.
+// visibleDevices is the variable that CUDA reads, and HIP if HIP_VISIBLE_DEVICES is not
+// set. ROCR_VISIBLE_DEVICES is not set, because ROCm would apply both in turn.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// gpuEnv names the GPUs that a rank sees, and those that are its own. A rank without
-// GPUs has neither variable. The ranks of its host are here.
-func gpuEnv(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
+// GPUs returns the variables that name the GPUs that rank r sees, and its own GPUs. It
+// returns none for a rank without GPUs. The parameter here lists all ranks on r's host.
+func GPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 	if len(r.Devices) == 0 {
 		return nil
 	}
@@ -26,10 +25,10 @@ func gpuEnv(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 }
 
 // visibleGPUs lists the GPUs that a rank sees, in the order in which CUDA numbers them.
-// With job.GPUVisibilityRank they are its own. Else they are those of all ranks on its
-// host, in the order of LOCAL_RANK: with k GPUs a rank, those of LOCAL_RANK r have the
-// numbers r*k to r*k+k-1. CUDA shows a process one MIG instance and no other GPU beside
-// it, so that ranks of a host where any has an instance see their own.
+// With job.GPUVisibilityRank they are its own. Otherwise they are the GPUs of all ranks on
+// its host, in the order of LOCAL_RANK: with k GPUs per rank, those of LOCAL_RANK r have
+// the numbers r*k to r*k+k-1. A process that uses a MIG instance sees no other GPU. If any
+// rank on a host has a MIG instance, each rank there therefore sees only its own GPUs.
 func visibleGPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 	if v == job.GPUVisibilityRank {
 		return r.Devices
@@ -48,8 +47,8 @@ func visibleGPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 // isInstance reports whether a UUID is that of a MIG instance.
 func isInstance(uuid string) bool { return strings.HasPrefix(uuid, "MIG-") }
 
-// SharedView reports whether the ranks on a host see GPUs of each other by what gangrun
-// tells them. Where the user has set CUDA_VISIBLE_DEVICES for any of them, it does not.
+// SharedView reports whether gangrun lets the ranks on a host see each other's GPUs. It
+// returns false if the user has set CUDA_VISIBLE_DEVICES for any of them.
 func SharedView(a job.Attempt, host string) bool {
 	here := a.Placement.On(host)
 	for _, r := range here {

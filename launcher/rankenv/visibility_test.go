@@ -1,4 +1,4 @@
-package launcher
+package rankenv
 
 import (
 	"slices"
@@ -38,7 +38,7 @@ func TestGPUEnv(t *testing.T) {
 					if want != "-" {
 						wantEnv = []string{"CUDA_VISIBLE_DEVICES=" + want, "GANGRUN_GPUS=" + strings.Join(r.Devices, ",")}
 					}
-					if got := gpuEnv(v, a.Placement.On(r.Host), r); !slices.Equal(got, wantEnv) {
+					if got := GPUs(v, a.Placement.On(r.Host), r); !slices.Equal(got, wantEnv) {
 						t.Errorf("visibility %q, rank %d: got %q, want %q", v, i, got, wantEnv)
 					}
 				}

@@ -1,4 +1,4 @@
-package launcher
+package stdin
 
 import (
 	"bytes"
@@ -36,7 +36,7 @@ func TestReadReady(t *testing.T) {
 	}
 	read("abcd", nil)
 	read("ef", nil)
-	// What comes later is waited for, and so is the end.
+	// It waits for later input and for the end.
 	for _, c := range []struct {
 		later func() error
 		want  string
@@ -55,7 +55,7 @@ func TestReadReady(t *testing.T) {
 	read("", io.EOF)
 }
 
-// A wait for input ends with its attempt, and takes nothing from the next.
+// A wait for input ends with its attempt, and takes nothing from the next attempt.
 func TestReadReadyIsCancelled(t *testing.T) {
 	r, w := pipe(t)
 	ctx, cancel := context.WithCancel(t.Context())
@@ -83,7 +83,7 @@ func TestReadReadyIsCancelled(t *testing.T) {
 	}
 }
 
-// Input that another process has made non-blocking is waited for all the same.
+// readReady waits for input even if another process has made it non-blocking.
 func TestReadReadyNonblocking(t *testing.T) {
 	r, w := pipe(t)
 	if err := unix.SetNonblock(int(r.Fd()), true); err != nil {
@@ -131,7 +131,7 @@ func TestReadReadyOther(t *testing.T) {
 	}
 	defer file.Close()
 	var got []byte
-	for buffer := make([]byte, feedBytes); ; {
+	for buffer := make([]byte, pieceBytes); ; {
 		n, err := readReady(t.Context(), file, buffer)
 		got = append(got, buffer[:n]...)
 		if err == io.EOF {

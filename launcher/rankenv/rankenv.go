@@ -1,4 +1,6 @@
-package launcher
+// Package rankenv decides the environment variables and the arguments of each rank. It
+// has no effects.
+package rankenv
 
 import (
 	"maps"
@@ -10,18 +12,19 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// rendezvous is where the ranks of an attempt meet.
-type rendezvous struct {
-	address string
-	port    int
+// Rendezvous is the address at which the ranks of an attempt meet: MASTER_ADDR and
+// MASTER_PORT.
+type Rendezvous struct {
+	Address string
+	Port    int
 }
 
-// gangEnv is what every rank of an attempt is told, as NAME=VALUE.
-func gangEnv(a job.Attempt, at rendezvous) []string {
+// Gang returns the variables that all ranks of an attempt have in common, as NAME=VALUE.
+func Gang(a job.Attempt, at Rendezvous) []string {
 	env := []string{
 		"WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Ranks)),
-		"MASTER_ADDR=" + at.address,
-		"MASTER_PORT=" + strconv.Itoa(at.port),
+		"MASTER_ADDR=" + at.Address,
+		"MASTER_PORT=" + strconv.Itoa(at.Port),
 		"GROUP_WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Hosts)),
 		"ROLE_NAME=default",
 		"ROLE_WORLD_SIZE=" + strconv.Itoa(len(a.Placement.Ranks)),
@@ -36,18 +39,20 @@ func gangEnv(a job.Attempt, at rendezvous) []string {
 		"GANGRUN_CHECKPOINT_DIR=" + a.CheckpointDir,
 		"GANGRUN_RESUME_FROM=" + a.ResumeFrom,
 	}
-	if at.address == loopback {
-		// Gloo looks its own host name up, which need not resolve; ranks that all
-		// are on this machine meet on its loopback interface.
+	if at.Address == Loopback {
+		// Gloo resolves the host's own name, which may fail. Ranks that are all on
+		// this machine meet on its loopback interface.
 		env = append(env, "GLOO_SOCKET_IFNAME=lo")
 	}
 	return env
 }
 
-const loopback = "127.0.0.1"
+// Loopback is the address at which ranks meet that are all on this machine.
+const Loopback = "127.0.0.1"
 
-// rankEnv is what one rank is told, beside its GPUs. What the user set comes last and wins.
-func rankEnv(a job.Attempt, r job.Rank) []string {
+// Rank returns the variables of one rank, except those that name its GPUs. Those of the
+// user come last and take precedence.
+func Rank(a job.Attempt, r job.Rank) []string {
 	env := []string{
 		"RANK=" + strconv.Itoa(r.Rank),
 		"LOCAL_RANK=" + strconv.Itoa(r.LocalRank),
@@ -67,19 +72,17 @@ func rankEnv(a job.Attempt, r job.Rank) []string {
 	return env
 }
 
-// rankHints are variables that a rank has where nothing else sets them: neither the
-// user nor the environment that it inherits. Spread says that the gang is on several
-// machines.
-func rankHints(a job.Attempt, r job.Rank, spread bool) []string {
+// Hints returns variables that are set only where neither the user nor the inherited
+// environment sets them. Spread reports whether the gang is on several machines.
+func Hints(a job.Attempt, r job.Rank, spread bool) []string {
 	// As torchrun sets it. NCCL_ASYNC_ERROR_HANDLING, its name up to PyTorch 2.1, is
-	// left out: later ones warn of it.
+	// left out: later versions warn about it.
 	own := append(threadsOf(a, r, spread), "TORCH_NCCL_ASYNC_ERROR_HANDLING=1")
 	return slices.Concat(a.Hints, own, interfacesOf(a, r))
 }
 
-// interfacesOf are variables that help the ranks of a gang on several hosts to send
-// through the right interfaces: over the network that the gang meets on, and for
-// GPUs through the NICs that are near to them.
+// interfacesOf returns variables that make the ranks of a gang on several hosts use the
+// right interfaces: the interface of the gang's network, and for GPUs the nearest NICs.
 func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	if len(a.Placement.Hosts) < 2 {
 		return nil
@@ -87,13 +90,13 @@ func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	h := a.Placement.Hosts[r.Node]
 	if h.Interface != "" {
 		hints = append(hints, "GLOO_SOCKET_IFNAME="+h.Interface, "NCCL_SOCKET_IFNAME="+h.Interface, "TP_SOCKET_IFNAME="+h.Interface)
-		if len(h.NICs) == 0 { // else UCX finds what is faster
+		if len(h.NICs) == 0 { // with RDMA NICs, UCX finds a faster one itself
 			hints = append(hints, "UCX_NET_DEVICES="+h.Interface)
 		}
 	}
 	var ports, names []string
 	for _, name := range topology.NICs(h, r.Devices) {
-		if strings.HasPrefix(name, "NIC") { // a matrix without a legend: not its name
+		if strings.HasPrefix(name, "NIC") { // nvidia-smi printed no legend: this is not the NIC's name
 			continue
 		}
 		names = append(names, name)
@@ -105,8 +108,8 @@ func interfacesOf(a job.Attempt, r job.Rank) (hints []string) {
 	return hints
 }
 
-// rankArgs is the command of one rank, with its templates expanded.
-func rankArgs(a job.Attempt, r job.Rank) ([]string, error) {
+// Args returns the command of one rank, with its templates expanded.
+func Args(a job.Attempt, r job.Rank) ([]string, error) {
 	app, _ := a.App(r.Rank)
 	return job.Expand(app.Command, job.Fields{
 		Rank: r.Rank, LocalRank: r.LocalRank, Host: r.Host, CheckpointDir: a.CheckpointDir, ResumeFrom: a.ResumeFrom,

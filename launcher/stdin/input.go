@@ -1,4 +1,6 @@
-package launcher
+// Package stdin reads the standard input of gangrun, keeps what comes from a pipe for later
+// attempts, and feeds it to ranks.
+package stdin
 
 import (
 	"context"
@@ -10,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// input is gangrun's standard input, which every attempt reads from its beginning: a
+// Input is gangrun's standard input. Each attempt reads it from its beginning: it reads a
 // regular file again, and of a pipe what has been kept. It serves one attempt at a time.
-type input struct {
+type Input struct {
 	source *os.File
-	limit  int64 // bytes of a pipe that are kept
+	limit  int64 // how many bytes of a pipe are kept at most
 	kind   inputKind
-	start  int64    // of a file, where it stood when gangrun was started
-	kept   *os.File // what a pipe has given so far; nil before the first piece
+	start  int64    // of a file, its offset when gangrun was started
+	kept   *os.File // what was read from a pipe so far; nil before the first piece
 	size   int64    // of kept
-	tail   []byte   // what comes after kept and could not be written there
-	stuck  error    // why no more can be kept; nil while it can
+	tail   []byte   // what follows kept and could not be written to it
+	stuck  error    // why no more can be kept; nil while more can
 	lost   bool     // some of it was not kept
 }
 
@@ -30,16 +32,16 @@ type inputKind int
 const (
 	inputFile inputKind = iota
 	inputPipe
-	inputTerminal // it is not kept: a person types for the gang
+	inputTerminal // not kept: a person types it
 )
 
-// newInput returns the input that comes from a file; nil where there is none. Of a pipe at
-// most limit bytes are kept for a later attempt.
-func newInput(source *os.File, limit int64) *input {
+// New returns the input that is read from source, or nil if source is nil. Of a pipe at
+// most limit bytes are kept for later attempts.
+func New(source *os.File, limit int64) *Input {
 	if source == nil {
 		return nil
 	}
-	in := &input{source: source, limit: limit, kind: inputPipe}
+	in := &Input{source: source, limit: limit, kind: inputPipe}
 	if _, err := unix.IoctlGetTermios(int(source.Fd()), unix.TCGETS); err == nil {
 		in.kind = inputTerminal
 	} else if info, err := source.Stat(); err == nil && info.Mode().IsRegular() {
@@ -50,9 +52,9 @@ func newInput(source *os.File, limit int64) *input {
 	return in
 }
 
-// read reads what an attempt has not read, which has read the first offset bytes so far.
-// It waits within ctx for what is still to come.
-func (in *input) read(ctx context.Context, offset int64, buffer []byte) (int, error) {
+// read reads the input from offset on, for an attempt that has read the bytes before it.
+// It waits for input until ctx ends.
+func (in *Input) read(ctx context.Context, offset int64, buffer []byte) (int, error) {
 	if err := ctx.Err(); err != nil {
 		return 0, err
 	}
@@ -75,14 +77,14 @@ func (in *input) read(ctx context.Context, offset int64, buffer []byte) (int, er
 	return n, err
 }
 
-// keep writes down what a pipe has given.
-func (in *input) keep(piece []byte) {
+// keep appends a piece that was read from a pipe to what is kept.
+func (in *Input) keep(piece []byte) {
 	if in.stuck == nil && in.size+int64(len(piece)) > in.limit {
 		in.stuck = fmt.Errorf("it is longer than the %d bytes that are kept", in.limit)
 	}
-	if in.stuck != nil { // a later attempt cannot have all of it
+	if in.stuck != nil { // a later attempt cannot get all of it
 		in.lost = true
-		in.close()
+		in.Close()
 		return
 	}
 	if in.kept == nil {
@@ -96,7 +98,7 @@ func (in *input) keep(piece []byte) {
 	in.tail = slices.Clone(piece[n:])
 }
 
-// unnamed returns a file that goes with this process.
+// unnamed returns a file without a name, which disappears with this process.
 func unnamed() (*os.File, error) {
 	file, err := os.CreateTemp("", "gangrun-stdin-")
 	if err != nil {
@@ -105,16 +107,17 @@ func unnamed() (*os.File, error) {
 	return file, os.Remove(file.Name())
 }
 
-// full reports whether nothing more of a pipe can be kept. A trial then waits for the
-// rest in vain, and the gang gets all of it.
-func (in *input) full(next int) bool {
+// full reports whether the next bytes of a pipe could not be kept. A trial does not get
+// them, so that the gang gets all of the input.
+func (in *Input) full(next int) bool {
 	return in.kind == inputPipe && (in.stuck != nil || in.size+int64(next) > in.limit)
 }
 
-// has returns how many bytes of it can be had again.
-func (in *input) has() int64 { return in.size + int64(len(in.tail)) }
+// has returns how many bytes of the input can be read again.
+func (in *Input) has() int64 { return in.size + int64(len(in.tail)) }
 
-func (in *input) close() {
+// Close discards what is kept. It may be called on nil.
+func (in *Input) Close() {
 	if in != nil && in.kept != nil {
 		_ = in.kept.Close()
 		in.kept, in.size, in.tail = nil, 0, nil

@@ -1,4 +1,4 @@
-package launcher
+package rankenv
 
 import (
 	"slices"
@@ -30,7 +30,7 @@ func TestGangEnv(t *testing.T) {
 		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=1", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=2", "GANGRUN_CHECKPOINT_DIR=/ckpt", "GANGRUN_RESUME_FROM=/ckpt/step-20",
 	}
-	if got := gangEnv(a, rendezvous{"10.0.0.1", 29500}); !slices.Equal(got, want) {
+	if got := Gang(a, Rendezvous{"10.0.0.1", 29500}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 	// On this machine only, Gloo is told the interface. The variables are set,
@@ -42,7 +42,7 @@ func TestGangEnv(t *testing.T) {
 		"TORCHELASTIC_RUN_ID=calm-otter", "TORCHELASTIC_RESTART_COUNT=0", "TORCHELASTIC_MAX_RESTARTS=5", "TORCHELASTIC_USE_AGENT_STORE=False",
 		"GANGRUN_RUN=calm-otter", "GANGRUN_ATTEMPT=0", "GANGRUN_CHECKPOINT_DIR=", "GANGRUN_RESUME_FROM=", "GLOO_SOCKET_IFNAME=lo",
 	}
-	if got := gangEnv(a, rendezvous{"127.0.0.1", 1}); !slices.Equal(got, want) {
+	if got := Gang(a, Rendezvous{"127.0.0.1", 1}); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -50,7 +50,7 @@ func TestGangEnv(t *testing.T) {
 func TestRankEnv(t *testing.T) {
 	a := placed()
 	want := []string{"RANK=1", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=0", "GROUP_RANK=0", "ROLE_RANK=1", "GANGRUN_RANK=1"}
-	if got := rankEnv(a, a.Placement.Ranks[1]); !slices.Equal(got, want) {
+	if got := Rank(a, a.Placement.Ranks[1]); !slices.Equal(got, want) {
 		t.Errorf("without GPUs: got %q, want %q", got, want)
 	}
 	// What the user set comes last, in order, whatever it replaces.
@@ -59,7 +59,7 @@ func TestRankEnv(t *testing.T) {
 		"RANK=3", "LOCAL_RANK=1", "LOCAL_WORLD_SIZE=2", "NODE_RANK=1", "GROUP_RANK=1", "ROLE_RANK=3", "GANGRUN_RANK=3",
 		"CUDA_VISIBLE_DEVICES=", "MASTER_PORT=1", "RANK=mine", "ZED=a=b c",
 	}
-	if got := rankEnv(a, a.Placement.Ranks[3]); !slices.Equal(got, want) {
+	if got := Rank(a, a.Placement.Ranks[3]); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }
@@ -73,9 +73,9 @@ func TestCompat(t *testing.T) {
 		"": nil, job.EnvCompatNone: nil, job.EnvCompatOpenMPI: openmpi, job.EnvCompatMPICH: mpich, job.EnvCompatAll: slices.Concat(openmpi, mpich),
 	} {
 		a := placed()
-		plain := rankEnv(a, a.Placement.Ranks[3])
+		plain := Rank(a, a.Placement.Ranks[3])
 		a.EnvCompat, a.Env = compat, map[string]string{"PMI_RANK": "mine"}
-		if got, want := rankEnv(a, a.Placement.Ranks[3]), slices.Concat(plain, want, []string{"PMI_RANK=mine"}); !slices.Equal(got, want) {
+		if got, want := Rank(a, a.Placement.Ranks[3]), slices.Concat(plain, want, []string{"PMI_RANK=mine"}); !slices.Equal(got, want) {
 			t.Errorf("%q: got %q, want %q", compat, got, want)
 		}
 	}
@@ -86,46 +86,18 @@ func TestRankArgs(t *testing.T) {
 	a := placed()
 	a.Command = []string{"./train", "{{.Rank}}/{{.LocalRank}}@{{.Host}}", "{{.CheckpointDir}}/x", "{{if .ResumeFrom}}--resume={{.ResumeFrom}}{{end}}", "", "{{ x }}"}
 	want := []string{"./train", "3/1@h2", "/ckpt/x", "--resume=/ckpt/step-20", "", "{{ x }}"}
-	if got, err := rankArgs(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, want) {
+	if got, err := Args(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got  %q, %v\nwant %q", got, err, want)
 	}
 	// What a template stands for is not looked at again.
 	a.CheckpointDir, a.ResumeFrom = "/{{.Rank}}", ""
 	want = []string{"./train", "0/0@h1", "/{{.Rank}}/x", "", "{{ x }}"}
-	if got, err := rankArgs(a, a.Placement.Ranks[0]); err != nil || !slices.Equal(got, want) {
+	if got, err := Args(a, a.Placement.Ranks[0]); err != nil || !slices.Equal(got, want) {
 		t.Errorf("got  %q, %v\nwant %q", got, err, want)
 	}
 	a.Apps = []job.App{{Ranks: 3, Command: []string{"a", "{{.Rank}}"}}, {Ranks: 1, Command: []string{"b", "{{.LocalRank}}"}}}
-	if got, err := rankArgs(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, []string{"b", "1"}) {
+	if got, err := Args(a, a.Placement.Ranks[3]); err != nil || !slices.Equal(got, []string{"b", "1"}) {
 		t.Errorf("of the second program: %q, %v", got, err)
-	}
-}
-
-func TestShows(t *testing.T) {
-	ranks := placed().Placement.Ranks
-	for _, c := range []struct {
-		mode  job.OutputMode
-		ranks []job.Rank
-		want  []int32
-	}{
-		{job.OutputFirst, ranks, []int32{0}},
-		{job.OutputFirst, ranks[1:], nil},
-		{job.OutputAll, ranks, []int32{0, 1, 2, 3}},
-		{job.OutputAll, ranks[2:], []int32{2, 3}},
-		{job.OutputFailed, ranks, nil},
-		{job.OutputNone, ranks, nil},
-		{job.OutputAll, nil, nil},
-	} {
-		if got := shows(c.mode, c.ranks); !slices.Equal(got, c.want) {
-			t.Errorf("%s of %d ranks: got %d, want %d", c.mode, len(c.ranks), got, c.want)
-		}
-	}
-}
-
-func TestGangName(t *testing.T) {
-	a := placed()
-	if got := gangName(a); got != "calm-otter/2" {
-		t.Errorf("got %q", got)
 	}
 }
 
@@ -200,7 +172,7 @@ func TestRankHints(t *testing.T) {
 	a.NoMPI, a.Hints = true, []string{"WANDB_MODE=disabled"}
 	a.Placement.Hosts[1] = job.Host{Name: "h2", Cores: 4, Interface: "eth1"}
 	want := []string{"WANDB_MODE=disabled", "OMP_NUM_THREADS=2", "TORCH_NCCL_ASYNC_ERROR_HANDLING=1", "GLOO_SOCKET_IFNAME=eth1", "NCCL_SOCKET_IFNAME=eth1", "TP_SOCKET_IFNAME=eth1", "UCX_NET_DEVICES=eth1"}
-	if got := rankHints(a, a.Placement.Ranks[2], true); !slices.Equal(got, want) {
+	if got := Hints(a, a.Placement.Ranks[2], true); !slices.Equal(got, want) {
 		t.Errorf("got  %q\nwant %q", got, want)
 	}
 }

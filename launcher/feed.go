@@ -1,0 +1,51 @@
+package launcher
+
+import (
+	"context"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/stdin"
+)
+
+// feed sends standard input to the ranks that the attempt names, until it or ctx ends.
+// Each attempt gets it from its beginning if it can be read again or was kept; otherwise
+// feed emits a note.
+func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit func(job.Event)) {
+	if l.input == nil || a.Adopt { // the controller that fed the ranks is gone
+		return
+	}
+	var streams []wire.Agent_FeedClient
+	var sinks []stdin.Sink
+	for _, n := range nodes {
+		for _, r := range n.ranks {
+			if !a.Stdin.Feeds(r.Rank) {
+				continue
+			}
+			stream, err := n.agent.client.Feed(ctx)
+			if err != nil {
+				continue // the agent is lost, which the gang's own stream reports
+			}
+			gang, rank := gangName(a), int32(r.Rank)
+			// An empty piece names the rank, even if no more follows.
+			_ = stream.Send(&wire.FeedRequest{Gang: gang, Rank: rank})
+			streams = append(streams, stream)
+			sinks = append(sinks, func(piece []byte) error {
+				return stream.Send(&wire.FeedRequest{Gang: gang, Rank: rank, Data: piece})
+			})
+		}
+	}
+	if len(streams) == 0 {
+		return
+	}
+	defer func() {
+		for _, stream := range streams {
+			_ = stream.CloseSend()
+		}
+	}()
+	if missing := l.input.Missing(); missing != "" && a.Number > 1 {
+		emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number, Text: missing})
+	}
+	l.input.Feed(ctx, a.Trial(), sinks)
+}

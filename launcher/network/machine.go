@@ -1,0 +1,55 @@
+package network
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// DuplicateError reports that the list of hosts has one machine under several names. Its
+// cores and GPUs would be counted more than once.
+type DuplicateError struct{ machines [][]string } // the names of each
+
+// Error lists the names that belong to one machine.
+func (e *DuplicateError) Error() string {
+	var texts []string
+	for _, names := range e.machines {
+		last := len(names) - 1
+		texts = append(texts, fmt.Sprintf("%s and %s are one machine", strings.Join(names[:last], ", "), names[last]))
+	}
+	return strings.Join(texts, "; ") + ": its cores and GPUs would count more than once"
+}
+
+// Hint says what to type next.
+func (e *DuplicateError) Hint() string {
+	return fmt.Sprintf("name it once, with as many slots as it is to have: --hosts %[1]s:N, or %[1]s slots=N in a hostfile", e.machines[0][0])
+}
+
+// Distinct returns a *DuplicateError if several hosts are one machine, unless all hosts
+// are simulated.
+func Distinct(hosts []Host) error {
+	names := map[string][]string{}
+	var order []string
+	real := false
+	for _, h := range hosts {
+		if h.Machine == "" {
+			continue
+		}
+		real = real || !h.Local || h.Own
+		if names[h.Machine] == nil {
+			order = append(order, h.Machine)
+		}
+		names[h.Machine] = append(names[h.Machine], h.Name)
+	}
+	if !real {
+		return nil
+	}
+	duplicate := &DuplicateError{}
+	for _, machine := range slices.DeleteFunc(order, func(m string) bool { return len(names[m]) < 2 }) {
+		duplicate.machines = append(duplicate.machines, names[machine])
+	}
+	if len(duplicate.machines) == 0 {
+		return nil
+	}
+	return duplicate
+}

@@ -1,0 +1,166 @@
+// Package network chooses the network over which the ranks of a gang meet, from the
+// interfaces that the agents report. It has no effects.
+package network
+
+import (
+	"fmt"
+	"net/netip"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// Error reports that hosts have no network in common over which their ranks could meet.
+type Error struct{ text string }
+
+// Error names the hosts and their networks.
+func (e *Error) Error() string { return e.text }
+
+// Hint says what to type next.
+func (*Error) Hint() string {
+	return "name a network that all hosts have with --network, as 10.0.0.0/16 or the name of an interface, or leave hosts out"
+}
+
+// Host is a host with its network interfaces.
+type Host struct {
+	Name       string
+	Reached    netip.Addr // the address through which gangrun reached it
+	Local      bool       // it is this machine
+	Own        bool       // it is this machine under its own name, not a simulated host
+	Machine    string     // identifies the machine whatever name it has; empty if unknown
+	Interfaces []*wire.Interface
+}
+
+// Address is an address at which other hosts reach a host.
+type Address struct {
+	IP        string
+	Interface string // the name; empty if unknown
+	Network   string // CIDR; empty if unknown
+}
+
+// addresses lists the addresses of a host, in the order of its interfaces.
+func (h Host) addresses() (all []Address) {
+	for _, i := range h.Interfaces {
+		for _, n := range i.Networks {
+			if prefix, err := netip.ParsePrefix(n); err == nil {
+				all = append(all, Address{prefix.Addr().String(), i.Name, prefix.Masked().String()})
+			}
+		}
+	}
+	return all
+}
+
+// Choose returns, for each host, the address at which the other hosts reach it. If asked
+// is not empty, the address is in that network: a CIDR or the name of an interface.
+// Otherwise it is in the network through which gangrun reached the hosts, if all of them
+// are in it, else in the first network that all have, else it is the address through
+// which gangrun reached the host; there must be routes between those.
+func Choose(hosts []Host, asked string) ([]Address, error) {
+	if asked != "" {
+		return askedNetwork(hosts, asked)
+	}
+	in := func(network string) ([]Address, bool) {
+		chosen := make([]Address, len(hosts))
+		for i, h := range hosts {
+			at := slices.IndexFunc(h.addresses(), func(a Address) bool { return a.Network == network })
+			if at < 0 {
+				return nil, false
+			}
+			chosen[i] = h.addresses()[at]
+			if slices.ContainsFunc(chosen[:i], func(a Address) bool { return a.IP == chosen[i].IP }) {
+				return nil, false // a separate bridge on each host, as docker0
+			}
+		}
+		return chosen, true
+	}
+	reached := make([]Address, len(hosts))
+	whole := true
+	for i, h := range hosts {
+		reached[i] = Address{IP: h.Reached.String()}
+		at := slices.IndexFunc(h.addresses(), func(a Address) bool { return a.IP == h.Reached.String() })
+		if at >= 0 {
+			reached[i] = h.addresses()[at]
+			if chosen, ok := in(reached[i].Network); ok {
+				return chosen, nil
+			}
+		}
+		whole = whole && h.Reached.IsValid() && !h.Reached.IsLoopback()
+	}
+	for _, a := range hosts[0].addresses() {
+		if chosen, ok := in(a.Network); ok {
+			return chosen, nil
+		}
+	}
+	if !whole {
+		return nil, &Error{fmt.Sprintf("no network has all of %s: %s", hostList(hosts), networks(hosts))}
+	}
+	return reached, nil
+}
+
+func askedNetwork(hosts []Host, asked string) ([]Address, error) {
+	prefix, err := netip.ParsePrefix(asked)
+	byName := err != nil
+	if byName && asked == "lo" || prefix.Addr().IsLoopback() {
+		return nil, &Error{fmt.Sprintf("network %q is that of each host with itself, on which hosts do not meet: %s", asked, networks(hosts))}
+	}
+	chosen := make([]Address, len(hosts))
+	var without []Host
+	for i, h := range hosts {
+		at := slices.IndexFunc(h.addresses(), func(a Address) bool {
+			if byName {
+				return a.Interface == asked
+			}
+			addr, err := netip.ParseAddr(a.IP)
+			return err == nil && prefix.Contains(addr)
+		})
+		if at < 0 {
+			without = append(without, h)
+			continue
+		}
+		chosen[i] = h.addresses()[at]
+	}
+	what := fmt.Sprintf("address in the network %q", asked)
+	if byName {
+		what = fmt.Sprintf("interface %q that is up and has an address", asked)
+	}
+	switch n := len(without); {
+	case n == 0:
+		return chosen, nil
+	case n == 1:
+		return nil, &Error{fmt.Sprintf("%s has no %s (it has %s)", without[0].Name, what, without[0].networks())}
+	case n == len(hosts):
+		return nil, &Error{fmt.Sprintf("none of the %d hosts has an %s: %s", n, what, networks(hosts))}
+	default:
+		return nil, &Error{fmt.Sprintf("%d of the %d hosts have no %s: %s", n, len(hosts), what, networks(without))}
+	}
+}
+
+func hostList(hosts []Host) string {
+	var names []string
+	for _, h := range hosts {
+		names = append(names, h.Name)
+	}
+	return strings.Join(names, ", ")
+}
+
+// networks names the networks of the first four hosts.
+func networks(hosts []Host) string {
+	var parts []string
+	for _, h := range hosts[:min(len(hosts), 4)] {
+		parts = append(parts, h.Name+" has "+h.networks())
+	}
+	return strings.Join(parts, "; ")
+}
+
+// networks names the networks of a host.
+func (h Host) networks() string {
+	var in []string
+	for _, a := range h.addresses() {
+		in = append(in, a.Interface+" "+a.Network)
+	}
+	if len(in) == 0 {
+		return "nothing"
+	}
+	return strings.Join(in, ", ")
+}
