@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // candidate is what may be a checkpoint.
@@ -109,7 +111,7 @@ func consider(path string) (candidate, bool) {
 		}
 	case info.IsDir():
 		files, err := lookAt(path)
-		if err != nil && !isFlaw(err) {
+		if err != nil && !flaw.Is(err) {
 			c.tier, c.time = tierKnown, info.ModTime() // Verify will say why
 			break
 		}

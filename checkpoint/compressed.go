@@ -7,6 +7,8 @@ import (
 	"compress/zlib"
 	"errors"
 	"io"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // checkCompressed unpacks a gzip, bzip2 or zlib stream to its end, where its
@@ -22,10 +24,10 @@ func checkCompressed(f *file, open func(io.Reader) (io.Reader, error)) error {
 	case err == nil:
 		return nil
 	case err == io.EOF || err == io.ErrUnexpectedEOF:
-		return flawf("truncated: its compressed data has no end")
+		return flaw.New("truncated: its compressed data has no end")
 	case errors.As(err, &corrupt), errors.As(err, &structure), err == gzip.ErrChecksum, err == gzip.ErrHeader,
 		err == zlib.ErrChecksum, err == zlib.ErrHeader, err == zlib.ErrDictionary:
-		return flawf("its compressed data is damaged: %v", err)
+		return flaw.New("its compressed data is damaged: %v", err)
 	}
 	return err
 }

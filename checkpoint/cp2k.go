@@ -3,6 +3,8 @@ package checkpoint
 import (
 	"bufio"
 	"bytes"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // checkCP2K checks that every section of a restart file, which is an input
@@ -20,11 +22,11 @@ func checkCP2K(f *file, _ string) error {
 	}
 	switch err := lines.Err(); {
 	case err == bufio.ErrTooLong:
-		return flaw("it has a line that is too long for an input file")
+		return flaw.Flaw("it has a line that is too long for an input file")
 	case err != nil:
 		return err
 	case open > 0:
-		return flaw("truncated: it ends within a section")
+		return flaw.Flaw("truncated: it ends within a section")
 	}
 	return nil
 }

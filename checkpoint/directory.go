@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -38,7 +40,7 @@ func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open t
 	for _, m := range files {
 		kind, err := d.check(m)
 		if err != nil {
-			return job.Checkpoint{}, nil, within(m.name, err)
+			return job.Checkpoint{}, nil, flaw.Within(m.name, err)
 		}
 		if kind == "" {
 			continue
@@ -56,7 +58,7 @@ func verifyDirectory(ctx context.Context, root string) (_ job.Checkpoint, open t
 		}
 	}
 	if empty {
-		return job.Checkpoint{}, nil, flawf("it holds no checkpoint")
+		return job.Checkpoint{}, nil, flaw.New("it holds no checkpoint")
 	}
 	return job.Checkpoint{Format: format, Bytes: files.bytes(), Time: files.newest()}, open, settled(ctx, root, files)
 }
@@ -79,7 +81,7 @@ func (d *directory) check(m member) (string, error) {
 		return formatDCP, d.checkDCP(m)
 	case strings.HasSuffix(base, dcpSuffix):
 		if !d.files.has(dir + dcpMetadata) {
-			return "", flawf("%s is missing: it was not finished", dir+dcpMetadata)
+			return "", flaw.New("%s is missing: it was not finished", dir+dcpMetadata)
 		}
 		return formatDCP, nil
 	case hfIndex().MatchString(base):
@@ -115,7 +117,7 @@ const maxIndex = 256 << 20
 // them is checked on its own.
 func (d *directory) checkShards(m member) error {
 	if m.size > maxIndex {
-		return flawf("it has %d bytes, which is too big for an index", m.size)
+		return flaw.New("it has %d bytes, which is too big for an index", m.size)
 	}
 	f, err := d.pool.get(filepath.Join(d.root, m.name))
 	if err != nil {
@@ -123,17 +125,17 @@ func (d *directory) checkShards(m member) error {
 	}
 	content, err := f.bytes(0, m.size)
 	if err != nil {
-		return truncated("its text", err)
+		return flaw.Truncated("its text", err)
 	}
 	var index struct {
 		Shards map[string]string `json:"weight_map"`
 	}
 	if err := json.Unmarshal(content, &index); err != nil {
-		return flawf("it cannot be read: %v", err)
+		return flaw.New("it cannot be read: %v", err)
 	}
 	for _, shard := range slices.Sorted(maps.Values(index.Shards)) {
 		if !d.files.has(filepath.Join(filepath.Dir(m.name), shard)) {
-			return flawf("its shard %s is missing", short(shard))
+			return flaw.New("its shard %s is missing", flaw.Short(shard))
 		}
 	}
 	return nil
@@ -145,33 +147,33 @@ func (d *directory) checkShards(m member) error {
 func (d *directory) checkDCP(m member) error {
 	dir := filepath.Dir(m.name)
 	pieces := 0
-	u := &unpickler{built: func(class global, state *dict) error {
+	u := &pickle.Builder{Built: func(class pickle.Global, state *pickle.Dict) error {
 		if !strings.HasSuffix(string(class), " _StorageInfo") {
 			return nil
 		}
 		pieces++
-		file, _ := state.get("relative_path").(string)
-		offset, ok1 := state.get("offset").(int64)
-		length, ok2 := state.get("length").(int64)
+		file, _ := state.Get("relative_path").(string)
+		offset, ok1 := state.Get("offset").(int64)
+		length, ok2 := state.Get("length").(int64)
 		if !filepath.IsLocal(file) || !ok1 || !ok2 || offset < 0 || length < 0 {
-			return flawf("it names %q, which is no place", short(file))
+			return flaw.New("it names %q, which is no place", flaw.Short(file))
 		}
-		return within(file, checkPiece(d.pool, filepath.Join(d.root, dir, file), offset, length))
+		return flaw.Within(file, checkPiece(d.pool, filepath.Join(d.root, dir, file), offset, length))
 	}}
 	metadata, done, err := openFile(d.pool.ctx, filepath.Join(d.root, m.name))
 	if err != nil {
 		return err
 	}
 	defer done()
-	if err = scanPickle(metadata.from(0).Reader, u); err != nil && err != errTooBig {
+	if err = pickle.Scan(metadata.from(0).Reader, u); err != nil && err != pickle.ErrTooBig {
 		return err
 	}
 	if pieces == 0 {
-		return flawf("it names no data")
+		return flaw.New("it names no data")
 	}
 	for _, m := range d.files { // one that is too big to be followed does not name all
-		if err == errTooBig && filepath.Dir(m.name) == dir && strings.HasSuffix(m.name, dcpSuffix) && m.size == 0 {
-			return flawf("%s is empty", m.name)
+		if err == pickle.ErrTooBig && filepath.Dir(m.name) == dir && strings.HasSuffix(m.name, dcpSuffix) && m.size == 0 {
+			return flaw.New("%s is empty", m.name)
 		}
 	}
 	return nil
@@ -181,13 +183,13 @@ func (d *directory) checkDCP(m member) error {
 func checkPiece(p *pool, path string, offset, length int64) error {
 	f, err := p.get(path)
 	if errors.Is(err, fs.ErrNotExist) {
-		return flawf("it is missing")
+		return flaw.New("it is missing")
 	}
 	if err != nil {
 		return err
 	}
 	if length > f.size-offset {
-		return flawf("truncated: it has %d bytes, but should have %d", f.size, offset+length)
+		return flaw.New("truncated: it has %d bytes, but should have %d", f.size, offset+length)
 	}
 	piece := f.piece(offset, length)
 	head, err := piece.bytes(0, min(length, 4))

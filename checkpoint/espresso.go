@@ -6,6 +6,8 @@ import (
 	"io"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // espressoSchema is the file that makes a directory one that Quantum ESPRESSO
@@ -23,7 +25,7 @@ var (
 // its last tag and that the charge density is there.
 func (d *directory) checkEspresso(m member) error {
 	if m.size > maxIndex {
-		return flawf("it has %d bytes, which is too big for a description", m.size)
+		return flaw.New("it has %d bytes, which is too big for a description", m.size)
 	}
 	f, err := d.pool.get(filepath.Join(d.root, m.name))
 	if err != nil {
@@ -38,7 +40,7 @@ func (d *directory) checkEspresso(m member) error {
 			return nil
 		}
 	}
-	return flaw("there is no charge-density.dat or charge-density.hdf5 beside it")
+	return flaw.Flaw("there is no charge-density.dat or charge-density.hdf5 beside it")
 }
 
 // checkXML checks that every tag of an XML file is closed.
@@ -52,11 +54,11 @@ func checkXML(f *file) error {
 		case err == io.EOF && elements > 0:
 			return nil
 		case err == io.EOF:
-			return flaw("truncated: it has no XML in it")
+			return flaw.Flaw("truncated: it has no XML in it")
 		case f.ctx.Err() != nil, errors.As(err, &unread):
 			return err
 		case err != nil:
-			return flawf("truncated: it is no whole XML: %v", err)
+			return flaw.New("truncated: it is no whole XML: %v", err)
 		}
 		if _, ok := token.(xml.StartElement); ok {
 			elements++

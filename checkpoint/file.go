@@ -3,32 +3,8 @@ package checkpoint
 import (
 	"bufio"
 	"context"
-	"errors"
-	"fmt"
 	"io"
 )
-
-// flaw is why a checkpoint is not complete.
-type flaw string
-
-func (f flaw) Error() string { return string(f) }
-
-func flawf(format string, args ...any) error { return flaw(fmt.Sprintf(format, args...)) }
-
-// within says in which part a flaw is; other errors stay as they are.
-func within(part string, err error) error {
-	var f flaw
-	if errors.As(err, &f) {
-		return flawf("%s: %s", part, string(f))
-	}
-	return err
-}
-
-// isFlaw reports whether err tells of the checkpoint, not of reading it.
-func isFlaw(err error) bool {
-	var f flaw
-	return errors.As(err, &f)
-}
 
 // file is what is being verified: a file, or a piece of one. Reading it fails
 // once ctx has ended.
@@ -83,12 +59,4 @@ func (f *file) bytes(off, n int64) ([]byte, error) {
 		return nil, err
 	}
 	return p, nil
-}
-
-// truncated turns a premature end of what is called what into a flaw.
-func truncated(what string, err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return flawf("truncated: it ends within %s", what)
-	}
-	return err
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io/fs"
 	"path/filepath"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // formatRecords is a file of Fortran's sequential unformatted records. It is
@@ -16,26 +18,26 @@ const formatRecords = "fortran"
 // Several empty records in a row are zeros that a power loss has left.
 func checkRecords(f *file) error {
 	if f.size == 0 {
-		return flaw("it is empty")
+		return flaw.Flaw("it is empty")
 	}
 	empty := 0 // records in a row
 	for at := int64(0); at < f.size; {
 		head, err := f.bytes(at, 4)
 		if err != nil {
-			return truncated("the length of a record", err)
+			return flaw.Truncated("the length of a record", err)
 		}
 		length := recordLength(head)
 		tail, err := f.bytes(at+4+length, 4)
 		if err != nil {
-			return truncated("a record", err)
+			return flaw.Truncated("a record", err)
 		}
 		if recordLength(tail) != length {
-			return flawf("the record at byte %d does not end as it begins", at)
+			return flaw.New("the record at byte %d does not end as it begins", at)
 		}
 		if empty++; length > 0 {
 			empty = 0
 		} else if empty > 1 {
-			return flawf("there are zeros instead of records from byte %d on", at-8)
+			return flaw.New("there are zeros instead of records from byte %d on", at-8)
 		}
 		at += length + 8
 	}
@@ -57,5 +59,5 @@ func checkBeside(ctx context.Context, path string, check func(*file) error) erro
 		return err
 	}
 	defer done()
-	return within(filepath.Base(path), check(f))
+	return flaw.Within(filepath.Base(path), check(f))
 }

@@ -10,6 +10,11 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/pyliteral"
+	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
 // A file that is fuzzed is complete or has a flaw: no check panics, takes
@@ -20,7 +25,7 @@ func fuzz(f *testing.F, name string, seeds [][]byte, holds func(t *testing.T, da
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		format, err := checkBytes(name, data)
-		if err != nil && !isFlaw(err) {
+		if err != nil && !flaw.Is(err) {
 			t.Fatalf("%v is no flaw", err)
 		}
 		if err == nil && holds != nil {
@@ -89,7 +94,7 @@ func FuzzLiteral(f *testing.F) {
 	f.Add("{'descr': [('a', '<i8'), ('b', \"x\\'\", (2,))], 'shape': (), 'x': None}")
 	f.Add("((((1,), [2L, -3], True)))")
 	f.Fuzz(func(t *testing.T, text string) {
-		v, err := parseLiteral(text)
+		v, err := pyliteral.Parse(text)
 		if err == nil && strings.TrimLeft(text, " \t\r\n\x00") == "" {
 			t.Errorf("%q is %v", text, v)
 		}
@@ -110,8 +115,8 @@ func FuzzPickle(f *testing.F) {
 			// Then the last byte is a pickle of its own, which none is.
 			t.Error("it is complete without its last byte")
 		}
-		u := &unpickler{persist: func(any) error { return nil }, built: func(global, *dict) error { return nil }}
-		if err := scanPickle(bufio.NewReader(bytes.NewReader(data)), u); err != nil && !isFlaw(err) {
+		u := &pickle.Builder{Persist: func(any) error { return nil }, Built: func(pickle.Global, *pickle.Dict) error { return nil }}
+		if err := pickle.Scan(bufio.NewReader(bytes.NewReader(data)), u); err != nil && !flaw.Is(err) {
 			t.Error(err)
 		}
 	})
@@ -159,14 +164,14 @@ func FuzzTable(f *testing.F) {
 	f.Add(tensorFlow(1, true)[".index"])
 	f.Fuzz(func(t *testing.T, data []byte) {
 		table := &file{context.Background(), bytes.NewReader(data), int64(len(data))}
-		err := readTable(table, func(key, value []byte) error {
+		err := sstable.Read(table, table.size, func(key, value []byte) error {
 			if _, err := shardCount(value); err != nil {
 				return err
 			}
 			_, err := parseTensor(value)
 			return err
 		})
-		if err != nil && !isFlaw(err) {
+		if err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
 		}
 	})
@@ -185,14 +190,14 @@ func FuzzBlock(f *testing.F) {
 			_, err := parseTensor(value)
 			return err
 		}
-		if err := entries(data, emit); err != nil && !isFlaw(err) {
+		if err := sstable.Entries(data, emit); err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
 		}
-		plain, err := unsnap(data)
+		plain, err := sstable.Unsnap(data)
 		if err == nil {
-			err = entries(plain, emit)
+			err = sstable.Entries(plain, emit)
 		}
-		if err != nil && !isFlaw(err) {
+		if err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
 		}
 	})
@@ -214,7 +219,7 @@ func FuzzMetadata(f *testing.F) {
 		}
 		d := directory{root: dir, pool: newPool(context.Background())}
 		defer d.pool.close()
-		if err := d.checkDCP(member{name: dcpMetadata}); err != nil && !isFlaw(err) {
+		if err := d.checkDCP(member{name: dcpMetadata}); err != nil && !flaw.Is(err) {
 			t.Errorf("%v is no flaw", err)
 		}
 		for path := range d.pool.open {
@@ -233,7 +238,7 @@ func FuzzPrograms(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		_, err := checkBytes("a.cpt", data)
-		if err != nil && !isFlaw(err) {
+		if err != nil && !flaw.Is(err) {
 			t.Fatalf("%v is no flaw", err)
 		}
 		all := &file{context.Background(), bytes.NewReader(data), int64(len(data))}
@@ -242,7 +247,7 @@ func FuzzPrograms(f *testing.F) {
 			func(f *file) error { return checkCP2K(f, "") },
 			func(f *file) error { _, err := countLAMMPS(f); return err },
 		} {
-			if err := check(all); err != nil && !isFlaw(err) {
+			if err := check(all); err != nil && !flaw.Is(err) {
 				t.Fatalf("%v is no flaw", err)
 			}
 		}

@@ -1,5 +1,7 @@
 package checkpoint
 
+import "github.com/gangrun/gangrun/checkpoint/flaw"
+
 const hdf5Magic = "\x89HDF\r\n\x1a\n"
 
 // findHDF5 returns where an HDF5 file's superblock is: at 0, or after a user's
@@ -25,7 +27,7 @@ func checkHDF5(f *file) error {
 		return err
 	}
 	if at < 0 {
-		return flawf("it has no HDF5 superblock")
+		return flaw.New("it has no HDF5 superblock")
 	}
 	b, err := f.bytes(at, min(f.size-at, 96))
 	if err != nil {
@@ -33,7 +35,7 @@ func checkHDF5(f *file) error {
 	}
 	const end = "its superblock"
 	if len(b) < 12 {
-		return flawf("truncated: it ends within %s", end)
+		return flaw.New("truncated: it ends within %s", end)
 	}
 	// By version: where the flags, the size of addresses and the first
 	// address are. The third address is the end of the file.
@@ -46,17 +48,17 @@ func checkHDF5(f *file) error {
 	case 2, 3:
 		flags, width, addresses = 11, 9, 12
 	default:
-		return flawf("its superblock has the unknown version %d", version)
+		return flaw.New("its superblock has the unknown version %d", version)
 	}
 	if len(b) <= max(flags, width) {
-		return flawf("truncated: it ends within %s", end)
+		return flaw.New("truncated: it ends within %s", end)
 	}
 	size := int(b[width])
 	if size != 2 && size != 4 && size != 8 {
-		return flawf("its superblock has addresses of %d bytes", size)
+		return flaw.New("its superblock has addresses of %d bytes", size)
 	}
 	if len(b) < addresses+3*size {
-		return flawf("truncated: it ends within %s", end)
+		return flaw.New("truncated: it ends within %s", end)
 	}
 	var eof uint64
 	for i := range size {
@@ -64,9 +66,9 @@ func checkHDF5(f *file) error {
 	}
 	switch {
 	case b[flags]&1 != 0:
-		return flawf("whoever wrote it has not closed it")
+		return flaw.New("whoever wrote it has not closed it")
 	case eof != uint64(f.size):
-		return flawf("truncated: it has %d bytes, but its superblock says %d", f.size, eof)
+		return flaw.New("truncated: it has %d bytes, but its superblock says %d", f.size, eof)
 	}
 	return nil
 }

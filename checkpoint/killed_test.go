@@ -13,6 +13,8 @@ import (
 	"runtime"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // writeOn copies what stands on stdin to one checkpoint after another, a piece at a
@@ -152,7 +154,7 @@ func (e *endless) ReadAt(p []byte, off int64) (int, error) {
 
 // bigPickle is the beginning of a pickle of one object of n bytes.
 func bigPickle(n uint64) []byte {
-	return le.AppendUint64([]byte{opProto, 4, opBytes8}, n)
+	return le.AppendUint64([]byte{0x80, 4, 0x8e}, n)
 }
 
 // TestCancelledInTheMidst holds that 100 GB are not read to their end once ctx
@@ -222,13 +224,13 @@ func (z *bigZip) ReadAt(p []byte, off int64) (int, error) {
 func TestMemory(t *testing.T) {
 	const size = 256 << 20
 	var numbers bytes.Buffer // a list that is built of many batches
-	numbers.Write([]byte{opProto, 4, opEmptyList})
+	numbers.Write([]byte{0x80, 4, ']'})
 	for range 2000 {
-		numbers.WriteByte(opMark)
-		numbers.Write(bytes.Repeat([]byte{opBinInt1, 1}, 1000))
-		numbers.WriteByte(opAppends)
+		numbers.WriteByte('(')
+		numbers.Write(bytes.Repeat([]byte{'K', 1}, 1000))
+		numbers.WriteByte('e')
 	}
-	numbers.WriteByte(opStop)
+	numbers.WriteByte('.')
 	for name, r := range map[string]*file{
 		"big.pkl":  {t.Context(), &endless{bigPickle(size), -1, nil}, size + 11},
 		"many.pkl": {t.Context(), bytes.NewReader(numbers.Bytes()), int64(numbers.Len())},
@@ -241,7 +243,7 @@ func TestMemory(t *testing.T) {
 		}
 		_, err := check(r, sniff(name, head), name)
 		runtime.ReadMemStats(&after)
-		if name == "big.pkl" != isFlaw(err) { // it has no STOP
+		if name == "big.pkl" != flaw.Is(err) { // it has no STOP
 			t.Errorf("%s: %v", name, err)
 		}
 		if used := after.TotalAlloc - before.TotalAlloc; used > 4<<20 {

@@ -9,6 +9,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -31,10 +32,10 @@ func checkLAMMPS(f *file, path string) error {
 func checkLAMMPSEnd(f *file) error {
 	end, err := f.bytes(f.size-int64(len(lammpsMagic)), int64(len(lammpsMagic)))
 	if err != nil {
-		return truncated("its header", err)
+		return flaw.Truncated("its header", err)
 	}
 	if string(end) != lammpsMagic {
-		return flaw("truncated: it does not end like a restart file of LAMMPS")
+		return flaw.Flaw("truncated: it does not end like a restart file of LAMMPS")
 	}
 	return nil
 }
@@ -86,14 +87,14 @@ func verifyLAMMPS(ctx context.Context, set, base string) (job.Checkpoint, error)
 	check := func(path string, look func(*file) error) error {
 		f, done, err := openFile(ctx, path)
 		if errors.Is(err, fs.ErrNotExist) {
-			return flawf("%s is missing", filepath.Base(path))
+			return flaw.New("%s is missing", filepath.Base(path))
 		}
 		if err != nil {
 			return err
 		}
 		defer done()
 		c.Bytes += f.size
-		return within(filepath.Base(path), look(f))
+		return flaw.Within(filepath.Base(path), look(f))
 	}
 	files := 0
 	err = check(base, func(f *file) (err error) { files, err = countLAMMPS(f); return err })
@@ -122,5 +123,5 @@ func countLAMMPS(f *file) (int, error) {
 			return int(n), nil
 		}
 	}
-	return 0, flaw("it does not say how many files lie beside it")
+	return 0, flaw.Flaw("it does not say how many files lie beside it")
 }

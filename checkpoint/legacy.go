@@ -3,6 +3,9 @@ package checkpoint
 import (
 	"bytes"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
 )
 
 // torchMagic is the number that files of torch.save's older format begin with,
@@ -35,37 +38,37 @@ func checkLegacy(f *file) error {
 	var keys []any
 	s := f.from(0)
 	for part := range 5 {
-		u := &unpickler{persist: func(id any) error { return addStorage(storages, id) }}
-		if err := scanPickle(s.Reader, u); err != nil {
+		u := &pickle.Builder{Persist: func(id any) error { return addStorage(storages, id) }}
+		if err := pickle.Scan(s.Reader, u); err != nil {
 			return err
 		}
-		if l, ok := u.result().(*list); part == 4 && ok {
-			keys = l.items
+		if l, ok := u.Result().(*pickle.List); part == 4 && ok {
+			keys = l.Items
 		} else if part == 4 {
-			return flawf("its list of storages is none")
+			return flaw.New("its list of storages is none")
 		}
 	}
 	if len(keys) != len(storages) {
-		return flawf("it lists %d storages, but its object has %d", len(keys), len(storages))
+		return flaw.New("it lists %d storages, but its object has %d", len(keys), len(storages))
 	}
 	off := s.pos()
 	for _, key := range keys {
 		name, _ := key.(string)
 		st, ok := storages[name]
 		if !ok {
-			return flawf("its storage %q belongs to nothing", short(name))
+			return flaw.New("its storage %q belongs to nothing", flaw.Short(name))
 		}
 		head, err := f.bytes(off, 8)
 		if err != nil {
-			return truncated("storage "+name, err)
+			return flaw.Truncated("storage "+name, err)
 		}
 		n := int64(le.Uint64(head))
 		if n != st.count {
-			return flawf("storage %s has %d elements, but its object says %d", name, n, st.count)
+			return flaw.New("storage %s has %d elements, but its object says %d", name, n, st.count)
 		}
 		off += 8
 		if n > (f.size-off)/st.element {
-			return flawf("truncated: it ends within storage %s", name)
+			return flaw.New("truncated: it ends within storage %s", name)
 		}
 		off += n * st.element
 	}
@@ -76,17 +79,17 @@ func checkLegacy(f *file) error {
 // "storage", its class, its key, its device, its number of elements and, for a
 // part of another storage, which.
 func addStorage(all map[string]storage, id any) error {
-	t, ok := id.(tuple)
+	t, ok := id.(pickle.Tuple)
 	if !ok || len(t) < 5 || t[0] != "storage" {
 		return nil // the source of a module, say
 	}
-	class, ok1 := t[1].(global)
+	class, ok1 := t[1].(pickle.Global)
 	key, ok2 := t[2].(string)
 	count, ok3 := t[4].(int64)
 	_, name, _ := strings.Cut(string(class), " ")
 	element := elementSizes[name]
 	if !ok1 || !ok2 || !ok3 || count < 0 || element == 0 {
-		return flawf("a storage of its object is of the unknown class %q", short(string(class)))
+		return flaw.New("a storage of its object is of the unknown class %q", flaw.Short(string(class)))
 	}
 	if _, ok := all[key]; !ok {
 		all[key] = storage{element, count}

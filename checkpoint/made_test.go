@@ -11,6 +11,9 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
 // safetensors makes a file of a header and that many bytes of tensors.
@@ -63,7 +66,7 @@ func matches(err error, want string) bool {
 	if want == "" {
 		return err == nil
 	}
-	return isFlaw(err) && strings.HasPrefix(err.Error(), want)
+	return flaw.Is(err) && strings.HasPrefix(err.Error(), want)
 }
 
 // hdf5 makes a file with a superblock, of size bytes in all, after a user's
@@ -131,7 +134,7 @@ func tableBlock(pairs map[string]string, snappy bool) []byte {
 		b, kind = snap(b), 1
 	}
 	b = append(b, kind)
-	return binary.LittleEndian.AppendUint32(b, masked(crc32.Checksum(b, castagnoli())))
+	return binary.LittleEndian.AppendUint32(b, sstable.Masked(crc32.Checksum(b, sstable.Castagnoli())))
 }
 
 // snap packs b as literals of at most 100 bytes, and a run of zeros as a copy.
@@ -162,7 +165,7 @@ func tensorFlow(shards int, snappy bool) map[string][]byte {
 		data := bytes.Repeat([]byte{byte(i + 1)}, 100)
 		files[fmt.Sprintf(".data-%05d-of-%05d", i, shards)] = data
 		entry := []byte{1 << 3, 1, 2<<3 | 2, 0, 3 << 3, byte(i), 4 << 3, 10, 5 << 3, 80, 6<<3 | 5}
-		entry = binary.LittleEndian.AppendUint32(entry, masked(crc32.Checksum(data[10:90], castagnoli())))
+		entry = binary.LittleEndian.AppendUint32(entry, sstable.Masked(crc32.Checksum(data[10:90], sstable.Castagnoli())))
 		pairs[fmt.Sprintf("layer%d/weights", i)] = string(entry)
 	}
 	pairs["sliced"] = string([]byte{1 << 3, 1, 5 << 3, 99, 7<<3 | 2, 0})
@@ -175,9 +178,9 @@ func tensorFlow(shards int, snappy bool) map[string][]byte {
 	index = append(index, tableBlock(nil, false)...)
 	top := len(index)
 	index = append(index, tableBlock(map[string]string{"zzz": handle(0, meta-5)}, false)...)
-	footer := make([]byte, tableFooter)
+	footer := make([]byte, 48)
 	copy(footer, handle(meta, top-meta-5)+handle(top, len(index)-top-5))
-	binary.LittleEndian.PutUint64(footer[40:], tableMagic)
+	binary.LittleEndian.PutUint64(footer[40:], sstable.Magic)
 	files[".index"] = append(index, footer...)
 	return files
 }
@@ -247,7 +250,7 @@ func TestJSON(t *testing.T) {
 		`{"loss": NaN}` + "\n": formatJSON, "[1]": formatJSON, "12": formatPlain, " \n": formatPlain,
 		`{"loss": 1, "x": [`: "", "{": "", "[1}": "",
 	} {
-		if got, err := checkBytes("state.json", []byte(content)); got != want || (want == "") != isFlaw(err) {
+		if got, err := checkBytes("state.json", []byte(content)); got != want || (want == "") != flaw.Is(err) {
 			t.Errorf("%q is %q (%v), want %q", content, got, err, want)
 		}
 	}

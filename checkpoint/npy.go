@@ -7,6 +7,10 @@ import (
 	"math/bits"
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/pyliteral"
 )
 
 const npyMagic = "\x93NUMPY"
@@ -24,10 +28,10 @@ func checkArray(r *bufio.Reader, size int64) error {
 		return err
 	}
 	if n < 0 {
-		return scanPickle(r, nil)
+		return pickle.Scan(r, nil)
 	}
 	if n != size {
-		return flawf("truncated: it has %d bytes, but its header says %d", size, n)
+		return flaw.New("truncated: it has %d bytes, but its header says %d", size, n)
 	}
 	return nil
 }
@@ -42,12 +46,12 @@ func checkNPY(f *file) error {
 		case err != nil:
 			return err
 		case n < 0:
-			if err := scanPickle(s.Reader, nil); err != nil {
+			if err := pickle.Scan(s.Reader, nil); err != nil {
 				return err
 			}
 			off = s.pos()
 		case n > f.size-off:
-			return flawf("truncated: it has %d bytes, but its header says %d", f.size, off+n)
+			return flaw.New("truncated: it has %d bytes, but its header says %d", f.size, off+n)
 		default:
 			off += n
 		}
@@ -60,10 +64,10 @@ func checkNPY(f *file) error {
 func arrayLen(r io.Reader) (int64, error) {
 	var h [8]byte
 	if _, err := io.ReadFull(r, h[:]); err != nil {
-		return 0, truncated("its header", err)
+		return 0, flaw.Truncated("its header", err)
 	}
 	if string(h[:6]) != npyMagic {
-		return 0, flawf("it does not begin like an array of numpy's")
+		return 0, flaw.New("it does not begin like an array of numpy's")
 	}
 	width := 2
 	if h[6] > 1 {
@@ -71,31 +75,31 @@ func arrayLen(r io.Reader) (int64, error) {
 	}
 	var l [4]byte
 	if _, err := io.ReadFull(r, l[:width]); err != nil {
-		return 0, truncated("its header", err)
+		return 0, flaw.Truncated("its header", err)
 	}
 	headerLen := int64(le.Uint32(l[:]))
 	if headerLen > maxHeader {
-		return 0, flawf("its header claims to have %d bytes", headerLen)
+		return 0, flaw.New("its header claims to have %d bytes", headerLen)
 	}
 	header, err := io.ReadAll(io.LimitReader(r, headerLen))
 	if err == nil && int64(len(header)) < headerLen {
 		err = io.ErrUnexpectedEOF
 	}
 	if err != nil {
-		return 0, truncated("its header", err)
+		return 0, flaw.Truncated("its header", err)
 	}
-	fields, err := parseLiteral(string(header))
+	fields, err := pyliteral.Parse(string(header))
 	if err != nil {
-		return 0, flawf("its header cannot be read: %v", err)
+		return 0, flaw.New("its header cannot be read: %v", err)
 	}
 	dict, _ := fields.(map[string]any)
 	item, err := itemSize(dict["descr"])
 	if err != nil {
-		return 0, flawf("its header cannot be read: %v", err)
+		return 0, flaw.New("its header cannot be read: %v", err)
 	}
 	total, err := product(item, dict["shape"])
 	if err != nil {
-		return 0, flawf("its header cannot be read: %v", err)
+		return 0, flaw.New("its header cannot be read: %v", err)
 	}
 	if item < 0 {
 		return -1, nil

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"regexp"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // The formats of the programs in the table below, as job.Checkpoint names them.
@@ -148,10 +150,10 @@ func numbered(in func() *regexp.Regexp) func(string) int64 {
 func checkGROMACS(f *file, _ string) error {
 	end, err := f.bytes(f.size-4, 4)
 	if err != nil {
-		return truncated("its header", err)
+		return flaw.Truncated("its header", err)
 	}
 	if string(end) != "\x00\x02\x9f\x2b" {
-		return flaw("truncated: it does not end like a checkpoint of GROMACS")
+		return flaw.Flaw("truncated: it does not end like a checkpoint of GROMACS")
 	}
 	return nil
 }

@@ -13,6 +13,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // TestMain runs the test binary once more as a writer that can be killed.
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 func checkBytes(name string, content []byte) (string, error) {
 	f := &file{context.Background(), bytes.NewReader(content), int64(len(content))}
 	if f.size == 0 {
-		return "", flaw("it is empty")
+		return "", flaw.Flaw("it is empty")
 	}
 	return check(f, sniff(name, content[:min(len(content), 64)]), name)
 }
@@ -79,16 +81,16 @@ func TestTruncatedAnywhere(t *testing.T) {
 		content := realFile(t, name)
 		step := max(1, len(content)/400)
 		for n := 0; n < len(content); n += step {
-			if got, err := checkBytes(name, content[:n]); !isFlaw(err) {
+			if got, err := checkBytes(name, content[:n]); !flaw.Is(err) {
 				t.Errorf("the first %d of %d bytes of %s are %q (%v)", n, len(content), name, got, err)
 				break
 			}
 		}
-		if got, err := checkBytes(name, content[:len(content)-1]); !isFlaw(err) {
+		if got, err := checkBytes(name, content[:len(content)-1]); !flaw.Is(err) {
 			t.Errorf("all of %s but its last byte is %q (%v)", name, got, err)
 		}
 		// As a power loss may leave it: the right size, and zeros.
-		if got, err := checkBytes(name, make([]byte, len(content))); !isFlaw(err) && got != formatPlain {
+		if got, err := checkBytes(name, make([]byte, len(content))); !flaw.Is(err) && got != formatPlain {
 			t.Errorf("%s of zeros is %q (%v)", name, got, err)
 		}
 	}
@@ -103,7 +105,7 @@ func TestTruncatedSeveral(t *testing.T) {
 		for n := range content {
 			if _, err := checkBytes(name, content[:n]); err == nil {
 				good++
-			} else if !isFlaw(err) {
+			} else if !flaw.Is(err) {
 				t.Errorf("the first %d bytes of %s: %v", n, name, err)
 			}
 		}
@@ -161,7 +163,7 @@ func TestFlippedBits(t *testing.T) {
 			damaged := slices.Clone(content)
 			damaged[bit/8] ^= 1 << (bit % 8)
 			got, err := checkBytes(name, damaged)
-			if err != nil && !isFlaw(err) {
+			if err != nil && !flaw.Is(err) {
 				t.Fatalf("%s with bit %d flipped: %v", name, bit, err)
 			}
 			if err != nil || got == formatPlain || got == formatPickle {

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"io"
 	"math/bits"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // maxSafetensorsHeader bounds the header, in bytes, as the format's own
@@ -24,29 +26,29 @@ var safetensorsBits = map[string]uint64{
 func checkSafetensors(f *file) error {
 	head, err := f.bytes(0, 8)
 	if err != nil {
-		return truncated("its header", err)
+		return flaw.Truncated("its header", err)
 	}
 	n := le.Uint64(head)
 	if n > maxSafetensorsHeader {
-		return flawf("its header claims to have %d bytes, but may have %d", n, maxSafetensorsHeader)
+		return flaw.New("its header claims to have %d bytes, but may have %d", n, maxSafetensorsHeader)
 	}
 	if int64(n) > f.size-8 {
-		return flawf("truncated: it ends within its header")
+		return flaw.New("truncated: it ends within its header")
 	}
 	last, sum, err := readSafetensors(io.NewSectionReader(f, 8, int64(n)))
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
 	if errors.As(err, &syntax) || errors.As(err, &kind) || err == io.EOF || err == io.ErrUnexpectedEOF {
-		return flawf("its header is no JSON of tensors: %v", err)
+		return flaw.New("its header is no JSON of tensors: %v", err)
 	}
 	if err != nil {
 		return err
 	}
 	if last != sum {
-		return flawf("its tensors overlap or leave gaps")
+		return flaw.New("its tensors overlap or leave gaps")
 	}
 	if have := uint64(f.size) - 8 - n; have != last {
-		return flawf("truncated: it has %d bytes of tensors, but its header says %d", have, last)
+		return flaw.New("truncated: it has %d bytes of tensors, but its header says %d", have, last)
 	}
 	return nil
 }
@@ -80,11 +82,11 @@ func readSafetensors(r io.Reader) (last, sum uint64, err error) {
 			return 0, 0, err
 		}
 		if len(tensor.Offsets) != 2 || tensor.Offsets[0] > tensor.Offsets[1] || tensor.Offsets[1] > 1<<62 {
-			return 0, 0, flawf("tensor %q has no place", short(name))
+			return 0, 0, flaw.New("tensor %q has no place", flaw.Short(name))
 		}
 		n := tensor.Offsets[1] - tensor.Offsets[0]
 		if width := safetensorsBits[tensor.Dtype]; width > 0 && !holds(n, width, tensor.Shape) {
-			return 0, 0, flawf("tensor %q has %d bytes, which is not what %s %v needs", short(name), n, tensor.Dtype, tensor.Shape)
+			return 0, 0, flaw.New("tensor %q has %d bytes, which is not what %s %v needs", flaw.Short(name), n, tensor.Dtype, tensor.Shape)
 		}
 		last, sum = max(last, tensor.Offsets[1]), sum+n
 	}
@@ -102,7 +104,7 @@ func orFlaw(err error, text string) error {
 	if err != nil {
 		return err
 	}
-	return flaw(text)
+	return flaw.Flaw(text)
 }
 
 // holds reports whether n bytes are what a tensor of that shape needs.

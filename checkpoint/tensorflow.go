@@ -8,6 +8,9 @@ import (
 	"io"
 	"io/fs"
 	"math"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/sstable"
 )
 
 // tensor is what a TensorFlow index says of one (BundleEntryProto in
@@ -32,7 +35,7 @@ func dataName(prefix string, shard, shards uint64) string {
 func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 	index, done, err := openFile(p.ctx, prefix+".index")
 	if errors.Is(err, fs.ErrNotExist) {
-		return 0, flawf("its index is missing: it was not finished")
+		return 0, flaw.New("its index is missing: it was not finished")
 	}
 	if err != nil {
 		return 0, err
@@ -41,7 +44,7 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 	size = index.size
 	var shards uint64
 	buf := make([]byte, 256<<10)
-	err = readTable(index, func(key, value []byte) error {
+	err = sstable.Read(index, index.size, func(key, value []byte) error {
 		if len(key) == 0 {
 			var err error
 			if shards, err = shardCount(value); err != nil {
@@ -50,7 +53,7 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 			for i := range shards {
 				f, err := p.get(dataName(prefix, i, shards))
 				if errors.Is(err, fs.ErrNotExist) {
-					return flawf("data file %d of %d is missing", i, shards)
+					return flaw.New("data file %d of %d is missing", i, shards)
 				}
 				if err != nil {
 					return err
@@ -63,31 +66,31 @@ func checkTensorFlow(p *pool, prefix string) (size int64, err error) {
 		if err != nil || t.sliced {
 			return err
 		}
-		name := short(string(key))
+		name := flaw.Short(string(key))
 		if t.shard >= shards {
-			return flawf("tensor %s is in data file %d of %d", name, t.shard, shards)
+			return flaw.New("tensor %s is in data file %d of %d", name, t.shard, shards)
 		}
 		f, err := p.get(dataName(prefix, t.shard, shards))
 		if err != nil {
 			return err
 		}
 		if t.offset > uint64(f.size) || t.size > uint64(f.size)-t.offset {
-			return flawf("truncated: tensor %s lies beyond the end of data file %d", name, t.shard)
+			return flaw.New("truncated: tensor %s lies beyond the end of data file %d", name, t.shard)
 		}
 		if t.kind == tfString || t.kind == tfVariant {
 			return nil
 		}
-		sum := crc32.New(castagnoli())
+		sum := crc32.New(sstable.Castagnoli())
 		if _, err := io.CopyBuffer(sum, io.NewSectionReader(f, int64(t.offset), int64(t.size)), buf); err != nil {
 			return err
 		}
-		if masked(sum.Sum32()) != t.crc {
-			return flawf("tensor %s fails its CRC", name)
+		if sstable.Masked(sum.Sum32()) != t.crc {
+			return flaw.New("tensor %s fails its CRC", name)
 		}
 		return nil
 	})
 	if err == nil && shards == 0 {
-		err = flawf("its index names no data files")
+		err = flaw.New("its index names no data files")
 	}
 	return size, err
 }
@@ -105,7 +108,7 @@ func shardCount(value []byte) (uint64, error) {
 		}
 	})
 	if err == nil && n > maxShards {
-		err = flawf("its index claims %d data files", n)
+		err = flaw.New("its index claims %d data files", n)
 	}
 	return n, err
 }
@@ -137,33 +140,33 @@ func fields(b []byte, emit func(field int, v uint64)) error {
 	for len(b) > 0 {
 		tag, n := binary.Uvarint(b)
 		if n <= 0 || tag>>3 > math.MaxInt32 {
-			return errTable
+			return sstable.ErrDamaged
 		}
 		b = b[n:]
 		var v uint64
 		switch tag & 7 {
 		case 0:
 			if v, n = binary.Uvarint(b); n <= 0 {
-				return errTable
+				return sstable.ErrDamaged
 			}
 		case 1:
 			if n = 8; len(b) < n {
-				return errTable
+				return sstable.ErrDamaged
 			}
 			v = le.Uint64(b)
 		case 2:
 			size, m := binary.Uvarint(b)
 			if m <= 0 || size > uint64(len(b)-m) {
-				return errTable
+				return sstable.ErrDamaged
 			}
 			n = m + int(size)
 		case 5:
 			if n = 4; len(b) < n {
-				return errTable
+				return sstable.ErrDamaged
 			}
 			v = uint64(le.Uint32(b))
 		default:
-			return errTable
+			return sstable.ErrDamaged
 		}
 		b = b[n:]
 		emit(int(tag>>3), v)

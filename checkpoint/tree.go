@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // member is one file of a checkpoint.
@@ -123,6 +125,6 @@ func (w *walker) walk(below string, depth int) error {
 
 func (w *walker) blame(format string, args ...any) {
 	if w.flaw == nil {
-		w.flaw = flawf(format, args...)
+		w.flaw = flaw.New(format, args...)
 	}
 }

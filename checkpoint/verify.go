@@ -13,6 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
+	"github.com/gangrun/gangrun/checkpoint/sstable"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -81,7 +84,7 @@ func verify(ctx context.Context, path string) (c job.Checkpoint, open tree, err 
 	} else if base, ok := lammpsBase(path); ok {
 		c, err = verifyLAMMPS(ctx, path, base)
 	}
-	if isFlaw(err) {
+	if flaw.Is(err) {
 		return job.Checkpoint{}, nil, &IncompleteError{path, err.Error()}
 	}
 	if err != nil {
@@ -99,7 +102,7 @@ func verifyFile(ctx context.Context, path string) (job.Checkpoint, error) {
 	}
 	defer done()
 	if f.size == 0 {
-		return job.Checkpoint{}, flawf("it is empty")
+		return job.Checkpoint{}, flaw.New("it is empty")
 	}
 	head, err := f.bytes(0, min(f.size, 64))
 	if err != nil {
@@ -114,7 +117,7 @@ func verifyFile(ctx context.Context, path string) (job.Checkpoint, error) {
 		return job.Checkpoint{}, err
 	}
 	if info.Size() != f.size {
-		return job.Checkpoint{}, flawf("it is still being written")
+		return job.Checkpoint{}, flaw.New("it is still being written")
 	}
 	return job.Checkpoint{Format: format, Bytes: f.size, Time: info.ModTime()}, nil
 }
@@ -142,9 +145,9 @@ func sniff(name string, head []byte) string {
 		return formatNPY
 	case starts(hdf5Magic):
 		return formatHDF5
-	case pickled(head) && legacy(head):
+	case pickle.Begins(head) && legacy(head):
 		return formatLegacy
-	case pickled(head) && slices.Contains(pickleNames, ext):
+	case pickle.Begins(head) && slices.Contains(pickleNames, ext):
 		return formatPickle
 	case starts("\x1f\x8b\x08"), starts("BZh"):
 		return formatCompressed
@@ -209,11 +212,11 @@ func check(f *file, format, path string) (string, error) {
 		}
 		open := map[byte]func(io.Reader) (io.Reader, error){0x1f: openGzip, 'B': openBzip2, 0x78: openZlib}[head[0]]
 		if open == nil {
-			return format, flaw("it does not begin like a compressed file")
+			return format, flaw.Flaw("it does not begin like a compressed file")
 		}
 		return format, checkCompressed(f, open)
 	case formatNeither:
-		return format, flawf("it begins neither like a zip archive nor like a pickle")
+		return format, flaw.New("it begins neither like a zip archive nor like a pickle")
 	default:
 		if p := programOfFormat(format); p != nil && p.check != nil {
 			return format, p.check(f, path)
@@ -241,7 +244,7 @@ func checkJSON(f *file) (string, error) {
 	if end := map[byte]byte{'{': '}', '[': ']'}[head[0]]; end == 0 {
 		return formatPlain, nil
 	} else if tail[len(tail)-1] != end {
-		return "", flawf("truncated: it does not end like JSON")
+		return "", flaw.New("truncated: it does not end like JSON")
 	}
 	return formatJSON, nil
 }
@@ -271,7 +274,7 @@ func isTable(path string) bool {
 	}
 	defer done()
 	end, err := f.bytes(f.size-8, 8)
-	return err == nil && le.Uint64(end) == tableMagic
+	return err == nil && le.Uint64(end) == sstable.Magic
 }
 
 func verifyTensorFlow(ctx context.Context, prefix string) (job.Checkpoint, error) {
@@ -300,7 +303,7 @@ func settled(ctx context.Context, path string, before tree) error {
 	}
 	after, err := lookAt(path)
 	if errors.Is(err, fs.ErrNotExist) || err == nil && !slices.EqualFunc(before, after, member.same) {
-		return flawf("it is still being written")
+		return flaw.New("it is still being written")
 	}
 	return err
 }

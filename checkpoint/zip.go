@@ -9,6 +9,8 @@ import (
 	"hash/crc32"
 	"io"
 	"path"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // Sizes and signatures of a zip archive's records (PKWARE's APPNOTE.TXT, 4.3).
@@ -45,7 +47,7 @@ func checkZip(f *file) (string, error) {
 		return "", err
 	}
 	if dir.entries == 0 {
-		return "", flawf("its archive has no entries")
+		return "", flaw.New("its archive has no entries")
 	}
 	kind := formatNPZ
 	buf := make([]byte, min(256<<10, f.size))
@@ -53,7 +55,7 @@ func checkZip(f *file) (string, error) {
 	for range dir.entries {
 		e, err := readZipEntry(r)
 		if err != nil {
-			return "", truncated("its central directory", err)
+			return "", flaw.Truncated("its central directory", err)
 		}
 		if err := checkZipEntry(f, e, dir.offset, buf); err != nil {
 			return "", err
@@ -65,15 +67,15 @@ func checkZip(f *file) (string, error) {
 		}
 	}
 	if _, err := r.ReadByte(); err != io.EOF {
-		return "", flawf("its central directory holds more than its %d entries", dir.entries)
+		return "", flaw.New("its central directory holds more than its %d entries", dir.entries)
 	}
 	return kind, nil
 }
 
 func findZipDirectory(f *file) (zipDirectory, error) {
 	const (
-		none    = flaw("truncated: it has no end-of-central-directory record")
-		damaged = flaw("its end-of-central-directory record is damaged")
+		none    = flaw.Flaw("truncated: it has no end-of-central-directory record")
+		damaged = flaw.Flaw("its end-of-central-directory record is damaged")
 	)
 	tailLen := min(f.size, zipEndLen+1<<16-1)
 	tail, err := f.bytes(f.size-tailLen, tailLen)
@@ -106,7 +108,7 @@ func findZipDirectory(f *file) (zipDirectory, error) {
 		d, here = wide, int64(le.Uint64(r[24:]))
 	}
 	if d.offset < 0 || d.size < 0 || d.offset > end-d.size || d.offset+d.size != end {
-		return d, flaw("truncated: the end-of-central-directory record at its end is not its own")
+		return d, flaw.Flaw("truncated: the end-of-central-directory record at its end is not its own")
 	}
 	if disks != 0 || here != d.entries || d.entries < 0 || d.entries > d.size/zipCentralLen {
 		return d, damaged
@@ -123,7 +125,7 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 		return zipEntry{}, err
 	}
 	if string(h[:4]) != zipCentral {
-		return zipEntry{}, flawf("its central directory is damaged")
+		return zipEntry{}, flaw.New("its central directory is damaged")
 	}
 	e := zipEntry{
 		flags: le.Uint16(h[8:]), method: le.Uint16(h[10:]), crc: le.Uint32(h[16:]),
@@ -157,7 +159,7 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 // not computed (it is 0 then, as torch.save can be told) or its bytes are
 // packed in a way that is unknown here, its bytes. Arrays are checked as such.
 func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
-	bad := func(what string) error { return flawf("truncated: entry %s %s", e.name, what) }
+	bad := func(what string) error { return flaw.New("truncated: entry %s %s", e.name, what) }
 	h, err := f.bytes(e.header, zipLocalLen)
 	if err == io.ErrUnexpectedEOF {
 		return bad("lies beyond its end")
@@ -214,7 +216,7 @@ func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
 	r = io.TeeReader(r, read)
 	if path.Ext(e.name) == ".npy" {
 		if err := checkArray(bufio.NewReaderSize(r, 64<<10), e.size); err != nil && !errors.As(err, &corrupt) {
-			return within("entry "+e.name, err)
+			return flaw.Within("entry "+e.name, err)
 		}
 	}
 	_, err = io.CopyBuffer(struct{ io.Writer }{io.Discard}, r, buf)

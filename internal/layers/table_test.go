@@ -94,6 +94,8 @@ var rooms = []room{
 	{paths: []string{"topology/lease"}, ours: withLeaves("internal/job", "internal/atomicfile")},
 
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
+	{paths: []string{"checkpoint/flaw"}, ours: only()},
+	{paths: []string{"checkpoint/pickle", "checkpoint/pyliteral", "checkpoint/sstable"}, ours: only("checkpoint/flaw")},
 	{paths: []string{"checkpoint"}, ours: allBut("launcher/...", "supervisor/...", "topology/...")},
 
 	{paths: []string{"launcher"}, ours: allBut("supervisor/...", "preflight", "checkpoint")},

@@ -1,22 +1,24 @@
-package checkpoint
+// Package pyliteral reads Python literals.
+package pyliteral
 
 import (
 	"fmt"
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// parseLiteral reads a Python literal of the kinds that numpy's headers have:
-// strings, whole numbers, True, False, None, tuples and lists (both []any) and
-// dicts with strings as keys.
-func parseLiteral(text string) (any, error) {
+// Parse reads a Python literal of the kinds that numpy's headers have: strings, whole
+// numbers, True, False, None, tuples and lists (both []any) and dicts with strings as keys.
+func Parse(text string) (any, error) {
 	p := literal{text: text}
 	v, err := p.value(0)
 	if err != nil {
 		return nil, err
 	}
 	if p.space(); p.text != "" {
-		return nil, fmt.Errorf("%q follows its end", short(p.text))
+		return nil, fmt.Errorf("%q follows its end", flaw.Short(p.text))
 	}
 	return v, nil
 }
@@ -72,7 +74,7 @@ func (p *literal) value(depth int) (any, error) {
 	}
 	n, err := strconv.ParseInt(strings.TrimSuffix(word, "L"), 10, 64) // Python 2 wrote 3L
 	if err != nil {
-		return nil, fmt.Errorf("%q is no literal", short(word))
+		return nil, fmt.Errorf("%q is no literal", flaw.Short(word))
 	}
 	return n, nil
 }
@@ -90,7 +92,7 @@ func (p *literal) sequence(end byte, depth int) (any, error) {
 			continue
 		}
 		if !p.take(end) {
-			return nil, fmt.Errorf("%q stands where a comma should", short(p.text))
+			return nil, fmt.Errorf("%q stands where a comma should", flaw.Short(p.text))
 		}
 		break
 	}
@@ -116,7 +118,7 @@ func (p *literal) dict(depth int) (any, error) {
 		}
 		if !p.take(',') {
 			if !p.take('}') {
-				return nil, fmt.Errorf("%q stands where a comma should", short(p.text))
+				return nil, fmt.Errorf("%q stands where a comma should", flaw.Short(p.text))
 			}
 			break
 		}
@@ -138,6 +140,3 @@ func (p *literal) quoted(quote byte) (any, error) {
 	}
 	return nil, fmt.Errorf("a string has no end")
 }
-
-// short returns as much of text as fits into a message.
-func short(text string) string { return text[:min(len(text), 40)] }

@@ -1,9 +1,13 @@
-package checkpoint
+// Package pickle reads Python pickles without running anything.
+package pickle
 
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"io"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
 // The opcodes of pickle protocols 0 to 5 (CPython's Lib/pickletools.py), by
@@ -57,36 +61,36 @@ var shapes = func() (all [256]shape) {
 }()
 
 // maxKept bounds how much of an opcode's argument is kept, in bytes: names and
-// numbers are shorter, texts and arrays are passed over.
+// numbers are shorter, texts and arrays are skipped.
 const maxKept = 4 << 10
 
 // maxLineLen bounds a line of a text opcode: Python's whole numbers, say.
 const maxLineLen = 64 << 20
 
-// machine is told every opcode with its argument, of which it may keep nothing.
-// A counted argument that is longer than maxKept is cut.
-type machine interface {
-	step(op byte, arg []byte) error
+// Machine is what follows a pickle, opcode by opcode.
+type Machine interface {
+	// Step is called for an opcode with its argument, which it must copy to keep. An
+	// argument with a length that is longer than maxKept is cut.
+	Step(op byte, arg []byte) error
 }
 
-// scanPickle reads one pickle to its STOP, opcode by opcode, and tells m, if
-// there is one. It does not run anything.
-func scanPickle(r *bufio.Reader, m machine) error {
+// Scan reads one pickle to its STOP and calls m, if it is not nil, for each opcode.
+func Scan(r *bufio.Reader, m Machine) error {
 	var arg []byte
 	for {
 		op, err := r.ReadByte()
 		if err != nil {
-			return truncated("its pickle", err)
+			return flaw.Truncated("its pickle", err)
 		}
 		s := shapes[op]
 		if !s.known {
-			return flawf("its pickle has the unknown opcode %#02x", op)
+			return flaw.New("its pickle has the unknown opcode %#02x", op)
 		}
 		if arg, err = readArg(r, s, arg[:0]); err != nil {
-			return truncated("its pickle", err)
+			return flaw.Truncated("its pickle", err)
 		}
 		if m != nil {
-			if err := m.step(op, arg); err != nil {
+			if err := m.Step(op, arg); err != nil {
 				return err
 			}
 		}
@@ -103,8 +107,8 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 		if _, err := io.ReadFull(r, l[:s.counted]); err != nil {
 			return nil, err
 		}
-		if n = int64(le.Uint64(l[:])); n < 0 || s.counted == 4 && n > 1<<31-1 {
-			return nil, flawf("its pickle has an item of an impossible length")
+		if n = int64(binary.LittleEndian.Uint64(l[:])); n < 0 || s.counted == 4 && n > 1<<31-1 {
+			return nil, flaw.New("its pickle has an item of an impossible length")
 		}
 	}
 	if n > 0 {
@@ -122,7 +126,7 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 		for {
 			piece, err := r.ReadSlice('\n')
 			if length += len(piece); length > maxLineLen {
-				return nil, flawf("its pickle has a line without end")
+				return nil, flaw.New("its pickle has a line without end")
 			}
 			arg = append(arg, piece[:min(len(piece), max(0, maxKept-len(arg)))]...)
 			if err == nil {
@@ -139,53 +143,28 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 // joblib's pickles have the bytes of arrays between their opcodes.
 const joblib = "joblib.numpy_pickle"
 
-// errForeign ends the scan of a pickle that is none to its end.
-const errForeign = flaw("joblib")
+// ErrJoblib ends the scan of a pickle of joblib's, which is not a pickle to its end.
+const ErrJoblib = flaw.Flaw("joblib")
 
-// foreign looks for joblib's name among a pickle's strings.
-type foreign struct{}
+// Joblib is a Machine that looks for joblib's name among a pickle's strings.
+type Joblib struct{}
 
-func (foreign) step(op byte, arg []byte) error {
+// Step implements Machine.
+func (Joblib) Step(op byte, arg []byte) error {
 	switch op {
 	case opGlobal, opShortUnicode, opBinUnicode:
 		if bytes.HasPrefix(arg, []byte(joblib)) {
-			return errForeign
+			return ErrJoblib
 		}
 	}
 	return nil
 }
 
-// checkPickles checks a file that begins with a pickle and holds any number of
-// them. What follows the last one, if it is none, may be anything; only plain
-// is then known of the file. So it is of joblib's, which must end in STOP.
-func checkPickles(f *file) (plain bool, err error) {
-	for off := int64(0); off < f.size; {
-		s := f.from(off)
-		if off > 0 {
-			if next, err := s.Peek(2); err != nil && err != io.EOF {
-				return false, err
-			} else if !pickled(next) && string(next) != "\x80" {
-				return true, nil
-			}
-		}
-		err := scanPickle(s.Reader, foreign{})
-		if err == errForeign {
-			last, err := f.bytes(f.size-1, 1)
-			if err == nil && last[0] != opStop {
-				err = flawf("truncated: its pickle has no end")
-			}
-			return true, err
-		}
-		if err != nil {
-			return false, err
-		}
-		off = s.pos()
-	}
-	return false, nil
-}
-
-// pickled reports whether head begins like a pickle of protocol 1 to 5, which
-// no text does. Protocol 0 is told by a file's name only.
-func pickled(head []byte) bool {
+// Begins reports whether head begins like a pickle of protocol 1 to 5, which
+// no text does. Protocol 0 can be known only by a file's name.
+func Begins(head []byte) bool {
 	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
 }
+
+// Ends reports whether a byte is the last one of a pickle.
+func Ends(last byte) bool { return last == opStop }

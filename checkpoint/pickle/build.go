@@ -1,43 +1,51 @@
-package checkpoint
+package pickle
 
 import (
 	"strconv"
 	"strings"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// unpickler follows what a pickle builds as far as torch's own need it: names,
+// Builder is a Machine that follows what a pickle builds as far as torch's own need it: names,
 // whole numbers, tuples, lists and dicts. It runs nothing; what it does not
 // follow is nil. Its memory is bounded by maxValues.
-type unpickler struct {
+type Builder struct {
 	stack []any
 	marks []int
 	memo  map[int64]any
 	made  int
-	// persist is told every persistent ID, built every object whose state is set.
-	persist func(id any) error
-	built   func(class global, state *dict) error
+	// Persist is called for every persistent ID, Built for every object whose state is
+	// set. Either may be nil.
+	Persist func(id any) error
+	Built   func(class Global, state *Dict) error
 }
 
 // maxValues bounds the values that a pickle may build: a checkpoint of a
 // thousand ranks with a thousand tensors each has some ten million.
 const maxValues = 16 << 20
 
-// errTooBig ends the work on a pickle of more than maxValues.
-const errTooBig = flaw("its pickle is too big to be followed")
+// ErrTooBig ends the work on a pickle of more than maxValues.
+const ErrTooBig = flaw.Flaw("its pickle is too big to be followed")
 
-const errPickle = flaw("its pickle is damaged")
+const errPickle = flaw.Flaw("its pickle is damaged")
 
 type (
-	global string // "module name"
+	// Global is the name of a class or function, as "module name".
+	Global string
+	// Tuple is a tuple.
+	Tuple []any
+	// List is a list.
+	List struct{ Items []any }
+	// Dict is a dict.
+	Dict struct{ pairs []any } // keys and values in turn
+
 	long   string // the bytes of a whole number over 64 bits
-	tuple  []any
-	list   struct{ items []any }
-	dict   struct{ pairs []any } // keys and values in turn
-	object struct{ class global }
+	object struct{ class Global }
 )
 
-// get returns the value of a key that is a string.
-func (d *dict) get(key string) any {
+// Get returns the value of a key that is a string.
+func (d *Dict) Get(key string) any {
 	for i := 0; i+1 < len(d.pairs); i += 2 {
 		if d.pairs[i] == key {
 			return d.pairs[i+1]
@@ -46,15 +54,16 @@ func (d *dict) get(key string) any {
 	return nil
 }
 
-// result returns what the pickle stands for, once it has been read.
-func (u *unpickler) result() any {
+// Result returns what the pickle stands for, once it has been read.
+func (u *Builder) Result() any {
 	if len(u.stack) == 0 {
 		return nil
 	}
 	return u.stack[len(u.stack)-1]
 }
 
-func (u *unpickler) step(op byte, arg []byte) error {
+// Step implements Machine.
+func (u *Builder) Step(op byte, arg []byte) error {
 	switch op {
 	case opMark:
 		u.marks = append(u.marks, len(u.stack))
@@ -106,14 +115,14 @@ func (u *unpickler) step(op byte, arg []byte) error {
 		}
 		return u.push(number(op, arg))
 	case opEmptyTuple:
-		return u.push(tuple{})
+		return u.push(Tuple{})
 	case opEmptyList:
-		return u.push(&list{})
+		return u.push(&List{})
 	case opEmptyDict:
-		return u.push(&dict{})
+		return u.push(&Dict{})
 	case opGlobal:
 		module, name, _ := strings.Cut(strings.TrimSuffix(string(arg), "\n"), "\n")
-		return u.push(global(module + " " + name))
+		return u.push(Global(module + " " + name))
 	case opPersID:
 		return u.persistent(strings.TrimSuffix(string(arg), "\n"))
 	default:
@@ -122,20 +131,20 @@ func (u *unpickler) step(op byte, arg []byte) error {
 }
 
 // combine does the opcodes that make a value out of others.
-func (u *unpickler) combine(op byte, arg []byte) error {
+func (u *Builder) combine(op byte, arg []byte) error {
 	switch op {
 	case opTuple1, opTuple2, opTuple3:
 		v, err := u.pop(int(op-opTuple1) + 1)
-		return u.pushIf(err, tuple(v))
+		return u.pushIf(err, Tuple(v))
 	case opTuple:
 		v, err := u.popMark()
-		return u.pushIf(err, tuple(v))
+		return u.pushIf(err, Tuple(v))
 	case opList:
 		v, err := u.popMark()
-		return u.pushIf(err, &list{v})
+		return u.pushIf(err, &List{v})
 	case opDict:
 		v, err := u.popMark()
-		return u.pushIf(err, &dict{v})
+		return u.pushIf(err, &Dict{v})
 	case opFrozenSet:
 		_, err := u.popMark()
 		return u.pushIf(err, nil)
@@ -151,7 +160,7 @@ func (u *unpickler) combine(op byte, arg []byte) error {
 		if !ok1 || !ok2 {
 			return errPickle
 		}
-		return u.push(global(module + " " + name))
+		return u.push(Global(module + " " + name))
 	case opReduce, opNewObj:
 		v, err := u.pop(2)
 		return u.pushObject(err, v)
@@ -174,11 +183,11 @@ func (u *unpickler) combine(op byte, arg []byte) error {
 			return err
 		}
 		o, ok1 := top.(*object)
-		state, ok2 := v[0].(*dict)
-		if !ok1 || !ok2 || u.built == nil {
+		state, ok2 := v[0].(*Dict)
+		if !ok1 || !ok2 || u.Built == nil {
 			return nil
 		}
-		err = u.built(o.class, state)
+		err = u.Built(o.class, state)
 		state.pairs = nil
 		return err
 	case opBinPersID:
@@ -193,7 +202,7 @@ func (u *unpickler) combine(op byte, arg []byte) error {
 }
 
 // fill adds to a list, dict or set.
-func (u *unpickler) fill(op byte) error {
+func (u *Builder) fill(op byte) error {
 	var v []any
 	var err error
 	switch op {
@@ -212,36 +221,36 @@ func (u *unpickler) fill(op byte) error {
 		return err
 	}
 	switch c := top.(type) {
-	case *list:
-		c.items = append(c.items, v...)
-	case *dict:
+	case *List:
+		c.Items = append(c.Items, v...)
+	case *Dict:
 		c.pairs = append(c.pairs, v...)
 	}
 	return nil
 }
 
-func (u *unpickler) persistent(id any) error {
-	if u.persist != nil {
-		if err := u.persist(id); err != nil {
+func (u *Builder) persistent(id any) error {
+	if u.Persist != nil {
+		if err := u.Persist(id); err != nil {
 			return err
 		}
 	}
 	return u.push(nil)
 }
 
-func (u *unpickler) count() error {
+func (u *Builder) count() error {
 	if u.made++; u.made > maxValues {
-		return errTooBig
+		return ErrTooBig
 	}
 	return nil
 }
 
-func (u *unpickler) push(v any) error {
+func (u *Builder) push(v any) error {
 	u.stack = append(u.stack, v)
 	return u.count()
 }
 
-func (u *unpickler) pushIf(err error, v any) error {
+func (u *Builder) pushIf(err error, v any) error {
 	if err != nil {
 		return err
 	}
@@ -249,18 +258,18 @@ func (u *unpickler) pushIf(err error, v any) error {
 }
 
 // pushObject makes an object of the class that comes first in v.
-func (u *unpickler) pushObject(err error, v []any) error {
+func (u *Builder) pushObject(err error, v []any) error {
 	if err != nil {
 		return err
 	}
 	if len(v) == 0 {
 		return errPickle
 	}
-	class, _ := v[0].(global)
+	class, _ := v[0].(Global)
 	return u.push(&object{class})
 }
 
-func (u *unpickler) top() (any, error) {
+func (u *Builder) top() (any, error) {
 	if len(u.stack) == 0 {
 		return nil, errPickle
 	}
@@ -268,7 +277,7 @@ func (u *unpickler) top() (any, error) {
 }
 
 // pop returns a copy of the last n values, above the last mark.
-func (u *unpickler) pop(n int) ([]any, error) {
+func (u *Builder) pop(n int) ([]any, error) {
 	from := len(u.stack) - n
 	if from < 0 || len(u.marks) > 0 && from < u.marks[len(u.marks)-1] {
 		return nil, errPickle
@@ -279,7 +288,7 @@ func (u *unpickler) pop(n int) ([]any, error) {
 }
 
 // popMark returns a copy of what is above the last mark, which it removes.
-func (u *unpickler) popMark() ([]any, error) {
+func (u *Builder) popMark() ([]any, error) {
 	if len(u.marks) == 0 {
 		return nil, errPickle
 	}

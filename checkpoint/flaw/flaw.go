@@ -1,0 +1,46 @@
+// Package flaw has the errors that say why a checkpoint is not complete, as opposed to
+// errors in reading it.
+package flaw
+
+import (
+	"errors"
+	"fmt"
+	"io"
+)
+
+// Flaw is why a checkpoint is not complete.
+type Flaw string
+
+// Error returns the reason.
+func (f Flaw) Error() string { return string(f) }
+
+// New returns a Flaw, formatted as by fmt.Sprintf.
+func New(format string, args ...any) error { return Flaw(fmt.Sprintf(format, args...)) }
+
+// Within adds to a Flaw in which part of the checkpoint it is; other errors stay as they
+// are.
+func Within(part string, err error) error {
+	var f Flaw
+	if errors.As(err, &f) {
+		return New("%s: %s", part, string(f))
+	}
+	return err
+}
+
+// Is reports whether err is a Flaw, or wraps one.
+func Is(err error) bool {
+	var f Flaw
+	return errors.As(err, &f)
+}
+
+// Truncated turns an early end of the named part into a Flaw; other errors stay as they
+// are.
+func Truncated(part string, err error) error {
+	if err == io.EOF || err == io.ErrUnexpectedEOF {
+		return New("truncated: it ends within %s", part)
+	}
+	return err
+}
+
+// Short returns the beginning of a text that stands in a Flaw.
+func Short(text string) string { return text[:min(len(text), 40)] }

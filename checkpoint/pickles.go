@@ -1,0 +1,37 @@
+package checkpoint
+
+import (
+	"io"
+
+	"github.com/gangrun/gangrun/checkpoint/flaw"
+	"github.com/gangrun/gangrun/checkpoint/pickle"
+)
+
+// checkPickles checks a file that begins with a pickle and holds any number of
+// them. What follows the last one, if it is none, may be anything; only plain
+// is then known of the file. So it is of joblib's, which must end in STOP.
+func checkPickles(f *file) (plain bool, err error) {
+	for off := int64(0); off < f.size; {
+		s := f.from(off)
+		if off > 0 {
+			if next, err := s.Peek(2); err != nil && err != io.EOF {
+				return false, err
+			} else if !pickle.Begins(next) && string(next) != "\x80" {
+				return true, nil
+			}
+		}
+		err := pickle.Scan(s.Reader, pickle.Joblib{})
+		if err == pickle.ErrJoblib {
+			last, err := f.bytes(f.size-1, 1)
+			if err == nil && !pickle.Ends(last[0]) {
+				err = flaw.New("truncated: its pickle has no end")
+			}
+			return true, err
+		}
+		if err != nil {
+			return false, err
+		}
+		off = s.pos()
+	}
+	return false, nil
+}
