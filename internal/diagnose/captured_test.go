@@ -84,6 +84,8 @@ func TestCaptured(t *testing.T) {
 		{"refused.err", "network-error connection-refused", -1, "Connection refused (refused.py line 2)", ""},
 		{"script.err", "incorrect-inputs script-missing", -1, "No such file or directory", "/home/ana/job/nofile.py"},
 		{"segv.err", "invalid-memory-access segfault-trace", -1, "Fatal Python error: Segmentation fault (segv.py line 4 in train)", ""},
+		{"singleton-daemon.log", "mpi-runtime mpi-singleton-daemon", -1, "ess_singleton_module.c at line 716", ""},
+		{"singleton-orted.log", "mpi-runtime mpi-singleton-daemon", -1, "ess_singleton_module.c at line 572", ""},
 		{"shape.err", "semantic-error torch-shape-mismatch", -1, "mat1 and mat2 shapes cannot be multiplied (4x32 and 64x10) (shape.py line 8 in forward)", ""},
 		{"spawn.err", "semantic-error python-value-error", -1, "ValueError: bad label 11 (spawn.py line 4 in work)", ""},
 		{"spawnkill.err", "killed worker-killed", -1, "process 1 terminated with signal SIGKILL (spawnkill.py line 7)", ""},

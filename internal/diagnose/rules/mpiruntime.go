@@ -5,6 +5,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
+const singletonHint = "run with --mpi openmpi, so that mpirun starts one daemon on each host instead of one for each rank"
+
 var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons: mostly the echo of a host's or rank's end",
@@ -16,6 +18,15 @@ var mpiRuntime = []Rule{{
 	Hint:    "check that every host can be reached, that the same MPI is installed there, and that LD_LIBRARY_PATH is set for it",
 	Needles: []string{"unable to reliably start one or more daemons", "unable to start the daemon on", "orted: command not found", "prted: command not found", "hydu_create_process", "unable to start one or more daemons"},
 	Find:    textmatch.New(`(?P<artefact>orted|prted): command not found`),
+}, {
+	Category: job.MPIRuntime, Signature: "mpi-singleton-daemon", Confidence: 0.9, Traits: Continued,
+	Meaning: "a rank of Open MPI that was started without mpirun could not start its own daemon, orted",
+	Hint:    singletonHint,
+	Needles: []string{"the singleton application was not able to find the executable"},
+}, {
+	Category: job.MPIRuntime, Signature: "mpi-singleton-daemon", Confidence: 0.9,
+	Hint:    singletonHint,
+	Needles: []string{"unable to start a daemon on the local node", "ess_singleton_module.c at line"},
 }, {
 	Category: job.MPIRuntime, Signature: "mpi-init", Confidence: 0.85, Traits: Peer,
 	Meaning: "MPI could not start up in a rank",
