@@ -81,7 +81,6 @@ func (g *running) account(c *collection) {
 		if !well || len(ranks) == 0 {
 			continue
 		}
-		g.stopping = true // there is nobody left to end
 		for _, e := range slices.Clone(g.outcome.Exits) {
 			if slices.Contains(ranks, e.Rank) {
 				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", host, s.why), s.left

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // A rank that its peer's end has ended, before the agent of its host knew that the
@@ -15,7 +16,7 @@ func TestEndAfterCancel(t *testing.T) {
 	defer e.close()
 	g := &running{
 		attempt: job.Attempt{Placement: job.Placement{Ranks: make([]job.Rank, 2)}}, emitter: e,
-		seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), stopping: true, cancelled: at,
+		seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), phase: lifecycle.Ending, end: end{cancelled: at},
 	}
 	g.exit(job.Exit{Rank: 0, Status: job.Exited, Code: 15, Aborted: true, Time: at.Add(time.Millisecond)})
 	g.exit(job.Exit{Rank: 1, Status: job.Exited, Code: 1, Time: at.Add(-time.Millisecond)})

@@ -16,6 +16,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // talkers are agents whose ranks, one a host, end at once and have printed.
@@ -230,10 +231,10 @@ func TestLostAfterCancel(t *testing.T) {
 	}{"cancelled": {true, true}, "ended for a rank's failure": {false, false}} {
 		now := time.Now()
 		n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return now.Add(-2 * time.Second) }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
-		g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, stopped: now, wiring: newWiring(job.MPINone, false, nil),
+		g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{ordered: now}, wiring: newWiring(job.MPINone, false, nil),
 			emitter: newEmitter(func(job.Event) {}), reports: make(chan report, 2), drop: func(*remote) error { return nil }}
 		if c.cancelled {
-			g.cancelled = now
+			g.end.cancelled = now
 		}
 		g.lose(n, errors.New("nothing was heard of it"))
 		g.take(<-g.reports)

@@ -9,12 +9,13 @@ import (
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // lose gives a node up: its agent is ended, which bury hears of.
 func (g *running) lose(n *node, err error) {
 	n.gone = time.Now()
-	g.stood(n.gone)
+	g.noteGap(n.gone)
 	g.answered(n)
 	err = n.agent.why(err)
 	text, lost := err.Error(), err.Error()
@@ -24,19 +25,19 @@ func (g *running) lose(n *node, err error) {
 			lost = text
 		}
 	}
-	if slept := n.agent.overslept(g.orphanGrace); slept != nil {
+	if slept := n.agent.overslept(g.silence.orphanGrace); slept != nil {
 		lost = slept.Error()
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
 		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
 		Text: fmt.Sprintf("%s is lost: %s", n.agent.host, text),
 	})
-	last, stopped := n.gone, g.stopping
+	last, stopped := n.gone, g.phase == lifecycle.Ending
 	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
 		last = n.agent.link.Heard()
-		stopped = g.stopping && last.After(g.stopped)
+		stopped = stopped && last.After(g.end.ordered)
 	}
-	if !g.cancelled.IsZero() { // whatever it was that ended it, the run was to end
+	if !g.end.cancelled.IsZero() { // whatever it was that ended it, the run was to end
 		stopped = true
 	}
 	if n.lost != nil { // before there was anybody to stop it
@@ -69,7 +70,7 @@ func (g *running) await() {
 			continue
 		}
 		n.told = true
-		why := fmt.Sprintf("its agent ends them when it has heard nothing for %s (--orphan-grace)", g.orphanGrace)
+		why := fmt.Sprintf("its agent ends them when it has heard nothing for %s (--orphan-grace)", g.silence.orphanGrace)
 		if n.agent.link.Local {
 			why = "what is left of its agent is ending them"
 		}
@@ -84,18 +85,18 @@ const (
 	suspectEvery = 100 * time.Millisecond
 )
 
-// stood tells that this process could hear nobody for a while, since the last call;
-// its own standing still is no host's silence.
-func (g *running) stood(now time.Time) {
-	last := g.looked
-	g.looked = now
+// noteGap notes that this process did not run for a while since the last call: that time
+// does not count as silence of a host.
+func (g *running) noteGap(now time.Time) {
+	last := g.silence.looked
+	g.silence.looked = now
 	gap := now.Sub(last)
 	if last.IsZero() || gap < suspectAfter || !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.agent.link.Local }) {
 		return
 	}
 	text := fmt.Sprintf("gangrun itself stood still for %s (it was stopped or suspended, or this machine is overloaded): the silence of hosts counts from now on", gap.Round(100*time.Millisecond))
-	if gap > g.orphanGrace {
-		text += fmt.Sprintf("; agents that heard nothing of it for %s have ended their ranks (--orphan-grace)", g.orphanGrace)
+	if gap > g.silence.orphanGrace {
+		text += fmt.Sprintf("; agents that heard nothing of it for %s have ended their ranks (--orphan-grace)", g.silence.orphanGrace)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
 }
@@ -115,7 +116,7 @@ func (g *running) suspect() {
 		if trouble := n.agent.trouble(); trouble != nil {
 			e.Text += " (" + trouble.Error() + ")"
 		}
-		e.Text += fmt.Sprintf("; it counts as lost after %s", g.hostTimeout)
+		e.Text += fmt.Sprintf("; it counts as lost after %s", g.silence.hostTimeout)
 		if !n.quiet {
 			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.host+" is heard again, nothing was lost"
 		}
@@ -129,7 +130,7 @@ const hurryLimit = time.Second
 
 // forsake gives up the hosts that are silent where the user is in a hurry.
 func (g *running) forsake() {
-	if g.hurried.IsZero() || time.Since(g.hurried) < hurryLimit {
+	if g.end.hurried.IsZero() || time.Since(g.end.hurried) < hurryLimit {
 		return
 	}
 	for _, n := range g.nodes {

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // launch returns a Launcher of four hosts, which the test closes.
@@ -125,11 +126,11 @@ func TestForsake(t *testing.T) {
 			heard := time.Now().Add(-c.silence)
 			var told []job.Event
 			n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
-			g := &running{nodes: []*node{n}, seen: map[int]bool{}, stopping: true, cancelled: time.Now(), wiring: newWiring(job.MPINone, false, nil),
+			g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{cancelled: time.Now()}, wiring: newWiring(job.MPINone, false, nil),
 				emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
 				drop: func(*remote) error { return errors.New("h2 may still have ranks until noon") }}
 			if c.hurried > 0 {
-				g.hurried = time.Now().Add(-c.hurried)
+				g.end.hurried = time.Now().Add(-c.hurried)
 			}
 			g.forsake()
 			g.forsake()

@@ -57,7 +57,7 @@ func TestLeavesOpen(t *testing.T) {
 	}
 	for rank, want := range []string{"ac", "b", ""} {
 		for _, answer := range []bool{true, false} {
-			g.unclear = func(e job.Exit, printed []job.Line) bool {
+			g.settling.unclear = func(e job.Exit, printed []job.Line) bool {
 				got := ""
 				for _, l := range printed {
 					got += l.Text

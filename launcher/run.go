@@ -11,6 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
@@ -65,16 +66,16 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
-		attempt: a, nodes: nodes, unclear: l.opts.Unclear, settle: cmp.Or(l.opts.Settle, settle),
+		attempt: a, nodes: nodes, settling: settling{unclear: l.opts.Unclear, limit: cmp.Or(l.opts.Settle, settle)},
 		drop:    func(a *remote) error { return l.drop(context.Background(), a) },
-		emitter: newEmitter(emit), hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace,
+		emitter: newEmitter(emit), silence: silence{hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace},
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
 		noted:   l.noted,
 		wiring:  newWiring(a.MPI, asked, nodes),
 	}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
-		g.wiring.overdue = time.After(limit) // it is mpirun that starts the ranks
+		g.wiring.inquiry.overdue = time.After(limit) // it is mpirun that starts the ranks
 	}
 	if a.Adopt {
 		g.drop = l.dropAdopted(nodes)
@@ -115,6 +116,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	remindNoMore()
 	l.salvage(collected)
 	g.account(collected)
+	g.phase = g.phase.Next(lifecycle.Collected)
 	hangUp()
 	listeners.Wait()
 	g.emitter.close()

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // settle is how long, unless Options say otherwise, the gang is left alone after a
@@ -23,70 +24,86 @@ const lateLimit = 20 * time.Second
 type running struct {
 	attempt job.Attempt
 	nodes   []*node
-	unclear func(job.Exit, []job.Line) bool
-	settle  time.Duration
-	drop    func(*remote) error
+	drop    func(*remote) error // ends a lost agent, and returns once no rank of it can be left
 	emitter *emitter
 	reports chan report
 
-	hostTimeout, orphanGrace time.Duration
-	looked                   time.Time // by stood
-
-	wiring *wiring
-	noted  map[string]bool // what agents have noted, of every attempt
+	phase    lifecycle.Phase
+	end      end
+	settling settling
+	silence  silence
+	wiring   *wiring
+	noted    map[string]bool // what agents have noted, in all attempts
 
 	outcome   job.Outcome
 	seen      map[int]bool // ranks whose exit is in outcome
 	started   int
-	listening int // nodes that will still report
-	stopping  bool
-	stopped   time.Time // when it was first told to end
-	cancelled time.Time // when the run was
-	hurried   time.Time // when it was to end at once
-	settling  <-chan time.Time
-	failed    job.Exit // why it settles
-	late      <-chan time.Time
+	listening int // nodes that have yet to report the end of their ranks
+}
+
+// end is when and why a gang was told to end.
+type end struct {
+	ordered   time.Time        // the first order
+	cancelled time.Time        // when the run was cancelled
+	hurried   time.Time        // when it was to end without any grace
+	overdue   <-chan time.Time // fires when agents have taken too long to end their ranks
+}
+
+// settling waits after a failure whose cause is unclear: the rank with the cause may not
+// have reported yet.
+type settling struct {
+	unclear func(job.Exit, []job.Line) bool
+	limit   time.Duration
+	over    <-chan time.Time // nil while nothing is unclear
+	failed  job.Exit         // the unclear failure
+}
+
+// silence has the limits on the time since the last contact with a host.
+type silence struct {
+	hostTimeout, orphanGrace time.Duration
+	looked                   time.Time // when noteGap was called last
 }
 
 // loop follows the gang to its end.
 func (g *running) loop(cancelled, hurry <-chan struct{}) {
 	tick := time.NewTicker(suspectEvery)
 	defer tick.Stop()
-	g.looked = time.Now()
+	g.silence.looked = time.Now()
+	defer func() { g.phase = g.phase.Next(lifecycle.RanksGone) }()
 	for g.listening > 0 {
 		select {
 		case <-tick.C:
-			g.stood(time.Now())
+			g.noteGap(time.Now())
 			g.suspect()
 			g.forsake()
 			g.await()
 		case r := <-g.reports:
 			g.take(r)
-		case <-g.settling:
+		case <-g.settling.over:
 			if g.hear(); g.listening > 0 {
-				g.stop(time.Duration(g.attempt.Grace), g.failed.String())
+				g.stop(time.Duration(g.attempt.Grace), g.settling.failed.String())
 			}
 		case <-cancelled:
-			cancelled, g.cancelled = nil, time.Now()
+			cancelled, g.end.cancelled = nil, time.Now()
 			if g.wiring.mpi != job.MPINone {
 				g.look()
 			}
 			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
-		case <-g.wiring.overdue:
-			if g.hear(); !g.wiring.told {
+		case <-g.wiring.inquiry.overdue:
+			if g.hear(); !g.wiring.allReported {
 				g.overdue()
 			}
-		case <-g.wiring.judging:
-			g.wiring.judging = nil
+		case <-g.wiring.openmpi.judging:
+			g.wiring.openmpi.judging = nil
 			if g.hear(); g.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 			}
 		case <-hurry:
-			hurry, g.hurried = nil, time.Now()
+			hurry, g.end.hurried = nil, time.Now()
 			g.restop(0, job.ToldToEnd+" at once")
-		case <-g.late:
-			g.late = nil
-			if g.hear(); g.late != nil { // it was told to end anew
+		case <-g.end.overdue:
+			g.end.overdue = nil
+			if g.hear(); g.end.overdue != nil { // it was told to end anew
 				break
 			}
 			for _, n := range g.nodes {
@@ -136,7 +153,7 @@ func (g *running) take(r report) {
 		for _, rank := range r.done.Unreaped {
 			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.host})
 			if !g.seen[int(rank)] {
-				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.host, Status: job.Lost, Time: time.Now(), Stopped: g.stopping, Text: "it does not die of SIGKILL"})
+				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.host, Status: job.Lost, Time: time.Now(), Stopped: g.phase == lifecycle.Ending, Text: "it does not die of SIGKILL"})
 			}
 		}
 	}
@@ -170,11 +187,12 @@ func (g *running) event(event job.Event) {
 	}
 	g.emitter.put(event)
 	if event.Kind == job.KindStarted {
-		g.wiring.pids[event.PID] = event.Rank
+		g.wiring.openmpi.pids[event.PID] = event.Rank
 		if g.started++; g.started == len(g.attempt.Placement.Ranks) {
+			g.phase = g.phase.Next(lifecycle.AllStarted)
 			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindAllStarted, Attempt: g.attempt.Number})
 			if limit := time.Duration(g.attempt.InitTimeout); limit > 0 && g.wiring.mpi == job.MPIMPICH {
-				g.wiring.overdue = time.After(limit)
+				g.wiring.inquiry.overdue = time.After(limit)
 			}
 		}
 	}
@@ -187,7 +205,7 @@ func (g *running) exit(e job.Exit) {
 		e.Fault = fault
 	}
 	// A rank may hear of the end from a peer before its agent does.
-	e.Stopped = e.Stopped || !g.cancelled.IsZero() && e.Time.After(g.cancelled)
+	e.Stopped = e.Stopped || !g.end.cancelled.IsZero() && e.Time.After(g.end.cancelled)
 	if g.seen[e.Rank] { // more is known of it now
 		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
 		g.outcome.Exits[i] = e
@@ -196,12 +214,12 @@ func (g *running) exit(e job.Exit) {
 		g.outcome.Exits = append(g.outcome.Exits, e)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindExit, Attempt: g.attempt.Number, Exit: &e})
-	if e.Good() || e.Stopped || g.stopping {
+	if e.Good() || e.Stopped || !g.phase.MayEnd() {
 		return
 	}
 	if e.Status == job.Exited && g.leavesOpen(e) {
-		if g.settling == nil {
-			g.settling, g.failed = time.After(g.settle), e
+		if g.settling.over == nil {
+			g.settling.over, g.settling.failed = time.After(g.settling.limit), e
 		}
 		return
 	}
@@ -210,7 +228,7 @@ func (g *running) exit(e job.Exit) {
 
 // leavesOpen reports whether what a rank printed leaves open why it ended.
 func (g *running) leavesOpen(e job.Exit) bool {
-	if g.unclear == nil {
+	if g.settling.unclear == nil {
 		return false
 	}
 	var printed []job.Line
@@ -219,25 +237,26 @@ func (g *running) leavesOpen(e job.Exit) bool {
 			printed = append(printed, line)
 		}
 	}
-	return g.unclear(e, printed)
+	return g.settling.unclear(e, printed)
 }
 
-// restop ends a gang that is being ended already with another grace period.
-func (g *running) restop(grace time.Duration, why string) {
-	g.stopping = false
-	g.stop(grace, why)
-}
-
+// stop tells the agents to end the gang, unless they have been told already or no rank is
+// left.
 func (g *running) stop(grace time.Duration, why string) {
-	if g.stopping {
-		return
+	if g.phase.MayEnd() {
+		g.restop(grace, why)
 	}
-	g.stopping = true
-	if g.stopped.IsZero() {
-		g.stopped = time.Now()
+}
+
+// restop tells the agents to end the gang, even if they have been told already: another
+// grace period replaces the first one.
+func (g *running) restop(grace time.Duration, why string) {
+	g.phase = g.phase.Next(lifecycle.EndOrdered)
+	if g.end.ordered.IsZero() {
+		g.end.ordered = time.Now()
 	}
-	g.settling = nil
-	g.late = time.After(grace + lateLimit)
+	g.settling.over = nil
+	g.end.overdue = time.After(grace + lateLimit)
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
 	for _, n := range g.nodes {
 		n.stop(grace)

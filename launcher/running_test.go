@@ -7,6 +7,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
 // What a host has told counts before what is done since it has not, though both are
@@ -18,16 +19,16 @@ func TestToldInTime(t *testing.T) {
 		stop string // why the gang was ended
 	}{
 		"its ranks' end, and the grace period is over": {
-			set: func(g *running, now <-chan time.Time) { g.stopping, g.late = true, now },
+			set: func(g *running, now <-chan time.Time) { g.phase, g.end.overdue = lifecycle.Ending, now },
 		},
 		"a failure, and that of another rank looks like an echo": {
 			set: func(g *running, now <-chan time.Time) {
-				g.settling, g.failed = now, job.Exit{Rank: 0, Host: "h1", Status: job.Exited, Code: 1}
+				g.settling.over, g.settling.failed = now, job.Exit{Rank: 0, Host: "h1", Status: job.Exited, Code: 1}
 			},
 			stop: failed.String(),
 		},
 		"a failure, and Open MPI ends the gang": {
-			set:  func(g *running, now <-chan time.Time) { g.wiring.judging = now },
+			set:  func(g *running, now <-chan time.Time) { g.wiring.openmpi.judging = now },
 			stop: failed.String(),
 		},
 	} {

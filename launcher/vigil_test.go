@@ -104,13 +104,13 @@ func TestStood(t *testing.T) {
 		"here":     {local: true, gaps: []time.Duration{time.Minute}},
 	} {
 		var told []job.Event
-		g := &running{orphanGrace: 20 * time.Second, emitter: newEmitter(func(e job.Event) { told = append(told, e) }),
+		g := &running{silence: silence{orphanGrace: 20 * time.Second}, emitter: newEmitter(func(e job.Event) { told = append(told, e) }),
 			nodes: []*node{{agent: &remote{host: "h1", link: Link{Local: true}}}, {agent: &remote{host: "h2", link: Link{Local: c.local}}}}}
 		at := time.Now()
-		g.stood(at)
+		g.noteGap(at)
 		for _, gap := range c.gaps {
 			at = at.Add(gap)
-			g.stood(at)
+			g.noteGap(at)
 		}
 		g.emitter.close()
 		if len(told) != c.notes || slices.ContainsFunc(c.want, func(w string) bool { return !strings.Contains(told[0].Text, w) }) {

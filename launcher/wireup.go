@@ -26,12 +26,12 @@ func (g *running) wire(r report) {
 		for i, p := range b.Puts {
 			puts[i] = pmi1.Pair{Key: string(p.Key), Value: string(p.Value)}
 		}
-		all, done := g.wiring.hub.Enter(r.node.number, group, puts)
+		all, done := g.wiring.barriers.hub.Enter(r.node.number, group, puts)
 		if !done {
 			continue
 		}
-		g.wiring.released[group]++
-		release := &wire.Barrier{Group: b.Group, Number: g.wiring.released[group]}
+		g.wiring.barriers.released[group]++
+		release := &wire.Barrier{Group: b.Group, Number: g.wiring.barriers.released[group]}
 		for _, p := range all {
 			release.Puts = append(release.Puts, &wire.Pair{Key: []byte(p.Key), Value: []byte(p.Value)})
 		}
@@ -52,8 +52,8 @@ func (g *running) wire(r report) {
 		return
 	}
 	g.wiring.see(*r.wireup)
-	if up := g.wiring.wireup(); !g.wiring.told && len(up.In) == len(g.attempt.Placement.Ranks) {
-		g.wiring.told, g.wiring.overdue = true, nil
+	if up := g.wiring.wireup(); !g.wiring.allReported && len(up.In) == len(g.attempt.Placement.Ranks) {
+		g.wiring.allReported, g.wiring.inquiry.overdue = true, nil
 		g.tell(up, up.Words(len(up.In)))
 	}
 	g.singletons()
@@ -62,8 +62,8 @@ func (g *running) wire(r report) {
 			g.exit(e)
 		}
 	}
-	if g.wiring.ordered && !g.stopping && g.wiring.judging == nil {
-		g.wiring.judging = time.After(settle) // a rank may have failed, and that is on its way
+	if g.wiring.openmpi.ordered && g.phase.MayEnd() && g.wiring.openmpi.judging == nil {
+		g.wiring.openmpi.judging = time.After(settle) // a rank may have failed, and that is on its way
 	}
 	if r.wireup.Answer {
 		g.answered(r.node)
@@ -76,24 +76,24 @@ const seekEvery = time.Second
 // part notes how the ranks of a host stand, and lets those of all hosts go from a
 // barrier that others wait for and that nobody will speak to any more.
 func (g *running) part(from *node, s *pmi1.Standing) {
-	g.wiring.standing[from] = s.Ranks
+	g.wiring.barriers.standing[from] = s.Ranks
 	var all []pmi1.Stand
-	for n, ranks := range g.wiring.standing {
+	for n, ranks := range g.wiring.barriers.standing {
 		if !n.done {
 			all = append(all, ranks...)
 		}
 	}
 	free := pmi1.Parted(all)
-	if len(free) == 0 && (!s.Stuck || time.Since(g.wiring.sought) < seekEvery) {
+	if len(free) == 0 && (!s.Stuck || time.Since(g.wiring.barriers.sought) < seekEvery) {
 		return
 	}
-	g.wiring.sought = time.Now()
+	g.wiring.barriers.sought = time.Now()
 	part := &wire.Part{}
 	for _, rank := range free {
 		part.Ranks = append(part.Ranks, int32(rank))
 	}
 	if len(free) > 0 {
-		clear(g.wiring.standing) // it will not be so any more
+		clear(g.wiring.barriers.standing) // it will not be so any more
 	}
 	for _, n := range g.nodes {
 		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Part{Part: part}})
@@ -106,10 +106,10 @@ func (g *running) answered(n *node) {
 		return
 	}
 	n.asked = false
-	if g.wiring.answers--; g.wiring.answers > 0 || !g.wiring.late {
+	if g.wiring.inquiry.answers--; g.wiring.inquiry.answers > 0 || !g.wiring.inquiry.late {
 		return
 	}
-	g.wiring.late = false
+	g.wiring.inquiry.late = false
 	up := g.wiring.wireup()
 	if !g.wiring.asked && len(up.In) == 0 && g.wiring.mpi != job.MPIOpenMPI {
 		return // it has nothing to do with MPI
@@ -122,15 +122,15 @@ func (g *running) answered(n *node) {
 func (g *running) singletons() {
 	size := len(g.attempt.Placement.Ranks)
 	text := g.wiring.alone(size)
-	if text == "" || g.wiring.cried {
+	if text == "" || g.wiring.singletonsEnded {
 		return
 	}
-	if !g.wiring.noted {
-		g.wiring.noted = true
+	if !g.wiring.singletonsNoted {
+		g.wiring.singletonsNoted = true
 		g.tell(g.wiring.wireup(), text)
 	}
-	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.lasting || g.wiring.asked) {
-		g.wiring.cried = true
+	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.members.lasting || g.wiring.asked) {
+		g.wiring.singletonsEnded = true
 		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text})
 		g.stop(time.Duration(g.attempt.Grace), text)
 	}
@@ -143,8 +143,8 @@ func (g *running) tell(up *job.Wireup, text string) {
 // overdue asks every host which of its ranks have called MPI_Init; wire tells
 // when all have answered.
 func (g *running) overdue() {
-	g.wiring.overdue = nil
-	g.wiring.late = true
+	g.wiring.inquiry.overdue = nil
+	g.wiring.inquiry.late = true
 	g.look()
 }
 
@@ -153,7 +153,7 @@ func (g *running) look() {
 	for _, n := range g.nodes {
 		if !n.done && n.gone.IsZero() && !n.asked {
 			n.asked = true
-			g.wiring.answers++
+			g.wiring.inquiry.answers++
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
 		}
 	}
@@ -161,17 +161,16 @@ func (g *running) look() {
 
 // conclude judges the gang as a whole once all of it is gone.
 func (g *running) conclude() {
-	if g.wiring.asked || len(g.wiring.joined) > 0 || g.wiring.library != "" {
+	if g.wiring.asked || len(g.wiring.members.joined) > 0 || g.wiring.members.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
 	}
 	size := len(g.attempt.Placement.Ranks)
-	if len(g.outcome.Exits) != size || g.stopping {
+	if len(g.outcome.Exits) != size || !g.end.ordered.IsZero() {
 		return
 	}
 	if fault := g.wiring.singletons(g.outcome.Exits, size); fault != "" {
 		for _, e := range slices.Clone(g.outcome.Exits) {
 			e.Fault = fault
-			g.stopping = true // there is nobody left to end
 			g.exit(e)
 		}
 	}
@@ -180,8 +179,8 @@ func (g *running) conclude() {
 // spawn passes on that mpirun wants a daemon on a host.
 func (g *running) spawn(from *node, s *wire.Spawn) {
 	for i, n := range g.nodes {
-		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.daemons[s.Id] == nil {
-			g.wiring.daemons[s.Id] = n
+		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.openmpi.daemons[s.Id] == nil {
+			g.wiring.openmpi.daemons[s.Id] = n
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Spawn{Spawn: s}})
 			return
 		}
@@ -191,7 +190,7 @@ func (g *running) spawn(from *node, s *wire.Spawn) {
 
 // relay passes on what mpirun has for a daemon, or how that ended.
 func (g *running) relay(from *node, r *wire.Relay) {
-	to := g.wiring.daemons[r.Id]
+	to := g.wiring.openmpi.daemons[r.Id]
 	if to == nil {
 		return
 	}

@@ -127,31 +127,56 @@ func nodesOf(a job.Attempt) []int {
 
 // wiring is what the controller knows of how the ranks find each other.
 type wiring struct {
-	mpi      job.MPI
-	asked    bool // the user named the MPI
+	mpi             job.MPI
+	asked           bool // the user named the MPI
+	barriers        barriers
+	members         members
+	inquiry         inquiry
+	openmpi         openmpiState
+	allReported     bool // an event says that all ranks have joined
+	singletonsNoted bool // an event says that the ranks are singletons
+	singletonsEnded bool // the gang was ended because they are
+}
+
+// barriers is the state of PMI-1 for ranks of MPICH.
+type barriers struct {
 	hub      *pmi1.Hub
-	released map[string]int64 // releases of each group
+	released map[string]int64 // how many barriers of each group have been released
 	standing map[*node][]pmi1.Stand
 	sought   time.Time // when hosts were last asked for their standing
-	joined   map[int]bool
-	waiting  map[int]bool
-	silent   map[int]bool
-	library  string
-	lasting  bool // it is in use
-	told     bool // that all are in
-	noted    bool // that they are singletons
-	cried    bool // and the gang was ended for it
-	overdue  <-chan time.Time
-	answers  int              // hosts that have still to say who is in
-	late     bool             // they were asked because it is overdue
-	ordered  bool             // Open MPI wants the gang to end
-	judging  <-chan time.Time // until that ends it
-	pids     map[int]int      // rank of each process
-	daemons  map[int32]*node  // Open MPI's, by the id of their Spawn
+}
+
+// members is which ranks have joined the others, as far as hosts have reported.
+type members struct {
+	joined  map[int]bool
+	waiting map[int]bool
+	silent  map[int]bool
+	library string // the MPI library that ranks have loaded
+	lasting bool   // a rank uses it
+}
+
+// inquiry is the question to all hosts which of their ranks have joined.
+type inquiry struct {
+	overdue <-chan time.Time // fires when all ranks should have joined
+	answers int              // hosts that have yet to answer
+	late    bool             // it was asked because ranks are overdue
+}
+
+// openmpiState is the state of mpirun and its daemons.
+type openmpiState struct {
+	ordered bool             // Open MPI has asked for the end of the gang
+	judging <-chan time.Time // fires when the gang is ended for that
+	pids    map[int]int      // the rank of each process
+	daemons map[int32]*node  // by the ID of their Spawn
 }
 
 func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
-	w := &wiring{mpi: mpi, asked: asked, released: map[string]int64{}, standing: map[*node][]pmi1.Stand{}, pids: map[int]int{}, daemons: map[int32]*node{}, joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}}
+	w := &wiring{
+		mpi: mpi, asked: asked,
+		barriers: barriers{released: map[string]int64{}, standing: map[*node][]pmi1.Stand{}},
+		members:  members{joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}},
+		openmpi:  openmpiState{pids: map[int]int{}, daemons: map[int32]*node{}},
+	}
 	if mpi == job.MPIMPICH {
 		ranks := make([][]int, len(nodes))
 		for i, n := range nodes {
@@ -159,7 +184,7 @@ func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
 				ranks[i] = append(ranks[i], r.Rank)
 			}
 		}
-		w.hub = pmi1.NewHub(ranks)
+		w.barriers.hub = pmi1.NewHub(ranks)
 	}
 	return w
 }
@@ -167,19 +192,19 @@ func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
 // see folds what one host says of its ranks.
 func (w *wiring) see(up job.Wireup) {
 	for _, r := range up.In {
-		w.joined[r] = true
-		delete(w.silent, r)
-		delete(w.waiting, r)
+		w.members.joined[r] = true
+		delete(w.members.silent, r)
+		delete(w.members.waiting, r)
 	}
 	for _, r := range up.Waiting {
-		w.waiting[r] = true
+		w.members.waiting[r] = true
 	}
 	for _, r := range up.Silent {
-		w.silent[r] = true
+		w.members.silent[r] = true
 	}
-	w.ordered = w.ordered || up.Ordered
+	w.openmpi.ordered = w.openmpi.ordered || up.Ordered
 	if up.Library != "" {
-		w.library, w.lasting = up.Library, w.lasting || up.Lasting
+		w.members.library, w.members.lasting = up.Library, w.members.lasting || up.Lasting
 	}
 }
 
@@ -193,20 +218,20 @@ func (w *wiring) wireup() *job.Wireup {
 		slices.Sort(ranks)
 		return ranks
 	}
-	return &job.Wireup{MPI: w.mpi, In: list(w.joined), Waiting: list(w.waiting), Silent: list(w.silent), Library: w.library, Lasting: w.lasting}
+	return &job.Wireup{MPI: w.mpi, In: list(w.members.joined), Waiting: list(w.members.waiting), Silent: list(w.members.silent), Library: w.members.library, Lasting: w.members.lasting}
 }
 
 // alone says that ranks were started in another way than their MPI library
 // expects; "" where they were not, or nobody asked for anything.
 func (w *wiring) alone(size int) string {
-	if w.library == "" || len(w.joined) > 0 {
+	if w.members.library == "" || len(w.members.joined) > 0 {
 		return ""
 	}
 	how := "--mpi " + string(w.mpi)
 	if !w.asked && w.mpi != job.MPINone {
 		how = "PMI-1, as MPICH's are, since the program itself does not tell its MPI"
 	}
-	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.library, how)
+	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.members.library, how)
 	if size > 1 {
 		text = "silent singletons: " + text + "; each rank believed to be rank 0 of 1"
 	}
@@ -227,7 +252,7 @@ func (w *wiring) fault(e job.Exit, size int) string {
 	switch {
 	case e.Joined == job.JoinedInit:
 		return faultFinalize
-	case e.Joined == job.JoinedSilent && size > 1 && len(w.joined) > 0:
+	case e.Joined == job.JoinedSilent && size > 1 && len(w.members.joined) > 0:
 		return faultInit
 	}
 	return ""
@@ -236,7 +261,7 @@ func (w *wiring) fault(e job.Exit, size int) string {
 // singletons says why a gang whose ranks all ended well has failed all the
 // same: none of them found the others.
 func (w *wiring) singletons(exits []job.Exit, size int) string {
-	if size < 2 || len(w.joined) > 0 || !w.asked && (w.library == "" || w.mpi == job.MPINone) {
+	if size < 2 || len(w.members.joined) > 0 || !w.asked && (w.members.library == "" || w.mpi == job.MPINone) {
 		return "" // a program that has nothing to do with MPI
 	}
 	for _, e := range exits {
@@ -244,8 +269,8 @@ func (w *wiring) singletons(exits []job.Exit, size int) string {
 			return ""
 		}
 	}
-	if w.library != "" {
-		return fmt.Sprintf("every rank was a singleton, rank 0 of 1: it uses %s, and was started with --mpi %s", w.library, w.mpi)
+	if w.members.library != "" {
+		return fmt.Sprintf("every rank was a singleton, rank 0 of 1: it uses %s, and was started with --mpi %s", w.members.library, w.mpi)
 	}
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }
@@ -291,7 +316,7 @@ var spoken = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
 func (w *wiring) speaker(text string) int {
 	if m := spoken.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
 		if pid, err := strconv.Atoi(m[1]); err == nil {
-			if rank, ok := w.pids[pid]; ok {
+			if rank, ok := w.openmpi.pids[pid]; ok {
 				return rank
 			}
 		}

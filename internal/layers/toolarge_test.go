@@ -7,7 +7,5 @@ var tooLarge = map[string]int{
 	"struct Launcher":   17,
 	"struct conn":       16,
 	"struct remote":     24,
-	"struct running":    23,
 	"struct share":      19,
-	"struct wiring":     21,
 }
