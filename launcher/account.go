@@ -40,8 +40,8 @@ func (g *running) account(c *collection) {
 			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
 		})
 		if len(ranks) == 0 && !s.said.cut() {
-			if late := s.late; late > 0 {
-				s.late = 0
+			if late := s.salvage.bytes; late > 0 {
+				s.salvage.bytes = 0
 				g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
 					Text: fmt.Sprintf("the last %d bytes that its ranks had printed have been fetched from %s, and nothing of it is missing", late, host)})
 			}
@@ -59,7 +59,7 @@ func (g *running) account(c *collection) {
 		}
 		rest := "its agent drops the rest when it ends"
 		switch dir := s.node.agent.spool(g.attempt); {
-		case s.drained:
+		case s.salvage.complete:
 			rest = "nothing more of it is on " + host
 		case errors.Is(s.node.lost, ErrAnew):
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
@@ -67,23 +67,23 @@ func (g *running) account(c *collection) {
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
 		case s.node.lost != nil: // whose directory nobody knows
 			rest = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, gangName(g.attempt))
-		case s.sure:
+		case s.end.keptForSure:
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
-		case s.kept:
+		case s.end.maybeKept:
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s, if it is still there", host, dir)
 		}
-		s.late = 0
-		if s.failed != nil {
-			rest += fmt.Sprintf(" (it could not be fetched: %v)", s.failed)
+		s.salvage.bytes = 0
+		if s.salvage.err != nil {
+			rest += fmt.Sprintf(" (it could not be fetched: %v)", s.salvage.err)
 		}
 		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: host,
-			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.why, rest)})
+			Text: fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), s.end.why, rest)})
 		if !well || len(ranks) == 0 {
 			continue
 		}
 		for _, e := range slices.Clone(g.outcome.Exits) {
 			if slices.Contains(ranks, e.Rank) {
-				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", host, s.why), s.left
+				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", host, s.end.why), s.end.abandoned
 				g.exit(e)
 			}
 		}

@@ -97,7 +97,7 @@ func TestCollectLimit(t *testing.T) {
 				hosts := fourHosts()[:2]
 				k := &keepers{talkers: talkers{output: c.output}}
 				l := New(Options{Dialer: k, Hosts: hosts, HostTimeout: time.Minute})
-				l.collectLimit = limit
+				l.limits.collect = limit
 				defer func() {
 					if err := l.Close(); err != nil {
 						t.Error(err)
@@ -111,7 +111,7 @@ func TestCollectLimit(t *testing.T) {
 					}
 				}
 				if c.hurry {
-					l.collectLimit = time.Hour
+					l.limits.collect = time.Hour
 				}
 				var mu sync.Mutex
 				var notes []string

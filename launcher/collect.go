@@ -31,7 +31,7 @@ type collection struct {
 // collect starts to collect what the ranks of nodes print.
 func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (*collection, error) {
 	ctx, cancel := context.WithCancel(l.life)
-	c := &collection{attempt: a, emit: emit, cancel: cancel, limit: l.collectLimit}
+	c := &collection{attempt: a, emit: emit, cancel: cancel, limit: l.limits.collect}
 	for _, n := range nodes {
 		if n.lost != nil && !errors.Is(n.lost, errHere) {
 			c.shares = append(c.shares, lostShare(a, n))
@@ -87,7 +87,7 @@ func (c *collection) wait(hurry <-chan struct{}, watch func()) {
 	tick := time.NewTicker(suspectEvery)
 	defer tick.Stop()
 	for _, s := range c.shares {
-		s.vigil.Silence(time.Now()) // it counts from here
+		s.progress.silence.Silence(time.Now()) // it counts from here
 	}
 	for _, s := range c.shares {
 		for open := true; open; {
@@ -119,7 +119,7 @@ func (c *collection) giveUp() {
 		if stuck == nil && s.node.agent.silence() > suspectAfter {
 			moved = time.Now()
 		}
-		if s.vigil.Silence(moved) > c.limit {
+		if s.progress.silence.Silence(moved) > c.limit {
 			s.cancel(errStalled{c.limit, stuck})
 		}
 	}
@@ -143,13 +143,13 @@ const keepLimit = 3 * time.Second
 func (c *collection) keep() {
 	_ = each(len(c.shares), func(i int) error {
 		s := c.shares[i]
-		if !s.here || s.node.agent.silence() > suspectAfter {
+		if !s.end.notWritten || s.node.agent.silence() > suspectAfter {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
 		defer cancel()
 		_, err := s.node.agent.client.Keep(ctx, &wire.KeepRequest{})
-		s.sure = err == nil
+		s.end.keptForSure = err == nil
 		return nil
 	})
 }

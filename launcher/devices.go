@@ -23,11 +23,11 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 		if err != nil {
 			return err
 		}
-		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml)})
-		if err == nil && reply.Driven && !a.link.Local && l.opts.Bring != nil && !a.brought {
-			a.brought = true
-			if a.nvml, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
-				reply, err = a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml)})
+		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml.path)})
+		if err == nil && reply.Driven && !a.link.Local && l.opts.Bring != nil && !a.nvml.tried {
+			a.nvml.tried = true
+			if a.nvml.path, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
+				reply, err = a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml.path)})
 			} else {
 				told[i] = append(told[i], job.Finding{Check: "gpus", Severity: job.SeverityNote, Host: hosts[i].Name,
 					Text: "gangrun-nvml cannot be brought there, and nvidia-smi is read instead: " + err.Error()})

@@ -1,66 +1,24 @@
 package launcher
 
 import (
-	"sync"
-
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/queue"
 )
 
-// emitter hands events on, one at a time and in order, so that whoever takes
-// them may block without holding up the gang.
-type emitter struct {
-	emit func(job.Event)
-	wg   sync.WaitGroup
+// emitter hands events to a function that may block, without delaying the gang.
+type emitter struct{ queue *queue.Queue[job.Event] }
 
-	mu     sync.Mutex
-	more   *sync.Cond
-	queue  []job.Event
-	closed bool
-}
+func newEmitter(emit func(job.Event)) *emitter { return &emitter{queue.New(emit)} }
 
-func newEmitter(emit func(job.Event)) *emitter {
-	e := &emitter{emit: emit}
-	e.more = sync.NewCond(&e.mu)
-	e.wg.Go(e.loop)
-	return e
-}
-
-// maxQueue bounds the events that wait; progress beyond it is dropped, nothing
-// else is.
+// maxQueue bounds the events that wait. Progress beyond it is dropped; other events are
+// not.
 const maxQueue = 10_000
 
 func (e *emitter) put(event job.Event) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	if event.Kind != job.KindProgress || len(e.queue) < maxQueue {
-		e.queue = append(e.queue, event)
-		e.more.Signal()
+	if event.Kind != job.KindProgress || e.queue.Len() < maxQueue {
+		e.queue.Put(event)
 	}
 }
 
-func (e *emitter) loop() {
-	for {
-		e.mu.Lock()
-		for len(e.queue) == 0 && !e.closed {
-			e.more.Wait()
-		}
-		events := e.queue
-		e.queue = nil
-		e.mu.Unlock()
-		if len(events) == 0 {
-			return
-		}
-		for _, event := range events {
-			e.emit(event)
-		}
-	}
-}
-
-// close waits until everything has been handed on.
-func (e *emitter) close() {
-	e.mu.Lock()
-	e.closed = true
-	e.more.Signal()
-	e.mu.Unlock()
-	e.wg.Wait()
-}
+// close waits until all events have been handed on.
+func (e *emitter) close() { <-e.queue.Close() }

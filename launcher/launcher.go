@@ -121,18 +121,21 @@ type Launcher struct {
 	hurried sync.Once
 	noted   map[string]bool // of Run: what agents have noted
 
-	lookLimit, collectLimit, restEvery time.Duration
+	limits waitLimits
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
 }
+
+// waitLimits bound waits; tests shorten them.
+type waitLimits struct{ look, collect, retryRest time.Duration }
 
 // New returns a Launcher that has connected to nobody yet.
 func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
 	close(shown)
-	return &Launcher{opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), noted: map[string]bool{}, lookLimit: lookLimit, collectLimit: collectLimit, restEvery: restEvery, life: life, cancel: cancel}
+	return &Launcher{opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin), agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, begun: time.Now(), shown: shown, hurry: make(chan struct{}), noted: map[string]bool{}, limits: waitLimits{look: lookLimit, collect: collectLimit, retryRest: restEvery}, life: life, cancel: cancel}
 }
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no
@@ -186,12 +189,12 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 			unreached = append(unreached, Unreached{host.Name, errs[i]})
 			continue
 		}
-		host.Cores, host.Memory = a.cores, a.memory
-		for _, name := range a.rdma {
+		host.Cores, host.Memory = a.facts.cores, a.facts.memory
+		for _, name := range a.facts.rdma {
 			host.NICs = append(host.NICs, job.NIC{Name: name})
 		}
 		hosts = append(hosts, host)
-		reached = append(reached, network.Host{Name: host.Name, Reached: a.link.Address, Local: a.link.Local, Own: a.link.Own, Machine: a.machine, Interfaces: a.interfaces})
+		reached = append(reached, network.Host{Name: host.Name, Reached: a.link.Address, Local: a.link.Local, Own: a.link.Own, Machine: a.facts.machine, Interfaces: a.facts.interfaces})
 	}
 	if err := network.Distinct(reached); err != nil {
 		return hosts, unreached, err

@@ -17,13 +17,13 @@ var errForsaken = errors.New("nobody has waited for it")
 // for no more. Where ctx ends before, the agent goes on ending, and has to be left
 // again: that waits for the same end.
 func (a *remote) leave(ctx context.Context, limit time.Duration, forsaken <-chan struct{}) error {
-	a.leaving.Do(func() {
+	a.ending.once.Do(func() {
 		var ending context.Context
-		ending, a.hasten = context.WithCancelCause(context.Background())
-		a.over = make(chan struct{})
-		go func() { // who leaves it last waits for it
-			defer close(a.over)
-			a.ended = a.end(ending)
+		ending, a.ending.abort = context.WithCancelCause(context.Background())
+		a.ending.over = make(chan struct{})
+		go func() { // the last caller of leave waits for it
+			defer close(a.ending.over)
+			a.ending.err = a.end(ending)
 		}()
 	})
 	late := time.NewTimer(limit)
@@ -33,27 +33,27 @@ func (a *remote) leave(ctx context.Context, limit time.Duration, forsaken <-chan
 	hurried := false
 	for {
 		select {
-		case <-a.over:
-			a.hasten(nil)
-			return a.ended
+		case <-a.ending.over:
+			a.ending.abort(nil)
+			return a.ending.err
 		case <-ctx.Done():
 			return context.Cause(ctx)
 		case <-late.C:
-			a.hasten(context.DeadlineExceeded)
+			a.ending.abort(context.DeadlineExceeded)
 		case <-forsaken:
 			forsaken, hurried = nil, true
 		case <-look.C:
 		}
 		if hurried && a.silence() >= forsakeAfter {
-			a.hasten(errForsaken)
+			a.ending.abort(errForsaken)
 		}
 	}
 }
 
 // end closes the connection and waits until the agent is gone.
 func (a *remote) end(ctx context.Context) error {
-	close(a.stop)
-	a.watching.Wait()
+	close(a.contact.stop)
+	a.contact.watching.Wait()
 	_ = a.grpc.Close()
 	return a.link.End(ctx)
 }

@@ -24,7 +24,7 @@ func silent(t *testing.T, l *Launcher, host string, held bool) *remote {
 		t.Fatal(err)
 	}
 	heard := time.Now().Add(-time.Hour)
-	a := &remote{host: host, grpc: g, stop: make(chan struct{}), link: Link{
+	a := &remote{host: host, grpc: g, contact: contact{stop: make(chan struct{})}, link: Link{
 		Held: held, Heard: func() time.Time { return heard },
 		End: func(ctx context.Context) error {
 			<-ctx.Done()

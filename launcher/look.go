@@ -28,7 +28,7 @@ func (e *LookError) Error() string {
 
 // looking bounds the wait for an agent that looks at files, which what names.
 func (l *Launcher) looking(ctx context.Context, a *remote, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, l.lookLimit, &LookError{Host: a.host, What: what, Limit: l.lookLimit})
+	return context.WithTimeoutCause(ctx, l.limits.look, &LookError{Host: a.host, What: what, Limit: l.limits.look})
 }
 
 // unseen words the error of an agent that was to look at files, within asking. Another

@@ -202,7 +202,7 @@ func (n *node) here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return t.Add(-n.agent.skew)
+	return t.Add(-n.agent.clock.skew)
 }
 
 // raw turns texts into what travels.

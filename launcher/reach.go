@@ -65,7 +65,7 @@ func meet(ctx context.Context, agents []*remote, hosts []job.Host, dir string, f
 		if err != nil {
 			return err
 		}
-		facts[i].Skew, facts[i].SkewWithin = agents[i].skew, agents[i].skewWithin
+		facts[i].Skew, facts[i].SkewWithin = agents[i].clock.skew, agents[i].clock.within
 		if len(reply.Shared) > 0 {
 			if err := exact.Unmarshal(reply.Shared, &facts[i].Shared); err != nil {
 				return err

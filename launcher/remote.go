@@ -24,34 +24,56 @@ import (
 // remote is the agent of one host, from the controller's side.
 type remote struct {
 	host   string
-	cores  int
-	memory int64
 	client wire.AgentClient
-	// What follows is known of agents on other machines.
-	dir        string        // the agent's own
-	skew       time.Duration // how far its clock is ahead of this machine's
-	skewWithin time.Duration // give or take that
+	grpc   *grpc.ClientConn
+	link   Link
+
+	facts facts
+	dir   string // the agent's directory; empty for an agent on this machine
+	clock clock
+	nvml  nvmlTool
+
+	contact contact
+	ending  ending
+	owed    atomic.Int32 // gangs of whose output it has kept some
+	spent   bool         // its share of an adopted gang has ended; guarded by Launcher.mu
+}
+
+// facts is what an agent reports of its host when it is connected.
+type facts struct {
+	cores      int
+	memory     int64
 	interfaces []*wire.Interface
-	rdma       []string
-	machine    string // by which it is known whatever its name; empty where that is not told
-	nvml       string // where gangrun-nvml is, once it was brought
-	brought    bool   // that was tried
+	rdma       []string // of other machines only
+	machine    string   // identifies the machine whatever name it has; empty if unknown
+}
 
-	grpc *grpc.ClientConn
-	link Link
+// clock is how the clock of an agent's host differs from this machine's.
+type clock struct {
+	skew   time.Duration // how far it is ahead
+	within time.Duration // the error of skew
+}
 
-	leaving sync.Once
-	hasten  context.CancelCauseFunc // has the end be waited for no more
-	over    chan struct{}           // closed when it has ended, or is waited for no more
-	ended   error                   // what came of that
+// nvmlTool is gangrun-nvml on an agent's host.
+type nvmlTool struct {
+	path  string // empty if it was not copied there
+	tried bool   // to copy it
+}
 
-	owed  atomic.Int32 // gangs of whose output it has kept some
-	spent bool         // its share of an adopted gang has ended; guarded by Launcher.mu
-
-	stop     chan struct{} // closed: the watch ends
+// contact watches the time since the last contact with an agent.
+type contact struct {
+	stop     chan struct{} // closed to end the watch
 	watching sync.WaitGroup
-	vigil    Vigil
-	judged   atomic.Int64 // the silence for which it was given up, a Duration; 0 where it was not
+	silence  Vigil
+	judged   atomic.Int64 // the silence, a time.Duration, for which the agent was given up; 0 if it was not
+}
+
+// ending is the end of an agent, which several goroutines may wait for.
+type ending struct {
+	once  sync.Once
+	abort context.CancelCauseFunc // ends the wait for it
+	over  chan struct{}           // closed when the agent has ended, or the wait has
+	err   error                   // read once over is closed
 }
 
 // Silence after which an agent counts as lost: a ping is sent after pingEvery
@@ -106,13 +128,13 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 	if err != nil {
 		return nil, errors.Join(err, link.End(ctx))
 	}
-	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, stop: make(chan struct{})}
+	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, contact: contact{stop: make(chan struct{})}}
 	ask := &wire.HelloRequest{Host: host, Tmpdir: []byte(tmpdir)}
 	if !link.Local {
 		ask.Env, ask.OrphanGraceMs = raw(opts.Env), opts.OrphanGrace.Milliseconds()
 	}
 	if link.Heard != nil {
-		a.watching.Go(func() { a.watch(opts.HostTimeout) })
+		a.contact.watching.Go(func() { a.watch(opts.HostTimeout) })
 	}
 	asking, stop := context.WithTimeoutCause(ctx, helloLimit, fmt.Errorf("the agent on %s has not answered for %s", host, helloLimit))
 	defer stop()
@@ -131,10 +153,10 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		}
 		return nil, err
 	}
-	a.cores, a.memory = int(hello.Cores), hello.Memory
-	a.interfaces, a.machine = hello.Interfaces, hello.Machine
+	a.facts.cores, a.facts.memory = int(hello.Cores), hello.Memory
+	a.facts.interfaces, a.facts.machine = hello.Interfaces, hello.Machine
 	if !link.Local {
-		a.dir, a.rdma = string(hello.Dir), hello.Rdma
+		a.dir, a.facts.rdma = string(hello.Dir), hello.Rdma
 		a.askClock(asking)
 	}
 	return a, nil
@@ -155,11 +177,11 @@ func (a *remote) askClock(ctx context.Context) {
 		if err != nil {
 			return // the next call tells
 		}
-		if within := time.Since(asked) / 2; i == 0 || within < a.skewWithin {
-			a.skewWithin = within
-			a.skew = time.Unix(0, there.Clock).Sub(asked.Add(within).Round(0))
+		if within := time.Since(asked) / 2; i == 0 || within < a.clock.within {
+			a.clock.within = within
+			a.clock.skew = time.Unix(0, there.Clock).Sub(asked.Add(within).Round(0))
 		}
-		if a.skewWithin <= clockWithin {
+		if a.clock.within <= clockWithin {
 			return
 		}
 	}
@@ -170,12 +192,12 @@ const watchEvery = 100 * time.Millisecond
 
 // watch ends the calls of an agent that has been silent for too long.
 func (a *remote) watch(limit time.Duration) {
-	a.vigil.Silence(time.Now()) // it need not have been heard before
+	a.contact.silence.Silence(time.Now()) // it need not have been heard before
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {
 		select {
-		case <-a.stop:
+		case <-a.contact.stop:
 			return
 		case <-tick.C:
 		}
@@ -188,7 +210,7 @@ func (a *remote) watch(limit time.Duration) {
 // judge notes the silence for which the agent is given up, and reports whether it is
 // the first.
 func (a *remote) judge(silence time.Duration) bool {
-	return a.judged.CompareAndSwap(0, max(1, int64(silence)))
+	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
 
 // silence is how long nothing was heard of the agent, of the time that this process
@@ -197,7 +219,7 @@ func (a *remote) silence() time.Duration {
 	if a.link.Heard == nil {
 		return 0
 	}
-	return a.vigil.Silence(a.link.Heard())
+	return a.contact.silence.Silence(a.link.Heard())
 }
 
 // errSilent is why calls of an agent have ended.
@@ -225,7 +247,7 @@ func (a *remote) overslept(grace time.Duration) error {
 		return nil
 	}
 	a.silence() // which looks
-	gap, woke := a.vigil.Gap()
+	gap, woke := a.contact.silence.Gap()
 	// What it had sent by then may be heard only after that, and it counts from a word
 	// that may be as old.
 	if gap+beat <= grace || a.link.Heard().Sub(woke) > suspectAfter {
@@ -252,7 +274,7 @@ func hungUp(err error) bool {
 
 // why returns the reason that lies behind the error of a call.
 func (a *remote) why(err error) error {
-	if judged := a.judged.Load(); judged > 0 {
+	if judged := a.contact.judged.Load(); judged > 0 {
 		return errSilent{a.host, time.Duration(judged), a.trouble()}
 	}
 	if trouble := a.trouble(); trouble != nil && hungUp(err) {
@@ -269,7 +291,7 @@ var errAgentGone = errors.New("the agent on its host is gone")
 // UnreachableError.
 func failed(ctx context.Context, a *remote, err error) error {
 	gone := hungUp(err)
-	away := !a.link.Local && ctx.Err() == nil && (a.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
+	away := !a.link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
 	err = a.why(ended(ctx, err))
 	if s, ok := status.FromError(err); ok {
 		err = errors.New(s.Message())

@@ -53,8 +53,8 @@ func TestClockIsAskedAgain(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asked := d.asked.Load(); a.skew != c.skew || a.skewWithin != c.within || asked != c.asked {
-				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.skew, a.skewWithin, asked, c.skew, c.within, c.asked)
+			if asked := d.asked.Load(); a.clock.skew != c.skew || a.clock.within != c.within || asked != c.asked {
+				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.clock.skew, a.clock.within, asked, c.skew, c.within, c.asked)
 			}
 			if err := l.Close(); err != nil {
 				t.Error(err)

@@ -86,16 +86,16 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 			return fmt.Errorf("%q was not asked for", name)
 		}
 		n, err := log.append(&lively{rest, idle, limit})
-		s.late += n
+		s.salvage.bytes += n
 		*log.whole = *log.whole || err == nil && whole
 		return err
 	}
-	s.failed = s.node.agent.link.Rest(ctx, want)
-	if s.failed == nil {
-		s.drained = true
+	s.salvage.err = s.node.agent.link.Rest(ctx, want)
+	if s.salvage.err == nil {
+		s.salvage.complete = true
 		s.node.agent.owed.Add(-1)
 	}
-	return s.failed
+	return s.salvage.err
 }
 
 // last reports whether nothing else is wanted of what the share's agent has left: not
@@ -169,11 +169,11 @@ func (c *collection) tellSlow(done <-chan struct{}) {
 func (l *Launcher) claim(ctx context.Context, s *share, limit time.Duration) {
 	_, missing := s.reopen()
 	gone := s.node.lost != nil || !s.node.gone.IsZero()
-	if missing && !s.kept && !s.here || !missing && !gone {
+	if missing && !s.end.maybeKept && !s.end.notWritten || !missing && !gone {
 		return
 	}
 	s.node.agent.owed.Add(1)
-	if s.here || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
+	if s.end.notWritten || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
 		return
 	}
 	if !missing {
@@ -205,9 +205,9 @@ func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
 	defer wg.Wait()
 	for _, s := range owed {
 		wg.Go(func() {
-			for s.rest(asking, ctx, l.collectLimit) != nil {
+			for s.rest(asking, ctx, l.limits.collect) != nil {
 				select {
-				case <-time.After(l.restEvery):
+				case <-time.After(l.limits.retryRest):
 				case <-asking.Done():
 					return
 				case <-ctx.Done():
@@ -224,7 +224,7 @@ func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
 
 // came tells of what a host had kept and has been fetched since that was told last.
 func (s *share) came() string {
-	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", s.late, s.node.agent.host, s.attempt.Number)
+	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", s.salvage.bytes, s.node.agent.host, s.attempt.Number)
 	if _, missing := s.reopen(); missing {
 		return text + "; more of it is not there, though it breaks off"
 	}

@@ -135,7 +135,7 @@ func TestRest(t *testing.T) {
 					return say(host, to, "hello\n", 2)
 				}
 				l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
-				l.restEvery = time.Hour
+				l.limits.retryRest = time.Hour
 				defer func() {
 					if err := l.Close(); err != nil {
 						t.Error(err)

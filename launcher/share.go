@@ -28,23 +28,37 @@ type share struct {
 	logs    map[logKey]*rankLog
 	said    runtimeLog
 
-	cancel context.CancelCauseFunc
-	vigil  Vigil // over how long nothing has come
+	cancel   context.CancelCauseFunc
+	progress progress
 
-	mu    sync.Mutex // guards moved and stuck
+	over    chan struct{} // closed when nothing more comes; end and salvage are read after that
+	end     shareEnd
+	salvage salvage
+}
+
+// progress is whether and when output of a share was written.
+type progress struct {
+	silence Vigil // how long nothing has come
+
+	mu    sync.Mutex // guards what follows
 	moved time.Time  // when some of it was written last
 	stuck error      // why it cannot be written at present
+}
 
-	over chan struct{} // closed when nothing more comes; what follows is read then
-	why  string        // that is so, where not all has come
-	left bool          // nobody waited for it
-	kept bool          // its host may keep the rest, since its agent did not end in order
-	here bool          // it could not be written here, or was given up
-	sure bool          // its agent has said that the host keeps the rest
+// shareEnd is why nothing more of a share comes, and what becomes of the rest.
+type shareEnd struct {
+	why         string // empty if all has come
+	abandoned   bool   // gangrun did not wait for it
+	maybeKept   bool   // its host may keep the rest: its agent did not end normally
+	notWritten  bool   // it could not be written here, or was given up
+	keptForSure bool   // its agent has confirmed that the host keeps the rest
+}
 
-	drained bool  // all that the host had kept is here
-	late    int64 // bytes of that which nobody has told of
-	failed  error // why it could not be fetched, the last time
+// salvage is what was fetched of a share after its agent had gone.
+type salvage struct {
+	complete bool  // all that the host had kept is here
+	bytes    int64 // how much was fetched since the last note
+	err      error // why the last try failed
 }
 
 // rankLog is the file of one stream of a rank.
@@ -63,9 +77,9 @@ type logKey struct {
 // lostShare is that of a host whose agent was not there any more when the gang was
 // adopted: what an earlier controller has not fetched is left to salvage.
 func lostShare(a job.Attempt, n *node) *share {
-	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), why: n.lost.Error(), kept: true}
+	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), end: shareEnd{why: n.lost.Error(), maybeKept: true}}
 	if errors.Is(n.lost, errLeft) {
-		s.why = "its agent was killed, or has ended for want of a controller"
+		s.end.why = "its agent was killed, or has ended for want of a controller"
 	}
 	for _, r := range n.ranks {
 		for _, stream := range []string{"out", "err"} {
@@ -129,37 +143,37 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 	}
 	var stalled errStalled
 	given := errors.As(context.Cause(ctx), &stalled)
-	s.left = ctx.Err() != nil && !given
-	s.here = given || s.stuck != nil
-	s.kept = s.node.agent.silence() > suspectAfter || hungUp(err) && !s.left && !given
+	s.end.abandoned = ctx.Err() != nil && !given
+	s.end.notWritten = given || s.progress.stuck != nil
+	s.end.maybeKept = s.node.agent.silence() > suspectAfter || hungUp(err) && !s.end.abandoned && !given
 	switch why := s.node.agent.why(err); {
 	case given:
-		s.why = stalled.Error()
-	case s.left:
-		s.why = "it was not waited for"
+		s.end.why = stalled.Error()
+	case s.end.abandoned:
+		s.end.why = "it was not waited for"
 	case errors.Is(why, io.EOF):
-		s.why = "the agent on its host has no more of it"
+		s.end.why = "the agent on its host has no more of it"
 	default:
-		s.why = why.Error()
+		s.end.why = why.Error()
 		if told, ok := status.FromError(why); ok {
-			s.why = told.Message()
+			s.end.why = told.Message()
 		}
 	}
 }
 
 // state is when some of the share was written last, and why none can be at present.
 func (s *share) state() (moved time.Time, stuck error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.moved, s.stuck
+	s.progress.mu.Lock()
+	defer s.progress.mu.Unlock()
+	return s.progress.moved, s.progress.stuck
 }
 
 // note notes what has come of writing n bytes.
 func (s *share) note(n int, err error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.stuck = err; n > 0 || err == nil {
-		s.moved = time.Now()
+	s.progress.mu.Lock()
+	defer s.progress.mu.Unlock()
+	if s.progress.stuck = err; n > 0 || err == nil {
+		s.progress.moved = time.Now()
 	}
 }
 

@@ -63,7 +63,7 @@ func TestWatch(t *testing.T) {
 	}
 	long := make(chan struct{})
 	first := time.Now().Add(-time.Hour) // before it was watched
-	a := &remote{host: "h2", grpc: g, stop: make(chan struct{}), link: Link{Heard: func() time.Time {
+	a := &remote{host: "h2", grpc: g, contact: contact{stop: make(chan struct{})}, link: Link{Heard: func() time.Time {
 		select {
 		case <-long:
 			return time.Now()
@@ -72,8 +72,8 @@ func TestWatch(t *testing.T) {
 		}
 	}}}
 	const limit = 3 * watchEvery
-	a.watching.Go(func() { a.watch(limit) })
-	for deadline := time.Now().Add(30 * time.Second); a.judged.Load() == 0; time.Sleep(time.Millisecond) {
+	a.contact.watching.Go(func() { a.watch(limit) })
+	for deadline := time.Now().Add(30 * time.Second); a.contact.judged.Load() == 0; time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatal("it is not given up")
 		}
@@ -85,8 +85,8 @@ func TestWatch(t *testing.T) {
 			t.Errorf("told %v, want a silence of a little more than %s", err, limit)
 		}
 	}
-	close(a.stop)
-	a.watching.Wait()
+	close(a.contact.stop)
+	a.contact.watching.Wait()
 }
 
 // That gangrun itself stood still is told, with what came of that; not of a gang that is
