@@ -14,8 +14,8 @@ import (
 
 // Why an agent is not there that had a share of a gang.
 var (
-	errHere = errors.New("it ran on the controller's own machine, and ended with the controller")
-	errLeft = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+	errEndedHere  = errors.New("it ran on the controller's own machine, and ended with the controller")
+	errAgentEnded = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
 )
 
 // Why an agent is gone, by its host's own word.
@@ -25,9 +25,10 @@ var (
 	ErrAnew = errors.New("the host was started anew")
 )
 
-// forsaken reports whether an agent is not there that may have ended for want of a
-// controller.
-func forsaken(err error) bool { return errors.Is(err, errHere) || errors.Is(err, errLeft) }
+// endedWithoutController reports whether an agent may have ended with its controller.
+func endedWithoutController(err error) bool {
+	return errors.Is(err, errEndedHere) || errors.Is(err, errAgentEnded)
+}
 
 // adopt is Run for a gang that an earlier controller has started: agents that hold
 // it tell everything anew, and ranks whose agents are gone are lost. Those agents
@@ -48,7 +49,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	var left []string
 	mpi := job.MPI("")
 	for _, n := range nodes {
-		if forsaken(n.lost) {
+		if endedWithoutController(n.lost) {
 			left = append(left, n.agent.host)
 		}
 		if n.lost == nil && mpi == "" {
@@ -102,11 +103,11 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	case agent.link.Held:
 		n.agent = agent
 	case agent.link.Local:
-		n.lost = errHere
+		n.lost = errEndedHere
 	case agent.link.Anew:
 		n.lost = ErrAnew
 	default:
-		n.lost = errLeft
+		n.lost = errAgentEnded
 	}
 	if n.lost != nil {
 		n.agent = &remote{host: host}
@@ -126,12 +127,12 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 			if n.agent != a || n.lost == nil {
 				continue
 			}
-			if !forsaken(n.lost) && !errors.Is(n.lost, ErrAnew) {
+			if !endedWithoutController(n.lost) && !errors.Is(n.lost, ErrAnew) {
 				by := l.begun.Add(l.opts.OrphanGrace + endLimit)
 				select {
 				case <-time.After(time.Until(by)):
 				case <-l.hurry:
-					return fmt.Errorf("%s may still have ranks until %s: %w", a.host, by.Format(time.TimeOnly), errForsaken)
+					return fmt.Errorf("%s may still have ranks until %s: %w", a.host, by.Format(time.TimeOnly), errNotAwaited)
 				}
 			}
 			return nil

@@ -11,14 +11,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Of a gang that is adopted without some of its agents, those are told as forsaken
-// that may have ended for want of a controller, and no host that was started anew.
+// If agents of an adopted gang are gone, those that may have ended because they had no
+// controller are reported; a host that was booted since is not.
 func TestAdoptWithout(t *testing.T) {
 	for _, test := range []struct {
-		name     string
-		link     Link
-		says     string
-		forsaken bool
+		name                   string
+		link                   Link
+		says                   string
+		endedWithoutController bool
 	}{
 		{"own machine", Link{Local: true}, "ended with the controller", true},
 		{"ended", Link{}, "heard nothing for too long", true},
@@ -35,8 +35,8 @@ func TestAdoptWithout(t *testing.T) {
 			if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, test.says) {
 				t.Fatalf("got %+v, %v; want a rank that is lost, for %q", o, err, test.says)
 			}
-			if got := slices.Contains(o.AgentsEnded, "h1"); got != test.forsaken {
-				t.Errorf("forsaken: got %v, want %v", o.AgentsEnded, test.forsaken)
+			if got := slices.Contains(o.AgentsEnded, "h1"); got != test.endedWithoutController {
+				t.Errorf("ended without a controller: got %v, want %v", o.AgentsEnded, test.endedWithoutController)
 			}
 		})
 	}

@@ -33,7 +33,7 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 	ctx, cancel := context.WithCancel(l.life)
 	c := &collection{attempt: a, emit: emit, cancel: cancel, limit: l.limits.collect}
 	for _, n := range nodes {
-		if n.lost != nil && !errors.Is(n.lost, errHere) {
+		if n.lost != nil && !errors.Is(n.lost, errEndedHere) {
 			c.shares = append(c.shares, lostShare(a, n))
 		}
 		if n.agent.link.Local || n.lost != nil {

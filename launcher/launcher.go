@@ -281,7 +281,7 @@ func (l *Launcher) agent(ctx context.Context, host string) (*remote, error) {
 		}
 		l.mu.Unlock()
 		switch {
-		case a != nil && !a.link.Held && a.overslept(l.opts.OrphanGrace) != nil:
+		case a != nil && !a.link.Held && a.endedWhilePaused(l.opts.OrphanGrace) != nil:
 			l.retire(map[string]error{host: nil})
 			continue
 		case a != nil:
@@ -376,15 +376,15 @@ func (l *Launcher) Close() error {
 	clear(l.agents)
 	clear(l.retired)
 	l.mu.Unlock()
-	forsaken := make(chan struct{})
-	close(forsaken)
+	hurry := make(chan struct{})
+	close(hurry)
 	limit := l.leaveLimit()
 	err := each(len(agents), func(i int) error {
 		a := agents[i]
 		if !idle[i] {
 			return a.leave(context.Background(), limit, l.hurry)
 		}
-		if err := a.leave(context.Background(), limit, forsaken); err != nil && a.silence() < forsakeAfter {
+		if err := a.leave(context.Background(), limit, hurry); err != nil && a.silence() < abandonAfter {
 			return err
 		}
 		return nil

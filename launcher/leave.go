@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// forsakeAfter is the silence of an agent that is waited for no more where that
-// may be: two of its beats.
-const forsakeAfter = 2 * time.Second
+// abandonAfter is the silence after which an agent is no longer waited for if the user is
+// in a hurry: two of its heartbeats.
+const abandonAfter = 2 * time.Second
 
-// errForsaken is why a silent agent is waited for no more.
-var errForsaken = errors.New("nobody has waited for it")
+// errNotAwaited is why a silent agent is no longer waited for.
+var errNotAwaited = errors.New("nobody has waited for it")
 
-// leave ends an agent within limit. Once forsaken is closed a silent one is waited
-// for no more. Where ctx ends before, the agent goes on ending, and has to be left
+// leave ends an agent within limit. Once hurry is closed, it does not wait for a
+// silent agent. Where ctx ends before, the agent goes on ending, and has to be left
 // again: that waits for the same end.
-func (a *remote) leave(ctx context.Context, limit time.Duration, forsaken <-chan struct{}) error {
+func (a *remote) leave(ctx context.Context, limit time.Duration, hurry <-chan struct{}) error {
 	a.ending.once.Do(func() {
 		var ending context.Context
 		ending, a.ending.abort = context.WithCancelCause(context.Background())
@@ -40,12 +40,12 @@ func (a *remote) leave(ctx context.Context, limit time.Duration, forsaken <-chan
 			return context.Cause(ctx)
 		case <-late.C:
 			a.ending.abort(context.DeadlineExceeded)
-		case <-forsaken:
-			forsaken, hurried = nil, true
+		case <-hurry:
+			hurry, hurried = nil, true
 		case <-look.C:
 		}
-		if hurried && a.silence() >= forsakeAfter {
-			a.ending.abort(errForsaken)
+		if hurried && a.silence() >= abandonAfter {
+			a.ending.abort(errNotAwaited)
 		}
 	}
 }

@@ -70,8 +70,8 @@ func TestCloseOfSilentAgents(t *testing.T) {
 	case <-time.After(3 * watchEvery):
 	}
 	l.Hurry()
-	if err := soon(t, func() error { return <-closed }); !errors.Is(err, errForsaken) {
-		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, errForsaken)
+	if err := soon(t, func() error { return <-closed }); !errors.Is(err, errNotAwaited) {
+		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, errNotAwaited)
 	}
 }
 
@@ -80,8 +80,8 @@ func TestDropOfSilentAgent(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	a := silent(t, l, "h1", false)
 	l.Hurry()
-	if err := soon(t, func() error { return l.drop(t.Context(), a) }); !errors.Is(err, errForsaken) {
-		t.Errorf("got %v, want %v", err, errForsaken)
+	if err := soon(t, func() error { return l.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
+		t.Errorf("got %v, want %v", err, errNotAwaited)
 	}
 }
 
@@ -101,8 +101,8 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	}
 	l.Hurry()
 	err := soon(t, func() error { _, err := l.agent(t.Context(), "h1"); return err })
-	if !errors.Is(err, errForsaken) || len(Unreachable(err)) != 1 {
-		t.Errorf("got %v, want that h1 cannot be used: %v", err, errForsaken)
+	if !errors.Is(err, errNotAwaited) || len(Unreachable(err)) != 1 {
+		t.Errorf("got %v, want that h1 cannot be used: %v", err, errNotAwaited)
 	}
 	if err := soon(t, l.Close); err != nil {
 		t.Errorf("of an agent that was given up: %v", err)
@@ -115,8 +115,8 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	cancel()
 	_, _ = l.agent(ctx, "h1")
 	l.Hurry()
-	if err := soon(t, l.Close); !errors.Is(err, errForsaken) {
-		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errForsaken)
+	if err := soon(t, l.Close); !errors.Is(err, errNotAwaited) {
+		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errNotAwaited)
 	}
 }
 

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// lose gives a node up: its agent is ended, which bury hears of.
+// lose declares a host lost. Its agent is ended; recordEnd is called when that is done.
 func (g *running) lose(n *node, err error) {
 	n.gone = time.Now()
 	g.noteGap(n.gone)
@@ -25,7 +25,7 @@ func (g *running) lose(n *node, err error) {
 			lost = text
 		}
 	}
-	if slept := n.agent.overslept(g.silence.orphanGrace); slept != nil {
+	if slept := n.agent.endedWhilePaused(g.silence.orphanGrace); slept != nil {
 		lost = slept.Error()
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
@@ -59,14 +59,13 @@ func (g *running) lose(n *node, err error) {
 // localGrace bounds the grace of a gang that has lost an agent on this machine.
 const localGrace = 2 * time.Second
 
-// tellAfter is how long the end of a lost host's ranks is waited for before the
-// user is told.
-const tellAfter = time.Second
+// noteAfter is how long the launcher waits for a lost host's ranks before it says so.
+const noteAfter = time.Second
 
-// await tells which lost hosts still have to be waited for.
-func (g *running) await() {
+// noteWaiting notes which lost hosts still have to be waited for.
+func (g *running) noteWaiting() {
 	for _, n := range g.nodes {
-		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < tellAfter {
+		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < noteAfter {
 			continue
 		}
 		n.told = true
@@ -101,7 +100,7 @@ func (g *running) noteGap(now time.Time) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
 }
 
-// suspect tells which hosts have gone silent, or are heard again.
+// suspect reports which hosts have become silent, or are heard again.
 func (g *running) suspect() {
 	for _, n := range g.nodes {
 		silence := n.agent.silence()
@@ -128,22 +127,22 @@ func (g *running) suspect() {
 // in a hurry.
 const hurryLimit = time.Second
 
-// forsake gives up the hosts that are silent where the user is in a hurry.
-func (g *running) forsake() {
+// abandonSilent declares silent hosts lost if the user is in a hurry.
+func (g *running) abandonSilent() {
 	if g.end.hurried.IsZero() || time.Since(g.end.hurried) < hurryLimit {
 		return
 	}
 	for _, n := range g.nodes {
-		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= forsakeAfter {
+		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= abandonAfter {
 			n.agent.judge(silence)
-			g.lose(n, errForsaken) // its silence is told
+			g.lose(n, errNotAwaited) // its silence is told
 		}
 	}
 }
 
-// bury ends the account of a lost node: ranks whose end is not certain are
-// unreaped.
-func (g *running) bury(r report) {
+// recordEnd records that the agent of a lost host has ended. If that is not certain, the
+// host's ranks are unreaped.
+func (g *running) recordEnd(r report) {
 	r.node.done = true
 	if killed := r.node.agent.link.Killed; killed != nil && r.err == nil {
 		if text := killed(); text != "" {

@@ -112,15 +112,15 @@ func TestCancelBeforeTheGang(t *testing.T) {
 
 // Whoever is in a hurry does not wait for a host that is silent, and is told what may
 // be left there; others do.
-func TestForsake(t *testing.T) {
+func TestAbandonSilent(t *testing.T) {
 	for name, c := range map[string]struct {
 		hurried, silence time.Duration // ago
 		want             bool
 	}{
 		"nobody is in a hurry":   {0, time.Hour, false},
 		"just now":               {hurryLimit / 2, time.Hour, false},
-		"silent":                 {2 * hurryLimit, forsakeAfter + time.Second, true},
-		"not silent long enough": {2 * hurryLimit, forsakeAfter / 2, false},
+		"silent":                 {2 * hurryLimit, abandonAfter + time.Second, true},
+		"not silent long enough": {2 * hurryLimit, abandonAfter / 2, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			heard := time.Now().Add(-c.silence)
@@ -132,8 +132,8 @@ func TestForsake(t *testing.T) {
 			if c.hurried > 0 {
 				g.end.hurried = time.Now().Add(-c.hurried)
 			}
-			g.forsake()
-			g.forsake()
+			g.abandonSilent()
+			g.abandonSilent()
 			if c.want {
 				g.take(<-g.reports)
 			}

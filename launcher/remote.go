@@ -64,7 +64,7 @@ type nvmlTool struct {
 type contact struct {
 	stop     chan struct{} // closed to end the watch
 	watching sync.WaitGroup
-	silence  Vigil
+	silence  silenceMeter
 	judged   atomic.Int64 // the silence, a time.Duration, for which the agent was given up; 0 if it was not
 }
 
@@ -145,7 +145,7 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		}
 		why := a.why(ended(asking, err))
 		if hungUp(why) && ctx.Err() == nil {
-			why = &MuteError{Host: host, Local: link.Local, err: why}
+			why = &EarlyExitError{Host: host, Local: link.Local, err: why}
 		}
 		err = errors.Join(why, a.leave(context.Background(), endLimit, ctx.Done()))
 		if ctx.Err() == nil && !link.Local {
@@ -213,8 +213,7 @@ func (a *remote) judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
 
-// silence is how long nothing was heard of the agent, of the time that this process
-// has lived through; 0 where its link tells of its end.
+// silence is the time since the last contact; 0 if the link reports the agent's end.
 func (a *remote) silence() time.Duration {
 	if a.link.Heard == nil {
 		return 0
@@ -240,9 +239,9 @@ func (e errSilent) Error() string {
 // beat is how often an agent is heard that has nothing to say.
 const beat = time.Second
 
-// overslept returns why an agent is gone that has ended for want of this process, by its
-// host's own word; nil where that is not so. grace is how long it lives without.
-func (a *remote) overslept(grace time.Duration) error {
+// endedWhilePaused returns an error if the agent has ended because this process was paused
+// for longer than grace, the time that an agent lives without a controller; else nil.
+func (a *remote) endedWhilePaused(grace time.Duration) error {
 	if a.link.Heard == nil || !errors.Is(a.trouble(), ErrGone) {
 		return nil
 	}

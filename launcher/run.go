@@ -36,7 +36,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
 	if away := Unreachable(err); len(away) > 0 {
-		l.excuse(away)
+		l.blamePause(away)
 		l.retire(away)
 		return awayOutcome(a, away, emit), nil
 	}
@@ -124,13 +124,14 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	return g.outcome, nil
 }
 
-// excuse puts it right where it is not a host's fault that its agent is gone.
-func (l *Launcher) excuse(away map[string]error) {
+// blamePause replaces the reasons of hosts whose agents ended because this process was
+// paused.
+func (l *Launcher) blamePause(away map[string]error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for host := range away {
 		if a := l.agents[host]; a != nil {
-			if slept := a.overslept(l.opts.OrphanGrace); slept != nil {
+			if slept := a.endedWhilePaused(l.opts.OrphanGrace); slept != nil {
 				away[host] = slept
 			}
 		}

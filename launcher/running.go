@@ -75,12 +75,12 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case <-tick.C:
 			g.noteGap(time.Now())
 			g.suspect()
-			g.forsake()
-			g.await()
+			g.abandonSilent()
+			g.noteWaiting()
 		case r := <-g.reports:
 			g.take(r)
 		case <-g.settling.over:
-			if g.hear(); g.listening > 0 {
+			if g.takePending(); g.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), g.settling.failed.String())
 			}
 		case <-cancelled:
@@ -90,12 +90,12 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			}
 			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
 		case <-g.wiring.inquiry.overdue:
-			if g.hear(); !g.wiring.allReported {
+			if g.takePending(); !g.wiring.allReported {
 				g.overdue()
 			}
 		case <-g.wiring.openmpi.judging:
 			g.wiring.openmpi.judging = nil
-			if g.hear(); g.listening > 0 {
+			if g.takePending(); g.listening > 0 {
 				g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
 			}
 		case <-hurry:
@@ -103,7 +103,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.restop(0, job.ToldToEnd+" at once")
 		case <-g.end.overdue:
 			g.end.overdue = nil
-			if g.hear(); g.end.overdue != nil { // it was told to end anew
+			if g.takePending(); g.end.overdue != nil { // it was told to end anew
 				break
 			}
 			for _, n := range g.nodes {
@@ -115,9 +115,9 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 	}
 }
 
-// hear takes what nodes have told already, before something is done since they have
-// not: where this process got no processor, both are there at once.
-func (g *running) hear() {
+// takePending handles the reports that have arrived, before a timer has its effect: if this
+// process got no processor, both are there at once.
+func (g *running) takePending() {
 	for range len(g.reports) {
 		g.take(<-g.reports)
 	}
@@ -126,7 +126,7 @@ func (g *running) hear() {
 func (g *running) take(r report) {
 	if r.ended {
 		g.listening--
-		g.bury(r)
+		g.recordEnd(r)
 		return
 	}
 	if !r.node.gone.IsZero() {

@@ -38,7 +38,7 @@ type share struct {
 
 // progress is whether and when output of a share was written.
 type progress struct {
-	silence Vigil // how long nothing has come
+	silence silenceMeter // how long nothing has come
 
 	mu    sync.Mutex // guards what follows
 	moved time.Time  // when some of it was written last
@@ -78,7 +78,7 @@ type logKey struct {
 // adopted: what an earlier controller has not fetched is left to salvage.
 func lostShare(a job.Attempt, n *node) *share {
 	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), end: shareEnd{why: n.lost.Error(), maybeKept: true}}
-	if errors.Is(n.lost, errLeft) {
+	if errors.Is(n.lost, errAgentEnded) {
 		s.end.why = "its agent was killed, or has ended for want of a controller"
 	}
 	for _, r := range n.ranks {

@@ -15,7 +15,7 @@ import (
 
 // What counts is the time that this process has lived through, by looks in tenths of
 // seconds.
-func TestVigil(t *testing.T) {
+func TestSilenceMeter(t *testing.T) {
 	const tenth = 100 * time.Millisecond
 	for name, c := range map[string]struct {
 		looks []int       // when, in tenths
@@ -35,7 +35,7 @@ func TestVigil(t *testing.T) {
 		"stopped, and heard since":  {looks: []int{0, 1, 150, 152}, heard: map[int]int{152: 151}, want: 1, gap: 149},
 		"overloaded":                {looks: []int{0, 4, 8, 12, 16}, want: 16},
 	} {
-		var v Vigil
+		var v silenceMeter
 		epoch := time.Now()
 		var got time.Duration
 		heard := epoch
@@ -81,7 +81,7 @@ func TestWatch(t *testing.T) {
 	close(long) // it is heard, too late
 	var told errSilent
 	for range 2 {
-		if err := a.why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+vigilMost {
+		if err := a.why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+maxStep {
 			t.Errorf("told %v, want a silence of a little more than %s", err, limit)
 		}
 	}

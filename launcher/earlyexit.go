@@ -7,24 +7,24 @@ import (
 	"github.com/gangrun/gangrun/internal/limits"
 )
 
-// MuteError is an agent that was started and ended before it had answered anything, as
-// where its host lets it have too few processes, descriptors or memory.
-type MuteError struct {
+// EarlyExitError reports that an agent ended before it answered, for instance because its
+// host allows it too few processes, descriptors or memory.
+type EarlyExitError struct {
 	Host  string
 	Local bool // it was on this machine
 	err   error
 }
 
 // Error says so.
-func (e *MuteError) Error() string {
+func (e *EarlyExitError) Error() string {
 	return fmt.Sprintf("the agent on %s ended before it answered", e.Host)
 }
 
 // Unwrap returns what the connection said.
-func (e *MuteError) Unwrap() error { return e.err }
+func (e *EarlyExitError) Unwrap() error { return e.err }
 
 // Hint says where to look.
-func (e *MuteError) Hint() string {
+func (e *EarlyExitError) Hint() string {
 	if e.Local {
 		return cmp.Or(limits.Processes(), "read its last words in agents/"+e.Host+".log of the run's directory")
 	}

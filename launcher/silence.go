@@ -1,0 +1,61 @@
+package launcher
+
+import (
+	"sync"
+	"time"
+)
+
+// maxStep is how much one reading adds to the silence at most. In any longer time since the
+// reading before, this process did not run.
+const maxStep = 500 * time.Millisecond
+
+// minGap is how late a reading must come for this process to count as stopped.
+const minGap = time.Second
+
+// silenceMeter measures the time since the last contact with a host, in which this process
+// really ran. It must be read several times in each half second: if a reading comes late,
+// this process was stopped or got no processor, and that time does not count.
+type silenceMeter struct {
+	mu      sync.Mutex
+	looked  time.Time     // the last look; zero is never
+	heard   time.Time     // what that has found
+	silence time.Duration // at looked
+	gap     time.Duration // how long this process could hear nobody before woke; zero is never
+	woke    time.Time
+}
+
+// Silence reads the meter: it returns the time since the last contact, which was at heard.
+// The first reading takes that time as it is, pauses of this process included.
+func (v *silenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
+
+func (v *silenceMeter) at(now, heard time.Time) time.Duration {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if now.Before(v.looked) { // somebody else has looked meanwhile
+		return v.silence
+	}
+	from := v.looked
+	switch {
+	case v.looked.IsZero():
+		v.heard, v.silence, from = heard, now.Sub(heard), now
+	case heard.After(v.heard):
+		v.heard, v.silence = heard, max(0, v.looked.Sub(heard))
+		if heard.After(from) {
+			from = heard
+		}
+	}
+	v.silence += max(0, min(now.Sub(from), maxStep))
+	if gap := now.Sub(v.looked); !v.looked.IsZero() && gap > minGap {
+		v.gap, v.woke = gap, now
+	}
+	v.looked = now
+	return v.silence
+}
+
+// Gap returns the length and the end of the last pause of this process; zero if there was
+// none.
+func (v *silenceMeter) Gap() (gap time.Duration, woke time.Time) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.gap, v.woke
+}
