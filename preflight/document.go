@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/preflight/memory"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -32,7 +34,7 @@ func Document(w io.Writer) error {
 		}
 	}
 	fmt.Fprintf(&b, trialDocument, time.Duration(job.DefaultTrialTime), job.DefaultTrialSteps,
-		span(StartLimit), mayPass(), Lifetime/time.Minute, sourceDepth, sourceEntries,
+		span(StartLimit), mayPass(), memory.Lifetime/time.Minute, memory.SourceDepth, memory.SourceEntries,
 		job.KeptStdin>>20, "`"+strings.Join(services, "`, `")+"`", placeLimit, mostTried)
 	_, err := io.WriteString(w, b.String())
 	return err

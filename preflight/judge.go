@@ -17,7 +17,7 @@ const (
 	bad          judgement = "failed"       // the gang would fail as well
 	few          judgement = "few-ranks"    // it failed, perhaps only because the gang has more ranks
 	worldSize    judgement = "world-size"   // the program itself says that it needs more ranks
-	memory       judgement = "memory"       // too few ranks for the job's memory
+	outOfMemory  judgement = "memory"       // too few ranks for the job's memory
 	full         judgement = "full"         // it wrote more than a contained one may
 	containing   judgement = "contained"    // it failed, perhaps only because it was contained
 	inconclusive judgement = "inconclusive" // it was ended by what may pass
@@ -76,7 +76,7 @@ func weigh(cause job.Cause, o job.Outcome, a job.Attempt, fewer bool) judgement 
 	case missingInput(cause) && !(fewer && numbered(cause, len(a.Placement.Ranks))):
 		return bad
 	case fewer && (cause.Category == job.CPUOOM || cause.Category == job.GPUOOM):
-		return memory
+		return outOfMemory
 	case passing(cause.Category):
 		return inconclusive
 	case fewer:

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/preflight/compare"
 )
 
 // Matrix is what the hosts of a gang say of themselves, side by side. It shows which
@@ -240,7 +241,7 @@ func same(facts []job.Facts, value func(job.Facts) (text string, wrong bool)) []
 			values[i] = out[i].Text
 		}
 	}
-	odd, _ := odds(values)
+	odd, _ := compare.Odd(values)
 	for i := range out {
 		out[i].Odd = out[i].Odd || odd[i]
 	}
@@ -279,8 +280,8 @@ func clockCells(facts []job.Facts) []Cell {
 	if !slices.ContainsFunc(facts, func(f job.Facts) bool { return f.Skew != 0 }) {
 		return make([]Cell, len(facts))
 	}
-	odd, _ := oddClocks(facts)
-	if n := tally(odd); n > 0 && 2*n >= len(odd) {
+	odd, _ := compare.OddClocks(facts)
+	if n := compare.Count(odd); n > 0 && 2*n >= len(odd) {
 		for i := range odd {
 			odd[i] = true
 		}
@@ -346,9 +347,9 @@ func versionCells(facts []job.Facts, kinds ...job.VersionKind) []Cell {
 			}
 		}
 	}
-	for _, d := range differences(facts) {
-		for _, h := range d.hosts {
-			if slices.Contains(kinds, d.kind) {
+	for _, d := range compare.Differences(facts) {
+		for _, h := range d.Hosts {
+			if slices.Contains(kinds, d.Kind) {
 				odd[h]++
 			}
 		}
@@ -365,8 +366,8 @@ func versionCells(facts []job.Facts, kinds ...job.VersionKind) []Cell {
 }
 
 func sharedCells(facts []job.Facts) []Cell {
-	groups := sides(facts)
-	odd := oddSides(groups)
+	groups := compare.Sides(facts)
+	odd := compare.OddSides(groups)
 	return cells(facts, func(f job.Facts) Cell {
 		if f.Check == nil {
 			return Cell{}

@@ -136,21 +136,4 @@ func TestMPIIsAsked(t *testing.T) {
 	if have := survey(spec).MPI; have != job.MPIOpenMPI {
 		t.Errorf("the hosts are asked for %q", have)
 	}
-	facts := soundFacts(2)
-	key := func(change func(*job.Spec)) string {
-		s := testSpec()
-		change(&s)
-		key, ok := identity(s, nil, facts, prints{})
-		if !ok {
-			t.Fatal("no identity")
-		}
-		return key
-	}
-	base := key(func(*job.Spec) {})
-	if key(func(s *job.Spec) { s.MPI = job.MPIMPICH }) == base {
-		t.Error("a trial with another MPI is the same")
-	}
-	if key(func(s *job.Spec) { s.InitTimeout = 1 }) != base {
-		t.Error("a trial with another time to find each other is not the same")
-	}
 }

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/preflight/memory"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -38,7 +40,7 @@ type Preflight struct {
 	// complains of too few ranks.
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
-	Memory    Memory
+	Memory    memory.Memory
 	// Env is the environment that the ranks get besides the job's own variables.
 	// The Memory tells trials in different environments apart.
 	Env []string

@@ -4,14 +4,16 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 
+	"github.com/gangrun/gangrun/preflight/memory"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// key returns what the memory knows the job's trial by; it is empty for a trial
+// key returns the key of the job's trial in the memory; it is empty for a trial
 // that is not remembered.
 func (t *trial) key(facts []job.Facts) string {
 	env := trialEnviron(t.p.Env, t.spec)
-	key, ok := identity(t.spec, env, facts, sources(t.spec, env, facts))
+	key, ok := memory.Key(t.spec, env, facts)
 	if !ok || t.p.Input == UnknownInput {
 		return ""
 	}
@@ -43,7 +45,7 @@ func (t *trial) remember(key string, ranks int) {
 	if key == "" {
 		return
 	}
-	if err := t.p.Memory.Remember(key, Passed{Time: t.p.now(), Ranks: ranks, Wireup: t.wireup}); err != nil {
+	if err := t.p.Memory.Remember(key, memory.Passed{Time: t.p.now(), Ranks: ranks, Wireup: t.wireup}); err != nil {
 		t.say("passed, but cannot be remembered: %v", err)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/preflight/compare"
 )
 
 var checkpointSharedCheck = Check{
@@ -17,7 +18,7 @@ var checkpointSharedCheck = Check{
 			"mount the same file system there on every host, or name a directory on a shared one with --checkpoint-dir; if every rank is to have a directory of its own, use --preflight off"},
 	},
 	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
-		groups := sides(facts)
+		groups := compare.Sides(facts)
 		if len(groups) < 2 {
 			return nil
 		}
@@ -37,42 +38,6 @@ var checkpointSharedCheck = Check{
 			texts = append(texts, names(alone)+" have one each")
 		}
 		first := facts[slices.IndexFunc(facts, func(f job.Facts) bool { return f.Host == groups[0][0] })].Check.Path
-		return []Hit{{Signature: "checkpoint-dir-not-shared", Hosts: oddSides(groups), Path: first, Values: about(first, "sides", strings.Join(texts, "; "))}}
+		return []Hit{{Signature: "checkpoint-dir-not-shared", Hosts: compare.OddSides(groups), Path: first, Values: about(first, "sides", strings.Join(texts, "; "))}}
 	},
-}
-
-// sides returns the hosts that see each other's files in the checkpoint directory,
-// side by side, the largest side first; hosts of which that is not known are in none.
-func sides(facts []job.Facts) (groups [][]string) {
-	sees := map[string][]string{}
-	for _, f := range facts {
-		if f.Shared != nil && f.Check != nil {
-			sees[f.Host] = f.Shared.Sees
-		}
-	}
-	for _, f := range facts {
-		if _, known := sees[f.Host]; !known {
-			continue
-		}
-		at := slices.IndexFunc(groups, func(g []string) bool {
-			return slices.Contains(sees[g[0]], f.Host) && slices.Contains(sees[f.Host], g[0])
-		})
-		if at < 0 {
-			groups = append(groups, []string{f.Host})
-		} else {
-			groups[at] = append(groups[at], f.Host)
-		}
-	}
-	slices.SortStableFunc(groups, func(a, b []string) int { return len(b) - len(a) })
-	return groups
-}
-
-// oddSides returns the hosts that are not on the side of more than half; all where
-// there is no such side.
-func oddSides(groups [][]string) []string {
-	all := slices.Concat(groups...)
-	if len(groups) > 0 && 2*len(groups[0]) > len(all) {
-		return slices.Concat(groups[1:]...)
-	}
-	return all
 }

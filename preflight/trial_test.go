@@ -13,6 +13,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/preflight/memory"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/topology"
 )
@@ -26,6 +28,8 @@ type scene struct {
 	runner   *fakeRunner
 	events   []job.Event
 }
+
+var noon = time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 
 func newScene(t *testing.T, plays ...play) *scene {
 	home := t.TempDir()
@@ -44,7 +48,7 @@ func newScene(t *testing.T, plays ...play) *scene {
 			return p, func() {}, err
 		},
 		Diagnose: fakeDiagnose, WorldSize: fakeWorldSize,
-		Memory: Memory{Dir: filepath.Join(home, "trials")},
+		Memory: memory.Memory{Dir: filepath.Join(home, "trials")},
 		Run:    "r1", LogDir: filepath.Join(home, "0"), Scratch: filepath.Join(home, "scratch"),
 	}
 	for _, dir := range []string{s.spec.CheckpointDir, s.LogDir, s.Scratch} {

@@ -18,6 +18,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/preflight"
+	"github.com/gangrun/gangrun/preflight/memory"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -65,7 +66,7 @@ func (s *session) preflight() (supervisor.Checker, error) {
 		},
 		Diagnose:  supervisor.Hiding(s.spec, diagnose.Diagnose),
 		WorldSize: diagnose.WorldSize,
-		Memory:    preflight.Memory{Dir: filepath.Join(s.home, "trials")},
+		Memory:    memory.Memory{Dir: filepath.Join(s.home, "trials")},
 		Env:       os.Environ(),
 		Run:       s.run.ID,
 		LogDir:    logs,

@@ -93,6 +93,8 @@ var rooms = []room{
 	{paths: []string{"topology/machine"}, ours: withLeaves("internal/job", "topology", "topology/nvml", "topology/sysfs", "topology/probe", "topology/inventory", "internal/safefile", "internal/yamldoc")},
 	{paths: []string{"topology/lease"}, ours: withLeaves("internal/job", "internal/atomicfile")},
 
+	{paths: []string{"preflight/compare"}, ours: withLeaves("internal/job")},
+	{paths: []string{"preflight/memory"}, ours: withLeaves("internal/job", "internal/atomicfile", "internal/environ", "internal/exact", "internal/safefile")},
 	{paths: []string{"preflight"}, ours: allBut("launcher/...", "supervisor/...")},
 	{paths: []string{"checkpoint/flaw"}, ours: only()},
 	{paths: []string{"checkpoint/pickle", "checkpoint/pyliteral", "checkpoint/sstable"}, ours: only("checkpoint/flaw")},

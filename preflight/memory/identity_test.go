@@ -1,4 +1,4 @@
-package preflight
+package memory
 
 import (
 	"slices"
@@ -85,5 +85,26 @@ func TestIdentity(t *testing.T) {
 		if key, ok := identity(th.spec, th.env, th.facts, th.sources); ok || key != "" {
 			t.Errorf("%s: identity %q", name, key)
 		}
+	}
+}
+
+// The MPI library counts; how long ranks may take to find each other does not.
+func TestIdentityOfMPI(t *testing.T) {
+	facts := soundFacts(2)
+	key := func(change func(*job.Spec)) string {
+		s := testSpec()
+		change(&s)
+		key, ok := identity(s, nil, facts, prints{})
+		if !ok {
+			t.Fatal("no identity")
+		}
+		return key
+	}
+	base := key(func(*job.Spec) {})
+	if key(func(s *job.Spec) { s.MPI = job.MPIMPICH }) == base {
+		t.Error("a trial with another MPI is the same")
+	}
+	if key(func(s *job.Spec) { s.InitTimeout = 1 }) != base {
+		t.Error("a trial with another time to find each other is not the same")
 	}
 }

@@ -1,4 +1,5 @@
-package preflight
+// Package memory remembers trials that passed, by everything that their result depends on.
+package memory
 
 import (
 	"encoding/json"
@@ -18,7 +19,7 @@ import (
 // not overlooked for long.
 const Lifetime = time.Hour
 
-// Memory remembers good trials as files in Dir, one each, which several runs
+// Memory remembers trials that passed as files in Dir, one each, which several runs
 // may share; it is made when it is first needed. The zero Memory remembers
 // nothing.
 type Memory struct {

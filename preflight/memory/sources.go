@@ -1,4 +1,4 @@
-package preflight
+package memory
 
 import (
 	"io/fs"
@@ -13,8 +13,8 @@ import (
 
 // What sources looks at, at most: a job's own code is less deep and smaller.
 const (
-	sourceDepth   = 5
-	sourceEntries = 20000
+	SourceDepth   = 5
+	SourceEntries = 20000
 )
 
 // sources takes the prints, on this machine, of what else the job may run in the
@@ -35,19 +35,19 @@ func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 	}
 	root, python := pythonRoot(spec, facts[0])
 	if python {
-		files, _, ok := pythonFiles(os.DirFS(root), sourceDepth, sourceEntries)
+		files, _, ok := pythonFiles(os.DirFS(root), SourceDepth, SourceEntries)
 		if !ok {
 			return nil
 		}
 		all.merge(root, files)
 		all.packages(facts[0].Program.Path, environ.Lookup(env, "HOME"))
 	}
-	left := sourceEntries // for all of these directories
+	left := SourceEntries // for all of these directories
 	for _, dir := range searchPath(env, "PYTHONPATH", spec.Workdir) {
-		files, looked, ok := pythonFiles(os.DirFS(dir), sourceDepth, left)
+		files, looked, ok := pythonFiles(os.DirFS(dir), SourceDepth, left)
 		left -= looked
 		if !ok { // a large installation: only what stands directly in it
-			files, _, ok = pythonFiles(os.DirFS(dir), 1, sourceEntries)
+			files, _, ok = pythonFiles(os.DirFS(dir), 1, SourceEntries)
 		}
 		if !ok {
 			return nil
@@ -56,7 +56,7 @@ func sources(spec job.Spec, env []string, facts []job.Facts) prints {
 	}
 	for _, dir := range searchPath(env, "LD_LIBRARY_PATH", spec.Workdir) {
 		entries, _ := os.ReadDir(dir) // one that cannot be read gives the loader nothing either
-		if len(entries) > sourceEntries {
+		if len(entries) > SourceEntries {
 			return nil
 		}
 		for _, e := range entries {

@@ -1,4 +1,4 @@
-package preflight
+package memory
 
 import (
 	"fmt"
@@ -11,6 +11,7 @@ import (
 	"testing/fstest"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -68,25 +69,25 @@ func TestPythonFiles(t *testing.T) {
 		"train.py": file, "data.csv": file, "a/b/c/d/deep.py": file, "a/b/c/d/e/deeper.py": file,
 		".git/hook.py": file, "venv/pyvenv.cfg": file, "venv/lib/site.py": file, "a/fast.so": file,
 	}
-	files, looked, ok := pythonFiles(tree, sourceDepth, sourceEntries)
+	files, looked, ok := pythonFiles(tree, SourceDepth, SourceEntries)
 	have := slices.Sorted(maps.Keys(files))
 	if !ok || !slices.Equal(have, []string{"a/b/c/d/deep.py", "a/fast.so", "train.py"}) || files["train.py"] != (mark{1, at}) {
 		t.Errorf("files %v, %v", files, ok)
 	}
-	if _, _, ok := pythonFiles(tree, sourceDepth, looked); !ok {
+	if _, _, ok := pythonFiles(tree, SourceDepth, looked); !ok {
 		t.Errorf("%d entries are more than %d", looked, looked)
 	}
-	if _, n, ok := pythonFiles(tree, sourceDepth, looked-1); ok || n != looked-1 {
+	if _, n, ok := pythonFiles(tree, SourceDepth, looked-1); ok || n != looked-1 {
 		t.Errorf("of %d entries, %d were looked at, %v", looked, n, ok)
 	}
-	files, _, ok = pythonFiles(tree, 1, sourceEntries)
+	files, _, ok = pythonFiles(tree, 1, SourceEntries)
 	if have := slices.Sorted(maps.Keys(files)); !ok || !slices.Equal(have, []string{"train.py"}) {
 		t.Errorf("files directly in it %q, %v", have, ok)
 	}
-	for i := range sourceEntries {
+	for i := range SourceEntries {
 		tree[fmt.Sprintf("img/%d.png", i)] = file
 	}
-	if _, _, ok := pythonFiles(tree, sourceDepth, sourceEntries); ok {
+	if _, _, ok := pythonFiles(tree, SourceDepth, SourceEntries); ok {
 		t.Error("too many entries were not told")
 	}
 }
@@ -136,9 +137,8 @@ func TestSourcesOfTheEnvironment(t *testing.T) {
 	}
 
 	// The job's own variables go before the environment's.
-	spec.Env = map[string]string{"PYTHONPATH": dir + "/elsewhere"}
-	spec.Trial.Env = map[string]string{"LD_LIBRARY_PATH": ""}
-	all := sources(spec, trialEnviron(env, spec), facts)
+	env = environ.Overlay(env, []string{"PYTHONPATH=" + dir + "/elsewhere"}, []string{"LD_LIBRARY_PATH="})
+	all := sources(spec, env, facts)
 	if _, ok := all[dir+"/elsewhere/far.py"]; !ok || len(all) != 4 { // with rel/near.py, of the working directory
 		t.Errorf("sources %q", slices.Sorted(maps.Keys(all)))
 	}

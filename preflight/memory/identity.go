@@ -1,4 +1,4 @@
-package preflight
+package memory
 
 import (
 	"crypto/sha256"
@@ -7,6 +7,13 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 )
+
+// Key returns a hash of everything that the result of a trial depends on, as far as that is
+// known; ok is false for a trial that is not to be remembered. env is the environment of the
+// trial's ranks.
+func Key(spec job.Spec, env []string, facts []job.Facts) (key string, ok bool) {
+	return identity(spec, env, facts, sources(spec, env, facts))
+}
 
 // identity returns a hash of everything that a trial's result depends on, as far
 // as it is known: the programs and scripts of the hosts, the command, the

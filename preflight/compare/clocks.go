@@ -1,0 +1,59 @@
+package compare
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// skewLimit is the least difference of clocks for a warning. Below it programs that
+// compare times of different hosts, such as make over NFS, seldom go wrong.
+const skewLimit = time.Second
+
+// OddClocks says which hosts' clocks differ from the median one, which it also
+// returns.
+func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
+	sorted := slices.Clone(facts)
+	slices.SortStableFunc(sorted, func(a, b job.Facts) int { return cmp.Compare(a.Skew, b.Skew) })
+	middle = sorted[(len(sorted)-1)/2]
+	odd = make([]bool, len(facts))
+	for i, f := range facts {
+		odd[i] = Off(f.Skew-middle.Skew, f.SkewWithin+middle.SkewWithin)
+	}
+	return odd, middle
+}
+
+// Off reports whether a difference of clocks, known to plus or minus within, is large
+// enough for a warning.
+func Off(skew, within time.Duration) bool { return skew.Abs()-within >= skewLimit }
+
+// Ahead formats a difference of clocks, as in "1.3 s ahead of" or "120 s behind".
+func Ahead(skew time.Duration) string {
+	word := " ahead of"
+	if skew < 0 {
+		word = " behind"
+	}
+	switch d := skew.Abs(); {
+	case d < 10*time.Second:
+		return fmt.Sprintf("%.1f s", d.Seconds()) + word
+	case d < 10*time.Minute:
+		return fmt.Sprintf("%.0f s", d.Seconds()) + word
+	case d < 10*time.Hour:
+		return fmt.Sprintf("%.0f min", d.Minutes()) + word
+	default:
+		return fmt.Sprintf("%.0f h", d.Hours()) + word
+	}
+}
+
+// Count counts what is true.
+func Count(list []bool) (n int) {
+	for _, yes := range list {
+		if yes {
+			n++
+		}
+	}
+	return n
+}
