@@ -12,7 +12,7 @@ import (
 func (c *conn) handle(m *message) bool {
 	cmd := string(m.cmd)
 	if m.multi {
-		c.spawn, c.spawnOf, c.spawned, c.spawns = true, cmd, 0, 0
+		c.spawn.open, c.spawn.name, c.spawn.got, c.spawn.want = true, cmd, 0, 0
 		return true
 	}
 	switch cmd {
@@ -240,15 +240,15 @@ func (c *conn) spawnLine(line []byte) bool {
 	key, value, _ := strings.Cut(string(line), "=")
 	switch key {
 	case "totspawns":
-		c.spawns, _ = strconv.Atoi(value)
+		c.spawn.want, _ = strconv.Atoi(value)
 	case "spawnssofar":
-		c.spawned, _ = strconv.Atoi(value)
+		c.spawn.got, _ = strconv.Atoi(value)
 	case "endcmd":
-		c.spawn = false
-		if c.spawnOf != "spawn" {
-			return c.refuse(plain(c.spawnOf)+"_result", "unknown_command")
+		c.spawn.open = false
+		if c.spawn.name != "spawn" {
+			return c.refuse(plain(c.spawn.name)+"_result", "unknown_command")
 		}
-		if c.spawned >= c.spawns {
+		if c.spawn.got >= c.spawn.want {
 			return c.refuse("spawn_result", "cannot_spawn_ranks")
 		}
 	}

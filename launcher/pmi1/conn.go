@@ -38,10 +38,15 @@ type conn struct {
 	wake chan struct{}
 
 	// What only the serving goroutine knows.
-	request         message
-	spawn           bool // lines are of an mcmd=, up to endcmd
-	spawned, spawns int
-	spawnOf         string
+	request message
+	spawn   spawn
+}
+
+// spawn is a command that a rank sends in several lines: MPI_Comm_spawn, which is refused.
+type spawn struct {
+	open      bool // within a command, from mcmd= to endcmd
+	got, want int  // commands
+	name      string
 }
 
 func newConn(s *Server, peer io.ReadWriteCloser) *conn {
@@ -126,7 +131,7 @@ func (c *conn) next() bool {
 		return false // the end, or a line that is too long
 	}
 	line = line[:len(line)-1]
-	if c.spawn {
+	if c.spawn.open {
 		return c.spawnLine(line)
 	}
 	if c.request.parse(line) != nil {
