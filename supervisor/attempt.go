@@ -73,7 +73,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	case e != nil:
 		return e
 	case verdict.Action == job.Restart:
-		l.wished = append(l.wished, wish{verdict.Exclude, time.Now()})
+		l.exclusions = append(l.exclusions, exclusion{verdict.Exclude, time.Now()})
 		return l.backoff(ctx, time.Duration(verdict.Wait))
 	}
 	return ending(verdict, cause)
@@ -153,7 +153,7 @@ func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Even
 		return outcome, l.failed("launch", err, a.Number), nil
 	}
 	var gone LeaseLost
-	var left forsaken
+	var left controllerDied
 	switch cause := context.Cause(gang); {
 	case ctx.Err() != nil:
 	case errors.As(cause, &gone):
@@ -172,7 +172,7 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	return func(e job.Event) {
 		e.Attempt = number
 		var lost LeaseLost
-		var left forsaken
+		var left controllerDied
 		switch cause := context.Cause(gang); {
 		case e.Kind != job.KindStop || stopping:
 		case errors.As(cause, &lost), errors.As(cause, &left):
@@ -201,7 +201,7 @@ func onlyEnded(err error) bool {
 	var interrupted Interrupted
 	var limit TimeLimit
 	var lost LeaseLost
-	var left forsaken
+	var left controllerDied
 	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }

@@ -21,15 +21,15 @@ type loop struct {
 	random func() float64
 	clean  func(string) string // takes secrets out of a text; nil when there are none
 
-	mu      sync.Mutex // guards folder and unsaved, and Emit's one at a time
-	folder  runreport.Folder
-	unsaved bool // the journal has failed, and the user has been told
-	past    []Past
-	wished  []wish       // what verdicts want to do without
-	lost    []string     // hosts, with ranks of the last attempt
-	barred  job.Excluded // hosts on which ranks may still be running
-	resume  resume
-	adopted adopted // the attempt that was on its way when this controller came
+	mu         sync.Mutex // guards folder and unsaved, and Emit's one at a time
+	folder     runreport.Folder
+	unsaved    bool // the journal has failed, and the user has been told
+	past       []Past
+	exclusions []exclusion  // what verdicts exclude from placements
+	lost       []string     // hosts, with ranks of the last attempt
+	barred     job.Excluded // hosts on which ranks may still be running
+	resume     resume
+	adopted    adopted // the attempt that was on its way when this controller came
 }
 
 // emit stamps, folds, shows and journals an event. A journal that fails is told
@@ -158,8 +158,8 @@ func (l *loop) policy(ctx context.Context) Policy {
 	}
 }
 
-// place waits for a place. What verdicts want to do without is a wish: where
-// nothing else is left, the gang goes back to it (goBack), and the ledgers bound that.
+// place waits for a place. What verdicts exclude is used again if there is no room without
+// it (goBack); the retry budget bounds that.
 func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if ctx.Err() != nil {
 		return Lease{}, interrupted(ctx, " before the gang was placed")
@@ -169,12 +169,12 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		e.Attempt = number
 		l.emit(e)
 	}
-	wished := l.wishes(ctx)
-	but := union(wished, l.barred)
+	excluded := l.excluded(ctx)
+	but := union(excluded, l.barred)
 	lease, err := l.Placer.Place(ctx, l.spec, but, emit)
 	var none NoPlacement
-	if ctx.Err() == nil && errors.As(err, &none) && !wished.Empty() {
-		lease, err = l.goBack(ctx, wished, err, emit)
+	if ctx.Err() == nil && errors.As(err, &none) && !excluded.Empty() {
+		lease, err = l.goBack(ctx, excluded, err, emit)
 	}
 	switch {
 	case ctx.Err() != nil:

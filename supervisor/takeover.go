@@ -53,13 +53,13 @@ type adopted struct {
 	grace    job.Duration // how long agents outlive their controller
 }
 
-// forsaken is why an attempt is ended whose controller has died while it was being
-// started.
-type forsaken struct{ number int }
+// controllerDied is why an attempt is ended: its controller died before all of its ranks
+// were started.
+type controllerDied struct{ number int }
 
-// Error says so.
-func (f forsaken) Error() string {
-	return fmt.Sprintf("the controller died before every rank of attempt %d was started", f.number)
+// Error names the attempt.
+func (c controllerDied) Error() string {
+	return fmt.Sprintf("the controller died before every rank of attempt %d was started", c.number)
 }
 
 // restore rebuilds what the loop knew, and returns how far it was.
@@ -120,7 +120,7 @@ func (l *loop) restore(past []job.Event) trace {
 				p.Cause, p.Devices = *c, devicesOf(t.placement, c.Rank)
 			}
 			l.past = append(l.past, p)
-			l.wished = append(l.wished, wish{e.Verdict.Exclude, e.Time})
+			l.exclusions = append(l.exclusions, exclusion{e.Verdict.Exclude, e.Time})
 			if t.outcome != nil {
 				for _, u := range t.outcome.Unreaped {
 					l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
@@ -213,7 +213,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !t.whole && !l.adopted.failed {
-		cancel(forsaken{t.number})
+		cancel(controllerDied{t.number})
 	}
 	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // of an ordered end nothing is lost
 	held, release := l.Holder.Hold(t.placement)
@@ -325,7 +325,7 @@ func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 		return *a.known, true
 	}
 	c := job.Cause{Category: job.HostLost, Signature: "controller-gone", Rank: -1, Confidence: 1, Retry: job.RetryAgain}
-	switch left, ok := lost.(forsaken); {
+	switch left, ok := lost.(controllerDied); {
 	case ok && !a.failed:
 		c.Text = left.Error() + ", so the gang was ended"
 	case len(o.AgentsEnded) > 0 && !a.failed:

@@ -206,9 +206,9 @@ func cut(events []job.Event, kind job.Kind, n int) []job.Event {
 	panic("there is no such event")
 }
 
-// TestResumeForsaken: agents that have ended meanwhile cost the attempt, and no
-// host its good name; ranks whose end was seen before are no loss.
-func TestResumeForsaken(t *testing.T) {
+// Agents that have ended before the takeover make the attempt fail, and exclude no host.
+// Ranks whose end was recorded before are not lost.
+func TestResumeWithoutAgents(t *testing.T) {
 	gone := func(ctx context.Context, a job.Attempt, emit func(job.Event)) (o job.Outcome, err error) {
 		for _, r := range a.Placement.Ranks {
 			x := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Text: "its agent has ended"}

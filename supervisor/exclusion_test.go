@@ -13,21 +13,23 @@ import (
 
 func TestWanted(t *testing.T) {
 	now := time.Now()
-	ago := func(d time.Duration, hosts ...string) wish { return wish{job.Excluded{Hosts: hosts}, now.Add(-d)} }
-	gpu := wish{job.Excluded{Devices: []string{"GPU-1"}}, now.Add(-time.Hour)}
+	ago := func(d time.Duration, hosts ...string) exclusion {
+		return exclusion{job.Excluded{Hosts: hosts}, now.Add(-d)}
+	}
+	gpu := exclusion{job.Excluded{Devices: []string{"GPU-1"}}, now.Add(-time.Hour)}
 	for name, c := range map[string]struct {
-		wished []wish
-		out    job.Excluded
-		over   []string
+		exclusions []exclusion
+		out        job.Excluded
+		over       []string
 	}{
 		"none":                {nil, job.Excluded{}, nil},
-		"a host":              {[]wish{ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
-		"a cool-down is over": {[]wish{ago(HostCoolDown, "h2"), ago(time.Minute, "h3")}, job.Excluded{Hosts: []string{"h3"}}, []string{"h2"}},
-		"and began anew":      {[]wish{ago(HostCoolDown, "h2"), ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
-		"twice over":          {[]wish{ago(2*HostCoolDown, "h3", "h2"), ago(HostCoolDown, "h2")}, job.Excluded{}, []string{"h2", "h3"}},
-		"a GPU is for good":   {[]wish{gpu}, job.Excluded{Devices: []string{"GPU-1"}}, nil},
+		"a host":              {[]exclusion{ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
+		"a cool-down is over": {[]exclusion{ago(HostCoolDown, "h2"), ago(time.Minute, "h3")}, job.Excluded{Hosts: []string{"h3"}}, []string{"h2"}},
+		"and began anew":      {[]exclusion{ago(HostCoolDown, "h2"), ago(time.Minute, "h2")}, job.Excluded{Hosts: []string{"h2"}}, nil},
+		"twice over":          {[]exclusion{ago(2*HostCoolDown, "h3", "h2"), ago(HostCoolDown, "h2")}, job.Excluded{}, []string{"h2", "h3"}},
+		"a GPU is for good":   {[]exclusion{gpu}, job.Excluded{Devices: []string{"GPU-1"}}, nil},
 	} {
-		if out, over := wanted(c.wished, now); !alike(out, c.out) || !slices.Equal(over, c.over) {
+		if out, over := inForce(c.exclusions, now); !alike(out, c.out) || !slices.Equal(over, c.over) {
 			t.Errorf("%s: without %+v, over for %q", name, out, over)
 		}
 	}
@@ -40,7 +42,7 @@ func alike(a, b job.Excluded) bool {
 
 func TestForget(t *testing.T) {
 	since := time.Now()
-	got := forget([]wish{
+	got := forget([]exclusion{
 		{job.Excluded{Hosts: []string{"h1", "h2"}, Devices: []string{"GPU-1"}}, since}, {job.Excluded{Hosts: []string{"h2"}}, since},
 	}, job.Excluded{Hosts: []string{"h2"}, Devices: []string{"GPU-1"}})
 	if len(got) != 1 || !alike(got[0].Excluded, job.Excluded{Hosts: []string{"h1"}}) || !got[0].since.Equal(since) {

@@ -12,24 +12,24 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// HostCoolDown is how long a host is left out that has cost an attempt: one that
-// was started anew, or whose network is mended, may be used again then. A gang that
-// has no room without a host that does not answer waits for it as long at most.
+// HostCoolDown is how long a host is excluded after it has made an attempt fail. It may have
+// been rebooted or its network repaired by then. It is also the longest that a gang waits
+// for a host that does not answer, if there is no room without it.
 const HostCoolDown = 10 * time.Minute
 
-// lookEvery is how long after a look at hosts that do not answer the next one comes.
+// lookEvery is the time between two attempts to reach hosts that do not answer.
 const lookEvery = 5 * time.Second
 
-// wish is what a verdict wants to do without.
-type wish struct {
+// exclusion is what a verdict has excluded from placements, and when.
+type exclusion struct {
 	job.Excluded
 	since time.Time
 }
 
-// wanted returns what is to be done without at a time: GPUs for good, hosts for their
-// cool-down; and the hosts for which that is over.
-func wanted(wished []wish, now time.Time) (out job.Excluded, over []string) {
-	for _, w := range wished {
+// inForce returns what is excluded at a time: GPUs for the rest of the run, hosts for
+// HostCoolDown. Over are the hosts whose time is over.
+func inForce(exclusions []exclusion, now time.Time) (out job.Excluded, over []string) {
+	for _, w := range exclusions {
 		if now.Sub(w.since) >= HostCoolDown {
 			over = append(over, w.Hosts...)
 			w.Hosts = nil
@@ -41,9 +41,9 @@ func wanted(wished []wish, now time.Time) (out job.Excluded, over []string) {
 	return out, slices.Compact(over)
 }
 
-// forget returns the wishes but those to do without what is used again.
-func forget(wished []wish, used job.Excluded) (left []wish) {
-	for _, w := range wished {
+// forget returns the exclusions without what is used again.
+func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
+	for _, w := range exclusions {
 		if w.Excluded = less(w.Excluded, used); !w.Empty() {
 			left = append(left, w)
 		}
@@ -51,15 +51,15 @@ func forget(wished []wish, used job.Excluded) (left []wish) {
 	return left
 }
 
-// goingBack says what a gang that has no room without something uses of it again, and
-// which hosts it still does without, since they are silent; and whether to wait for
-// these is in vain, after so long a wait.
+// goingBack decides for a gang that has no room without what is excluded: used is what it
+// uses again, still the hosts that stay excluded because they do not answer. vain says that
+// waiting for these is of no use, after a wait of that length.
 func goingBack(out job.Excluded, silent map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
 	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, mute := silent[h]; return !mute })
 	return less(out, still), still, still.Empty() || waited >= HostCoolDown
 }
 
-// lostHosts are those with which an attempt has lost ranks.
+// lostHosts returns the hosts that were lost with ranks of an attempt.
 func lostHosts(o job.Outcome) (hosts []string) {
 	for _, x := range o.Exits {
 		if x.Status == job.Lost && !x.Stopped {
@@ -70,13 +70,13 @@ func lostHosts(o job.Outcome) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// wishes returns what is to be done without now. A host whose cool-down is over, or that
-// was lost beside the one that is blamed, is looked at first: one that does not answer is
-// left out as well.
-func (l *loop) wishes(ctx context.Context) job.Excluded {
+// excluded returns what is excluded now. It first tries to reach hosts whose HostCoolDown is
+// over, and those that were lost beside the one that the verdict blames: a host that does
+// not answer is excluded, too.
+func (l *loop) excluded(ctx context.Context) job.Excluded {
 	now := time.Now()
-	out, over := wanted(l.wished, now)
-	l.wished = forget(l.wished, job.Excluded{Hosts: over})
+	out, over := inForce(l.exclusions, now)
+	l.exclusions = forget(l.exclusions, job.Excluded{Hosts: over})
 	doubted := union(job.Excluded{Hosts: over}, job.Excluded{Hosts: l.lost})
 	l.lost = nil
 	mute := l.silent(ctx, less(less(doubted, out), l.barred).Hosts)
@@ -85,11 +85,11 @@ func (l *loop) wishes(ctx context.Context) job.Excluded {
 	}
 	again := job.Excluded{Hosts: slices.Sorted(maps.Keys(mute))}
 	l.note("leaving out what does not answer: %s (%s)", strings.Join(again.Hosts, ", "), reasons(mute))
-	l.wished = append(l.wished, wish{again, now})
+	l.exclusions = append(l.exclusions, exclusion{again, now})
 	return union(out, again)
 }
 
-// silent looks which of some hosts do not answer.
+// silent returns which of these hosts do not answer, with the reasons.
 func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
 	if l.Looker == nil || len(hosts) == 0 {
 		return nil
@@ -97,8 +97,8 @@ func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
 	return l.Looker.Silent(ctx, hosts)
 }
 
-// goBack places a gang that has no room without something, which err says: on what
-// answers of it, and where that is not enough on the hosts that do not, once they do.
+// goBack places a gang that has no room without what is excluded, as err says: on those of
+// the excluded hosts that answer and, if that is not enough, on the others once they do.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
 	out = less(out, l.barred)
 	begun, told := time.Now(), ""
@@ -115,7 +115,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 				text = "there is an answer from " + strings.Join(used.Hosts, ", ") + " again: placing the gang there"
 			}
 			l.note("%s", text)
-			l.wished = forget(l.wished, used)
+			l.exclusions = forget(l.exclusions, used)
 			lease, err = l.Placer.Place(ctx, l.spec, union(still, l.barred), emit)
 		}
 		var none NoPlacement
@@ -141,7 +141,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 	}
 }
 
-// mute adds to what is missing the hosts that were waited for.
+// mute adds to the error the hosts that the gang has waited for.
 func (e NoPlacement) mute(still job.Excluded, silent map[string]string) NoPlacement {
 	if still.Empty() {
 		return e
@@ -162,7 +162,7 @@ func reasons(silent map[string]string) string {
 	return strings.Join(words, "; ")
 }
 
-// less returns what a excludes and b does not.
+// less returns what a excludes without what b excludes.
 func less(a, b job.Excluded) job.Excluded {
 	but := func(a, b []string) []string {
 		return slices.DeleteFunc(slices.Clone(a), func(s string) bool { return slices.Contains(b, s) })
