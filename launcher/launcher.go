@@ -36,7 +36,7 @@ type Link struct {
 	// Local says that the agent is on this machine.
 	Local bool
 	// Own says that a list of hosts names this machine so; it is not where the host is
-	// only pretended.
+	// only simulated.
 	Own bool
 	// Heard returns when the agent was last heard of. It is nil where Conn itself
 	// tells at once that the agent is gone.
@@ -69,7 +69,7 @@ type Link struct {
 type Options struct {
 	Dialer Dialer
 	Hosts  []job.Host
-	// Tmpdir returns the directory that becomes a pretended host's TMPDIR; ""
+	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
 	// leaves it alone. Nil leaves every host's alone.
 	Tmpdir func(host string) string
 	// Output gets what the shown ranks print, one call at a time. It may block

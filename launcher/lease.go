@@ -24,7 +24,7 @@ type Turn struct {
 }
 
 // Turn returns a place on a host, by a name that no other place of this Launcher
-// has. space is the name of a pretended host, and empty on a real one. The caller
+// has. space is the name of a simulated host, and empty on a real one. The caller
 // closes it.
 func (l *Launcher) Turn(host, space, name string) *Turn {
 	return &Turn{l: l, host: host, space: space, name: name}

@@ -88,7 +88,7 @@ func TestRendezvous(t *testing.T) {
 		want   string
 		spread bool
 	}{
-		"this machine": {true, 1, "127.0.0.1", false}, "pretended hosts": {true, 2, "127.0.0.1", false},
+		"this machine": {true, 1, "127.0.0.1", false}, "simulated hosts": {true, 2, "127.0.0.1", false},
 		"another": {false, 1, "10.0.0.1", false}, "others": {false, 2, "10.0.0.1", true},
 	} {
 		a := attempt(job.MPINone)

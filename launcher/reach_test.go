@@ -289,7 +289,7 @@ func TestSurveyOfOneMachine(t *testing.T) {
 	for name, c := range map[string]struct {
 		local bool
 		hosts int
-	}{"pretended hosts": {true, 4}, "one host": {false, 1}} {
+	}{"simulated hosts": {true, 4}, "one host": {false, 1}} {
 		f := &fakeHosts{local: c.local}
 		facts, err := survey(t, f, fourHosts()[:c.hosts])
 		if err != nil {

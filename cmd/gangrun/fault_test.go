@@ -36,7 +36,7 @@ func guarded(program string) []string {
 	return []string{"sh", "-c", `trap : TERM; sh -c "$0"; exit $?`, program}
 }
 
-// fault is one way to break a gang of four ranks on two pretended hosts.
+// fault is one way to break a gang of four ranks on two simulated hosts.
 type fault struct{ phase, victim string }
 
 // TestFaults kills one process of everything that a run is made of, in every

@@ -24,7 +24,7 @@ import (
 // stranger is a user who shares nothing with the one that runs the tests.
 const stranger = 65534
 
-// gpuHosts are the pretended hosts of gangs on GPUs.
+// gpuHosts are the simulated hosts of gangs on GPUs.
 var gpuHosts = map[string]int{"h1": 8, "h2": 8}
 
 // gpuRank is the program of a rank. While it runs it, and all that it has started,
@@ -78,7 +78,7 @@ type gpuGang struct {
 	said    strings.Builder
 }
 
-// gpuRound has two users start gangs at once on two pretended hosts, while one
+// gpuRound has two users start gangs at once on two simulated hosts, while one
 // gang holds some GPUs until nothing can move without them.
 type gpuRound struct {
 	*bench

@@ -24,7 +24,7 @@ var prose = strings.Fields(`
 	needs
 	adds and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
 	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names neither never not
-	of on or pretends prints puts reaches reads refuses rejects removes runs says sees sends sets shows speaks starts supports takes tells that then there to
+	of on or prints puts reaches reads refuses rejects removes runs says sees sends sets shows speaks starts supports takes tells that then there to
 	touches tries uses waits warns was will with works would writes yet
 `)
 

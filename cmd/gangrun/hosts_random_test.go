@@ -61,8 +61,8 @@ func twoGPUs(t testing.TB) []byte {
 	return []byte(text[:begin] + first + second + "</nvidia_smi_log>\n")
 }
 
-// pretendedDriver is an nvidia-smi that tells of GPUs of each host's own.
-const pretendedDriver = `#!/bin/sh
+// simulatedDriver is an nvidia-smi that tells of GPUs of each host's own.
+const simulatedDriver = `#!/bin/sh
 [ "$*" = "-q -x" ] || exit 1
 n=$(hostname | tr -dc 0-9)
 exec sed "s/GPU-11111111-/GPU-$n$n$n$n$n$n$n$n-/" "${0%/*}/gpus.xml"
@@ -105,7 +105,7 @@ func startTally(t testing.TB, random *rand.Rand, opts tallyOptions) *tally {
 	}
 	writeProgram(t, wrapper+"-itself", own)
 	writeProgram(t, wrapper, []byte("#!/bin/sh\nPATH=${0%/*}:$PATH exec \"$0\"-itself \"$@\"\n"))
-	writeProgram(t, filepath.Join(dir, "bin/nvidia-smi"), []byte(pretendedDriver))
+	writeProgram(t, filepath.Join(dir, "bin/nvidia-smi"), []byte(simulatedDriver))
 	r := &tally{farRun: &farRun{t: t, bed: bed, gangrun: wrapper, begun: time.Now()}, random: random, dir: dir, readOnly: sealed}
 	t.Cleanup(func() {
 		if t.Failed() {

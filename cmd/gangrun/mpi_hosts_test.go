@@ -59,7 +59,7 @@ func mpiWorld(t *testing.T, flavour job.MPI, ranks, hosts int, mode string) {
 	}
 }
 
-// mpiHosts tries gangs of those sizes on one, two and four pretended hosts.
+// mpiHosts tries gangs of those sizes on one, two and four simulated hosts.
 func mpiHosts(t *testing.T, sizes ...int) {
 	sharesNothing(t)
 	for _, flavour := range mpiFlavours {
@@ -83,7 +83,7 @@ func mpiHosts(t *testing.T, sizes ...int) {
 // together, and share memory with those of their own host, and no others.
 func TestMPIHosts(t *testing.T) { mpiHosts(t, 2, 5, 16) }
 
-// TestMPIRing runs the example on two pretended hosts, whose MPI gangrun finds
+// TestMPIRing runs the example on two simulated hosts, whose MPI gangrun finds
 // out by itself.
 func TestMPIRing(t *testing.T) {
 	sharesNothing(t)

@@ -285,7 +285,7 @@ func (row mpiRow) check(t *testing.T, flavour job.MPI, hosts, bad int) {
 }
 
 // mpiMatrix tries every row with these bad ranks, in gangs on one and on two
-// pretended hosts.
+// simulated hosts.
 func mpiMatrix(t *testing.T, bad ...int) {
 	sharesNothing(t)
 	for _, flavour := range mpiFlavours {

@@ -28,7 +28,7 @@ func mpiexecCommand() *cli.Command {
 			"   -n N, -np N              ranks of this program\n" +
 			"   -ppn N                   ranks that each host takes in its turn\n" +
 			"   -hosts A,B:2  -f FILE    hosts, in the order of their turns\n" +
-			"   -loopback H              pretend that this machine is the hosts h1 to hH\n" +
+			"   -loopback H              simulate the hosts h1 to hH on this machine\n" +
 			"   -genv K V  -env K V      set a variable for all programs, or for this one\n" +
 			"   -x K=V  --mca K V        the same, as Open MPI writes it\n" +
 			"   -genvnone -genvlist A,B  hand on no environment, or these variables alone\n" +

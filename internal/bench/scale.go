@@ -27,13 +27,13 @@ type cost struct {
 // watched is how long a gang is watched that only runs.
 const watched = 3 * time.Second
 
-// scaleLoopback measures gangs on pretended hosts of this machine.
+// scaleLoopback measures gangs on simulated hosts of this machine.
 func scaleLoopback(ctx context.Context, gangrun string, runs int) error {
 	if err := adopt(); err != nil {
 		return err
 	}
 	fmt.Printf("the controller of a gang of one rank a host, each with an agent of its own: medians of %d runs\n  %s\n", runs, footing())
-	return scale(ctx, "pretended hosts", runs, []int{1, 16, 32, 64}, func(hosts int) []string {
+	return scale(ctx, "simulated hosts", runs, []int{1, 16, 32, 64}, func(hosts int) []string {
 		return []string{gangrun, "run", "--loopback", strconv.Itoa(hosts)}
 	})
 }

@@ -74,7 +74,7 @@ func (s *session) Hold(p job.Placement) (held context.Context, release func()) {
 	return gpuqueue.Watch(grants)
 }
 
-// Silent implements supervisor.Looker. Pretended hosts answer as this machine does.
+// Silent implements supervisor.Looker. Simulated hosts answer as this machine does.
 func (s *session) Silent(ctx context.Context, hosts []string) map[string]string {
 	if s.spec.Loopback > 0 {
 		return nil

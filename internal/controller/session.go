@@ -34,7 +34,7 @@ type session struct {
 	records
 	spec     job.Spec
 	home     string
-	tmp      string // holds the TMPDIRs of pretended hosts; "" when there are none
+	tmp      string // holds the TMPDIRs of simulated hosts; "" when there are none
 	launcher *launcher.Launcher
 	show     *view.Live
 	signals  chan os.Signal // those that ask for an end

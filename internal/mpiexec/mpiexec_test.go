@@ -133,7 +133,7 @@ func TestParseMpiexec(t *testing.T) {
 				a.Ignored = []string{"-oversubscribe", "-allow-run-as-root", "-bind-to", "-launcher"}
 			})},
 		{"-localonly", "-n 2 -localonly a.out", slurm, allocated(hosts(host{"localhost", 0}))},
-		{"-localonly of a pretended host", "-n 2 -localonly -loopback 2 a.out", nil, with(func(a *Args) { a.loopback = 2 })},
+		{"-localonly of a simulated host", "-n 2 -localonly -loopback 2 a.out", nil, with(func(a *Args) { a.loopback = 2 })},
 		{"an allocation", "a.out", slurm, allocated(func(a *Args) {
 			a.apps[0].Ranks, a.hosts = 5, []host{{"n1", 2}, {"n2", 2}, {"n3", 1}}
 		})},

@@ -193,7 +193,7 @@ func (x *Leftover) GetGang() string {
 type HelloRequest struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
 	Host  string                 `protobuf:"bytes,1,opt,name=host,proto3" json:"host,omitempty"`
-	// tmpdir, when set, is made and becomes the ranks' TMPDIR (pretended hosts).
+	// tmpdir, when set, is made and becomes the ranks' TMPDIR (simulated hosts).
 	Tmpdir []byte `protobuf:"bytes,2,opt,name=tmpdir,proto3" json:"tmpdir,omitempty"`
 	// env is set over the agent's own environment, NAME=VALUE.
 	Env [][]byte `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"`
@@ -1108,7 +1108,7 @@ func (x *DevicesReply) GetDriven() bool {
 type LeaseTryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Turn          string                 `protobuf:"bytes,1,opt,name=turn,proto3" json:"turn,omitempty"`       // names the gang's place; it is made when it is first named
-	Space         string                 `protobuf:"bytes,2,opt,name=space,proto3" json:"space,omitempty"`     // a pretended host's name; empty on a real one
+	Space         string                 `protobuf:"bytes,2,opt,name=space,proto3" json:"space,omitempty"`     // a simulated host's name; empty on a real one
 	Request       []byte                 `protobuf:"bytes,3,opt,name=request,proto3" json:"request,omitempty"` // JSON of lease.Request
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache

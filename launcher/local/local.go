@@ -1,5 +1,5 @@
 // Package local starts agents on this machine, as processes of the same
-// binary that are connected by a socket pair. It serves real and pretended
+// binary that are connected by a socket pair. It serves real and simulated
 // hosts alike.
 package local
 
@@ -57,7 +57,7 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	// A process group of its own: the terminal's signals are for gangrun alone. It
 	// gives up the terminal by itself; a session of its own would do that too, but
 	// where the kernel shares the CPU by sessions (sched(7), autogroup) the ranks of
-	// pretended hosts would wait for each other up to twice as long.
+	// simulated hosts would wait for each other up to twice as long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.LogDir != "" {
 		log, err := d.log(host)
