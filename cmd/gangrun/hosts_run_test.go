@@ -264,7 +264,7 @@ func (r *farRun) whole(all bool) {
 				got = got[:alike(want.Bytes(), got)] // MPI or torch may have said what it thinks of the end
 			}
 			if !bytes.HasPrefix(want.Bytes(), got) || all && len(got) != want.Len() {
-				r.t.Errorf("rank %d's %s has %d bytes, want %d bytes, and the same ones", rank, stream, len(got), want.Len())
+				r.t.Errorf("rank %d's %s has %d bytes, want %d bytes, and the same ones:\n%s", rank, stream, len(got), want.Len(), got[alike(want.Bytes(), got):])
 			}
 		}
 	}
