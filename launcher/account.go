@@ -66,7 +66,7 @@ func (g *running) account(c *collection) {
 		case errors.Is(s.node.agent.trouble(), ErrAnew):
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
 		case s.node.lost != nil: // whose directory nobody knows
-			rest = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, gangName(g.attempt))
+			rest = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, g.attempt.GangName())
 		case s.end.keptForSure:
 			rest = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
 		case s.end.maybeKept:

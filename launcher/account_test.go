@@ -200,7 +200,7 @@ func TestAdoptTellsOfOutput(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := New(Options{})
-			l.agents["h1"] = &remote{host: "h1", link: c.link}
+			l.pool.agents["h1"] = &remote{host: "h1", link: c.link}
 			a := job.Attempt{Run: "r", Number: 1, Adopt: true, LogDir: t.TempDir(), Placement: job.Placement{
 				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 			}}

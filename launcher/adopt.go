@@ -12,19 +12,6 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// Why an agent is not there that had a share of a gang.
-var (
-	errEndedHere  = errors.New("it ran on the controller's own machine, and ended with the controller")
-	errAgentEnded = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
-)
-
-// Why an agent is gone, by its host's own word.
-var (
-	ErrGone = errors.New("the agent was killed or has ended")
-	// ErrAnew: with what its host had in memory.
-	ErrAnew = errors.New("the host was started anew")
-)
-
 // endedWithoutController reports whether an agent may have ended with its controller.
 func endedWithoutController(err error) bool {
 	return errors.Is(err, errEndedHere) || errors.Is(err, errAgentEnded)
@@ -63,14 +50,8 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
 	outcome, err := l.stay(ctx, a, asked, nodes, rankenv.Rendezvous{}, emit)
 	outcome.AgentsEnded = left
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for _, n := range nodes {
-		if l.agents[n.agent.host] == n.agent {
-			delete(l.agents, n.agent.host)
-			l.retired[n.agent.host] = n.agent
-			n.agent.spent = true // or it would have been dropped
-		}
+		l.pool.retireSpent(n.agent)
 	}
 	return outcome, err
 }
@@ -96,7 +77,7 @@ func (l *Launcher) unhurried(ctx context.Context) (hurried context.Context, stop
 func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	host := p.Hosts[i].Name
 	n := &node{number: i, ranks: p.On(host)}
-	agent, err := l.agent(ctx, host)
+	agent, err := l.pool.get(ctx, host)
 	switch {
 	case err != nil:
 		n.lost = fmt.Errorf("%s was not reached when the run was taken over: %w", host, err)
@@ -137,54 +118,10 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
 			}
 			return nil
 		}
-		return l.drop(context.Background(), a)
+		return l.pool.drop(context.Background(), a)
 	}
 }
 
-// Renew has the agents that an earlier controller has started ended before their
-// hosts are used.
-func (l *Launcher) Renew() {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for host, a := range l.agents {
-		if a.link.Held {
-			delete(l.agents, host)
-			l.retired[host] = a
-		}
-	}
-}
-
-// retire has the agents of hosts ended before the hosts are used again.
-func (l *Launcher) retire(hosts map[string]error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	for host := range hosts {
-		if a := l.agents[host]; a != nil {
-			delete(l.agents, host)
-			l.retired[host] = a
-		}
-	}
-}
-
-// endRetired ends the agent of a host that serves no more. One that has not ended
-// when ctx does is still to be ended.
-func (l *Launcher) endRetired(ctx context.Context, host string) error {
-	l.mu.Lock()
-	a := l.retired[host]
-	delete(l.retired, host)
-	l.mu.Unlock()
-	if a == nil {
-		return nil
-	}
-	err := l.drop(ctx, a)
-	if ctx.Err() != nil {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		l.retired[host] = a
-		return context.Cause(ctx)
-	}
-	if err != nil && !a.link.Local {
-		err = &UnreachableError{Host: host, Err: err}
-	}
-	return err
-}
+// Renew has the agents that an earlier controller has started ended before their hosts
+// are used.
+func (l *Launcher) Renew() { l.pool.retireHeld() }

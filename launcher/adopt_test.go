@@ -27,7 +27,7 @@ func TestAdoptWithout(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			l := New(Options{})
 			defer l.cancel()
-			l.agents["h1"] = &remote{host: "h1", link: test.link}
+			l.pool.agents["h1"] = &remote{host: "h1", link: test.link}
 			a := job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
 				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 			}}

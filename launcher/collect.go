@@ -39,7 +39,7 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 		if n.agent.link.Local || n.lost != nil {
 			continue
 		}
-		s := &share{attempt: a, node: n, ask: &wire.OutputRequest{Gang: gangName(a)}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
+		s := &share{attempt: a, node: n, ask: &wire.OutputRequest{Gang: a.GangName()}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
 		c.shares = append(c.shares, s)
 		for _, r := range n.ranks {
 			if err := s.open(a, r.Rank); err != nil {

@@ -21,7 +21,7 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err
 	replies := make([]bool, len(nodes))
 	err = first(each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
-		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: gangName(a), Work: raw(a.Contain.Work), Needed: raw(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
+		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: a.GangName(), Work: wire.Bytes(a.Contain.Work), Needed: wire.Bytes(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
 		if agent.link.Local {
 			ask.LogDir = []byte(a.LogDir)
 		}
@@ -48,27 +48,18 @@ func first(err error) error {
 	return err
 }
 
-// texts turns what has travelled into texts.
-func texts(raw [][]byte) []string {
-	var out []string
-	for _, t := range raw {
-		out = append(out, string(t))
-	}
-	return out
-}
-
 // lookAtFiles has every host note its files, and the second time tell which of them have
 // changed since.
 func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) ([]job.Changed, error) {
 	found := make([]job.Changed, len(nodes))
 	err := each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
-		reply, err := agent.client.Files(ctx, &wire.FilesRequest{Gang: gangName(a), Dirs: raw(a.Watch.Dirs), But: raw(a.Watch.But), Again: again})
+		reply, err := agent.client.Files(ctx, &wire.FilesRequest{Gang: a.GangName(), Dirs: wire.Bytes(a.Watch.Dirs), But: wire.Bytes(a.Watch.But), Again: again})
 		if err != nil {
 			return failed(ctx, agent, err)
 		}
 		found[i] = job.Changed{Host: agent.host, More: reply.More, Partly: reply.Partly}
-		found[i].Made, found[i].Changed = texts(reply.Made), texts(reply.Changed)
+		found[i].Made, found[i].Changed = wire.Strings(reply.Made), wire.Strings(reply.Changed)
 		return nil
 	})
 	return found, err

@@ -19,7 +19,7 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 	err = each(len(hosts), func(i int) error {
 		found[i] = hosts[i]
 		fail := func(err error) error { return fmt.Errorf("look for the GPUs of %s: %w", hosts[i].Name, err) }
-		a, err := l.agent(ctx, hosts[i].Name)
+		a, err := l.pool.get(ctx, hosts[i].Name)
 		if err != nil {
 			return err
 		}

@@ -27,7 +27,7 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit 
 			if err != nil {
 				continue // the agent is lost, which the gang's own stream reports
 			}
-			gang, rank := gangName(a), int32(r.Rank)
+			gang, rank := a.GangName(), int32(r.Rank)
 			// An empty piece names the rank, even if no more follows.
 			_ = stream.Send(&wire.FeedRequest{Gang: gang, Rank: rank})
 			streams = append(streams, stream)

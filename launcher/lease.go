@@ -34,7 +34,7 @@ func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.
 
 // Try is lease.Turn.Try.
 func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting, error) {
-	a, err := t.l.agent(ctx, t.host)
+	a, err := t.l.pool.get(ctx, t.host)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -57,7 +57,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 
 // Wait is lease.Turn.Wait.
 func (t *Turn) Wait(ctx context.Context) error {
-	a, err := t.l.agent(ctx, t.host)
+	a, err := t.l.pool.get(ctx, t.host)
 	if err != nil {
 		return err
 	}
@@ -70,9 +70,7 @@ func (t *Turn) Wait(ctx context.Context) error {
 // Close gives the place up; a lease that was granted lasts. An agent that is gone
 // has given it up.
 func (t *Turn) Close() error {
-	t.l.mu.Lock()
-	a := t.l.agents[t.host]
-	t.l.mu.Unlock()
+	a := t.l.pool.current(t.host)
 	if a == nil {
 		return nil
 	}
@@ -125,7 +123,7 @@ func (l *Launcher) Adopted(host string) *Grant {
 	g := &Grant{turn: &Turn{l: l, host: host}, stop: cancel, done: make(chan struct{})}
 	go func() { // ends with the lease, or with Release
 		defer close(g.done)
-		if a, err := l.agent(ctx, host); err != nil || !a.link.Held || !g.watch(ctx, a) {
+		if a, err := l.pool.get(ctx, host); err != nil || !a.link.Held || !g.watch(ctx, a) {
 			<-ctx.Done()
 		}
 	}()

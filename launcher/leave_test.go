@@ -31,7 +31,7 @@ func silent(t *testing.T, l *Launcher, host string, held bool) *remote {
 			return fmt.Errorf("%s may still have ranks: %w", host, context.Cause(ctx))
 		},
 	}}
-	l.agents[host] = a
+	l.pool.agents[host] = a
 	return a
 }
 
@@ -55,7 +55,7 @@ func soon(t *testing.T, f func() error) error {
 func TestCloseOfSilentAgents(t *testing.T) {
 	l := New(Options{OrphanGrace: time.Hour})
 	silent(t, l, "h1", false)
-	silent(t, l, "h2", true).spent = true
+	l.pool.spent[silent(t, l, "h2", true)] = true
 	if err := soon(t, l.Close); err != nil {
 		t.Errorf("of agents that hold nothing: %v", err)
 	}
@@ -80,7 +80,7 @@ func TestDropOfSilentAgent(t *testing.T) {
 	defer func() { _ = l.Close() }()
 	a := silent(t, l, "h1", false)
 	l.Hurry()
-	if err := soon(t, func() error { return l.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
+	if err := soon(t, func() error { return l.pool.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
 		t.Errorf("got %v, want %v", err, errNotAwaited)
 	}
 }
@@ -94,13 +94,13 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	for range 2 { // whoever wants the host then waits for the same end
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
-		if err := soon(t, func() error { _, err := l.agent(ctx, "h1"); return err }); !errors.Is(err, enough) {
+		if err := soon(t, func() error { _, err := l.pool.get(ctx, "h1"); return err }); !errors.Is(err, enough) {
 			t.Errorf("got %v, want %v", err, enough)
 		}
 		cancel()
 	}
 	l.Hurry()
-	err := soon(t, func() error { _, err := l.agent(t.Context(), "h1"); return err })
+	err := soon(t, func() error { _, err := l.pool.get(t.Context(), "h1"); return err })
 	if !errors.Is(err, errNotAwaited) || len(Unreachable(err)) != 1 {
 		t.Errorf("got %v, want that h1 cannot be used: %v", err, errNotAwaited)
 	}
@@ -113,7 +113,7 @@ func TestRetiredThatIsSilent(t *testing.T) {
 	l.Renew()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = l.agent(ctx, "h1")
+	_, _ = l.pool.get(ctx, "h1")
 	l.Hurry()
 	if err := soon(t, l.Close); !errors.Is(err, errNotAwaited) {
 		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errNotAwaited)
@@ -173,7 +173,7 @@ func TestHelloThatIsNotAnswered(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 	defer cancel()
 	err := soon(t, func() error {
-		_, err := connect(ctx, Options{Dialer: d}, "h1", "")
+		_, err := connect(ctx, poolOptions{Dialer: d}, "h1")
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "enough") {

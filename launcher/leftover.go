@@ -38,7 +38,7 @@ func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job
 func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string)) error {
 	deadline := time.Now().Add(leftoverLimit)
 	for told := false; ; {
-		reply, err := r.client.Leftovers(ctx, &wire.LeftoversRequest{Gang: gangName(a)})
+		reply, err := r.client.Leftovers(ctx, &wire.LeftoversRequest{Gang: a.GangName()})
 		if err != nil {
 			return failed(ctx, r, err)
 		}

@@ -78,12 +78,6 @@ func (g *running) noteWaiting() {
 	}
 }
 
-// Silence after which a host is suspect, and how often that is looked at.
-const (
-	suspectAfter = 3 * time.Second
-	suspectEvery = 100 * time.Millisecond
-)
-
 // noteGap notes that this process did not run for a while since the last call: that time
 // does not count as silence of a host.
 func (g *running) noteGap(now time.Time) {

@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"strconv"
 	"sync"
 	"time"
 
@@ -60,8 +59,8 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 		}
 	}
 	start := &wire.Start{
-		Gang: gangName(a), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
-		Env: raw(rankenv.Gang(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
+		Gang: a.GangName(), LogDir: []byte(a.LogDir), Workdir: []byte(a.Workdir), CheckpointDir: []byte(a.CheckpointDir),
+		Env: wire.Bytes(rankenv.Gang(a, at)), Steps: int32(a.Steps), GraceMs: time.Duration(a.Grace).Milliseconds(),
 		Mpi: string(a.MPI), Size: int32(len(a.Placement.Ranks)), Universe: int32(universe), Alone: len(a.Placement.Hosts) == 1, Spread: n.spread || a.Contain != nil && len(a.Placement.Hosts) > 1,
 		TellStdin: a.Trial(), Tty: string(a.TTY),
 	}
@@ -78,8 +77,8 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 			return err
 		}
 		start.Ranks = append(start.Ranks, &wire.RankStart{
-			Rank: int32(r.Rank), Argv: raw(argv), Env: raw(append(rankenv.GPUs(a.GPUVisibility, n.ranks, r), rankenv.Rank(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
-			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: raw(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
+			Rank: int32(r.Rank), Argv: wire.Bytes(argv), Env: wire.Bytes(append(rankenv.GPUs(a.GPUVisibility, n.ranks, r), rankenv.Rank(a, r)...)), Stdin: a.Stdin.Feeds(r.Rank),
+			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: wire.Bytes(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
 	if a.Adopt { // what is there already
@@ -204,15 +203,3 @@ func (n *node) here(t time.Time) time.Time {
 	}
 	return t.Add(-n.agent.clock.skew)
 }
-
-// raw turns texts into what travels.
-func raw(texts []string) [][]byte {
-	out := make([][]byte, len(texts))
-	for i, t := range texts {
-		out[i] = []byte(t)
-	}
-	return out
-}
-
-// gangName is what the agents know an attempt by.
-func gangName(a job.Attempt) string { return a.Run + "/" + strconv.Itoa(a.Number) }

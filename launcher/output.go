@@ -31,7 +31,7 @@ func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 		if len(ranks) == 0 || l.opts.Output == nil || n.lost != nil {
 			continue
 		}
-		asks[i] = &wire.OutputRequest{Gang: gangName(a), Ranks: ranks}
+		asks[i] = &wire.OutputRequest{Gang: a.GangName(), Ranks: ranks}
 		if a.Adopt { // what was printed before has been shown
 			for _, r := range ranks {
 				asks[i].Out, asks[i].Err = append(asks[i].Out, printed(a, r, "out")), append(asks[i].Err, printed(a, r, "err"))

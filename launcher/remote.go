@@ -36,7 +36,6 @@ type remote struct {
 	contact contact
 	ending  ending
 	owed    atomic.Int32 // gangs of whose output it has kept some
-	spent   bool         // its share of an adopted gang has ended; guarded by Launcher.mu
 }
 
 // facts is what an agent reports of its host when it is connected.
@@ -88,7 +87,7 @@ const spoolName = "logs"
 
 // spool is where an agent on another machine writes what the ranks of an attempt print.
 func (a *remote) spool(of job.Attempt) string {
-	return path.Join(a.dir, spoolName, gangName(of))
+	return path.Join(a.dir, spoolName, of.GangName())
 }
 
 // helloLimit bounds the wait for an agent's word on what it is and has: nothing that
@@ -98,7 +97,7 @@ const helloLimit = 30 * time.Second
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
 const maxMessage = 256 << 20
 
-func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, error) {
+func connect(ctx context.Context, opts poolOptions, host string) (*remote, error) {
 	link, err := opts.Dialer.Dial(ctx, host)
 	if err != nil {
 		return nil, err
@@ -129,9 +128,12 @@ func connect(ctx context.Context, opts Options, host, tmpdir string) (*remote, e
 		return nil, errors.Join(err, link.End(ctx))
 	}
 	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, contact: contact{stop: make(chan struct{})}}
-	ask := &wire.HelloRequest{Host: host, Tmpdir: []byte(tmpdir)}
+	ask := &wire.HelloRequest{Host: host}
+	if opts.Tmpdir != nil {
+		ask.Tmpdir = []byte(opts.Tmpdir(host))
+	}
 	if !link.Local {
-		ask.Env, ask.OrphanGraceMs = raw(opts.Env), opts.OrphanGrace.Milliseconds()
+		ask.Env, ask.OrphanGraceMs = wire.Bytes(opts.Env), opts.OrphanGrace.Milliseconds()
 	}
 	if link.Heard != nil {
 		a.contact.watching.Go(func() { a.watch(opts.HostTimeout) })
@@ -221,6 +223,12 @@ func (a *remote) silence() time.Duration {
 	return a.contact.silence.Silence(a.link.Heard())
 }
 
+// Silence after which a host is suspect, and how often that is looked at.
+const (
+	suspectAfter = 3 * time.Second
+	suspectEvery = 100 * time.Millisecond
+)
+
 // errSilent is why calls of an agent have ended.
 type errSilent struct {
 	host    string
@@ -300,6 +308,20 @@ func failed(ctx context.Context, a *remote, err error) error {
 	}
 	if away {
 		err = &UnreachableError{Host: a.host, Err: err}
+	}
+	return err
+}
+
+// ended returns why ctx has ended, where that is what a call has failed of: an
+// agent may notice a deadline a moment before ctx does.
+func ended(ctx context.Context, err error) error {
+	if status.Code(err) == codes.DeadlineExceeded {
+		if _, ok := ctx.Deadline(); ok {
+			<-ctx.Done()
+		}
+	}
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
 	}
 	return err
 }

@@ -49,7 +49,7 @@ func TestClockIsAskedAgain(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			d := dozing{fakeHost{fakeHosts: &fakeHosts{}}, c.dozes, new(atomic.Int32)}
 			l := New(Options{Dialer: d, Hosts: fourHosts()[:1], HostTimeout: time.Hour})
-			a, err := l.agent(t.Context(), "h1")
+			a, err := l.pool.get(t.Context(), "h1")
 			if err != nil {
 				t.Fatal(err)
 			}

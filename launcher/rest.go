@@ -15,19 +15,6 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Rest is what is wanted of an agent that is gone, and had not handed on all that
-// its ranks have printed.
-type Rest struct {
-	Gang string
-	// Have is how many bytes of each log are here, by its name.
-	Have map[string]int64
-	// Take is called once with the rest of each log that the host has; whole says
-	// that nothing is missing at its end.
-	Take func(name string, whole bool, rest io.Reader) error
-	// Last says that nothing else is wanted of what the agent has left.
-	Last bool
-}
-
 // restEvery is how long a host that has kept output, and was lost, is left alone
 // between two questions for it.
 const restEvery = 10 * time.Second
@@ -75,7 +62,7 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 	idle := time.AfterFunc(limit, func() { cancel(errStalled{limit, nil}) })
 	defer idle.Stop()
 	logs, _ := s.reopen()
-	want := Rest{Gang: gangName(s.attempt), Have: map[string]int64{}, Last: s.last()}
+	want := Rest{Gang: s.attempt.GangName(), Have: map[string]int64{}, Last: s.last()}
 	for name, log := range logs {
 		want.Have[name] = *log.size
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sync"
 	"time"
@@ -37,7 +38,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	}
 	if away := Unreachable(err); len(away) > 0 {
 		l.blamePause(away)
-		l.retire(away)
+		l.pool.retire(slices.Collect(maps.Keys(away))...)
 		return awayOutcome(a, away, emit), nil
 	}
 	if err != nil {
@@ -67,7 +68,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, settling: settling{unclear: l.opts.Unclear, limit: cmp.Or(l.opts.Settle, settle)},
-		drop:    func(a *remote) error { return l.drop(context.Background(), a) },
+		drop:    func(a *remote) error { return l.pool.drop(context.Background(), a) },
 		emitter: newEmitter(emit), silence: silence{hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace},
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
@@ -127,33 +128,13 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 // blamePause replaces the reasons of hosts whose agents ended because this process was
 // paused.
 func (l *Launcher) blamePause(away map[string]error) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
 	for host := range away {
-		if a := l.agents[host]; a != nil {
+		if a := l.pool.current(host); a != nil {
 			if slept := a.endedWhilePaused(l.opts.OrphanGrace); slept != nil {
 				away[host] = slept
 			}
 		}
 	}
-}
-
-// Unreachable returns, by their names, the hosts that cannot be reached, if that is
-// all that an error tells.
-func Unreachable(err error) map[string]error {
-	away := map[string]error{}
-	all := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		all = many.Unwrap()
-	}
-	for _, one := range all {
-		var gone *UnreachableError
-		if !errors.As(one, &gone) {
-			return nil
-		}
-		away[gone.Host] = one
-	}
-	return away
 }
 
 // awayOutcome is that of a gang of which hosts could not be reached: none of its
@@ -181,7 +162,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	nodes = make([]*node, len(hosts))
 	at.Address = hosts[0].Address
 	err = each(len(hosts), func(i int) error {
-		agent, err := l.agent(ctx, hosts[i].Name)
+		agent, err := l.pool.get(ctx, hosts[i].Name)
 		if err != nil {
 			return err
 		}

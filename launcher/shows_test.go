@@ -46,7 +46,7 @@ func TestShows(t *testing.T) {
 
 func TestGangName(t *testing.T) {
 	a := placed()
-	if got := gangName(a); got != "calm-otter/2" {
+	if got := a.GangName(); got != "calm-otter/2" {
 		t.Errorf("got %q", got)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 )
 
@@ -72,6 +73,9 @@ func (a Attempt) App(rank int) (App, int) {
 	}
 	return App{Ranks: len(a.Placement.Ranks), Command: a.Command}, 0
 }
+
+// GangName returns the name by which agents know the gang of the attempt: RUN/NUMBER.
+func (a Attempt) GangName() string { return a.Run + "/" + strconv.Itoa(a.Number) }
 
 // Trial reports whether the attempt is a preflight trial.
 func (a Attempt) Trial() bool { return a.Number == 0 }

@@ -1,6 +1,15 @@
 package wire
 
-// Strings returns texts that travelled as bytes, because they need not be UTF-8.
+// Bytes returns texts as they travel: as bytes, because they need not be UTF-8.
+func Bytes(texts []string) [][]byte {
+	out := make([][]byte, len(texts))
+	for i, text := range texts {
+		out[i] = []byte(text)
+	}
+	return out
+}
+
+// Strings returns texts that travelled as bytes.
 func Strings(raw [][]byte) []string {
 	out := make([]string, len(raw))
 	for i, text := range raw {

@@ -1,0 +1,17 @@
+package launcher
+
+import (
+	"errors"
+	"sync"
+)
+
+// each calls f for 0 to n-1 at the same time and returns the errors, joined.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, n)
+	var wg sync.WaitGroup
+	for i := range n {
+		wg.Go(func() { errs[i] = f(i) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

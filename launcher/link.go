@@ -1,0 +1,128 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"net/netip"
+	"time"
+)
+
+// Dialer gets an agent onto a host.
+type Dialer interface {
+	// Dial starts the agent and returns the link to it.
+	Dial(ctx context.Context, host string) (Link, error)
+}
+
+// Link is a connection to a running agent.
+type Link struct {
+	Conn net.Conn
+	// Local says that the agent is on this machine.
+	Local bool
+	// Own says that a list of hosts names this machine so; it is not where the host is
+	// only simulated.
+	Own bool
+	// Heard returns when the agent was last heard of. It is nil where Conn itself
+	// tells at once that the agent is gone.
+	Heard func() time.Time
+	// Trouble returns why the agent cannot be reached at present, nil where it can
+	// be or nobody knows. It is nil where Heard is.
+	Trouble func() error
+	// Address is that by which the host was reached; zero on this machine.
+	Address netip.Addr
+	// Held says that an earlier controller has started the agent, which may hold a
+	// gang of it.
+	Held bool
+	// Anew says that an earlier controller has started an agent there, and that the
+	// host was started anew since.
+	Anew bool
+	// End closes Conn and returns once the agent and every process below it are
+	// gone. An error says that they may not be.
+	End func(ctx context.Context) error
+	// Killed names, once End has returned, the processes that were killed since agent and
+	// watchdogs had been killed together and had left them; nil where that is told
+	// otherwise.
+	Killed func() string
+	// Rest brings what the agent has left on its host, once it has ended otherwise
+	// than in order; Before what one has left that an earlier controller had started
+	// and that is gone. They are nil where there is no such thing.
+	Rest, Before func(ctx context.Context, want Rest) error
+}
+
+// Rest is what is wanted of an agent that is gone, and had not handed on all that
+// its ranks have printed.
+type Rest struct {
+	Gang string
+	// Have is how many bytes of each log are here, by its name.
+	Have map[string]int64
+	// Take is called once with the rest of each log that the host has; whole says
+	// that nothing is missing at its end.
+	Take func(name string, whole bool, rest io.Reader) error
+	// Last says that nothing else is wanted of what the agent has left.
+	Last bool
+}
+
+// Why an agent is gone, by its host's own word.
+var (
+	ErrGone = errors.New("the agent was killed or has ended")
+	// ErrAnew: with what its host had in memory.
+	ErrAnew = errors.New("the host was started anew")
+)
+
+// Why an agent is not there that had a share of a gang.
+var (
+	errEndedHere  = errors.New("it ran on the controller's own machine, and ended with the controller")
+	errAgentEnded = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+)
+
+// UnreachableError is a Dialer's word that a host cannot be reached, or that no
+// agent can be started there: a gang may be placed on others.
+type UnreachableError struct {
+	Host string
+	Err  error
+}
+
+// Error says why.
+func (e *UnreachableError) Error() string { return e.Err.Error() }
+
+// Unwrap returns why.
+func (e *UnreachableError) Unwrap() error { return e.Err }
+
+// Unreached is a host that has no agent.
+type Unreached struct {
+	Host string
+	Err  error
+}
+
+// Lasting is an error of a Dialer that knows whether the same will be said at any other
+// time, as long as nobody changes something: a login that is refused is, a host that is
+// down is not.
+type Lasting interface {
+	error
+	Lasting() bool
+}
+
+// Lasting reports whether the host will not be reached at another time either.
+func (u Unreached) Lasting() bool {
+	var lasting Lasting
+	return errors.As(u.Err, &lasting) && lasting.Lasting()
+}
+
+// Unreachable returns, by their names, the hosts that cannot be reached, if that is
+// all that an error tells.
+func Unreachable(err error) map[string]error {
+	away := map[string]error{}
+	all := []error{err}
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		all = many.Unwrap()
+	}
+	for _, one := range all {
+		var gone *UnreachableError
+		if !errors.As(one, &gone) {
+			return nil
+		}
+		away[gone.Host] = one
+	}
+	return away
+}

@@ -1,0 +1,201 @@
+package launcher
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+)
+
+// poolOptions are what a pool needs to start agents and to end them.
+type poolOptions struct {
+	Dialer Dialer
+	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
+	// leaves it alone. Nil leaves every host's alone.
+	Tmpdir func(host string) string
+	// Env is set for agents on other machines, over their own environment.
+	Env []string
+	// HostTimeout is how long a host may be silent before it counts as lost.
+	HostTimeout time.Duration
+	// OrphanGrace is how long an agent lives without contact with its controller.
+	OrphanGrace time.Duration
+	// Hurry is closed when silent agents are no longer to be waited for.
+	Hurry <-chan struct{}
+}
+
+// pool has the agents of a run, one for each host.
+type pool struct {
+	opts poolOptions
+
+	mu      sync.Mutex
+	agents  map[string]*remote
+	dialing map[string]chan struct{} // closed when the agent has been started, or could not be
+	retired map[string]*remote       // agents to be ended before another is started on their hosts
+	spent   map[*remote]bool         // retired agents whose part of an adopted gang has ended
+}
+
+// newPool returns a pool without agents.
+func newPool(opts poolOptions) *pool {
+	return &pool{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, spent: map[*remote]bool{}}
+}
+
+// get returns the agent of a host. If the host has none, or gangrun has given up the one
+// that it had, get starts one; other callers wait meanwhile.
+func (p *pool) get(ctx context.Context, host string) (*remote, error) {
+	for {
+		p.mu.Lock()
+		a, busy := p.agents[host], p.dialing[host]
+		if a == nil && busy == nil {
+			p.dialing[host] = make(chan struct{})
+		}
+		p.mu.Unlock()
+		switch {
+		case a != nil && !a.link.Held && a.endedWhilePaused(p.opts.OrphanGrace) != nil:
+			p.retire(host)
+			continue
+		case a != nil:
+			return a, nil
+		case busy == nil:
+			return p.start(ctx, host)
+		}
+		select {
+		case <-busy:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx)
+		}
+	}
+}
+
+// current returns the agent of a host, or nil if there is none at present.
+func (p *pool) current(host string) *remote {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.agents[host]
+}
+
+// start starts the agent of a host. The caller, get, has made p.dialing[host].
+func (p *pool) start(ctx context.Context, host string) (*remote, error) {
+	err := p.endRetired(ctx, host)
+	var a *remote
+	if err == nil {
+		a, err = connect(ctx, p.opts, host)
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	close(p.dialing[host])
+	delete(p.dialing, host)
+	if err != nil {
+		return nil, fmt.Errorf("start the agent on %s: %w", host, err)
+	}
+	p.agents[host] = a
+	return a, nil
+}
+
+// drop ends an agent that no longer answers; the next attempt starts another. It returns
+// an error if ranks of the agent may still run, or if ctx has ended.
+func (p *pool) drop(ctx context.Context, a *remote) error {
+	p.mu.Lock()
+	if p.agents[a.host] == a {
+		delete(p.agents, a.host)
+	}
+	p.mu.Unlock()
+	return a.leave(ctx, p.leaveLimit(), p.opts.Hurry)
+}
+
+// endLimit bounds the wait for the end of an agent. It is longer than an agent waits for
+// processes that SIGKILL does not end. An agent on another machine may first have to
+// notice that its controller is gone.
+const endLimit = 15 * time.Second
+
+// leaveLimit bounds the wait for an agent that gangrun has given up. If the agent was
+// found again in the meantime, its orphan grace has started anew.
+func (p *pool) leaveLimit() time.Duration { return 3*endLimit + 2*p.opts.OrphanGrace }
+
+// retire has the agents of hosts ended before the hosts are used again.
+func (p *pool) retire(hosts ...string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, host := range hosts {
+		if a := p.agents[host]; a != nil {
+			delete(p.agents, host)
+			p.retired[host] = a
+		}
+	}
+}
+
+// retireHeld retires the agents that an earlier controller has started.
+func (p *pool) retireHeld() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for host, a := range p.agents {
+		if a.link.Held {
+			delete(p.agents, host)
+			p.retired[host] = a
+		}
+	}
+}
+
+// retireSpent retires an agent whose part of an adopted gang has ended, if the pool still
+// has it.
+func (p *pool) retireSpent(a *remote) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.agents[a.host] == a {
+		delete(p.agents, a.host)
+		p.retired[a.host] = a
+		p.spent[a] = true
+	}
+}
+
+// endRetired ends the retired agent of a host, if there is one. If ctx ends before the
+// agent has, the agent stays retired.
+func (p *pool) endRetired(ctx context.Context, host string) error {
+	p.mu.Lock()
+	a := p.retired[host]
+	delete(p.retired, host)
+	p.mu.Unlock()
+	if a == nil {
+		return nil
+	}
+	err := p.drop(ctx, a)
+	if ctx.Err() != nil {
+		p.mu.Lock()
+		defer p.mu.Unlock()
+		p.retired[host] = a
+		return context.Cause(ctx)
+	}
+	if err != nil && !a.link.Local {
+		err = &UnreachableError{Host: host, Err: err}
+	}
+	return err
+}
+
+// close ends all agents. It does not wait for silent agents that hold no gang: these end
+// by themselves, since they have no controller.
+func (p *pool) close() error {
+	p.mu.Lock()
+	var agents []*remote
+	var idle []bool
+	for _, of := range []map[string]*remote{p.agents, p.retired} {
+		for _, a := range of {
+			agents = append(agents, a)
+			idle = append(idle, !a.link.Held || p.spent[a])
+		}
+	}
+	clear(p.agents)
+	clear(p.retired)
+	p.mu.Unlock()
+	hurry := make(chan struct{})
+	close(hurry)
+	limit := p.leaveLimit()
+	return each(len(agents), func(i int) error {
+		a := agents[i]
+		if !idle[i] {
+			return a.leave(context.Background(), limit, p.opts.Hurry)
+		}
+		if err := a.leave(context.Background(), limit, hurry); err != nil && a.silence() < abandonAfter {
+			return err
+		}
+		return nil
+	})
+}
