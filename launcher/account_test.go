@@ -199,8 +199,7 @@ func TestAdoptTellsOfOutput(t *testing.T) {
 		"started anew": {Link{Anew: true}, "output breaks off, that of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			l := New(Options{})
-			l.pool.agents["h1"] = &remote{host: "h1", link: c.link}
+			l := New(Options{Dialer: linked{c.link}})
 			a := job.Attempt{Run: "r", Number: 1, Adopt: true, LogDir: t.TempDir(), Placement: job.Placement{
 				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 			}}
@@ -215,7 +214,9 @@ func TestAdoptTellsOfOutput(t *testing.T) {
 			}); err != nil {
 				t.Fatal(err)
 			}
-			l.cancel()
+			if err := l.Close(); err != nil {
+				t.Error(err)
+			}
 			if got := strings.Join(notes, "\n"); got != c.want {
 				t.Errorf("%s: noted %q, want %q", name, got, c.want)
 			}

@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
+
 	"context"
 	"errors"
 	"slices"
@@ -25,9 +27,8 @@ func TestAdoptWithout(t *testing.T) {
 		{"started anew", Link{Anew: true}, "was started anew", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			l := New(Options{})
-			defer l.cancel()
-			l.pool.agents["h1"] = &remote{host: "h1", link: test.link}
+			l := New(Options{Dialer: linked{test.link}})
+			defer l.Close()
 			a := job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
 				Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 			}}
@@ -40,6 +41,16 @@ func TestAdoptWithout(t *testing.T) {
 			}
 		})
 	}
+}
+
+// linked is a Dialer whose links have the properties of another.
+type linked struct{ Link }
+
+func (d linked) Dial(context.Context, string) (Link, error) {
+	var link Link
+	link.Conn, _, link.End = agentstest.Serve(talker{fakeHost: fakeHost{fakeHosts: &fakeHosts{}}})
+	link.Local, link.Anew = d.Local, d.Anew
+	return link, nil
 }
 
 // refusing lets nobody in.

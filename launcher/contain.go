@@ -27,7 +27,7 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err
 		}
 		reply, err := agent.client.Contain(ctx, ask)
 		if err != nil {
-			return failed(ctx, agent, err)
+			return agent.failed(ctx, err)
 		}
 		if len(reply.Reason) > 0 {
 			return &job.UncontainedError{Host: agent.host, Reason: string(reply.Reason)}
@@ -56,7 +56,7 @@ func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) 
 		agent := nodes[i].agent
 		reply, err := agent.client.Files(ctx, &wire.FilesRequest{Gang: a.GangName(), Dirs: wire.Bytes(a.Watch.Dirs), But: wire.Bytes(a.Watch.But), Again: again})
 		if err != nil {
-			return failed(ctx, agent, err)
+			return agent.failed(ctx, err)
 		}
 		found[i] = job.Changed{Host: agent.host, More: reply.More, Partly: reply.Partly}
 		found[i].Made, found[i].Changed = wire.Strings(reply.Made), wire.Strings(reply.Changed)

@@ -35,7 +35,7 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 			}
 		}
 		if err != nil {
-			return fail(failed(ctx, a, err))
+			return fail(a.failed(ctx, err))
 		}
 		var h job.Host
 		var more []job.Finding

@@ -45,7 +45,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 	reply, err := a.client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
 	if err != nil {
 		_ = t.free(a) // it may have been granted all the same
-		return nil, nil, failed(ctx, a, err)
+		return nil, nil, a.failed(ctx, err)
 	}
 	if len(reply.Waiting) > 0 {
 		var w lease.Waiting
@@ -62,7 +62,7 @@ func (t *Turn) Wait(ctx context.Context) error {
 		return err
 	}
 	if _, err = a.client.LeaseWait(ctx, t.request()); err != nil {
-		return failed(ctx, a, err)
+		return a.failed(ctx, err)
 	}
 	return nil
 }

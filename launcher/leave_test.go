@@ -11,13 +11,11 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/gangrun/gangrun/internal/job"
 )
 
 // silent is the agent of a host that was heard last an hour ago, and that ends
 // when it must.
-func silent(t *testing.T, l *Launcher, host string, held bool) *remote {
+func silent(t *testing.T, p *pool, host string, held bool) *remote {
 	t.Helper()
 	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
@@ -31,7 +29,7 @@ func silent(t *testing.T, l *Launcher, host string, held bool) *remote {
 			return fmt.Errorf("%s may still have ranks: %w", host, context.Cause(ctx))
 		},
 	}}
-	l.pool.agents[host] = a
+	p.agents[host] = a
 	return a
 }
 
@@ -53,34 +51,36 @@ func soon(t *testing.T, f func() error) error {
 // A silent agent that holds no gang is not waited for, and one that may hold one is,
 // until somebody is in a hurry.
 func TestCloseOfSilentAgents(t *testing.T) {
-	l := New(Options{OrphanGrace: time.Hour})
-	silent(t, l, "h1", false)
-	l.pool.spent[silent(t, l, "h2", true)] = true
-	if err := soon(t, l.Close); err != nil {
+	hurry := make(chan struct{})
+	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	silent(t, p, "h1", false)
+	p.spent[silent(t, p, "h2", true)] = true
+	if err := soon(t, p.close); err != nil {
 		t.Errorf("of agents that hold nothing: %v", err)
 	}
 
-	l = New(Options{OrphanGrace: time.Hour})
-	silent(t, l, "h1", true)
+	hurry = make(chan struct{})
+	p = newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	silent(t, p, "h1", true)
 	closed := make(chan error, 1)
-	go func() { closed <- l.Close() }()
+	go func() { closed <- p.close() }()
 	select {
 	case err := <-closed:
 		t.Fatalf("it was not waited for: %v", err)
 	case <-time.After(3 * watchEvery):
 	}
-	l.Hurry()
+	close(hurry)
 	if err := soon(t, func() error { return <-closed }); !errors.Is(err, errNotAwaited) {
 		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, errNotAwaited)
 	}
 }
 
 func TestDropOfSilentAgent(t *testing.T) {
-	l := New(Options{OrphanGrace: time.Hour})
-	defer func() { _ = l.Close() }()
-	a := silent(t, l, "h1", false)
-	l.Hurry()
-	if err := soon(t, func() error { return l.pool.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
+	hurry := make(chan struct{})
+	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	a := silent(t, p, "h1", false)
+	close(hurry)
+	if err := soon(t, func() error { return p.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
 		t.Errorf("got %v, want %v", err, errNotAwaited)
 	}
 }
@@ -88,63 +88,37 @@ func TestDropOfSilentAgent(t *testing.T) {
 // The end of an agent that serves no more is waited for no longer than its host is
 // wanted, and by Close after that.
 func TestRetiredThatIsSilent(t *testing.T) {
-	l := New(Options{OrphanGrace: time.Hour})
-	silent(t, l, "h1", true)
-	l.Renew()
+	hurry := make(chan struct{})
+	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	silent(t, p, "h1", true)
+	p.retireHeld()
 	for range 2 { // whoever wants the host then waits for the same end
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
-		if err := soon(t, func() error { _, err := l.pool.get(ctx, "h1"); return err }); !errors.Is(err, enough) {
+		if err := soon(t, func() error { _, err := p.get(ctx, "h1"); return err }); !errors.Is(err, enough) {
 			t.Errorf("got %v, want %v", err, enough)
 		}
 		cancel()
 	}
-	l.Hurry()
-	err := soon(t, func() error { _, err := l.pool.get(t.Context(), "h1"); return err })
+	close(hurry)
+	err := soon(t, func() error { _, err := p.get(t.Context(), "h1"); return err })
 	if !errors.Is(err, errNotAwaited) || len(Unreachable(err)) != 1 {
 		t.Errorf("got %v, want that h1 cannot be used: %v", err, errNotAwaited)
 	}
-	if err := soon(t, l.Close); err != nil {
+	if err := soon(t, p.close); err != nil {
 		t.Errorf("of an agent that was given up: %v", err)
 	}
 
-	l = New(Options{OrphanGrace: time.Hour})
-	silent(t, l, "h1", true)
-	l.Renew()
+	hurry = make(chan struct{})
+	p = newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	silent(t, p, "h1", true)
+	p.retireHeld()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = l.pool.get(ctx, "h1")
-	l.Hurry()
-	if err := soon(t, l.Close); !errors.Is(err, errNotAwaited) {
+	_, _ = p.get(ctx, "h1")
+	close(hurry)
+	if err := soon(t, p.close); !errors.Is(err, errNotAwaited) {
 		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errNotAwaited)
-	}
-}
-
-// stuckDialer is of a host whose agent cannot be found before ctx ends.
-type stuckDialer struct{ dialling chan struct{} }
-
-func (d stuckDialer) Dial(ctx context.Context, _ string) (Link, error) {
-	close(d.dialling)
-	<-ctx.Done()
-	return Link{}, context.Cause(ctx)
-}
-
-// Who looks for a gang of an earlier controller can be told to stop.
-func TestHurryWhileAdopting(t *testing.T) {
-	d := stuckDialer{make(chan struct{})}
-	l := New(Options{Dialer: d, OrphanGrace: time.Hour})
-	defer func() { _ = l.Close() }()
-	go func() { <-d.dialling; l.Hurry() }()
-	a := job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
-		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
-	}}
-	var o job.Outcome
-	err := soon(t, func() (err error) {
-		o, err = l.Run(t.Context(), a, func(job.Event) {})
-		return err
-	})
-	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || len(o.Unreaped) != 1 {
-		t.Errorf("got %+v, %v; want a rank that is lost, and unreaped", o, err)
 	}
 }
 

@@ -31,16 +31,18 @@ func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job
 			defer one.Unlock()
 			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number, Host: agent.host, Text: text})
 		}
-		return agent.proveAlone(ctx, a, note)
+		return awaitLeftovers(ctx, agent, a, note)
 	})
 }
 
-func (r *remote) proveAlone(ctx context.Context, a job.Attempt, note func(string)) error {
+// awaitLeftovers has one host end what earlier gangs have left there, and waits until no
+// process of an earlier attempt of this run is left on it.
+func awaitLeftovers(ctx context.Context, r *remote, a job.Attempt, note func(string)) error {
 	deadline := time.Now().Add(leftoverLimit)
 	for told := false; ; {
 		reply, err := r.client.Leftovers(ctx, &wire.LeftoversRequest{Gang: a.GangName()})
 		if err != nil {
-			return failed(ctx, r, err)
+			return r.failed(ctx, err)
 		}
 		if len(reply.Ended) > 0 {
 			note(r.host + ": " + leftover.Killed(decoded(reply.Ended)))

@@ -35,7 +35,7 @@ func (l *Launcher) looking(ctx context.Context, a *remote, what string) (context
 // host whose files take too long can do nothing for the gang that ctx is of.
 func unseen(ctx, asking context.Context, a *remote, err error) error {
 	if err = ended(asking, err); asking.Err() == nil || ctx.Err() != nil {
-		return failed(ctx, a, err)
+		return a.failed(ctx, err)
 	}
 	if !a.link.Local {
 		err = &UnreachableError{Host: a.host, Err: err}

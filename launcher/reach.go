@@ -29,7 +29,7 @@ func meet(ctx context.Context, agents []*remote, hosts []job.Host, dir string, f
 	step := func(f func(i int) error) error {
 		return each(len(agents), func(i int) error {
 			if err := f(i); err != nil {
-				return fmt.Errorf("have host %s meet the others: %w", hosts[i].Name, failed(ctx, agents[i], err))
+				return fmt.Errorf("have host %s meet the others: %w", hosts[i].Name, agents[i].failed(ctx, err))
 			}
 			return nil
 		})

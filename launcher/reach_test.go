@@ -1,18 +1,18 @@
 package launcher
 
 import (
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
+
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"net"
 	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
-	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -76,38 +76,15 @@ func (f *fakeHosts) Dial(_ context.Context, host string) (Link, error) {
 
 // dialFake returns the link to an agent.
 func dialFake(agent wire.AgentServer, local bool) (Link, error) {
-	here, there := net.Pipe()
+	var cut func()
 	if f, ok := agent.(fakeHost); ok {
-		f.hangUp = func() { _ = there.Close() }
+		f.hangUp = func() { cut() }
 		agent = f
 	}
-	server := grpc.NewServer()
-	wire.RegisterAgentServer(server, agent)
-	l := &once{conns: make(chan net.Conn, 1)}
-	l.conns <- there
-	served := make(chan struct{})
-	go func() { defer close(served); _ = server.Serve(l) }()
-	return Link{Conn: here, Local: local, End: func(context.Context) error {
-		server.Stop()
-		<-served
-		return nil
-	}}, nil
+	conn, hangUp, end := agentstest.Serve(agent)
+	cut = hangUp
+	return Link{Conn: conn, Local: local, End: end}, nil
 }
-
-// once is a listener with one connection.
-type once struct {
-	conns chan net.Conn
-	close sync.Once
-}
-
-func (o *once) Accept() (net.Conn, error) {
-	if c, ok := <-o.conns; ok {
-		return c, nil
-	}
-	return nil, net.ErrClosed
-}
-func (o *once) Close() error { o.close.Do(func() { close(o.conns) }); return nil }
-func (*once) Addr() net.Addr { return &net.UnixAddr{} }
 
 func (h fakeHost) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
 	if err := h.dies("Hello"); err != nil {

@@ -296,7 +296,7 @@ var errAgentGone = errors.New("the agent on its host is gone")
 // failed words the error of what an agent was asked. Where an agent on another machine
 // is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
 // UnreachableError.
-func failed(ctx context.Context, a *remote, err error) error {
+func (a *remote) failed(ctx context.Context, err error) error {
 	gone := hungUp(err)
 	away := !a.link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
 	err = a.why(ended(ctx, err))

@@ -1,6 +1,8 @@
 package launcher
 
 import (
+	"github.com/gangrun/gangrun/launcher/agents/agentstest"
+
 	"context"
 	"sync/atomic"
 	"testing"
@@ -13,14 +15,18 @@ import (
 // dozing is an agent, of a clock that is ahead, that stands still once it has looked at
 // it, for as long as that takes the first times.
 type dozing struct {
-	fakeHost
+	wire.UnimplementedAgentServer
 	dozes []time.Duration
 	asked *atomic.Int32
 }
 
-func (d dozing) Dial(_ context.Context, host string) (Link, error) {
-	d.name = host
-	return dialFake(d, false)
+func (d dozing) Dial(context.Context, string) (Link, error) {
+	conn, _, end := agentstest.Serve(d)
+	return Link{Conn: conn, End: end}, nil
+}
+
+func (dozing) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {
+	return &wire.HelloReply{}, nil
 }
 
 const dozingAhead = time.Hour
@@ -47,16 +53,16 @@ func TestClockIsAskedAgain(t *testing.T) {
 		"slow":          {[]time.Duration{4 * time.Second, 2 * time.Second, time.Second, 2 * time.Second, 4 * time.Second}, dozingAhead - time.Second/2, time.Second / 2, clockAsks},
 	} {
 		synctest.Test(t, func(t *testing.T) {
-			d := dozing{fakeHost{fakeHosts: &fakeHosts{}}, c.dozes, new(atomic.Int32)}
-			l := New(Options{Dialer: d, Hosts: fourHosts()[:1], HostTimeout: time.Hour})
-			a, err := l.pool.get(t.Context(), "h1")
+			d := dozing{dozes: c.dozes, asked: new(atomic.Int32)}
+			p := newPool(poolOptions{Dialer: d, HostTimeout: time.Hour})
+			a, err := p.get(t.Context(), "h1")
 			if err != nil {
 				t.Fatal(err)
 			}
 			if asked := d.asked.Load(); a.clock.skew != c.skew || a.clock.within != c.within || asked != c.asked {
 				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.clock.skew, a.clock.within, asked, c.skew, c.within, c.asked)
 			}
-			if err := l.Close(); err != nil {
+			if err := p.close(); err != nil {
 				t.Error(err)
 			}
 		})

@@ -178,7 +178,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 			}
 			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, failed(ctx, agent, err))
+				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, agent.failed(ctx, err))
 			}
 			at.Port = int(reply.Port)
 		}

@@ -2,15 +2,11 @@ package launcher
 
 import (
 	"errors"
-	"slices"
-	"strings"
 	"testing"
 	"time"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
-
-	"github.com/gangrun/gangrun/internal/job"
 )
 
 // What counts is the time that this process has lived through, by looks in tenths of
@@ -87,34 +83,4 @@ func TestWatch(t *testing.T) {
 	}
 	close(a.contact.stop)
 	a.contact.watching.Wait()
-}
-
-// That gangrun itself stood still is told, with what came of that; not of a gang that is
-// on this machine alone.
-func TestStood(t *testing.T) {
-	for name, c := range map[string]struct {
-		local bool
-		gaps  []time.Duration
-		want  []string // that a note holds each
-		notes int
-	}{
-		"in order": {gaps: []time.Duration{suspectEvery, suspectEvery, 2 * time.Second}},
-		"stopped":  {gaps: []time.Duration{suspectEvery, 12 * time.Second, suspectEvery}, want: []string{"stood still for 12s"}, notes: 1},
-		"for long": {gaps: []time.Duration{time.Minute}, want: []string{"stood still for 1m0s", "nothing of it for 20s", "--orphan-grace"}, notes: 1},
-		"here":     {local: true, gaps: []time.Duration{time.Minute}},
-	} {
-		var told []job.Event
-		g := &running{silence: silence{orphanGrace: 20 * time.Second}, emitter: newEmitter(func(e job.Event) { told = append(told, e) }),
-			nodes: []*node{{agent: &remote{host: "h1", link: Link{Local: true}}}, {agent: &remote{host: "h2", link: Link{Local: c.local}}}}}
-		at := time.Now()
-		g.noteGap(at)
-		for _, gap := range c.gaps {
-			at = at.Add(gap)
-			g.noteGap(at)
-		}
-		g.emitter.close()
-		if len(told) != c.notes || slices.ContainsFunc(c.want, func(w string) bool { return !strings.Contains(told[0].Text, w) }) {
-			t.Errorf("%s: told %+v", name, told)
-		}
-	}
 }
