@@ -8,6 +8,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -34,7 +36,7 @@ const maxCut = 4
 func (g *running) account(c *collection) {
 	well := !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return !e.Good() || e.Stopped })
 	for _, s := range c.shares {
-		host := s.node.agent.host
+		host := s.node.agent.Host
 		ranks, arrived := s.cut()
 		ranks = slices.DeleteFunc(ranks, func(rank int) bool { // which has printed nothing
 			return slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
@@ -58,12 +60,12 @@ func (g *running) account(c *collection) {
 			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(s.said.path), host, s.said.size))
 		}
 		rest := "its agent drops the rest when it ends"
-		switch dir := s.node.agent.spool(g.attempt); {
+		switch dir := s.node.agent.Spool(g.attempt); {
 		case s.salvage.complete:
 			rest = "nothing more of it is on " + host
-		case errors.Is(s.node.lost, ErrAnew):
+		case errors.Is(s.node.lost, agents.ErrRestarted):
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
-		case errors.Is(s.node.agent.trouble(), ErrAnew):
+		case errors.Is(s.node.agent.Trouble(), agents.ErrRestarted):
 			rest = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
 		case s.node.lost != nil: // whose directory nobody knows
 			rest = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, g.attempt.GangName())

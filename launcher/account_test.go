@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -27,7 +29,7 @@ type keeper struct {
 	of *keepers
 }
 
-func (k *keepers) Dial(_ context.Context, host string) (Link, error) {
+func (k *keepers) Dial(_ context.Context, host string) (agents.Link, error) {
 	return dialFake(keeper{talker{fakeHost{fakeHosts: &k.fakeHosts, name: host}, &k.talkers}, k}, false)
 }
 
@@ -191,12 +193,12 @@ func TestSlow(t *testing.T) {
 // missing, and where it may be; not of this machine, where all is.
 func TestAdoptTellsOfOutput(t *testing.T) {
 	for name, c := range map[string]struct {
-		link Link
+		link agents.Link
 		want string
 	}{
-		"here":         {link: Link{Local: true}},
-		"ended":        {Link{}, "output breaks off, that of rank 0 on h1 after 9 bytes: its agent was killed, or has ended for want of a controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
-		"started anew": {Link{Anew: true}, "output breaks off, that of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
+		"here":         {link: agents.Link{Local: true}},
+		"ended":        {agents.Link{}, "output breaks off, that of rank 0 on h1 after 9 bytes: its agent was killed, or has ended for want of a controller; what is left of it is kept for 7 days on h1 in /tmp/gangrun-*/*/logs/r/1, if it is still there"},
+		"started anew": {agents.Link{Restarted: true}, "output breaks off, that of rank 0 on h1 after 9 bytes: the host was started anew; the rest may be lost, since h1 was started anew"},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			l := New(Options{Dialer: linked{c.link}})

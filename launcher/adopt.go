@@ -8,13 +8,15 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
 // endedWithoutController reports whether an agent may have ended with its controller.
 func endedWithoutController(err error) bool {
-	return errors.Is(err, errEndedHere) || errors.Is(err, errAgentEnded)
+	return errors.Is(err, agents.ErrEndedWithController) || errors.Is(err, agents.ErrEnded)
 }
 
 // adopt is Run for a gang that an earlier controller has started: agents that hold
@@ -29,7 +31,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	// An end of ctx is an order to stop the gang, which has to be found for that.
 	finding, found := l.unhurried(context.WithoutCancel(ctx))
 	defer found()
-	_ = each(len(nodes), func(i int) error {
+	_ = agents.Each(len(nodes), func(i int) error {
 		nodes[i] = l.find(finding, a.Placement, i)
 		return nil
 	})
@@ -37,10 +39,10 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	mpi := job.MPI("")
 	for _, n := range nodes {
 		if endedWithoutController(n.lost) {
-			left = append(left, n.agent.host)
+			left = append(left, n.agent.Host)
 		}
 		if n.lost == nil && mpi == "" {
-			limited, cancel := context.WithTimeout(finding, helloLimit)
+			limited, cancel := context.WithTimeout(finding, agents.HelloLimit)
 			if found, err := l.resolve(limited, a, n.agent); err == nil {
 				mpi = found.mpi
 			}
@@ -51,7 +53,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	outcome, err := l.stay(ctx, a, asked, nodes, rankenv.Rendezvous{}, emit)
 	outcome.AgentsEnded = left
 	for _, n := range nodes {
-		l.pool.retireSpent(n.agent)
+		l.pool.RetireSpent(n.agent)
 	}
 	return outcome, err
 }
@@ -77,24 +79,24 @@ func (l *Launcher) unhurried(ctx context.Context) (hurried context.Context, stop
 func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	host := p.Hosts[i].Name
 	n := &node{number: i, ranks: p.On(host)}
-	agent, err := l.pool.get(ctx, host)
+	agent, err := l.pool.Get(ctx, host)
 	switch {
 	case err != nil:
 		n.lost = fmt.Errorf("%s was not reached when the run was taken over: %w", host, err)
-	case agent.link.Held:
+	case agent.Link.Held:
 		n.agent = agent
-	case agent.link.Local:
-		n.lost = errEndedHere
-	case agent.link.Anew:
-		n.lost = ErrAnew
+	case agent.Link.Local:
+		n.lost = agents.ErrEndedWithController
+	case agent.Link.Restarted:
+		n.lost = agents.ErrRestarted
 	default:
-		n.lost = errAgentEnded
+		n.lost = agents.ErrEnded
 	}
 	if n.lost != nil {
-		n.agent = &remote{host: host}
+		n.agent = &agents.Agent{Host: host}
 	}
 	if n.lost != nil && err == nil {
-		n.agent.link.Rest = agent.link.Before
+		n.agent.Link.Rest = agent.Link.Before
 	}
 	return n
 }
@@ -102,26 +104,26 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 // dropAdopted returns what ends the agent of a lost share of an adopted gang. One
 // that could not be found has ended as soon as it must have, for want of a
 // controller.
-func (l *Launcher) dropAdopted(nodes []*node) func(*remote) error {
-	return func(a *remote) error {
+func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
+	return func(a *agents.Agent) error {
 		for _, n := range nodes {
 			if n.agent != a || n.lost == nil {
 				continue
 			}
-			if !endedWithoutController(n.lost) && !errors.Is(n.lost, ErrAnew) {
-				by := l.begun.Add(l.opts.OrphanGrace + endLimit)
+			if !endedWithoutController(n.lost) && !errors.Is(n.lost, agents.ErrRestarted) {
+				by := l.begun.Add(l.opts.OrphanGrace + agents.EndLimit)
 				select {
 				case <-time.After(time.Until(by)):
 				case <-l.hurry:
-					return fmt.Errorf("%s may still have ranks until %s: %w", a.host, by.Format(time.TimeOnly), errNotAwaited)
+					return fmt.Errorf("%s may still have ranks until %s: %w", a.Host, by.Format(time.TimeOnly), agents.ErrNotAwaited)
 				}
 			}
 			return nil
 		}
-		return l.pool.drop(context.Background(), a)
+		return l.pool.Drop(context.Background(), a)
 	}
 }
 
 // Renew has the agents that an earlier controller has started ended before their hosts
 // are used.
-func (l *Launcher) Renew() { l.pool.retireHeld() }
+func (l *Launcher) Renew() { l.pool.RetireHeld() }

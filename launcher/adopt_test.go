@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"github.com/gangrun/gangrun/launcher/agents"
 	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 
 	"context"
@@ -18,13 +19,13 @@ import (
 func TestAdoptWithout(t *testing.T) {
 	for _, test := range []struct {
 		name                   string
-		link                   Link
+		link                   agents.Link
 		says                   string
 		endedWithoutController bool
 	}{
-		{"own machine", Link{Local: true}, "ended with the controller", true},
-		{"ended", Link{}, "heard nothing for too long", true},
-		{"started anew", Link{Anew: true}, "was started anew", false},
+		{"own machine", agents.Link{Local: true}, "ended with the controller", true},
+		{"ended", agents.Link{}, "heard nothing for too long", true},
+		{"started anew", agents.Link{Restarted: true}, "was started anew", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			l := New(Options{Dialer: linked{test.link}})
@@ -44,20 +45,20 @@ func TestAdoptWithout(t *testing.T) {
 }
 
 // linked is a Dialer whose links have the properties of another.
-type linked struct{ Link }
+type linked struct{ agents.Link }
 
-func (d linked) Dial(context.Context, string) (Link, error) {
-	var link Link
+func (d linked) Dial(context.Context, string) (agents.Link, error) {
+	var link agents.Link
 	link.Conn, _, link.End = agentstest.Serve(talker{fakeHost: fakeHost{fakeHosts: &fakeHosts{}}})
-	link.Local, link.Anew = d.Local, d.Anew
+	link.Local, link.Restarted = d.Local, d.Restarted
 	return link, nil
 }
 
 // refusing lets nobody in.
 type refusing struct{}
 
-func (refusing) Dial(context.Context, string) (Link, error) {
-	return Link{}, errors.New("user was not let in")
+func (refusing) Dial(context.Context, string) (agents.Link, error) {
+	return agents.Link{}, errors.New("user was not let in")
 }
 
 // A host that is not reached when a run is taken over is told as that: it may be this

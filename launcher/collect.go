@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -33,10 +35,10 @@ func (l *Launcher) collect(a job.Attempt, nodes []*node, emit func(job.Event)) (
 	ctx, cancel := context.WithCancel(l.life)
 	c := &collection{attempt: a, emit: emit, cancel: cancel, limit: l.limits.collect}
 	for _, n := range nodes {
-		if n.lost != nil && !errors.Is(n.lost, errEndedHere) {
+		if n.lost != nil && !errors.Is(n.lost, agents.ErrEndedWithController) {
 			c.shares = append(c.shares, lostShare(a, n))
 		}
-		if n.agent.link.Local || n.lost != nil {
+		if n.agent.Link.Local || n.lost != nil {
 			continue
 		}
 		s := &share{attempt: a, node: n, ask: &wire.OutputRequest{Gang: a.GangName()}, logs: map[logKey]*rankLog{}, over: make(chan struct{})}
@@ -84,7 +86,7 @@ func (e errStalled) Error() string {
 func (c *collection) wait(hurry <-chan struct{}, watch func()) {
 	slow := time.NewTimer(slowCollect)
 	defer slow.Stop()
-	tick := time.NewTicker(suspectEvery)
+	tick := time.NewTicker(agents.SuspectEvery)
 	defer tick.Stop()
 	for _, s := range c.shares {
 		s.progress.silence.Silence(time.Now()) // it counts from here
@@ -116,7 +118,7 @@ func (c *collection) giveUp() {
 			continue
 		}
 		moved, stuck := s.state()
-		if stuck == nil && s.node.agent.silence() > suspectAfter {
+		if stuck == nil && s.node.agent.Silence() > agents.SuspectAfter {
 			moved = time.Now()
 		}
 		if s.progress.silence.Silence(moved) > c.limit {
@@ -141,14 +143,14 @@ const keepLimit = 3 * time.Second
 
 // keep has the agents leave on their hosts what could not come here.
 func (c *collection) keep() {
-	_ = each(len(c.shares), func(i int) error {
+	_ = agents.Each(len(c.shares), func(i int) error {
 		s := c.shares[i]
-		if !s.end.notWritten || s.node.agent.silence() > suspectAfter {
+		if !s.end.notWritten || s.node.agent.Silence() > agents.SuspectAfter {
 			return nil
 		}
 		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
 		defer cancel()
-		_, err := s.node.agent.client.Keep(ctx, &wire.KeepRequest{})
+		_, err := s.node.agent.Client.Keep(ctx, &wire.KeepRequest{})
 		s.end.keptForSure = err == nil
 		return nil
 	})

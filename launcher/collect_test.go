@@ -11,6 +11,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -27,7 +29,7 @@ type talkers struct {
 	// trouble is why they cannot be reached, where they cannot.
 	trouble error
 	// rest hands out what they have left.
-	rest func(Rest) error
+	rest func(agents.RestRequest) error
 
 	asking sync.Mutex
 	asked  map[string]*wire.OutputRequest // by the host; nil where nobody looks
@@ -39,11 +41,11 @@ type talker struct {
 	of *talkers
 }
 
-func (t *talkers) Dial(_ context.Context, host string) (Link, error) {
+func (t *talkers) Dial(_ context.Context, host string) (agents.Link, error) {
 	link, err := dialFake(talker{fakeHost{fakeHosts: &t.fakeHosts, name: host}, t}, false)
 	link.Trouble = func() error { return t.trouble }
 	if t.rest != nil {
-		link.Rest = func(_ context.Context, want Rest) error { return t.rest(want) }
+		link.Rest = func(_ context.Context, want agents.RestRequest) error { return t.rest(want) }
 	}
 	return link, err
 }
@@ -130,7 +132,7 @@ func TestCollect(t *testing.T) {
 			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 		},
 		"the host was started anew": {
-			code: 3, why: fmt.Errorf("%w, and so on", ErrAnew),
+			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
 			output: func(host string, to wire.Agent_OutputServer) error {
 				if host == "h2" {
 					return status.Error(codes.Unavailable, "the line broke")
@@ -140,7 +142,7 @@ func TestCollect(t *testing.T) {
 			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"the host was started anew, and has been given up already": {
-			code: 3, why: fmt.Errorf("%w, and so on", ErrAnew),
+			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
 			output: func(host string, to wire.Agent_OutputServer) error {
 				if host == "h2" {
 					return status.Error(codes.Canceled, "grpc: the client connection is closing")
@@ -230,9 +232,9 @@ func TestLostAfterCancel(t *testing.T) {
 		want      bool
 	}{"cancelled": {true, true}, "ended for a rank's failure": {false, false}} {
 		now := time.Now()
-		n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return now.Add(-2 * time.Second) }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
+		n := &node{agent: &agents.Agent{Host: "h2", Link: agents.Link{Heard: func() time.Time { return now.Add(-2 * time.Second) }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
 		g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{ordered: now}, wiring: newWiring(job.MPINone, false, nil),
-			emitter: newEmitter(func(job.Event) {}), reports: make(chan report, 2), drop: func(*remote) error { return nil }}
+			emitter: newEmitter(func(job.Event) {}), reports: make(chan report, 2), drop: func(*agents.Agent) error { return nil }}
 		if c.cancelled {
 			g.end.cancelled = now
 		}
@@ -247,20 +249,20 @@ func TestLostAfterCancel(t *testing.T) {
 
 // A host is told as silent while its output is still on its way, and no longer.
 func TestSuspectWhileCollecting(t *testing.T) {
-	heard := time.Now().Add(-2 * suspectAfter)
+	heard := time.Now().Add(-2 * agents.SuspectAfter)
 	fetched := make(chan struct{})
 	var told []job.Event
-	n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, done: true, fetched: fetched}
+	n := &node{agent: &agents.Agent{Host: "h2", Link: agents.Link{Heard: func() time.Time { return heard }}}, done: true, fetched: fetched}
 	g := &running{nodes: []*node{n}, emitter: newEmitter(func(e job.Event) { told = append(told, e) })}
 	g.suspect()
 	g.suspect()
 	heard = time.Now().Add(time.Hour)
 	g.suspect()
-	heard = time.Now().Add(-2 * suspectAfter)
+	heard = time.Now().Add(-2 * agents.SuspectAfter)
 	close(fetched)
 	g.suspect()
 	g.emitter.close()
-	if len(told) != 2 || told[0].Kind != job.KindSuspect || told[0].Since == nil || time.Since(*told[0].Since) < suspectAfter || told[1].Kind != job.KindHeard || told[1].Since != nil {
+	if len(told) != 2 || told[0].Kind != job.KindSuspect || told[0].Since == nil || time.Since(*told[0].Since) < agents.SuspectAfter || told[1].Kind != job.KindHeard || told[1].Since != nil {
 		t.Errorf("told %+v", told)
 	}
 }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"slices"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -14,23 +16,23 @@ import (
 func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
 	sharing := int32(0)
 	for _, n := range nodes {
-		if n.agent.link.Local {
+		if n.agent.Link.Local {
 			sharing++
 		}
 	}
 	replies := make([]bool, len(nodes))
-	err = first(each(len(nodes), func(i int) error {
+	err = first(agents.Each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
 		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: a.GangName(), Work: wire.Bytes(a.Contain.Work), Needed: wire.Bytes(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
-		if agent.link.Local {
+		if agent.Link.Local {
 			ask.LogDir = []byte(a.LogDir)
 		}
-		reply, err := agent.client.Contain(ctx, ask)
+		reply, err := agent.Client.Contain(ctx, ask)
 		if err != nil {
-			return agent.failed(ctx, err)
+			return agent.Failed(ctx, err)
 		}
 		if len(reply.Reason) > 0 {
-			return &job.UncontainedError{Host: agent.host, Reason: string(reply.Reason)}
+			return &job.UncontainedError{Host: agent.Host, Reason: string(reply.Reason)}
 		}
 		replies[i] = reply.Mixed
 		return nil
@@ -52,13 +54,13 @@ func first(err error) error {
 // changed since.
 func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) ([]job.Changed, error) {
 	found := make([]job.Changed, len(nodes))
-	err := each(len(nodes), func(i int) error {
+	err := agents.Each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
-		reply, err := agent.client.Files(ctx, &wire.FilesRequest{Gang: a.GangName(), Dirs: wire.Bytes(a.Watch.Dirs), But: wire.Bytes(a.Watch.But), Again: again})
+		reply, err := agent.Client.Files(ctx, &wire.FilesRequest{Gang: a.GangName(), Dirs: wire.Bytes(a.Watch.Dirs), But: wire.Bytes(a.Watch.But), Again: again})
 		if err != nil {
-			return agent.failed(ctx, err)
+			return agent.Failed(ctx, err)
 		}
-		found[i] = job.Changed{Host: agent.host, More: reply.More, Partly: reply.Partly}
+		found[i] = job.Changed{Host: agent.Host, More: reply.More, Partly: reply.Partly}
 		found[i].Made, found[i].Changed = wire.Strings(reply.Made), wire.Strings(reply.Changed)
 		return nil
 	})

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -16,18 +18,18 @@ import (
 func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
 	found = make([]job.Host, len(hosts))
 	told := make([][]job.Finding, len(hosts))
-	err = each(len(hosts), func(i int) error {
+	err = agents.Each(len(hosts), func(i int) error {
 		found[i] = hosts[i]
 		fail := func(err error) error { return fmt.Errorf("look for the GPUs of %s: %w", hosts[i].Name, err) }
-		a, err := l.pool.get(ctx, hosts[i].Name)
+		a, err := l.pool.Get(ctx, hosts[i].Name)
 		if err != nil {
 			return err
 		}
-		reply, err := a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml.path)})
-		if err == nil && reply.Driven && !a.link.Local && l.opts.Bring != nil && !a.nvml.tried {
-			a.nvml.tried = true
-			if a.nvml.path, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
-				reply, err = a.client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.nvml.path)})
+		reply, err := a.Client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.NVML.Path)})
+		if err == nil && reply.Driven && !a.Link.Local && l.opts.Bring != nil && !a.NVML.Tried {
+			a.NVML.Tried = true
+			if a.NVML.Path, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
+				reply, err = a.Client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.NVML.Path)})
 			} else {
 				told[i] = append(told[i], job.Finding{Check: "gpus", Severity: job.SeverityNote, Host: hosts[i].Name,
 					Text: "gangrun-nvml cannot be brought there, and nvidia-smi is read instead: " + err.Error()})
@@ -35,7 +37,7 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 			}
 		}
 		if err != nil {
-			return fail(a.failed(ctx, err))
+			return fail(a.Failed(ctx, err))
 		}
 		var h job.Host
 		var more []job.Finding

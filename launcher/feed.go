@@ -23,7 +23,7 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit 
 			if !a.Stdin.Feeds(r.Rank) {
 				continue
 			}
-			stream, err := n.agent.client.Feed(ctx)
+			stream, err := n.agent.Client.Feed(ctx)
 			if err != nil {
 				continue // the agent is lost, which the gang's own stream reports
 			}

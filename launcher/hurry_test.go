@@ -5,12 +5,14 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// soonHere calls f, which must return within half a minute: far sooner than an agent
+// soon calls f, which must return within half a minute: far sooner than an agent
 // may be waited for here.
-func soonHere(t *testing.T, f func() error) error {
+func soon(t *testing.T, f func() error) error {
 	t.Helper()
 	done := make(chan error, 1)
 	go func() { done <- f() }()
@@ -26,10 +28,10 @@ func soonHere(t *testing.T, f func() error) error {
 // stuckDialer is of a host whose agent cannot be found before ctx ends.
 type stuckDialer struct{ dialling chan struct{} }
 
-func (d stuckDialer) Dial(ctx context.Context, _ string) (Link, error) {
+func (d stuckDialer) Dial(ctx context.Context, _ string) (agents.Link, error) {
 	close(d.dialling)
 	<-ctx.Done()
-	return Link{}, context.Cause(ctx)
+	return agents.Link{}, context.Cause(ctx)
 }
 
 // Who looks for a gang of an earlier controller can be told to stop.
@@ -42,7 +44,7 @@ func TestHurryWhileAdopting(t *testing.T) {
 		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 	}}
 	var o job.Outcome
-	err := soonHere(t, func() (err error) {
+	err := soon(t, func() (err error) {
 		o, err = l.Run(t.Context(), a, func(job.Event) {})
 		return err
 	})

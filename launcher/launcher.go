@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -20,7 +22,7 @@ import (
 
 // Options are what a Launcher needs beside its hosts.
 type Options struct {
-	Dialer Dialer
+	Dialer agents.Dialer
 	Hosts  []job.Host
 	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
 	// leaves it alone. Nil leaves every host's alone.
@@ -62,7 +64,7 @@ type Options struct {
 type Launcher struct {
 	opts  Options
 	input *stdin.Input // nil for none
-	pool  *pool
+	pool  *agents.Pool
 
 	mu      sync.Mutex
 	begun   time.Time
@@ -89,7 +91,7 @@ func New(opts Options) *Launcher {
 	hurry := make(chan struct{})
 	return &Launcher{
 		opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin),
-		pool:  newPool(poolOptions{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
+		pool:  agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
 		begun: time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
 		limits: waitLimits{look: lookLimit, collect: collectLimit, retryRest: restEvery}, life: life, cancel: cancel,
 	}
@@ -99,26 +101,26 @@ func New(opts Options) *Launcher {
 // their agents found and the addresses at which they reach each other, and the
 // others. An error means that those reached have no network in common, or that several
 // of them are one machine.
-func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unreached, err error) {
-	agents := make([]*remote, len(l.opts.Hosts))
-	errs := make([]error, len(agents))
-	_ = each(len(agents), func(i int) error {
-		agents[i], errs[i] = l.pool.get(ctx, l.opts.Hosts[i].Name)
+func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []agents.Unreached, err error) {
+	connected := make([]*agents.Agent, len(l.opts.Hosts))
+	errs := make([]error, len(connected))
+	_ = agents.Each(len(connected), func(i int) error {
+		connected[i], errs[i] = l.pool.Get(ctx, l.opts.Hosts[i].Name)
 		return nil
 	})
 	var reached []network.Host
-	for i, a := range agents {
+	for i, a := range connected {
 		host := l.opts.Hosts[i]
 		if a == nil {
-			unreached = append(unreached, Unreached{host.Name, errs[i]})
+			unreached = append(unreached, agents.Unreached{Host: host.Name, Err: errs[i]})
 			continue
 		}
-		host.Cores, host.Memory = a.facts.cores, a.facts.memory
-		for _, name := range a.facts.rdma {
+		host.Cores, host.Memory = a.Facts.Cores, a.Facts.Memory
+		for _, name := range a.Facts.RDMA {
 			host.NICs = append(host.NICs, job.NIC{Name: name})
 		}
 		hosts = append(hosts, host)
-		reached = append(reached, network.Host{Name: host.Name, Reached: a.link.Address, Local: a.link.Local, Own: a.link.Own, Machine: a.facts.machine, Interfaces: a.facts.interfaces})
+		reached = append(reached, network.Host{Name: host.Name, Reached: a.Link.Address, Local: a.Link.Local, Own: a.Link.Own, Machine: a.Facts.Machine, Interfaces: a.Facts.Interfaces})
 	}
 	if err := network.Distinct(reached); err != nil {
 		return hosts, unreached, err
@@ -139,17 +141,17 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []Unr
 // compiles the program for all: the hashes must be equal anyway. Those of several
 // machines meet then.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
-	agents := make([]*remote, len(hosts))
-	if err := each(len(hosts), func(i int) (err error) {
-		agents[i], err = l.pool.get(ctx, hosts[i].Name)
+	connected := make([]*agents.Agent, len(hosts))
+	if err := agents.Each(len(hosts), func(i int) (err error) {
+		connected[i], err = l.pool.Get(ctx, hosts[i].Name)
 		return err
 	}); err != nil {
 		return nil, err
 	}
-	several := len(agents) > 1 && slices.ContainsFunc(agents, func(a *remote) bool { return !a.link.Local })
+	several := len(connected) > 1 && slices.ContainsFunc(connected, func(a *agents.Agent) bool { return !a.Link.Local })
 	facts := make([]job.Facts, len(hosts))
-	err := each(len(facts), func(i int) error {
-		a, ask := agents[i], ask
+	err := agents.Each(len(facts), func(i int) error {
+		a, ask := connected[i], ask
 		ask.Compile, ask.Versions = i == 0, several
 		data, err := exact.Marshal(ask)
 		if err != nil {
@@ -157,14 +159,14 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 		}
 		asking, stop := l.looking(ctx, a, surveyed(ask))
 		defer stop()
-		reply, err := a.client.Survey(asking, &wire.SurveyRequest{Survey: data})
+		reply, err := a.Client.Survey(asking, &wire.SurveyRequest{Survey: data})
 		if err != nil {
 			return fmt.Errorf("survey host %s: %w", hosts[i].Name, unseen(ctx, asking, a, err))
 		}
 		return exact.Unmarshal(reply.Facts, &facts[i])
 	})
 	if err == nil && several {
-		err = meet(ctx, agents, hosts, ask.CheckpointDir, facts)
+		err = meet(ctx, connected, hosts, ask.CheckpointDir, facts)
 	}
 	return facts, err
 }
@@ -195,7 +197,7 @@ func (l *Launcher) Close() error {
 	l.mu.Lock()
 	shown := l.shown
 	l.mu.Unlock()
-	err := l.pool.close()
+	err := l.pool.Close()
 	shownSoon(context.Background(), shown)
 	l.input.Close()
 	return err

@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/topology/lease"
 )
@@ -34,7 +36,7 @@ func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.
 
 // Try is lease.Turn.Try.
 func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting, error) {
-	a, err := t.l.pool.get(ctx, t.host)
+	a, err := t.l.pool.Get(ctx, t.host)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -42,10 +44,10 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 	if err != nil {
 		return nil, nil, err
 	}
-	reply, err := a.client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
+	reply, err := a.Client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
 	if err != nil {
 		_ = t.free(a) // it may have been granted all the same
-		return nil, nil, a.failed(ctx, err)
+		return nil, nil, a.Failed(ctx, err)
 	}
 	if len(reply.Waiting) > 0 {
 		var w lease.Waiting
@@ -57,12 +59,12 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 
 // Wait is lease.Turn.Wait.
 func (t *Turn) Wait(ctx context.Context) error {
-	a, err := t.l.pool.get(ctx, t.host)
+	a, err := t.l.pool.Get(ctx, t.host)
 	if err != nil {
 		return err
 	}
-	if _, err = a.client.LeaseWait(ctx, t.request()); err != nil {
-		return a.failed(ctx, err)
+	if _, err = a.Client.LeaseWait(ctx, t.request()); err != nil {
+		return a.Failed(ctx, err)
 	}
 	return nil
 }
@@ -70,7 +72,7 @@ func (t *Turn) Wait(ctx context.Context) error {
 // Close gives the place up; a lease that was granted lasts. An agent that is gone
 // has given it up.
 func (t *Turn) Close() error {
-	a := t.l.pool.current(t.host)
+	a := t.l.pool.Current(t.host)
 	if a == nil {
 		return nil
 	}
@@ -80,14 +82,14 @@ func (t *Turn) Close() error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
 	defer cancel()
-	_, left := a.client.LeaseLeave(ctx, t.request())
+	_, left := a.Client.LeaseLeave(ctx, t.request())
 	return errors.Join(err, left)
 }
 
-func (t *Turn) free(a *remote) error {
+func (t *Turn) free(a *agents.Agent) error {
 	ctx, cancel := context.WithTimeout(context.Background(), leaseLimit)
 	defer cancel()
-	_, err := a.client.LeaseRelease(ctx, t.request())
+	_, err := a.Client.LeaseRelease(ctx, t.request())
 	return err
 }
 
@@ -95,7 +97,7 @@ func (t *Turn) free(a *remote) error {
 // gone.
 type Grant struct {
 	turn  *Turn
-	agent *remote // nil where an earlier controller was granted it
+	agent *agents.Agent // nil where an earlier controller was granted it
 	stop  context.CancelFunc
 	done  chan struct{}
 
@@ -103,7 +105,7 @@ type Grant struct {
 	err error
 }
 
-func newGrant(t *Turn, a *remote) *Grant {
+func newGrant(t *Turn, a *agents.Agent) *Grant {
 	ctx, cancel := context.WithCancel(t.l.life)
 	g := &Grant{turn: t, agent: a, stop: cancel, done: make(chan struct{})}
 	go func() { // ends with the lease, which Release ends
@@ -123,7 +125,7 @@ func (l *Launcher) Adopted(host string) *Grant {
 	g := &Grant{turn: &Turn{l: l, host: host}, stop: cancel, done: make(chan struct{})}
 	go func() { // ends with the lease, or with Release
 		defer close(g.done)
-		if a, err := l.pool.get(ctx, host); err != nil || !a.link.Held || !g.watch(ctx, a) {
+		if a, err := l.pool.Get(ctx, host); err != nil || !a.Link.Held || !g.watch(ctx, a) {
 			<-ctx.Done()
 		}
 	}()
@@ -132,8 +134,8 @@ func (l *Launcher) Adopted(host string) *Grant {
 
 // watch waits until the lease is lost; false where it was not. That an agent is lost
 // is told by the gang's own stream.
-func (g *Grant) watch(ctx context.Context, a *remote) bool {
-	reply, err := a.client.LeaseLost(ctx, g.turn.request())
+func (g *Grant) watch(ctx context.Context, a *agents.Agent) bool {
+	reply, err := a.Client.LeaseLost(ctx, g.turn.request())
 	if err != nil || len(reply.Why) == 0 {
 		return false
 	}

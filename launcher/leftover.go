@@ -8,6 +8,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -24,12 +26,12 @@ const (
 // does not end is an UnreachableError: it can have no part in the attempt.
 func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job.Event)) error {
 	var one sync.Mutex
-	return each(len(nodes), func(i int) error {
+	return agents.Each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
 		note := func(text string) {
 			one.Lock()
 			defer one.Unlock()
-			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number, Host: agent.host, Text: text})
+			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: a.Number, Host: agent.Host, Text: text})
 		}
 		return awaitLeftovers(ctx, agent, a, note)
 	})
@@ -37,20 +39,20 @@ func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job
 
 // awaitLeftovers has one host end what earlier gangs have left there, and waits until no
 // process of an earlier attempt of this run is left on it.
-func awaitLeftovers(ctx context.Context, r *remote, a job.Attempt, note func(string)) error {
+func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note func(string)) error {
 	deadline := time.Now().Add(leftoverLimit)
 	for told := false; ; {
-		reply, err := r.client.Leftovers(ctx, &wire.LeftoversRequest{Gang: a.GangName()})
+		reply, err := r.Client.Leftovers(ctx, &wire.LeftoversRequest{Gang: a.GangName()})
 		if err != nil {
-			return r.failed(ctx, err)
+			return r.Failed(ctx, err)
 		}
 		if len(reply.Ended) > 0 {
-			note(r.host + ": " + leftover.Killed(decoded(reply.Ended)))
+			note(r.Host + ": " + leftover.Killed(decoded(reply.Ended)))
 		}
 		ours := slices.DeleteFunc(slices.Clone(reply.Living), func(l *wire.Leftover) bool { return !strings.HasPrefix(l.Gang, a.Run+"/") })
 		if !told && len(reply.Living) > 0 {
 			told = true
-			text := fmt.Sprintf("%s: SIGKILL has not ended yet: %s", r.host, leftover.Names(decoded(reply.Living)))
+			text := fmt.Sprintf("%s: SIGKILL has not ended yet: %s", r.Host, leftover.Names(decoded(reply.Living)))
 			if len(ours) > 0 {
 				text += fmt.Sprintf("; attempt %d waits up to %s for their end, so that two attempts never write at once", a.Number, leftoverLimit)
 			}
@@ -60,7 +62,7 @@ func awaitLeftovers(ctx context.Context, r *remote, a job.Attempt, note func(str
 			return nil
 		}
 		if time.Now().After(deadline) {
-			return &UnreachableError{Host: r.host, Err: fmt.Errorf("on %s processes of an earlier attempt do not end within %s: %s", r.host, leftoverLimit, leftover.Names(decoded(ours)))}
+			return &agents.UnreachableError{Host: r.Host, Err: fmt.Errorf("on %s processes of an earlier attempt do not end within %s: %s", r.Host, leftoverLimit, leftover.Names(decoded(ours)))}
 		}
 		select {
 		case <-time.After(leftoverEvery):

@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -77,7 +79,7 @@ func TestProveAlone(t *testing.T) {
 				if !slices.EqualFunc(notes, c.notes, strings.Contains) {
 					t.Errorf("notes %q, want %q", notes, c.notes)
 				}
-				away := Unreachable(err)
+				away := agents.Unreachable(err)
 				if (c.away == "") != (err == nil) || c.away != "" && (away["h2"] == nil || !strings.Contains(away["h2"].Error(), c.away)) {
 					t.Errorf("error %v, away %v, want %q", err, away, c.away)
 				}

@@ -6,6 +6,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -27,18 +29,18 @@ func (e *LookError) Error() string {
 }
 
 // looking bounds the wait for an agent that looks at files, which what names.
-func (l *Launcher) looking(ctx context.Context, a *remote, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, l.limits.look, &LookError{Host: a.host, What: what, Limit: l.limits.look})
+func (l *Launcher) looking(ctx context.Context, a *agents.Agent, what string) (context.Context, context.CancelFunc) {
+	return context.WithTimeoutCause(ctx, l.limits.look, &LookError{Host: a.Host, What: what, Limit: l.limits.look})
 }
 
 // unseen words the error of an agent that was to look at files, within asking. Another
 // host whose files take too long can do nothing for the gang that ctx is of.
-func unseen(ctx, asking context.Context, a *remote, err error) error {
-	if err = ended(asking, err); asking.Err() == nil || ctx.Err() != nil {
-		return a.failed(ctx, err)
+func unseen(ctx, asking context.Context, a *agents.Agent, err error) error {
+	if err = agents.Cause(asking, err); asking.Err() == nil || ctx.Err() != nil {
+		return a.Failed(ctx, err)
 	}
-	if !a.link.Local {
-		err = &UnreachableError{Host: a.host, Err: err}
+	if !a.Link.Local {
+		err = &agents.UnreachableError{Host: a.Host, Err: err}
 	}
 	return err
 }

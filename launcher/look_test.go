@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -30,7 +32,7 @@ func TestLookLimit(t *testing.T) {
 			if !errors.As(err, &late) || late.Host != "h2" {
 				t.Errorf("%s: %v is no LookError of h2", name, err)
 			}
-			if away := slices.Collect(maps.Keys(Unreachable(err))); slices.Equal(away, []string{"h2"}) == local {
+			if away := slices.Collect(maps.Keys(agents.Unreachable(err))); slices.Equal(away, []string{"h2"}) == local {
 				t.Errorf("%s: not reached are %q", name, away)
 			}
 		})
@@ -53,7 +55,7 @@ func TestLookCancelled(t *testing.T) {
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 20*time.Millisecond, enough)
 		defer cancel()
-		if _, err := l.Survey(ctx, fourHosts(), job.Survey{}); !errors.Is(err, enough) || Unreachable(err) != nil {
+		if _, err := l.Survey(ctx, fourHosts(), job.Survey{}); !errors.Is(err, enough) || agents.Unreachable(err) != nil {
 			t.Errorf("got %v, want %v", err, enough)
 		}
 	})

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -17,24 +19,24 @@ func (g *running) lose(n *node, err error) {
 	n.gone = time.Now()
 	g.noteGap(n.gone)
 	g.answered(n)
-	err = n.agent.why(err)
+	err = n.agent.Why(err)
 	text, lost := err.Error(), err.Error()
 	if s, ok := status.FromError(err); ok {
-		text, lost = s.Message(), errAgentGone.Error()
+		text, lost = s.Message(), agents.ErrAgentGone.Error()
 		if s.Code() == codes.ResourceExhausted { // it says that it cannot do it
 			lost = text
 		}
 	}
-	if slept := n.agent.endedWhilePaused(g.silence.orphanGrace); slept != nil {
+	if slept := n.agent.EndedWhilePaused(g.silence.orphanGrace); slept != nil {
 		lost = slept.Error()
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
-		Source: job.SourceAgent, Host: n.agent.host, Rank: -1, Time: n.gone,
-		Text: fmt.Sprintf("%s is lost: %s", n.agent.host, text),
+		Source: job.SourceAgent, Host: n.agent.Host, Rank: -1, Time: n.gone,
+		Text: fmt.Sprintf("%s is lost: %s", n.agent.Host, text),
 	})
 	last, stopped := n.gone, g.phase == lifecycle.Ending
-	if n.agent.link.Heard != nil { // it was gone by then, which may be long before it is told
-		last = n.agent.link.Heard()
+	if n.agent.Link.Heard != nil { // it was gone by then, which may be long before it is told
+		last = n.agent.Link.Heard()
 		stopped = stopped && last.After(g.end.ordered)
 	}
 	if !g.end.cancelled.IsZero() { // whatever it was that ended it, the run was to end
@@ -48,10 +50,10 @@ func (g *running) lose(n *node, err error) {
 			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: lost})
 		}
 	}
-	if n.agent.link.Local {
+	if n.agent.Link.Local {
 		// Somebody killed it: what is left of the gang on this machine ends as
 		// soon as it would have without a controller.
-		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.host+" is gone")
+		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.Host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
 }
@@ -70,11 +72,11 @@ func (g *running) noteWaiting() {
 		}
 		n.told = true
 		why := fmt.Sprintf("its agent ends them when it has heard nothing for %s (--orphan-grace)", g.silence.orphanGrace)
-		if n.agent.link.Local {
+		if n.agent.Link.Local {
 			why = "what is left of its agent is ending them"
 		}
-		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.host,
-			Text: fmt.Sprintf("waiting until no rank of this attempt can be left on %s: %s", n.agent.host, why)})
+		g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: n.agent.Host,
+			Text: fmt.Sprintf("waiting until no rank of this attempt can be left on %s: %s", n.agent.Host, why)})
 	}
 }
 
@@ -84,7 +86,7 @@ func (g *running) noteGap(now time.Time) {
 	last := g.silence.looked
 	g.silence.looked = now
 	gap := now.Sub(last)
-	if last.IsZero() || gap < suspectAfter || !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.agent.link.Local }) {
+	if last.IsZero() || gap < agents.SuspectAfter || !slices.ContainsFunc(g.nodes, func(n *node) bool { return !n.agent.Link.Local }) {
 		return
 	}
 	text := fmt.Sprintf("gangrun itself stood still for %s (it was stopped or suspended, or this machine is overloaded): the silence of hosts counts from now on", gap.Round(100*time.Millisecond))
@@ -97,21 +99,21 @@ func (g *running) noteGap(now time.Time) {
 // suspect reports which hosts have become silent, or are heard again.
 func (g *running) suspect() {
 	for _, n := range g.nodes {
-		silence := n.agent.silence()
-		if n.over() || !n.gone.IsZero() || n.quiet == (silence > suspectAfter) {
+		silence := n.agent.Silence()
+		if n.over() || !n.gone.IsZero() || n.quiet == (silence > agents.SuspectAfter) {
 			continue
 		}
 		n.quiet = !n.quiet
-		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.host}
+		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.Host}
 		last := e.Time.Add(-silence)
 		e.Since = &last
-		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.host, silence.Round(100*time.Millisecond))
-		if trouble := n.agent.trouble(); trouble != nil {
+		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.Host, silence.Round(100*time.Millisecond))
+		if trouble := n.agent.Trouble(); trouble != nil {
 			e.Text += " (" + trouble.Error() + ")"
 		}
 		e.Text += fmt.Sprintf("; it counts as lost after %s", g.silence.hostTimeout)
 		if !n.quiet {
-			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.host+" is heard again, nothing was lost"
+			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.Host+" is heard again, nothing was lost"
 		}
 		g.emitter.put(e)
 	}
@@ -127,9 +129,9 @@ func (g *running) abandonSilent() {
 		return
 	}
 	for _, n := range g.nodes {
-		if silence := n.agent.silence(); !n.done && n.gone.IsZero() && silence >= abandonAfter {
-			n.agent.judge(silence)
-			g.lose(n, errNotAwaited) // its silence is told
+		if silence := n.agent.Silence(); !n.done && n.gone.IsZero() && silence >= agents.AbandonAfter {
+			n.agent.Judge(silence)
+			g.lose(n, agents.ErrNotAwaited) // its silence is told
 		}
 	}
 }
@@ -138,15 +140,15 @@ func (g *running) abandonSilent() {
 // host's ranks are unreaped.
 func (g *running) recordEnd(r report) {
 	r.node.done = true
-	if killed := r.node.agent.link.Killed; killed != nil && r.err == nil {
+	if killed := r.node.agent.Link.Killed; killed != nil && r.err == nil {
 		if text := killed(); text != "" {
-			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.host, Text: r.node.agent.host + ": " + text})
+			g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.Host, Text: r.node.agent.Host + ": " + text})
 		}
 	}
 	if r.err == nil {
 		return
 	}
-	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.host, Text: r.err.Error()})
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Host: r.node.agent.Host, Text: r.err.Error()})
 	for _, rank := range r.node.ranks {
 		g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: rank.Rank, Host: rank.Host})
 	}

@@ -10,6 +10,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
@@ -40,8 +42,8 @@ func TestLostBeforeTheGang(t *testing.T) {
 	for _, c := range []struct{ call, host string }{{"Hello", "h2"}, {"Survey", "h2"}, {"Meet", "h3"}} {
 		l := launch(t, &fakeHosts{dead: map[string]string{c.host: c.call}})
 		_, err := l.Survey(t.Context(), fourHosts(), job.Survey{Command: []string{"true"}, CheckpointDir: "/c"})
-		away := slices.Collect(maps.Keys(Unreachable(err)))
-		if !slices.Equal(away, []string{c.host}) || !strings.Contains(err.Error(), errAgentGone.Error()) && c.call != "Hello" {
+		away := slices.Collect(maps.Keys(agents.Unreachable(err)))
+		if !slices.Equal(away, []string{c.host}) || !strings.Contains(err.Error(), agents.ErrAgentGone.Error()) && c.call != "Hello" {
 			t.Errorf("%s on %s: got %v, not reached %v", c.call, c.host, err, away)
 		}
 	}
@@ -50,8 +52,8 @@ func TestLostBeforeTheGang(t *testing.T) {
 		mpi   job.MPI
 		text  string
 	}{
-		"port":    {&fakeHosts{dead: map[string]string{"h1": "Port"}}, job.MPINone, errAgentGone.Error()},
-		"library": {&fakeHosts{dead: map[string]string{"h1": "Library"}}, job.MPIAuto, errAgentGone.Error()},
+		"port":    {&fakeHosts{dead: map[string]string{"h1": "Port"}}, job.MPINone, agents.ErrAgentGone.Error()},
+		"library": {&fakeHosts{dead: map[string]string{"h1": "Library"}}, job.MPIAuto, agents.ErrAgentGone.Error()},
 		"hello":   {&fakeHosts{dead: map[string]string{"h1": "Hello"}}, job.MPINone, "start the agent on h1: "},
 		"no port": {&fakeHosts{full: true}, job.MPINone, "too many open files"},
 	} {
@@ -74,7 +76,7 @@ func TestLostBeforeTheGang(t *testing.T) {
 func TestLostHereBeforeTheGang(t *testing.T) {
 	l := launch(t, &fakeHosts{local: true, dead: map[string]string{"h1": "Port"}})
 	o, err := l.Run(t.Context(), attempt(job.MPINone), func(job.Event) {})
-	if !errors.Is(err, errAgentGone) || Unreachable(err) != nil {
+	if !errors.Is(err, agents.ErrAgentGone) || agents.Unreachable(err) != nil {
 		t.Errorf("got %+v, %v", o, err)
 	}
 }
@@ -119,16 +121,16 @@ func TestAbandonSilent(t *testing.T) {
 	}{
 		"nobody is in a hurry":   {0, time.Hour, false},
 		"just now":               {hurryLimit / 2, time.Hour, false},
-		"silent":                 {2 * hurryLimit, abandonAfter + time.Second, true},
-		"not silent long enough": {2 * hurryLimit, abandonAfter / 2, false},
+		"silent":                 {2 * hurryLimit, agents.AbandonAfter + time.Second, true},
+		"not silent long enough": {2 * hurryLimit, agents.AbandonAfter / 2, false},
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			heard := time.Now().Add(-c.silence)
 			var told []job.Event
-			n := &node{agent: &remote{host: "h2", link: Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
+			n := &node{agent: &agents.Agent{Host: "h2", Link: agents.Link{Heard: func() time.Time { return heard }}}, ranks: []job.Rank{{Rank: 1, Host: "h2"}}}
 			g := &running{nodes: []*node{n}, seen: map[int]bool{}, phase: lifecycle.Ending, end: end{cancelled: time.Now()}, wiring: newWiring(job.MPINone, false, nil),
 				emitter: newEmitter(func(e job.Event) { told = append(told, e) }), reports: make(chan report, 2), listening: 1,
-				drop: func(*remote) error { return errors.New("h2 may still have ranks until noon") }}
+				drop: func(*agents.Agent) error { return errors.New("h2 may still have ranks until noon") }}
 			if c.hurried > 0 {
 				g.end.hurried = time.Now().Add(-c.hurried)
 			}
@@ -167,7 +169,7 @@ func TestLogFile(t *testing.T) {
 		"no log's":           {line: job.Line{Source: job.SourceStderr, Rank: -1}},
 	} {
 		g := &running{attempt: job.Attempt{Run: "r", Number: 1, LogDir: "/run/attempts/1"}}
-		if got := g.logFile(&node{agent: &remote{dir: "/tmp/x", link: Link{Local: c.local}}}, c.line); got != c.want {
+		if got := g.logFile(&node{agent: &agents.Agent{Dir: "/tmp/x", Link: agents.Link{Local: c.local}}}, c.line); got != c.want {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
 		}
 	}

@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -17,7 +19,7 @@ import (
 // node is one host's share of the attempt that is running.
 type node struct {
 	number int // in the placement
-	agent  *remote
+	agent  *agents.Agent
 	ranks  []job.Rank
 	lost   error     // why its agent is not there, of a gang that is adopted
 	done   bool      // it has reported Done, or is lost
@@ -52,10 +54,10 @@ type report struct {
 
 // start sends the node its ranks, and the order to stop that came meanwhile.
 func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, universe int) error {
-	if !n.agent.link.Local {
+	if !n.agent.Link.Local {
 		a.LogDir = "" // its own, which collect reads
 		if a.Trial() && a.Contain == nil && a.CheckpointDir != "" {
-			a.CheckpointDir = path.Join(n.agent.dir, "trial")
+			a.CheckpointDir = path.Join(n.agent.Dir, "trial")
 		}
 	}
 	start := &wire.Start{
@@ -86,7 +88,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
-	stream, err := n.agent.client.Gang(ctx)
+	stream, err := n.agent.Client.Gang(ctx)
 	if err != nil {
 		return err
 	}
@@ -201,5 +203,5 @@ func (n *node) here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t
 	}
-	return t.Add(-n.agent.clock.skew)
+	return t.Add(-n.agent.Clock.Skew)
 }

@@ -56,7 +56,7 @@ func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct
 			continue
 		}
 		wg.Go(func() {
-			stream, err := n.agent.client.Output(l.life, asks[i])
+			stream, err := n.agent.Client.Output(l.life, asks[i])
 			if err != nil {
 				return // the agent is lost, which the gang's own stream tells
 			}
@@ -71,7 +71,7 @@ func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct
 					return // io.EOF, or the agent is lost
 				}
 				one.Lock()
-				l.opts.Output(job.Output{Rank: int(reply.Rank), Host: n.agent.host, Stderr: reply.Stderr, Data: reply.Data, End: reply.End})
+				l.opts.Output(job.Output{Rank: int(reply.Rank), Host: n.agent.Host, Stderr: reply.Stderr, Data: reply.Data, End: reply.End})
 				one.Unlock()
 			}
 		})

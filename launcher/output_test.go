@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
@@ -24,7 +26,7 @@ type heir struct {
 	of *heirs
 }
 
-func (h *heirs) Dial(_ context.Context, host string) (Link, error) {
+func (h *heirs) Dial(_ context.Context, host string) (agents.Link, error) {
 	link, err := dialFake(heir{talker{fakeHost{fakeHosts: &h.fakeHosts, name: host}, &h.talkers}, h}, false)
 	link.Held = true
 	return link, err

@@ -7,6 +7,8 @@ import (
 	"io"
 	"slices"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -16,26 +18,26 @@ import (
 // for each other's files in the directory dir, and writes what comes of it, and how
 // their clocks differ, into facts. It takes no longer than an agent's limits on
 // that, about 5 s, however many hosts there are.
-func meet(ctx context.Context, agents []*remote, hosts []job.Host, dir string, facts []job.Facts) error {
+func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // ends the streams whose end has not been waited for
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return err
 	}
-	streams := make([]wire.Agent_MeetClient, len(agents))
-	peers := make([]*wire.Peer, len(agents))
+	streams := make([]wire.Agent_MeetClient, len(connected))
+	peers := make([]*wire.Peer, len(connected))
 	// step does the same on every host at once; what it returns is that host's.
 	step := func(f func(i int) error) error {
-		return each(len(agents), func(i int) error {
+		return agents.Each(len(connected), func(i int) error {
 			if err := f(i); err != nil {
-				return fmt.Errorf("have host %s meet the others: %w", hosts[i].Name, agents[i].failed(ctx, err))
+				return fmt.Errorf("have host %s meet the others: %w", hosts[i].Name, connected[i].Failed(ctx, err))
 			}
 			return nil
 		})
 	}
 	err := step(func(i int) (err error) {
-		if streams[i], err = agents[i].client.Meet(ctx); err != nil {
+		if streams[i], err = connected[i].Client.Meet(ctx); err != nil {
 			return err
 		}
 		ask := &wire.MeetRequest{Secret: secret, Address: hosts[i].Address}
@@ -65,7 +67,7 @@ func meet(ctx context.Context, agents []*remote, hosts []job.Host, dir string, f
 		if err != nil {
 			return err
 		}
-		facts[i].Skew, facts[i].SkewWithin = agents[i].clock.skew, agents[i].clock.within
+		facts[i].Skew, facts[i].SkewWithin = connected[i].Clock.Skew, connected[i].Clock.Within
 		if len(reply.Shared) > 0 {
 			if err := exact.Unmarshal(reply.Shared, &facts[i].Shared); err != nil {
 				return err

@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"github.com/gangrun/gangrun/launcher/agents"
 	"github.com/gangrun/gangrun/launcher/agents/agentstest"
 
 	"context"
@@ -64,7 +65,7 @@ func (h fakeHost) dies(call string) error {
 	return nil
 }
 
-func (f *fakeHosts) Dial(_ context.Context, host string) (Link, error) {
+func (f *fakeHosts) Dial(_ context.Context, host string) (agents.Link, error) {
 	f.mu.Lock()
 	if f.dials == nil {
 		f.dials = map[string]int{}
@@ -75,7 +76,7 @@ func (f *fakeHosts) Dial(_ context.Context, host string) (Link, error) {
 }
 
 // dialFake returns the link to an agent.
-func dialFake(agent wire.AgentServer, local bool) (Link, error) {
+func dialFake(agent wire.AgentServer, local bool) (agents.Link, error) {
 	var cut func()
 	if f, ok := agent.(fakeHost); ok {
 		f.hangUp = func() { cut() }
@@ -83,7 +84,7 @@ func dialFake(agent wire.AgentServer, local bool) (Link, error) {
 	}
 	conn, hangUp, end := agentstest.Serve(agent)
 	cut = hangUp
-	return Link{Conn: conn, Local: local, End: end}, nil
+	return agents.Link{Conn: conn, Local: local, End: end}, nil
 }
 
 func (h fakeHost) Hello(context.Context, *wire.HelloRequest) (*wire.HelloReply, error) {

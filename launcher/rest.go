@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/safefile"
 )
@@ -48,7 +50,7 @@ func (s *share) reopen() (logs map[string]reopened, missing bool) {
 
 // answers reports whether the host of a share whose agent is gone has been heard since.
 func (s *share) answers() bool {
-	return s.node.lost != nil || errors.Is(s.node.agent.trouble(), ErrGone) || errors.Is(s.node.agent.trouble(), ErrAnew)
+	return s.node.lost != nil || errors.Is(s.node.agent.Trouble(), agents.ErrGone) || errors.Is(s.node.agent.Trouble(), agents.ErrRestarted)
 }
 
 // rest fetches what the share's agent, which is gone, has left. The end of asking ends
@@ -62,7 +64,7 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 	idle := time.AfterFunc(limit, func() { cancel(errStalled{limit, nil}) })
 	defer idle.Stop()
 	logs, _ := s.reopen()
-	want := Rest{Gang: s.attempt.GangName(), Have: map[string]int64{}, Last: s.last()}
+	want := agents.RestRequest{Gang: s.attempt.GangName(), Have: map[string]int64{}, Last: s.last()}
 	for name, log := range logs {
 		want.Have[name] = *log.size
 	}
@@ -77,10 +79,10 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 		*log.whole = *log.whole || err == nil && whole
 		return err
 	}
-	s.salvage.err = s.node.agent.link.Rest(ctx, want)
+	s.salvage.err = s.node.agent.Link.Rest(ctx, want)
 	if s.salvage.err == nil {
 		s.salvage.complete = true
-		s.node.agent.owed.Add(-1)
+		s.node.agent.Owed.Add(-1)
 	}
 	return s.salvage.err
 }
@@ -88,7 +90,7 @@ func (s *share) rest(asking, ctx context.Context, limit time.Duration) error {
 // last reports whether nothing else is wanted of what the share's agent has left: not
 // where an earlier controller may have wanted something.
 func (s *share) last() bool {
-	return s.node.lost == nil && !s.node.agent.link.Held && s.node.agent.owed.Load() == 1 && s.said.err == nil
+	return s.node.lost == nil && !s.node.agent.Link.Held && s.node.agent.Owed.Load() == 1 && s.said.err == nil
 }
 
 // append puts the rest of a log behind what there is of it.
@@ -133,7 +135,7 @@ func (l *Launcher) salvage(c *collection) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		_ = each(len(c.shares), func(i int) error { l.claim(ctx, c.shares[i], c.limit); return nil })
+		_ = agents.Each(len(c.shares), func(i int) error { l.claim(ctx, c.shares[i], c.limit); return nil })
 	}()
 	c.tellSlow(done)
 }
@@ -159,12 +161,12 @@ func (l *Launcher) claim(ctx context.Context, s *share, limit time.Duration) {
 	if missing && !s.end.maybeKept && !s.end.notWritten || !missing && !gone {
 		return
 	}
-	s.node.agent.owed.Add(1)
-	if s.end.notWritten || s.node.agent.link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
+	s.node.agent.Owed.Add(1)
+	if s.end.notWritten || s.node.agent.Link.Rest == nil || s.answers() && s.rest(ctx, ctx, limit) == nil {
 		return
 	}
 	if !missing {
-		s.node.agent.owed.Add(-1)
+		s.node.agent.Owed.Add(-1)
 		return
 	}
 	l.mu.Lock()
@@ -204,14 +206,14 @@ func (l *Launcher) remind(asking context.Context, emit func(job.Event)) {
 			l.mu.Lock()
 			l.owed = slices.DeleteFunc(l.owed, func(o *share) bool { return o == s })
 			l.mu.Unlock()
-			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: s.attempt.Number, Host: s.node.agent.host, Text: s.came()})
+			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: s.attempt.Number, Host: s.node.agent.Host, Text: s.came()})
 		})
 	}
 }
 
 // came tells of what a host had kept and has been fetched since that was told last.
 func (s *share) came() string {
-	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", s.salvage.bytes, s.node.agent.host, s.attempt.Number)
+	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", s.salvage.bytes, s.node.agent.Host, s.attempt.Number)
 	if _, missing := s.reopen(); missing {
 		return text + "; more of it is not there, though it breaks off"
 	}

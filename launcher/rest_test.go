@@ -14,6 +14,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
@@ -25,8 +27,8 @@ import (
 // while later gangs run.
 func TestRest(t *testing.T) {
 	const out, errs = "rank-0001.out", "rank-0001.err"
-	left := func(texts map[string]string, whole bool) func(Rest) error {
-		return func(want Rest) error {
+	left := func(texts map[string]string, whole bool) func(agents.RestRequest) error {
+		return func(want agents.RestRequest) error {
 			for _, name := range slices.Sorted(maps.Keys(texts)) {
 				if err := want.Take(name, whole, strings.NewReader(texts[name])); err != nil {
 					return err
@@ -35,14 +37,14 @@ func TestRest(t *testing.T) {
 			return nil
 		}
 	}
-	broken := func(want Rest) error {
+	broken := func(want agents.RestRequest) error {
 		return want.Take(out, true, io.MultiReader(strings.NewReader("and "), iotest.ErrReader(errors.New("cut"))))
 	}
 	const cut = "output breaks off, that of rank 1 on h2 after "
 	for name, c := range map[string]struct {
 		trouble error
 		runs    int // of the gang; in the first h2 is lost
-		rests   []func(Rest) error
+		rests   []func(agents.RestRequest) error
 		other   string // what somebody else writes to the log before that
 		notes   []string
 		log     string
@@ -50,47 +52,47 @@ func TestRest(t *testing.T) {
 		last    bool // the agent has left nothing else
 	}{
 		"whole": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, last: true,
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, last: true,
 			notes: []string{"the last 9 bytes that its ranks had printed have been fetched from h2, and nothing of it is missing"}, log: "hello\nand more\n",
 		},
 		"whole, nothing more": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "", errs: ""}, true)}, last: true, log: "hello\n",
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "", errs: ""}, true)}, last: true, log: "hello\n",
 		},
 		"cut off there, too": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, false)}, last: true, fault: true,
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, false)}, last: true, fault: true,
 			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
 		},
 		"only one of them is there": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n"}, true)}, last: true, fault: true,
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n"}, true)}, last: true, fault: true,
 			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
 		},
 		"what was not asked for": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
 			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: \"rank-0000.out\" was not asked for)"}, log: "hello\n",
 		},
 		"comes in pieces": {
-			trouble: ErrGone, runs: 2, rests: []func(Rest) error{broken, left(map[string]string{out: "more\n", errs: ""}, true)}, fault: true, last: true,
+			trouble: agents.ErrGone, runs: 2, rests: []func(agents.RestRequest) error{broken, left(map[string]string{out: "more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
 				cut + "10 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: cut)",
 				"5 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away at first": {
-			runs: 2, rests: []func(Rest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, fault: true, last: true,
+			runs: 2, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, true)}, fault: true, last: true,
 			notes: []string{
 				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched, and nothing of it is missing now",
 			}, log: "hello\nand more\n",
 		},
 		"away, and for good": {
-			runs: 3, rests: []func(Rest) error{func(Rest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
+			runs: 3, rests: []func(agents.RestRequest) error{func(agents.RestRequest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
 			notes: []string{
 				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched; more of it is not there, though it breaks off",
 			}, log: "hello\nand more\n",
 		},
 		"another has written": {
-			trouble: ErrGone, runs: 1, rests: []func(Rest) error{left(map[string]string{out: "and more\n"}, true)}, other: "x", fault: true, last: true,
+			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n"}, true)}, other: "x", fault: true, last: true,
 			notes: []string{cut + "6 bytes: the agent was killed or has ended; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there (it could not be fetched: LOG has 7 bytes, and not the 6 that have come)"}, log: "hello\nx",
 		},
 	} {
@@ -102,7 +104,7 @@ func TestRest(t *testing.T) {
 				var mu sync.Mutex
 				asked, gangs := 0, 0
 				fake := &talkers{trouble: c.trouble}
-				fake.rest = func(want Rest) error {
+				fake.rest = func(want agents.RestRequest) error {
 					mu.Lock()
 					defer mu.Unlock()
 					if size := want.Have[out]; want.Gang != "r/1" || size < 6 || size != fileSize(t, log) || want.Last != c.last {

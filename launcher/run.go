@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/lifecycle"
@@ -36,9 +38,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if ctx.Err() != nil {
 		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
 	}
-	if away := Unreachable(err); len(away) > 0 {
+	if away := agents.Unreachable(err); len(away) > 0 {
 		l.blamePause(away)
-		l.pool.retire(slices.Collect(maps.Keys(away))...)
+		l.pool.Retire(slices.Collect(maps.Keys(away))...)
 		return awayOutcome(a, away, emit), nil
 	}
 	if err != nil {
@@ -68,7 +70,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, settling: settling{unclear: l.opts.Unclear, limit: cmp.Or(l.opts.Settle, settle)},
-		drop:    func(a *remote) error { return l.pool.drop(context.Background(), a) },
+		drop:    func(a *agents.Agent) error { return l.pool.Drop(context.Background(), a) },
 		emitter: newEmitter(emit), silence: silence{hostTimeout: l.opts.HostTimeout, orphanGrace: l.opts.OrphanGrace},
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
@@ -129,8 +131,8 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 // paused.
 func (l *Launcher) blamePause(away map[string]error) {
 	for host := range away {
-		if a := l.pool.current(host); a != nil {
-			if slept := a.endedWhilePaused(l.opts.OrphanGrace); slept != nil {
+		if a := l.pool.Current(host); a != nil {
+			if slept := a.EndedWhilePaused(l.opts.OrphanGrace); slept != nil {
 				away[host] = slept
 			}
 		}
@@ -161,8 +163,8 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	}
 	nodes = make([]*node, len(hosts))
 	at.Address = hosts[0].Address
-	err = each(len(hosts), func(i int) error {
-		agent, err := l.pool.get(ctx, hosts[i].Name)
+	err = agents.Each(len(hosts), func(i int) error {
+		agent, err := l.pool.Get(ctx, hosts[i].Name)
 		if err != nil {
 			return err
 		}
@@ -176,9 +178,9 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 			if how.found {
 				a.EnvCompat = job.EnvCompatNone
 			}
-			reply, err := agent.client.Port(ctx, &wire.PortRequest{})
+			reply, err := agent.Client.Port(ctx, &wire.PortRequest{})
 			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, agent.failed(ctx, err))
+				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, agent.Failed(ctx, err))
 			}
 			at.Port = int(reply.Port)
 		}
@@ -187,7 +189,7 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	if err != nil {
 		return nodes, at, err
 	}
-	far := slices.ContainsFunc(nodes, func(n *node) bool { return !n.agent.link.Local })
+	far := slices.ContainsFunc(nodes, func(n *node) bool { return !n.agent.Link.Local })
 	if !far { // whatever name or network this machine has
 		at.Address = rankenv.Loopback
 	}

@@ -7,6 +7,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
@@ -24,7 +26,7 @@ const lateLimit = 20 * time.Second
 type running struct {
 	attempt job.Attempt
 	nodes   []*node
-	drop    func(*remote) error // ends a lost agent, and returns once no rank of it can be left
+	drop    func(*agents.Agent) error // ends a lost agent, and returns once no rank of it can be left
 	emitter *emitter
 	reports chan report
 
@@ -66,7 +68,7 @@ type silence struct {
 
 // loop follows the gang to its end.
 func (g *running) loop(cancelled, hurry <-chan struct{}) {
-	tick := time.NewTicker(suspectEvery)
+	tick := time.NewTicker(agents.SuspectEvery)
 	defer tick.Stop()
 	g.silence.looked = time.Now()
 	defer func() { g.phase = g.phase.Next(lifecycle.RanksGone) }()
@@ -151,9 +153,9 @@ func (g *running) take(r report) {
 		g.answered(r.node)
 		g.listening--
 		for _, rank := range r.done.Unreaped {
-			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.host})
+			g.outcome.Unreaped = append(g.outcome.Unreaped, job.Unreaped{Rank: int(rank), Host: r.node.agent.Host})
 			if !g.seen[int(rank)] {
-				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.host, Status: job.Lost, Time: time.Now(), Stopped: g.phase == lifecycle.Ending, Text: "it does not die of SIGKILL"})
+				g.exit(job.Exit{Rank: int(rank), Host: r.node.agent.Host, Status: job.Lost, Time: time.Now(), Stopped: g.phase == lifecycle.Ending, Text: "it does not die of SIGKILL"})
 			}
 		}
 	}
@@ -162,8 +164,8 @@ func (g *running) take(r report) {
 // logFile is where a line of a node is found that its agent has sent: what is printed
 // on other machines is in a log here, too.
 func (g *running) logFile(n *node, line job.Line) string {
-	name, spooled := strings.CutPrefix(line.File, n.agent.spool(g.attempt)+"/")
-	if n.agent.link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
+	name, spooled := strings.CutPrefix(line.File, n.agent.Spool(g.attempt)+"/")
+	if n.agent.Link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
 		return line.File
 	}
 	return filepath.Join(g.attempt.LogDir, name)

@@ -5,6 +5,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/lifecycle"
@@ -34,9 +36,9 @@ func TestToldInTime(t *testing.T) {
 	} {
 		for range 50 { // either is first by chance
 			stop := ""
-			n := &node{agent: &remote{host: "h1"}, ranks: []job.Rank{{Rank: 1, Host: "h1"}}}
+			n := &node{agent: &agents.Agent{Host: "h1"}, ranks: []job.Rank{{Rank: 1, Host: "h1"}}}
 			g := &running{nodes: []*node{n}, seen: map[int]bool{}, wiring: newWiring(job.MPINone, false, nil), reports: make(chan report, 2), listening: 1,
-				drop: func(*remote) error { return nil },
+				drop: func(*agents.Agent) error { return nil },
 				emitter: newEmitter(func(e job.Event) {
 					if e.Kind == job.KindStop {
 						stop = e.Text

@@ -30,7 +30,7 @@ type runtimeLog struct {
 // find names the log of a host, at whose end goes on what an earlier controller has
 // fetched.
 func (r *runtimeLog) find(a job.Attempt, n *node) error {
-	name := "daemon-" + n.agent.host + ".log"
+	name := "daemon-" + n.agent.Host + ".log"
 	if n.number == 0 {
 		name = "mpirun.log"
 	}

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"google.golang.org/grpc/status"
 
 	"github.com/gangrun/gangrun/internal/job"
@@ -38,7 +40,7 @@ type share struct {
 
 // progress is whether and when output of a share was written.
 type progress struct {
-	silence silenceMeter // how long nothing has come
+	silence agents.SilenceMeter // how long nothing has come
 
 	mu    sync.Mutex // guards what follows
 	moved time.Time  // when some of it was written last
@@ -78,7 +80,7 @@ type logKey struct {
 // adopted: what an earlier controller has not fetched is left to salvage.
 func lostShare(a job.Attempt, n *node) *share {
 	s := &share{attempt: a, node: n, logs: map[logKey]*rankLog{}, over: make(chan struct{}), end: shareEnd{why: n.lost.Error(), maybeKept: true}}
-	if errors.Is(n.lost, errAgentEnded) {
+	if errors.Is(n.lost, agents.ErrEnded) {
 		s.end.why = "its agent was killed, or has ended for want of a controller"
 	}
 	for _, r := range n.ranks {
@@ -122,7 +124,7 @@ func (s *share) open(a job.Attempt, rank int) error {
 // fetch brings the share, up to its end, the loss of the host or the end of ctx.
 func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 	defer close(s.over)
-	stream, err := s.node.agent.client.Output(ctx, s.ask)
+	stream, err := s.node.agent.Client.Output(ctx, s.ask)
 	for err == nil {
 		var reply *wire.OutputReply
 		if reply, err = stream.Recv(); err != nil {
@@ -145,8 +147,8 @@ func (s *share) fetch(ctx context.Context, emit func(job.Event)) {
 	given := errors.As(context.Cause(ctx), &stalled)
 	s.end.abandoned = ctx.Err() != nil && !given
 	s.end.notWritten = given || s.progress.stuck != nil
-	s.end.maybeKept = s.node.agent.silence() > suspectAfter || hungUp(err) && !s.end.abandoned && !given
-	switch why := s.node.agent.why(err); {
+	s.end.maybeKept = s.node.agent.Silence() > agents.SuspectAfter || agents.HungUp(err) && !s.end.abandoned && !given
+	switch why := s.node.agent.Why(err); {
 	case given:
 		s.end.why = stalled.Error()
 	case s.end.abandoned:

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -18,14 +20,14 @@ func TestStood(t *testing.T) {
 		want  []string // that a note holds each
 		notes int
 	}{
-		"in order": {gaps: []time.Duration{suspectEvery, suspectEvery, 2 * time.Second}},
-		"stopped":  {gaps: []time.Duration{suspectEvery, 12 * time.Second, suspectEvery}, want: []string{"stood still for 12s"}, notes: 1},
+		"in order": {gaps: []time.Duration{agents.SuspectEvery, agents.SuspectEvery, 2 * time.Second}},
+		"stopped":  {gaps: []time.Duration{agents.SuspectEvery, 12 * time.Second, agents.SuspectEvery}, want: []string{"stood still for 12s"}, notes: 1},
 		"for long": {gaps: []time.Duration{time.Minute}, want: []string{"stood still for 1m0s", "nothing of it for 20s", "--orphan-grace"}, notes: 1},
 		"here":     {local: true, gaps: []time.Duration{time.Minute}},
 	} {
 		var told []job.Event
 		g := &running{silence: silence{orphanGrace: 20 * time.Second}, emitter: newEmitter(func(e job.Event) { told = append(told, e) }),
-			nodes: []*node{{agent: &remote{host: "h1", link: Link{Local: true}}}, {agent: &remote{host: "h2", link: Link{Local: c.local}}}}}
+			nodes: []*node{{agent: &agents.Agent{Host: "h1", Link: agents.Link{Local: true}}}, {agent: &agents.Agent{Host: "h2", Link: agents.Link{Local: c.local}}}}}
 		at := time.Now()
 		g.noteGap(at)
 		for _, gap := range c.gaps {

@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/pmi1"
@@ -26,7 +28,7 @@ type resolved struct {
 
 // resolve returns how the ranks of an attempt find each other: what the user
 // said, else what the program's own libraries say.
-func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (resolved, error) {
+func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *agents.Agent) (resolved, error) {
 	switch a.MPI {
 	case "", job.MPINone:
 		return resolved{mpi: job.MPINone, none: true}, nil
@@ -39,9 +41,9 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *remote) (r
 	var whose string
 	for _, p := range programs(a) {
 		asking, stop := l.looking(ctx, first, fmt.Sprintf("the program %q in %q and the libraries that it needs", p.command[0], p.workdir))
-		reply, err := first.client.Library(asking, &wire.LibraryRequest{Argv: wire.Bytes(p.command), Workdir: []byte(p.workdir), Env: wire.Bytes(p.env)})
+		reply, err := first.Client.Library(asking, &wire.LibraryRequest{Argv: wire.Bytes(p.command), Workdir: []byte(p.workdir), Env: wire.Bytes(p.env)})
 		if err != nil {
-			err = fmt.Errorf("look for the program's MPI on %s: %w", first.host, unseen(ctx, asking, first, err))
+			err = fmt.Errorf("look for the program's MPI on %s: %w", first.Host, unseen(ctx, asking, first, err))
 		}
 		stop()
 		if err != nil {

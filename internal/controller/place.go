@@ -9,11 +9,12 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/controller/gpuqueue"
 	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/text"
-	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/topology"
 )
@@ -51,7 +52,7 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 		} else {
 			lease, err = placeOnCPUs(spec, inventory, not)
 		}
-		gone := launcher.Unreachable(err)
+		gone := agents.Unreachable(err)
 		if len(gone) == 0 || ctx.Err() != nil {
 			return lease, s.probed.WithUnreached(err, away...)
 		}

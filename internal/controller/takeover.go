@@ -11,6 +11,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/hosts"
 	"github.com/gangrun/gangrun/internal/failure"
@@ -20,7 +22,6 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
 	"github.com/gangrun/gangrun/internal/record"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // Taken is a run that another controller has begun, and this process goes on with.
@@ -220,7 +221,7 @@ func (s *session) beyond() error {
 	if err := s.probed.Wait(ctx); err != nil {
 		return err
 	}
-	away := slices.DeleteFunc(slices.Clone(s.probed.Unreached()), func(u launcher.Unreached) bool {
+	away := slices.DeleteFunc(slices.Clone(s.probed.Unreached()), func(u agents.Unreached) bool {
 		_, has := s.taken.agents[u.Host]
 		return !has
 	})

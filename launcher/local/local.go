@@ -14,11 +14,12 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/leftover"
 	"github.com/gangrun/gangrun/internal/safefile"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // Dialer starts agents on this machine.
@@ -36,15 +37,15 @@ type Dialer struct {
 const selfPath = "/proc/self/exe"
 
 // Dial starts the agent of a host.
-func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
+func (d Dialer) Dial(_ context.Context, host string) (agents.Link, error) {
 	ours, theirs, err := socketPair()
 	if err != nil {
-		return launcher.Link{}, err
+		return agents.Link{}, err
 	}
 	defer theirs.Close()
 	gone, lifeline, err := os.Pipe()
 	if err != nil {
-		return launcher.Link{}, errors.Join(err, ours.Close())
+		return agents.Link{}, errors.Join(err, ours.Close())
 	}
 	defer lifeline.Close()
 	// Not bound to a context: the agent ends with the connection.
@@ -62,16 +63,16 @@ func (d Dialer) Dial(_ context.Context, host string) (launcher.Link, error) {
 	if d.LogDir != "" {
 		log, err := d.log(host)
 		if err != nil {
-			return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
+			return agents.Link{}, errors.Join(err, ours.Close(), gone.Close())
 		}
 		defer log.Close()
 		cmd.Stderr = log
 	}
 	if err := cmd.Start(); err != nil {
-		return launcher.Link{}, errors.Join(err, ours.Close(), gone.Close())
+		return agents.Link{}, errors.Join(err, ours.Close(), gone.Close())
 	}
 	p := watch(cmd, ours, gone)
-	return launcher.Link{Conn: ours, Local: true, End: p.end, Killed: p.killed}, nil
+	return agents.Link{Conn: ours, Local: true, End: p.end, Killed: p.killed}, nil
 }
 
 func (d Dialer) log(host string) (*os.File, error) {

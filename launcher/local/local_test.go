@@ -11,7 +11,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/agent"
 	"github.com/gangrun/gangrun/internal/contain"
-	"github.com/gangrun/gangrun/launcher"
+	"github.com/gangrun/gangrun/launcher/agents"
 	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/launcher/suite"
 )
@@ -31,13 +31,13 @@ func TestMain(m *testing.M) {
 
 func TestSuite(t *testing.T) {
 	suite.Run(t, suite.Bed{
-		Dialer: func(t *testing.T) launcher.Dialer { return local.Dialer{LogDir: t.TempDir()} },
-		Agents: agents,
+		Dialer: func(t *testing.T) agents.Dialer { return local.Dialer{LogDir: t.TempDir()} },
+		Agents: watchdogsAndAgents,
 	})
 }
 
-// agents finds the watchdogs below a process, and the agents below those.
-func agents(self int) map[string][]int {
+// watchdogsAndAgents finds the watchdogs below a process, and the agents below those.
+func watchdogsAndAgents(self int) map[string][]int {
 	found := map[string][]int{}
 	for _, outer := range children(self) {
 		if !bytes.Contains(cmdline(outer), []byte("\x00agent\x00")) {

@@ -9,10 +9,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // agent is the agent of one host, as this side sees it.
@@ -63,7 +64,7 @@ func (g *agent) isGone() bool {
 // setGone records that the agent is gone.
 func (g *agent) setGone() {
 	g.mu.Lock()
-	g.gone, g.wrong = true, cmp.Or(g.wrong, launcher.ErrGone)
+	g.gone, g.wrong = true, cmp.Or(g.wrong, agents.ErrGone)
 	g.mu.Unlock()
 }
 

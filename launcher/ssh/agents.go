@@ -5,9 +5,10 @@ import (
 	"errors"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // Agents starts agents on other hosts. The stream to an agent outlives the connections that
@@ -33,20 +34,20 @@ type Agents struct {
 const startLimit = 2 * time.Minute
 
 // Dial implements launcher.Dialer.
-func (a *Agents) Dial(ctx context.Context, host string) (launcher.Link, error) {
+func (a *Agents) Dial(ctx context.Context, host string) (agents.Link, error) {
 	link, err := a.dial(ctx, host)
 	if err != nil {
-		err = &launcher.UnreachableError{Host: host, Err: err}
+		err = &agents.UnreachableError{Host: host, Err: err}
 	}
 	return link, err
 }
 
-func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
+func (a *Agents) dial(ctx context.Context, host string) (agents.Link, error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()
 	c, err := a.Dialer.Dial(ctx, host)
 	if err != nil {
-		return launcher.Link{}, err
+		return agents.Link{}, err
 	}
 	g := &agent{agents: a, host: host, stream: resumable.New(resumable.Options{ID: resumable.NewID()}), ended: make(chan struct{})}
 	first, err := g.adopt(ctx, c)
@@ -55,7 +56,7 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 		first, err = g.start(ctx, c)
 	}
 	if err != nil {
-		return launcher.Link{}, errors.Join(err, c.Close())
+		return agents.Link{}, errors.Join(err, c.Close())
 	}
 	for _, note := range c.Notes {
 		g.note(note)
@@ -66,9 +67,9 @@ func (a *Agents) dial(ctx context.Context, host string) (launcher.Link, error) {
 		defer close(g.ended)
 		g.maintain(first)
 	}()
-	link := launcher.Link{
+	link := agents.Link{
 		Conn: g.stream, Heard: g.lastContact, Trouble: g.trouble, Address: c.Address.Addr(),
-		Held: held, Anew: g.rebooted, End: g.end, Rest: g.fetch,
+		Held: held, Restarted: g.rebooted, End: g.end, Rest: g.fetch,
 	}
 	if before, ok := a.Held[host]; ok && !held {
 		link.Before = (&agent{agents: a, host: host, at: before}).fetch

@@ -18,6 +18,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
@@ -143,7 +145,7 @@ func (h *hosts) left() []string {
 
 func (h *hosts) bed(t *testing.T) suite.Bed {
 	return suite.Bed{
-		Dialer: func(t *testing.T) launcher.Dialer { return h.agents(t, nil) },
+		Dialer: func(t *testing.T) agents.Dialer { return h.agents(t, nil) },
 		Agents: func(int) map[string][]int {
 			found := h.processes()
 			delete(found, "bridge")
@@ -299,7 +301,7 @@ func TestEndOfAgentThatIsNotHeard(t *testing.T) {
 }
 
 // dialled starts the agent of h1.
-func dialled(t *testing.T, a *Agents) (at job.Agent, link launcher.Link) {
+func dialled(t *testing.T, a *Agents) (at job.Agent, link agents.Link) {
 	t.Helper()
 	kept := a.Started
 	a.Started = func(host string, started job.Agent) { kept(host, started); at = started }
@@ -432,8 +434,8 @@ func TestAgentKilledBeforeTheGang(t *testing.T) {
 		return o
 	}
 	kill(t, some(t, func() []int { return h.processes()["agent"] }))
-	if o := run(1); len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, launcher.ErrGone.Error()) {
-		t.Errorf("got %+v, want it lost: %v", o, launcher.ErrGone)
+	if o := run(1); len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, agents.ErrGone.Error()) {
+		t.Errorf("got %+v, want it lost: %v", o, agents.ErrGone)
 	}
 	if o := run(2); !o.Good(1) {
 		t.Errorf("the next attempt: %+v", o)

@@ -9,8 +9,9 @@ import (
 	"io"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/remote/bridge"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 const (
@@ -22,7 +23,7 @@ const (
 
 // fetch fetches what the agent has left on its host, over a connection of its own. It implements
 // launcher.Link.Rest.
-func (g *agent) fetch(ctx context.Context, want launcher.Rest) error {
+func (g *agent) fetch(ctx context.Context, want agents.RestRequest) error {
 	asking, cancel := context.WithTimeout(ctx, fetchLimit)
 	defer cancel()
 	c, err := g.agents.Dialer.Dial(asking, g.host)
@@ -72,7 +73,7 @@ func (g *agent) findLeft(ctx context.Context, c *Conn, gang string) (*bridgeProc
 
 // fetch fetches what an agent has left from a bridge that is ready. After a boot, it may be less
 // than the ranks have printed.
-func (b *bridgeProcess) fetch(want launcher.Rest, sameBoot bool) error {
+func (b *bridgeProcess) fetch(want agents.RestRequest, sameBoot bool) error {
 	request, err := json.Marshal(want.Have)
 	if err != nil {
 		return err
@@ -95,7 +96,7 @@ func (b *bridgeProcess) fetch(want launcher.Rest, sameBoot bool) error {
 }
 
 // takeLeft passes the files that a bridge sends to want.Take.
-func takeLeft(from io.Reader, want launcher.Rest, sameBoot bool) error {
+func takeLeft(from io.Reader, want agents.RestRequest, sameBoot bool) error {
 	taken := map[string]bool{}
 	for archive := tar.NewReader(from); ; {
 		header, err := archive.Next()

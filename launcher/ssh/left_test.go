@@ -12,6 +12,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
@@ -37,9 +39,9 @@ func TestOutputOfKilledAgent(t *testing.T) {
 func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whole bool) {
 	h := newHosts(t)
 	hosts := []job.Host{{Name: "h1", Address: "127.0.0.1"}}
-	agents := h.agents(t, nil)
-	agents.OrphanGrace = 2 * sshtest.Longest
-	l := launcher.New(launcher.Options{Dialer: agents, Hosts: hosts, HostTimeout: sshtest.Longest, OrphanGrace: 2 * sshtest.Longest})
+	dialer := h.agents(t, nil)
+	dialer.OrphanGrace = 2 * sshtest.Longest
+	l := launcher.New(launcher.Options{Dialer: dialer, Hosts: hosts, HostTimeout: sshtest.Longest, OrphanGrace: 2 * sshtest.Longest})
 	defer func() {
 		if err := l.Close(); err != nil {
 			t.Error(err)
@@ -122,7 +124,7 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Errorf("of rank %d there are %d bytes, %v, want %d", rank, len(text), err, want.Len())
 		}
 	}
-	said := fmt.Sprintf("output breaks off, that of rank 1 on h1 after %d bytes: %s; nothing more of it is on h1", want.Len(), launcher.ErrGone)
+	said := fmt.Sprintf("output breaks off, that of rank 1 on h1 after %d bytes: %s; nothing more of it is on h1", want.Len(), agents.ErrGone)
 	if whole {
 		said = " bytes that its ranks had printed have been fetched from h1, and nothing of it is missing"
 	}
@@ -176,7 +178,7 @@ func TestTakeLeft(t *testing.T) {
 		}
 		packed.Truncate(packed.Len() - c.cut)
 		got := ""
-		err := takeLeft(&packed, launcher.Rest{Take: func(name string, whole bool, rest io.Reader) error {
+		err := takeLeft(&packed, agents.RestRequest{Take: func(name string, whole bool, rest io.Reader) error {
 			got += fmt.Sprintf("%s %t, ", name, whole)
 			_, err := io.Copy(io.Discard, rest)
 			return err

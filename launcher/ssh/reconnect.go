@@ -6,9 +6,10 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/remote/bridge"
 	"github.com/gangrun/gangrun/internal/runclock"
-	"github.com/gangrun/gangrun/launcher"
 )
 
 // Times of a connection that is broken or silent.
@@ -28,7 +29,7 @@ const (
 // Why a stream ends whose agent is gone.
 var (
 	errHostGone = errors.New("the host has closed its connections and does not answer any more")
-	errHostAnew = fmt.Errorf("%w, and its agent is gone", launcher.ErrAnew)
+	errHostAnew = fmt.Errorf("%w, and its agent is gone", agents.ErrRestarted)
 )
 
 // maintainer keeps the stream to an agent on a connection. Only one goroutine uses it.
@@ -201,7 +202,7 @@ func (g *agent) join(ctx context.Context) try {
 	case said.boot != g.at.Boot: // whatever the bridge finds there
 		said.state, err = bridge.Gone, errHostAnew
 	case said.state == bridge.Gone:
-		err = launcher.ErrGone
+		err = agents.ErrGone
 	}
 	_ = c.Close()
 	return try{nil, said.state, err}

@@ -17,6 +17,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/launcher"
 )
@@ -28,7 +30,7 @@ const limit = 2 * time.Minute
 // Bed is what the suite runs on.
 type Bed struct {
 	// Dialer starts an agent on any host of the names h1, h2 ...
-	Dialer func(t *testing.T) launcher.Dialer
+	Dialer func(t *testing.T) agents.Dialer
 	// Agents returns the PIDs of the agents and watchdogs that serve the process
 	// self, by name: "agent", "watchdog", "outer watchdog".
 	Agents func(self int) map[string][]int

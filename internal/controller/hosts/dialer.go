@@ -9,6 +9,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"golang.org/x/term"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -17,7 +19,6 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/sshconfig"
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/thishost"
-	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/local"
 	"github.com/gangrun/gangrun/launcher/ssh"
 	"github.com/gangrun/gangrun/topology/inventory"
@@ -31,7 +32,7 @@ type Dialer struct {
 }
 
 // Dial implements launcher.Dialer.
-func (d Dialer) Dial(ctx context.Context, host string) (launcher.Link, error) {
+func (d Dialer) Dial(ctx context.Context, host string) (agents.Link, error) {
 	if d.Here(host) {
 		link, err := d.local.Dial(ctx, host)
 		link.Own = d.own[host]

@@ -12,6 +12,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
@@ -29,7 +31,7 @@ type Found struct {
 	done     chan struct{} // closed when the fields below are set
 
 	hosts     []job.Host
-	unreached []launcher.Unreached
+	unreached []agents.Unreached
 	noted     int           // how many of those that were not reached are reported
 	err       error         // why they could not be probed
 	findings  []job.Finding // about their GPUs, of the last look
@@ -98,7 +100,7 @@ func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 		if slices.Contains(hosts, h.Name) {
 			looking.Go(func() {
 				_, _, err := f.launcher.Devices(ctx, []job.Host{h})
-				away[i] = launcher.Unreachable(err)
+				away[i] = agents.Unreachable(err)
 			})
 		}
 	}
@@ -124,7 +126,7 @@ func (f *Found) ReportUnreached(emit func(job.Event)) {
 // Faults returns a finding for each host that was not reached.
 func (f *Found) Faults() (findings []job.Finding) {
 	for _, u := range f.unreached {
-		text, hint := UnreachedText([]launcher.Unreached{u})
+		text, hint := UnreachedText([]agents.Unreached{u})
 		cause, refused := diagnose.Refusal(u.Err)
 		if !refused {
 			retry := job.RetryAgain
@@ -200,7 +202,7 @@ func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 
 // noHosts returns the error of a run none of whose hosts can be reached, or used because of
 // a file system there.
-func noHosts(unreached []launcher.Unreached) error {
+func noHosts(unreached []agents.Unreached) error {
 	text, hint := UnreachedText(unreached)
 	for _, u := range unreached {
 		if _, refused := diagnose.Refusal(u.Err); refused {
@@ -211,8 +213,8 @@ func noHosts(unreached []launcher.Unreached) error {
 }
 
 // lasting reports whether a later attempt to reach these hosts cannot succeed.
-func lasting(unreached []launcher.Unreached) bool {
-	return !slices.ContainsFunc(unreached, func(u launcher.Unreached) bool { return !u.Lasting() })
+func lasting(unreached []agents.Unreached) bool {
+	return !slices.ContainsFunc(unreached, func(u agents.Unreached) bool { return !u.Lasting() })
 }
 
 // WithUnreached adds the hosts that were not reached to the error of a gang that does not
@@ -235,7 +237,7 @@ func (f *Found) WithUnreached(err error, lost ...string) error {
 }
 
 // UnreachedText says which hosts were not reached and why, and what to do about it.
-func UnreachedText(unreached []launcher.Unreached) (why, hint string) {
+func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
 		one := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
@@ -267,16 +269,16 @@ func UnreachedText(unreached []launcher.Unreached) (why, hint string) {
 
 // Drop removes the hosts that err says are unreachable. It reports whether there were any.
 func (f *Found) Drop(err error) bool {
-	away := launcher.Unreachable(err)
+	away := agents.Unreachable(err)
 	for host, why := range away {
 		f.hosts = slices.DeleteFunc(slices.Clone(f.hosts), func(h job.Host) bool { return h.Name == host })
-		f.unreached = append(f.unreached, launcher.Unreached{Host: host, Err: fmt.Errorf("lost in the preflight: %w", why)})
+		f.unreached = append(f.unreached, agents.Unreached{Host: host, Err: fmt.Errorf("lost in the preflight: %w", why)})
 	}
 	return len(away) > 0
 }
 
 // Unreached returns the hosts that were not reached.
-func (f *Found) Unreached() []launcher.Unreached { return f.unreached }
+func (f *Found) Unreached() []agents.Unreached { return f.unreached }
 
 // SkipNotes keeps ReportUnreached from reporting the hosts that were not reached so far.
 func (f *Found) SkipNotes() { f.noted = len(f.unreached) }

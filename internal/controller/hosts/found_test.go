@@ -6,22 +6,23 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/launcher/agents"
+
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
-	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/supervisor"
 )
 
 // TestUnreachedText: where hosts were not reached, it is said what to do about them before
 // fewer ranks are spoken of.
 func TestUnreachedText(t *testing.T) {
-	hinted := func(host string) launcher.Unreached {
-		return launcher.Unreached{Host: host, Err: &failure.Error{Err: errors.New("h1 says no"), Hint: "ask it kindly"}}
+	hinted := func(host string) agents.Unreached {
+		return agents.Unreached{Host: host, Err: &failure.Error{Err: errors.New("h1 says no"), Hint: "ask it kindly"}}
 	}
-	mute := func(host string) launcher.Unreached {
-		return launcher.Unreached{Host: host, Err: errors.New("it has gone")}
+	mute := func(host string) agents.Unreached {
+		return agents.Unreached{Host: host, Err: errors.New("it has gone")}
 	}
-	for want, unreached := range map[string][]launcher.Unreached{
+	for want, unreached := range map[string][]agents.Unreached{
 		"ask it kindly": {hinted("h1"), hinted("h2")},
 		"look at h2, h3 and the network there, then run again":            {mute("h2"), mute("h3")},
 		"ask it kindly; look at h3 and the network there, then run again": {hinted("h1"), mute("h3")},

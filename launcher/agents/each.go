@@ -1,12 +1,12 @@
-package launcher
+package agents
 
 import (
 	"errors"
 	"sync"
 )
 
-// each calls f for 0 to n-1 at the same time and returns the errors, joined.
-func each(n int, f func(i int) error) error {
+// Each calls f for 0 to n-1 at the same time and returns the errors, joined.
+func Each(n int, f func(i int) error) error {
 	errs := make([]error, n)
 	var wg sync.WaitGroup
 	for i := range n {

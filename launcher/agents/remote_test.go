@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"github.com/gangrun/gangrun/launcher/agents/agentstest"
@@ -54,15 +54,15 @@ func TestClockIsAskedAgain(t *testing.T) {
 	} {
 		synctest.Test(t, func(t *testing.T) {
 			d := dozing{dozes: c.dozes, asked: new(atomic.Int32)}
-			p := newPool(poolOptions{Dialer: d, HostTimeout: time.Hour})
-			a, err := p.get(t.Context(), "h1")
+			p := New(Options{Dialer: d, HostTimeout: time.Hour})
+			a, err := p.Get(t.Context(), "h1")
 			if err != nil {
 				t.Fatal(err)
 			}
-			if asked := d.asked.Load(); a.clock.skew != c.skew || a.clock.within != c.within || asked != c.asked {
-				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.clock.skew, a.clock.within, asked, c.skew, c.within, c.asked)
+			if asked := d.asked.Load(); a.Clock.Skew != c.skew || a.Clock.Within != c.within || asked != c.asked {
+				t.Errorf("%s: %s ahead, give or take %s, asked %d times; want %s, %s and %d", name, a.Clock.Skew, a.Clock.Within, asked, c.skew, c.within, c.asked)
 			}
-			if err := p.close(); err != nil {
+			if err := p.Close(); err != nil {
 				t.Error(err)
 			}
 		})

@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"sync"
@@ -12,10 +12,10 @@ const maxStep = 500 * time.Millisecond
 // minGap is how late a reading must come for this process to count as stopped.
 const minGap = time.Second
 
-// silenceMeter measures the time since the last contact with a host, in which this process
+// SilenceMeter measures the time since the last contact with a host, in which this process
 // really ran. It must be read several times in each half second: if a reading comes late,
 // this process was stopped or got no processor, and that time does not count.
-type silenceMeter struct {
+type SilenceMeter struct {
 	mu      sync.Mutex
 	looked  time.Time     // the last look; zero is never
 	heard   time.Time     // what that has found
@@ -26,9 +26,9 @@ type silenceMeter struct {
 
 // Silence reads the meter: it returns the time since the last contact, which was at heard.
 // The first reading takes that time as it is, pauses of this process included.
-func (v *silenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
+func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
 
-func (v *silenceMeter) at(now, heard time.Time) time.Duration {
+func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if now.Before(v.looked) { // somebody else has looked meanwhile
@@ -54,7 +54,7 @@ func (v *silenceMeter) at(now, heard time.Time) time.Duration {
 
 // Gap returns the length and the end of the last pause of this process; zero if there was
 // none.
-func (v *silenceMeter) Gap() (gap time.Duration, woke time.Time) {
+func (v *SilenceMeter) Gap() (gap time.Duration, woke time.Time) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	return v.gap, v.woke

@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"context"
@@ -21,49 +21,49 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// remote is the agent of one host, from the controller's side.
-type remote struct {
-	host   string
-	client wire.AgentClient
+// Agent is the agent of one host, from the controller's side.
+type Agent struct {
+	Host   string
+	Client wire.AgentClient
 	grpc   *grpc.ClientConn
-	link   Link
+	Link   Link
 
-	facts facts
-	dir   string // the agent's directory; empty for an agent on this machine
-	clock clock
-	nvml  nvmlTool
+	Facts Facts
+	Dir   string // the agent's directory; empty for an agent on this machine
+	Clock Clock
+	NVML  NVMLTool
 
 	contact contact
 	ending  ending
-	owed    atomic.Int32 // gangs of whose output it has kept some
+	Owed    atomic.Int32 // gangs of whose output it has kept some
 }
 
-// facts is what an agent reports of its host when it is connected.
-type facts struct {
-	cores      int
-	memory     int64
-	interfaces []*wire.Interface
-	rdma       []string // of other machines only
-	machine    string   // identifies the machine whatever name it has; empty if unknown
+// Facts is what an agent reports of its host when it is connected.
+type Facts struct {
+	Cores      int
+	Memory     int64
+	Interfaces []*wire.Interface
+	RDMA       []string // of other machines only
+	Machine    string   // identifies the machine whatever name it has; empty if unknown
 }
 
-// clock is how the clock of an agent's host differs from this machine's.
-type clock struct {
-	skew   time.Duration // how far it is ahead
-	within time.Duration // the error of skew
+// Clock is how the clock of an agent's host differs from this machine's.
+type Clock struct {
+	Skew   time.Duration // how far it is ahead
+	Within time.Duration // the error of skew
 }
 
-// nvmlTool is gangrun-nvml on an agent's host.
-type nvmlTool struct {
-	path  string // empty if it was not copied there
-	tried bool   // to copy it
+// NVMLTool is gangrun-nvml on an agent's host.
+type NVMLTool struct {
+	Path  string // empty if it was not copied there
+	Tried bool   // to copy it
 }
 
 // contact watches the time since the last contact with an agent.
 type contact struct {
 	stop     chan struct{} // closed to end the watch
 	watching sync.WaitGroup
-	silence  silenceMeter
+	silence  SilenceMeter
 	judged   atomic.Int64 // the silence, a time.Duration, for which the agent was given up; 0 if it was not
 }
 
@@ -85,19 +85,19 @@ const (
 // spoolName is bridge.SpoolName: this room does not know how hosts are reached.
 const spoolName = "logs"
 
-// spool is where an agent on another machine writes what the ranks of an attempt print.
-func (a *remote) spool(of job.Attempt) string {
-	return path.Join(a.dir, spoolName, of.GangName())
+// Spool is where an agent on another machine writes what the ranks of an attempt print.
+func (a *Agent) Spool(of job.Attempt) string {
+	return path.Join(a.Dir, spoolName, of.GangName())
 }
 
-// helloLimit bounds the wait for an agent's word on what it is and has: nothing that
+// HelloLimit bounds the wait for an agent's word on what it is and has: nothing that
 // a rank or a file system could hold up.
-const helloLimit = 30 * time.Second
+const HelloLimit = 30 * time.Second
 
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
 const maxMessage = 256 << 20
 
-func connect(ctx context.Context, opts poolOptions, host string) (*remote, error) {
+func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	link, err := opts.Dialer.Dial(ctx, host)
 	if err != nil {
 		return nil, err
@@ -127,7 +127,7 @@ func connect(ctx context.Context, opts poolOptions, host string) (*remote, error
 	if err != nil {
 		return nil, errors.Join(err, link.End(ctx))
 	}
-	a := &remote{host: host, client: wire.NewAgentClient(g), grpc: g, link: link, contact: contact{stop: make(chan struct{})}}
+	a := &Agent{Host: host, Client: wire.NewAgentClient(g), grpc: g, Link: link, contact: contact{stop: make(chan struct{})}}
 	ask := &wire.HelloRequest{Host: host}
 	if opts.Tmpdir != nil {
 		ask.Tmpdir = []byte(opts.Tmpdir(host))
@@ -138,27 +138,27 @@ func connect(ctx context.Context, opts poolOptions, host string) (*remote, error
 	if link.Heard != nil {
 		a.contact.watching.Go(func() { a.watch(opts.HostTimeout) })
 	}
-	asking, stop := context.WithTimeoutCause(ctx, helloLimit, fmt.Errorf("the agent on %s has not answered for %s", host, helloLimit))
+	asking, stop := context.WithTimeoutCause(ctx, HelloLimit, fmt.Errorf("the agent on %s has not answered for %s", host, HelloLimit))
 	defer stop()
-	hello, err := a.client.Hello(asking, ask)
+	hello, err := a.Client.Hello(asking, ask)
 	if err != nil {
 		if said, ok := status.FromError(err); ok && said.Code() == codes.FailedPrecondition {
 			err = errors.New(said.Message()) // the agent's own words
 		}
-		why := a.why(ended(asking, err))
-		if hungUp(why) && ctx.Err() == nil {
+		why := a.Why(Cause(asking, err))
+		if HungUp(why) && ctx.Err() == nil {
 			why = &EarlyExitError{Host: host, Local: link.Local, err: why}
 		}
-		err = errors.Join(why, a.leave(context.Background(), endLimit, ctx.Done()))
+		err = errors.Join(why, a.leave(context.Background(), EndLimit, ctx.Done()))
 		if ctx.Err() == nil && !link.Local {
 			err = &UnreachableError{Host: host, Err: err}
 		}
 		return nil, err
 	}
-	a.facts.cores, a.facts.memory = int(hello.Cores), hello.Memory
-	a.facts.interfaces, a.facts.machine = hello.Interfaces, hello.Machine
+	a.Facts.Cores, a.Facts.Memory = int(hello.Cores), hello.Memory
+	a.Facts.Interfaces, a.Facts.Machine = hello.Interfaces, hello.Machine
 	if !link.Local {
-		a.dir, a.facts.rdma = string(hello.Dir), hello.Rdma
+		a.Dir, a.Facts.RDMA = string(hello.Dir), hello.Rdma
 		a.askClock(asking)
 	}
 	return a, nil
@@ -172,18 +172,18 @@ const (
 )
 
 // askClock notes how far the agent's clock is ahead of this machine's.
-func (a *remote) askClock(ctx context.Context) {
+func (a *Agent) askClock(ctx context.Context) {
 	for i := range clockAsks {
 		asked := time.Now()
-		there, err := a.client.Clock(ctx, &wire.ClockRequest{})
+		there, err := a.Client.Clock(ctx, &wire.ClockRequest{})
 		if err != nil {
 			return // the next call tells
 		}
-		if within := time.Since(asked) / 2; i == 0 || within < a.clock.within {
-			a.clock.within = within
-			a.clock.skew = time.Unix(0, there.Clock).Sub(asked.Add(within).Round(0))
+		if within := time.Since(asked) / 2; i == 0 || within < a.Clock.Within {
+			a.Clock.Within = within
+			a.Clock.Skew = time.Unix(0, there.Clock).Sub(asked.Add(within).Round(0))
 		}
-		if a.clock.within <= clockWithin {
+		if a.Clock.Within <= clockWithin {
 			return
 		}
 	}
@@ -193,7 +193,7 @@ func (a *remote) askClock(ctx context.Context) {
 const watchEvery = 100 * time.Millisecond
 
 // watch ends the calls of an agent that has been silent for too long.
-func (a *remote) watch(limit time.Duration) {
+func (a *Agent) watch(limit time.Duration) {
 	a.contact.silence.Silence(time.Now()) // it need not have been heard before
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
@@ -203,30 +203,30 @@ func (a *remote) watch(limit time.Duration) {
 			return
 		case <-tick.C:
 		}
-		if silence := a.silence(); silence > limit && a.judge(silence) {
+		if silence := a.Silence(); silence > limit && a.Judge(silence) {
 			_ = a.grpc.Close()
 		}
 	}
 }
 
-// judge notes the silence for which the agent is given up, and reports whether it is
+// Judge notes the silence for which the agent is given up, and reports whether it is
 // the first.
-func (a *remote) judge(silence time.Duration) bool {
+func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
 
-// silence is the time since the last contact; 0 if the link reports the agent's end.
-func (a *remote) silence() time.Duration {
-	if a.link.Heard == nil {
+// Silence is the time since the last contact; 0 if the link reports the agent's end.
+func (a *Agent) Silence() time.Duration {
+	if a.Link.Heard == nil {
 		return 0
 	}
-	return a.contact.silence.Silence(a.link.Heard())
+	return a.contact.silence.Silence(a.Link.Heard())
 }
 
 // Silence after which a host is suspect, and how often that is looked at.
 const (
-	suspectAfter = 3 * time.Second
-	suspectEvery = 100 * time.Millisecond
+	SuspectAfter = 3 * time.Second
+	SuspectEvery = 100 * time.Millisecond
 )
 
 // errSilent is why calls of an agent have ended.
@@ -247,74 +247,74 @@ func (e errSilent) Error() string {
 // beat is how often an agent is heard that has nothing to say.
 const beat = time.Second
 
-// endedWhilePaused returns an error if the agent has ended because this process was paused
+// EndedWhilePaused returns an error if the agent has ended because this process was paused
 // for longer than grace, the time that an agent lives without a controller; else nil.
-func (a *remote) endedWhilePaused(grace time.Duration) error {
-	if a.link.Heard == nil || !errors.Is(a.trouble(), ErrGone) {
+func (a *Agent) EndedWhilePaused(grace time.Duration) error {
+	if a.Link.Heard == nil || !errors.Is(a.Trouble(), ErrGone) {
 		return nil
 	}
-	a.silence() // which looks
+	a.Silence() // which looks
 	gap, woke := a.contact.silence.Gap()
 	// What it had sent by then may be heard only after that, and it counts from a word
 	// that may be as old.
-	if gap+beat <= grace || a.link.Heard().Sub(woke) > suspectAfter {
+	if gap+beat <= grace || a.Link.Heard().Sub(woke) > SuspectAfter {
 		return nil
 	}
 	return fmt.Errorf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", gap.Round(100*time.Millisecond), grace)
 }
 
-// trouble is why an agent on another machine cannot be reached, nil where it can
+// Trouble is why an agent on another machine cannot be reached, nil where it can
 // be or nobody knows.
-func (a *remote) trouble() error {
-	if a.link.Trouble == nil {
+func (a *Agent) Trouble() error {
+	if a.Link.Trouble == nil {
 		return nil
 	}
-	return a.link.Trouble()
+	return a.Link.Trouble()
 }
 
-// hungUp reports whether a call has failed because its connection has ended, or was
+// HungUp reports whether a call has failed because its connection has ended, or was
 // given up here; or by the end of its own ctx, which its caller knows.
-func hungUp(err error) bool {
+func HungUp(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
 }
 
-// why returns the reason that lies behind the error of a call.
-func (a *remote) why(err error) error {
+// Why returns the reason that lies behind the error of a call.
+func (a *Agent) Why(err error) error {
 	if judged := a.contact.judged.Load(); judged > 0 {
-		return errSilent{a.host, time.Duration(judged), a.trouble()}
+		return errSilent{a.Host, time.Duration(judged), a.Trouble()}
 	}
-	if trouble := a.trouble(); trouble != nil && hungUp(err) {
+	if trouble := a.Trouble(); trouble != nil && HungUp(err) {
 		return trouble
 	}
 	return err
 }
 
-// errAgentGone is why an agent answers no more, where nobody knows better.
-var errAgentGone = errors.New("the agent on its host is gone")
+// ErrAgentGone is why an agent answers no more, where nobody knows better.
+var ErrAgentGone = errors.New("the agent on its host is gone")
 
-// failed words the error of what an agent was asked. Where an agent on another machine
+// Failed words the error of what an agent was asked. Where an agent on another machine
 // is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
 // UnreachableError.
-func (a *remote) failed(ctx context.Context, err error) error {
-	gone := hungUp(err)
-	away := !a.link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
-	err = a.why(ended(ctx, err))
+func (a *Agent) Failed(ctx context.Context, err error) error {
+	gone := HungUp(err)
+	away := !a.Link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)
+	err = a.Why(Cause(ctx, err))
 	if s, ok := status.FromError(err); ok {
 		err = errors.New(s.Message())
 		if gone { // which is gRPC's own word
-			err = errAgentGone
+			err = ErrAgentGone
 		}
 	}
 	if away {
-		err = &UnreachableError{Host: a.host, Err: err}
+		err = &UnreachableError{Host: a.Host, Err: err}
 	}
 	return err
 }
 
-// ended returns why ctx has ended, where that is what a call has failed of: an
+// Cause returns why ctx has ended, where that is what a call has failed of: an
 // agent may notice a deadline a moment before ctx does.
-func ended(ctx context.Context, err error) error {
+func Cause(ctx context.Context, err error) error {
 	if status.Code(err) == codes.DeadlineExceeded {
 		if _, ok := ctx.Deadline(); ok {
 			<-ctx.Done()

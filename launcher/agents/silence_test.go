@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"errors"
@@ -31,7 +31,7 @@ func TestSilenceMeter(t *testing.T) {
 		"stopped, and heard since":  {looks: []int{0, 1, 150, 152}, heard: map[int]int{152: 151}, want: 1, gap: 149},
 		"overloaded":                {looks: []int{0, 4, 8, 12, 16}, want: 16},
 	} {
-		var v silenceMeter
+		var v SilenceMeter
 		epoch := time.Now()
 		var got time.Duration
 		heard := epoch
@@ -59,7 +59,7 @@ func TestWatch(t *testing.T) {
 	}
 	long := make(chan struct{})
 	first := time.Now().Add(-time.Hour) // before it was watched
-	a := &remote{host: "h2", grpc: g, contact: contact{stop: make(chan struct{})}, link: Link{Heard: func() time.Time {
+	a := &Agent{Host: "h2", grpc: g, contact: contact{stop: make(chan struct{})}, Link: Link{Heard: func() time.Time {
 		select {
 		case <-long:
 			return time.Now()
@@ -77,7 +77,7 @@ func TestWatch(t *testing.T) {
 	close(long) // it is heard, too late
 	var told errSilent
 	for range 2 {
-		if err := a.why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+maxStep {
+		if err := a.Why(errors.New("closed")); !errors.As(err, &told) || told.silence <= limit || told.silence > limit+maxStep {
 			t.Errorf("told %v, want a silence of a little more than %s", err, limit)
 		}
 	}

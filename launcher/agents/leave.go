@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"context"
@@ -6,17 +6,17 @@ import (
 	"time"
 )
 
-// abandonAfter is the silence after which an agent is no longer waited for if the user is
+// AbandonAfter is the silence after which an agent is no longer waited for if the user is
 // in a hurry: two of its heartbeats.
-const abandonAfter = 2 * time.Second
+const AbandonAfter = 2 * time.Second
 
-// errNotAwaited is why a silent agent is no longer waited for.
-var errNotAwaited = errors.New("nobody has waited for it")
+// ErrNotAwaited is why a silent agent is no longer waited for.
+var ErrNotAwaited = errors.New("nobody has waited for it")
 
 // leave ends an agent within limit. Once hurry is closed, it does not wait for a
 // silent agent. Where ctx ends before, the agent goes on ending, and has to be left
 // again: that waits for the same end.
-func (a *remote) leave(ctx context.Context, limit time.Duration, hurry <-chan struct{}) error {
+func (a *Agent) leave(ctx context.Context, limit time.Duration, hurry <-chan struct{}) error {
 	a.ending.once.Do(func() {
 		var ending context.Context
 		ending, a.ending.abort = context.WithCancelCause(context.Background())
@@ -44,16 +44,16 @@ func (a *remote) leave(ctx context.Context, limit time.Duration, hurry <-chan st
 			hurry, hurried = nil, true
 		case <-look.C:
 		}
-		if hurried && a.silence() >= abandonAfter {
-			a.ending.abort(errNotAwaited)
+		if hurried && a.Silence() >= AbandonAfter {
+			a.ending.abort(ErrNotAwaited)
 		}
 	}
 }
 
 // end closes the connection and waits until the agent is gone.
-func (a *remote) end(ctx context.Context) error {
+func (a *Agent) end(ctx context.Context) error {
 	close(a.contact.stop)
 	a.contact.watching.Wait()
 	_ = a.grpc.Close()
-	return a.link.End(ctx)
+	return a.Link.End(ctx)
 }

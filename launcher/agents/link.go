@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"context"
@@ -34,9 +34,9 @@ type Link struct {
 	// Held says that an earlier controller has started the agent, which may hold a
 	// gang of it.
 	Held bool
-	// Anew says that an earlier controller has started an agent there, and that the
+	// Restarted says that an earlier controller has started an agent there, and that the
 	// host was started anew since.
-	Anew bool
+	Restarted bool
 	// End closes Conn and returns once the agent and every process below it are
 	// gone. An error says that they may not be.
 	End func(ctx context.Context) error
@@ -44,15 +44,15 @@ type Link struct {
 	// watchdogs had been killed together and had left them; nil where that is told
 	// otherwise.
 	Killed func() string
-	// Rest brings what the agent has left on its host, once it has ended otherwise
+	// RestRequest brings what the agent has left on its host, once it has ended otherwise
 	// than in order; Before what one has left that an earlier controller had started
 	// and that is gone. They are nil where there is no such thing.
-	Rest, Before func(ctx context.Context, want Rest) error
+	Rest, Before func(ctx context.Context, want RestRequest) error
 }
 
-// Rest is what is wanted of an agent that is gone, and had not handed on all that
+// RestRequest is what is wanted of an agent that is gone, and had not handed on all that
 // its ranks have printed.
-type Rest struct {
+type RestRequest struct {
 	Gang string
 	// Have is how many bytes of each log are here, by its name.
 	Have map[string]int64
@@ -66,14 +66,14 @@ type Rest struct {
 // Why an agent is gone, by its host's own word.
 var (
 	ErrGone = errors.New("the agent was killed or has ended")
-	// ErrAnew: with what its host had in memory.
-	ErrAnew = errors.New("the host was started anew")
+	// ErrRestarted: with what its host had in memory.
+	ErrRestarted = errors.New("the host was started anew")
 )
 
 // Why an agent is not there that had a share of a gang.
 var (
-	errEndedHere  = errors.New("it ran on the controller's own machine, and ended with the controller")
-	errAgentEnded = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+	ErrEndedWithController = errors.New("it ran on the controller's own machine, and ended with the controller")
+	ErrEnded               = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
 )
 
 // UnreachableError is a Dialer's word that a host cannot be reached, or that no

@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// poolOptions are what a pool needs to start agents and to end them.
-type poolOptions struct {
+// Options are what a pool needs to start agents and to end them.
+type Options struct {
 	Dialer Dialer
 	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
 	// leaves it alone. Nil leaves every host's alone.
@@ -23,25 +23,25 @@ type poolOptions struct {
 	Hurry <-chan struct{}
 }
 
-// pool has the agents of a run, one for each host.
-type pool struct {
-	opts poolOptions
+// Pool has the agents of a run, one for each host.
+type Pool struct {
+	opts Options
 
 	mu      sync.Mutex
-	agents  map[string]*remote
+	agents  map[string]*Agent
 	dialing map[string]chan struct{} // closed when the agent has been started, or could not be
-	retired map[string]*remote       // agents to be ended before another is started on their hosts
-	spent   map[*remote]bool         // retired agents whose part of an adopted gang has ended
+	retired map[string]*Agent        // agents to be ended before another is started on their hosts
+	spent   map[*Agent]bool          // retired agents whose part of an adopted gang has ended
 }
 
-// newPool returns a pool without agents.
-func newPool(opts poolOptions) *pool {
-	return &pool{opts: opts, agents: map[string]*remote{}, dialing: map[string]chan struct{}{}, retired: map[string]*remote{}, spent: map[*remote]bool{}}
+// New returns a pool without agents.
+func New(opts Options) *Pool {
+	return &Pool{opts: opts, agents: map[string]*Agent{}, dialing: map[string]chan struct{}{}, retired: map[string]*Agent{}, spent: map[*Agent]bool{}}
 }
 
-// get returns the agent of a host. If the host has none, or gangrun has given up the one
+// Get returns the agent of a host. If the host has none, or gangrun has given up the one
 // that it had, get starts one; other callers wait meanwhile.
-func (p *pool) get(ctx context.Context, host string) (*remote, error) {
+func (p *Pool) Get(ctx context.Context, host string) (*Agent, error) {
 	for {
 		p.mu.Lock()
 		a, busy := p.agents[host], p.dialing[host]
@@ -50,8 +50,8 @@ func (p *pool) get(ctx context.Context, host string) (*remote, error) {
 		}
 		p.mu.Unlock()
 		switch {
-		case a != nil && !a.link.Held && a.endedWhilePaused(p.opts.OrphanGrace) != nil:
-			p.retire(host)
+		case a != nil && !a.Link.Held && a.EndedWhilePaused(p.opts.OrphanGrace) != nil:
+			p.Retire(host)
 			continue
 		case a != nil:
 			return a, nil
@@ -66,17 +66,17 @@ func (p *pool) get(ctx context.Context, host string) (*remote, error) {
 	}
 }
 
-// current returns the agent of a host, or nil if there is none at present.
-func (p *pool) current(host string) *remote {
+// Current returns the agent of a host, or nil if there is none at present.
+func (p *Pool) Current(host string) *Agent {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	return p.agents[host]
 }
 
 // start starts the agent of a host. The caller, get, has made p.dialing[host].
-func (p *pool) start(ctx context.Context, host string) (*remote, error) {
+func (p *Pool) start(ctx context.Context, host string) (*Agent, error) {
 	err := p.endRetired(ctx, host)
-	var a *remote
+	var a *Agent
 	if err == nil {
 		a, err = connect(ctx, p.opts, host)
 	}
@@ -91,28 +91,28 @@ func (p *pool) start(ctx context.Context, host string) (*remote, error) {
 	return a, nil
 }
 
-// drop ends an agent that no longer answers; the next attempt starts another. It returns
+// Drop ends an agent that no longer answers; the next attempt starts another. It returns
 // an error if ranks of the agent may still run, or if ctx has ended.
-func (p *pool) drop(ctx context.Context, a *remote) error {
+func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 	p.mu.Lock()
-	if p.agents[a.host] == a {
-		delete(p.agents, a.host)
+	if p.agents[a.Host] == a {
+		delete(p.agents, a.Host)
 	}
 	p.mu.Unlock()
 	return a.leave(ctx, p.leaveLimit(), p.opts.Hurry)
 }
 
-// endLimit bounds the wait for the end of an agent. It is longer than an agent waits for
+// EndLimit bounds the wait for the end of an agent. It is longer than an agent waits for
 // processes that SIGKILL does not end. An agent on another machine may first have to
 // notice that its controller is gone.
-const endLimit = 15 * time.Second
+const EndLimit = 15 * time.Second
 
 // leaveLimit bounds the wait for an agent that gangrun has given up. If the agent was
 // found again in the meantime, its orphan grace has started anew.
-func (p *pool) leaveLimit() time.Duration { return 3*endLimit + 2*p.opts.OrphanGrace }
+func (p *Pool) leaveLimit() time.Duration { return 3*EndLimit + 2*p.opts.OrphanGrace }
 
-// retire has the agents of hosts ended before the hosts are used again.
-func (p *pool) retire(hosts ...string) {
+// Retire has the agents of hosts ended before the hosts are used again.
+func (p *Pool) Retire(hosts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for _, host := range hosts {
@@ -123,33 +123,33 @@ func (p *pool) retire(hosts ...string) {
 	}
 }
 
-// retireHeld retires the agents that an earlier controller has started.
-func (p *pool) retireHeld() {
+// RetireHeld retires the agents that an earlier controller has started.
+func (p *Pool) RetireHeld() {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	for host, a := range p.agents {
-		if a.link.Held {
+		if a.Link.Held {
 			delete(p.agents, host)
 			p.retired[host] = a
 		}
 	}
 }
 
-// retireSpent retires an agent whose part of an adopted gang has ended, if the pool still
+// RetireSpent retires an agent whose part of an adopted gang has ended, if the pool still
 // has it.
-func (p *pool) retireSpent(a *remote) {
+func (p *Pool) RetireSpent(a *Agent) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.agents[a.host] == a {
-		delete(p.agents, a.host)
-		p.retired[a.host] = a
+	if p.agents[a.Host] == a {
+		delete(p.agents, a.Host)
+		p.retired[a.Host] = a
 		p.spent[a] = true
 	}
 }
 
 // endRetired ends the retired agent of a host, if there is one. If ctx ends before the
 // agent has, the agent stays retired.
-func (p *pool) endRetired(ctx context.Context, host string) error {
+func (p *Pool) endRetired(ctx context.Context, host string) error {
 	p.mu.Lock()
 	a := p.retired[host]
 	delete(p.retired, host)
@@ -157,29 +157,29 @@ func (p *pool) endRetired(ctx context.Context, host string) error {
 	if a == nil {
 		return nil
 	}
-	err := p.drop(ctx, a)
+	err := p.Drop(ctx, a)
 	if ctx.Err() != nil {
 		p.mu.Lock()
 		defer p.mu.Unlock()
 		p.retired[host] = a
 		return context.Cause(ctx)
 	}
-	if err != nil && !a.link.Local {
+	if err != nil && !a.Link.Local {
 		err = &UnreachableError{Host: host, Err: err}
 	}
 	return err
 }
 
-// close ends all agents. It does not wait for silent agents that hold no gang: these end
+// Close ends all agents. It does not wait for silent agents that hold no gang: these end
 // by themselves, since they have no controller.
-func (p *pool) close() error {
+func (p *Pool) Close() error {
 	p.mu.Lock()
-	var agents []*remote
+	var agents []*Agent
 	var idle []bool
-	for _, of := range []map[string]*remote{p.agents, p.retired} {
+	for _, of := range []map[string]*Agent{p.agents, p.retired} {
 		for _, a := range of {
 			agents = append(agents, a)
-			idle = append(idle, !a.link.Held || p.spent[a])
+			idle = append(idle, !a.Link.Held || p.spent[a])
 		}
 	}
 	clear(p.agents)
@@ -188,12 +188,12 @@ func (p *pool) close() error {
 	hurry := make(chan struct{})
 	close(hurry)
 	limit := p.leaveLimit()
-	return each(len(agents), func(i int) error {
+	return Each(len(agents), func(i int) error {
 		a := agents[i]
 		if !idle[i] {
 			return a.leave(context.Background(), limit, p.opts.Hurry)
 		}
-		if err := a.leave(context.Background(), limit, hurry); err != nil && a.silence() < abandonAfter {
+		if err := a.leave(context.Background(), limit, hurry); err != nil && a.Silence() < AbandonAfter {
 			return err
 		}
 		return nil

@@ -1,4 +1,4 @@
-package launcher
+package agents
 
 import (
 	"context"
@@ -15,14 +15,14 @@ import (
 
 // silent is the agent of a host that was heard last an hour ago, and that ends
 // when it must.
-func silent(t *testing.T, p *pool, host string, held bool) *remote {
+func silent(t *testing.T, p *Pool, host string, held bool) *Agent {
 	t.Helper()
 	g, err := grpc.NewClient("passthrough:///agent", grpc.WithTransportCredentials(insecure.NewCredentials()))
 	if err != nil {
 		t.Fatal(err)
 	}
 	heard := time.Now().Add(-time.Hour)
-	a := &remote{host: host, grpc: g, contact: contact{stop: make(chan struct{})}, link: Link{
+	a := &Agent{Host: host, grpc: g, contact: contact{stop: make(chan struct{})}, Link: Link{
 		Held: held, Heard: func() time.Time { return heard },
 		End: func(ctx context.Context) error {
 			<-ctx.Done()
@@ -52,36 +52,36 @@ func soon(t *testing.T, f func() error) error {
 // until somebody is in a hurry.
 func TestCloseOfSilentAgents(t *testing.T) {
 	hurry := make(chan struct{})
-	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", false)
 	p.spent[silent(t, p, "h2", true)] = true
-	if err := soon(t, p.close); err != nil {
+	if err := soon(t, p.Close); err != nil {
 		t.Errorf("of agents that hold nothing: %v", err)
 	}
 
 	hurry = make(chan struct{})
-	p = newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	p = New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", true)
 	closed := make(chan error, 1)
-	go func() { closed <- p.close() }()
+	go func() { closed <- p.Close() }()
 	select {
 	case err := <-closed:
 		t.Fatalf("it was not waited for: %v", err)
 	case <-time.After(3 * watchEvery):
 	}
 	close(hurry)
-	if err := soon(t, func() error { return <-closed }); !errors.Is(err, errNotAwaited) {
-		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, errNotAwaited)
+	if err := soon(t, func() error { return <-closed }); !errors.Is(err, ErrNotAwaited) {
+		t.Errorf("of an agent that may hold a gang: got %v, want %v", err, ErrNotAwaited)
 	}
 }
 
 func TestDropOfSilentAgent(t *testing.T) {
 	hurry := make(chan struct{})
-	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	a := silent(t, p, "h1", false)
 	close(hurry)
-	if err := soon(t, func() error { return p.drop(t.Context(), a) }); !errors.Is(err, errNotAwaited) {
-		t.Errorf("got %v, want %v", err, errNotAwaited)
+	if err := soon(t, func() error { return p.Drop(t.Context(), a) }); !errors.Is(err, ErrNotAwaited) {
+		t.Errorf("got %v, want %v", err, ErrNotAwaited)
 	}
 }
 
@@ -89,36 +89,36 @@ func TestDropOfSilentAgent(t *testing.T) {
 // wanted, and by Close after that.
 func TestRetiredThatIsSilent(t *testing.T) {
 	hurry := make(chan struct{})
-	p := newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	p := New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", true)
-	p.retireHeld()
+	p.RetireHeld()
 	for range 2 { // whoever wants the host then waits for the same end
 		enough := errors.New("enough")
 		ctx, cancel := context.WithTimeoutCause(t.Context(), 3*watchEvery, enough)
-		if err := soon(t, func() error { _, err := p.get(ctx, "h1"); return err }); !errors.Is(err, enough) {
+		if err := soon(t, func() error { _, err := p.Get(ctx, "h1"); return err }); !errors.Is(err, enough) {
 			t.Errorf("got %v, want %v", err, enough)
 		}
 		cancel()
 	}
 	close(hurry)
-	err := soon(t, func() error { _, err := p.get(t.Context(), "h1"); return err })
-	if !errors.Is(err, errNotAwaited) || len(Unreachable(err)) != 1 {
-		t.Errorf("got %v, want that h1 cannot be used: %v", err, errNotAwaited)
+	err := soon(t, func() error { _, err := p.Get(t.Context(), "h1"); return err })
+	if !errors.Is(err, ErrNotAwaited) || len(Unreachable(err)) != 1 {
+		t.Errorf("got %v, want that h1 cannot be used: %v", err, ErrNotAwaited)
 	}
-	if err := soon(t, p.close); err != nil {
+	if err := soon(t, p.Close); err != nil {
 		t.Errorf("of an agent that was given up: %v", err)
 	}
 
 	hurry = make(chan struct{})
-	p = newPool(poolOptions{OrphanGrace: time.Hour, Hurry: hurry})
+	p = New(Options{OrphanGrace: time.Hour, Hurry: hurry})
 	silent(t, p, "h1", true)
-	p.retireHeld()
+	p.RetireHeld()
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, _ = p.get(ctx, "h1")
+	_, _ = p.Get(ctx, "h1")
 	close(hurry)
-	if err := soon(t, p.close); !errors.Is(err, errNotAwaited) {
-		t.Errorf("of one whose end is still waited for: got %v, want %v", err, errNotAwaited)
+	if err := soon(t, p.Close); !errors.Is(err, ErrNotAwaited) {
+		t.Errorf("of one whose end is still waited for: got %v, want %v", err, ErrNotAwaited)
 	}
 }
 
@@ -147,7 +147,7 @@ func TestHelloThatIsNotAnswered(t *testing.T) {
 	ctx, cancel := context.WithTimeoutCause(t.Context(), 50*time.Millisecond, errors.New("enough"))
 	defer cancel()
 	err := soon(t, func() error {
-		_, err := connect(ctx, poolOptions{Dialer: d}, "h1")
+		_, err := connect(ctx, Options{Dialer: d}, "h1")
 		return err
 	})
 	if err == nil || !strings.Contains(err.Error(), "enough") {
