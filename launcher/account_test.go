@@ -99,7 +99,7 @@ func TestCollectLimit(t *testing.T) {
 				hosts := fourHosts()[:2]
 				k := &keepers{talkers: talkers{output: c.output}}
 				l := New(Options{Dialer: k, Hosts: hosts, HostTimeout: time.Minute})
-				l.limits.collect = limit
+				l.logs.Limit = limit
 				defer func() {
 					if err := l.Close(); err != nil {
 						t.Error(err)
@@ -113,7 +113,7 @@ func TestCollectLimit(t *testing.T) {
 					}
 				}
 				if c.hurry {
-					l.limits.collect = time.Hour
+					l.logs.Limit = time.Hour
 				}
 				var mu sync.Mutex
 				var notes []string
@@ -168,24 +168,6 @@ func TestCollectLimit(t *testing.T) {
 				}
 			})
 		})
-	}
-}
-
-// Who waits on a full disk is told what to do.
-func TestSlow(t *testing.T) {
-	c := &collection{attempt: job.Attempt{LogDir: "/run/1"}, limit: collectLimit, shares: []*share{{}, {}}}
-	if got, want := c.slow(), "the ranks' output is still on its way from their hosts"; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	c.shares[1].note(0, os.ErrPermission)
-	for _, want := range []string{"permission", "free space in /run/1, or end gangrun with Ctrl-C twice", "30s"} {
-		if got := c.slow(); !strings.Contains(got, want) {
-			t.Errorf("got %q, want %q", got, want)
-		}
-	}
-	c.shares[1].note(1, nil)
-	if got := c.slow(); strings.Contains(got, "free space") {
-		t.Errorf("it is written again, and got %q", got)
 	}
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
@@ -29,7 +28,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes := make([]*node, len(a.Placement.Hosts))
 	// An end of ctx is an order to stop the gang, which has to be found for that.
-	finding, found := l.unhurried(context.WithoutCancel(ctx))
+	finding, found := agents.Unhurried(context.WithoutCancel(ctx), l.hurry)
 	defer found()
 	_ = agents.Each(len(nodes), func(i int) error {
 		nodes[i] = l.find(finding, a.Placement, i)
@@ -56,23 +55,6 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		l.pool.RetireSpent(n.agent)
 	}
 	return outcome, err
-}
-
-// errHurried is why nobody waits any more.
-var errHurried = errors.New("told to end at once")
-
-// unhurried returns a context that ends with Hurry, or when stop is called.
-func (l *Launcher) unhurried(ctx context.Context) (hurried context.Context, stop func()) {
-	hurried, cancel := context.WithCancelCause(ctx)
-	var waiting sync.WaitGroup
-	waiting.Go(func() {
-		select {
-		case <-l.hurry:
-			cancel(errHurried)
-		case <-hurried.Done():
-		}
-	})
-	return hurried, func() { cancel(nil); waiting.Wait() }
 }
 
 // find returns the host's share of a gang that is to be adopted.

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
+	"github.com/gangrun/gangrun/launcher/collect"
 
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
@@ -65,23 +66,20 @@ type Launcher struct {
 	opts  Options
 	input *stdin.Input // nil for none
 	pool  *agents.Pool
+	logs  *collect.Collector
 
 	mu      sync.Mutex
 	begun   time.Time
-	owed    []*share      // what hosts that are lost have kept
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
 	noted   map[string]bool // of Run: what agents have noted
 
-	limits waitLimits
+	look time.Duration // lookLimit; tests shorten it
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
 }
-
-// waitLimits bound waits; tests shorten them.
-type waitLimits struct{ look, collect, retryRest time.Duration }
 
 // New returns a Launcher that has connected to nobody yet.
 func New(opts Options) *Launcher {
@@ -93,7 +91,7 @@ func New(opts Options) *Launcher {
 		opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin),
 		pool:  agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
 		begun: time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
-		limits: waitLimits{look: lookLimit, collect: collectLimit, retryRest: restEvery}, life: life, cancel: cancel,
+		logs: collect.New(life, hurry), look: lookLimit, life: life, cancel: cancel,
 	}
 }
 

@@ -30,7 +30,7 @@ func (e *LookError) Error() string {
 
 // looking bounds the wait for an agent that looks at files, which what names.
 func (l *Launcher) looking(ctx context.Context, a *agents.Agent, what string) (context.Context, context.CancelFunc) {
-	return context.WithTimeoutCause(ctx, l.limits.look, &LookError{Host: a.Host, What: what, Limit: l.limits.look})
+	return context.WithTimeoutCause(ctx, l.look, &LookError{Host: a.Host, What: what, Limit: l.look})
 }
 
 // unseen words the error of an agent that was to look at files, within asking. Another

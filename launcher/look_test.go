@@ -22,7 +22,7 @@ func TestLookLimit(t *testing.T) {
 	for name, local := range map[string]bool{"far": false, "here": true} {
 		synctest.Test(t, func(t *testing.T) {
 			l := launch(t, &fakeHosts{local: local, stuck: map[string]string{"h2": "Survey"}})
-			l.limits.look = 3 * time.Second
+			l.look = 3 * time.Second
 			_, err := l.Survey(t.Context(), fourHosts(), ask)
 			want := `survey host h2: h2 has not answered for 3s: it was to look at the directory "/w", the program "train", the input "a", the input "b", the input "c", the input "d", 2 more inputs and the checkpoint directory "/c"; a file system there may hang`
 			if err == nil || err.Error() != want {
@@ -39,7 +39,7 @@ func TestLookLimit(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		l := launch(t, &fakeHosts{stuck: map[string]string{"h1": "Library"}})
-		l.limits.look = 3 * time.Second
+		l.look = 3 * time.Second
 		o, err := l.Run(t.Context(), attempt(job.MPIAuto), func(job.Event) {})
 		want := `h1 has not answered for 3s: it was to look at the program "true" in "" and the libraries that it needs`
 		if err != nil || len(o.Exits) != 2 || o.Exits[0].Status != job.Lost || !strings.Contains(o.Exits[0].Text, want) {

@@ -137,7 +137,7 @@ func TestRest(t *testing.T) {
 					return say(host, to, "hello\n", 2)
 				}
 				l := New(Options{Dialer: fake, Hosts: hosts, HostTimeout: time.Minute})
-				l.limits.retryRest = time.Hour
+				l.logs.RetryEvery = time.Hour
 				defer func() {
 					if err := l.Close(); err != nil {
 						t.Error(err)

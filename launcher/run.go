@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
+	"github.com/gangrun/gangrun/launcher/collect"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -84,11 +85,14 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 		g.drop = l.dropAdopted(nodes)
 	}
 	asks := l.showing(a, nodes)
-	collected, err := l.collect(a, nodes, g.emitter.put)
+	collected, err := l.logs.Start(a, sources(nodes), g.emitter.put)
 	if err != nil {
 		hangUp()
 		g.emitter.close()
 		return job.Outcome{}, err
+	}
+	for _, n := range nodes {
+		n.fetched = collected.Over(n.number)
 	}
 	var listeners sync.WaitGroup
 	for _, n := range nodes {
@@ -109,15 +113,14 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	fed := make(chan struct{})
 	go func() { defer close(fed); l.feed(feeding, a, nodes, g.emitter.put) }()
 	shown := l.show(asks, nodes)
-	remindNoMore := l.reminding(collected)
+	stopRetrying := collected.Retry()
 	g.loop(ctx.Done(), l.hurry)
 	g.conclude()
 	unfeed()
 	<-fed
-	collected.wait(l.hurry, g.suspect)
-	collected.keep()
-	remindNoMore()
-	l.salvage(collected)
+	collected.Wait(g.suspect)
+	stopRetrying()
+	collected.FetchLeft(func(number int) bool { return !nodes[number].gone.IsZero() })
 	g.account(collected)
 	g.phase = g.phase.Next(lifecycle.Collected)
 	hangUp()
@@ -125,6 +128,35 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	g.emitter.close()
 	shownSoon(l.life, shown)
 	return g.outcome, nil
+}
+
+// sources returns from where the output of an attempt is collected.
+func sources(nodes []*node) []collect.Source {
+	var all []collect.Source
+	for _, n := range nodes {
+		all = append(all, collect.Source{Number: n.number, Agent: n.agent, Ranks: n.ranks, Lost: n.lost})
+	}
+	return all
+}
+
+// account records which output has not arrived. If all ranks had ended well, those whose
+// output is incomplete have failed.
+func (g *running) account(c *collect.Collection) {
+	well := !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return !e.Good() || e.Stopped })
+	started := func(rank int) bool {
+		return !slices.ContainsFunc(g.outcome.Exits, func(e job.Exit) bool { return e.Rank == rank && e.Status == job.Unstarted })
+	}
+	for _, m := range c.Missing(started) {
+		if !well {
+			continue
+		}
+		for _, e := range slices.Clone(g.outcome.Exits) {
+			if slices.Contains(m.Ranks, e.Rank) {
+				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", m.Host, m.Why), m.Abandoned
+				g.exit(e)
+			}
+		}
+	}
 }
 
 // blamePause replaces the reasons of hosts whose agents ended because this process was

@@ -20,7 +20,7 @@ import (
 // without it.
 func TestRuntimeLog(t *testing.T) {
 	words := func(to wire.Agent_OutputServer, text string, end bool) error {
-		return to.Send(&wire.OutputReply{Rank: runtimeRank, Data: []byte(text), End: end})
+		return to.Send(&wire.OutputReply{Rank: -1, Data: []byte(text), End: end})
 	}
 	all := func(host string, to wire.Agent_OutputServer) error {
 		return errors.Join(words(to, host+" says\n", false), words(to, "", true), say(host, to, "hello\n", 2))
@@ -104,7 +104,7 @@ func TestRuntimeLog(t *testing.T) {
 					t.Errorf("the logs are %q, want %q", got, c.want)
 				}
 				for host, ask := range talk.asked {
-					if i := slices.Index(ask.Ranks, runtimeRank); i < 0 && name != "it cannot be written" || i >= 0 && ask.Out[i] != c.offsets[host] {
+					if i := slices.Index(ask.Ranks, -1); i < 0 && name != "it cannot be written" || i >= 0 && ask.Out[i] != c.offsets[host] {
 						t.Errorf("%s was asked for %v from %v", host, ask.Ranks, ask.Out)
 					}
 				}

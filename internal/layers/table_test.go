@@ -101,15 +101,18 @@ var rooms = []room{
 	{paths: []string{"checkpoint"}, ours: allBut("launcher/...", "supervisor/...", "topology/...")},
 
 	{paths: []string{"launcher"}, ours: allBut("supervisor/...", "preflight", "checkpoint")},
+	{paths: []string{"launcher/agents"}, ours: withLeaves("internal/job", "internal/wire")},
+	{paths: []string{"launcher/agents/agentstest"}, ours: only("internal/wire")},
+	{paths: []string{"launcher/collect"}, ours: withLeaves("internal/job", "internal/safefile", "internal/wire", "launcher/agents")},
 	{paths: []string{"launcher/lifecycle"}, ours: only(), stdOnly: true, noClock: true},
 	{paths: []string{"launcher/rankenv"}, ours: withLeaves("internal/job", "topology")},
 	{paths: []string{"launcher/network"}, ours: withLeaves("internal/wire")},
 	{paths: []string{"launcher/stdin"}, ours: withLeaves()},
 	// The ways onto a host: none knows another, and none knows the agent that it carries.
 	{paths: []string{"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm"},
-		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent",
+		ours: allBut("supervisor/...", "preflight", "checkpoint", "internal/agent", "launcher",
 			"launcher/local", "launcher/ssh", "launcher/container", "launcher/slurm")},
-	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/lifecycle", "launcher/rankenv", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
+	{paths: []string{"launcher/suite"}, ours: withLeaves("internal/job", "internal/exact", "internal/leftover", "internal/watchdog", "internal/queue", "launcher", "launcher/agents", "launcher/collect", "launcher/lifecycle", "launcher/rankenv", "launcher/network", "launcher/stdin", "launcher/pmi1", "internal/wire", "internal/atomicfile", "internal/safefile", "topology", "topology/lease")},
 	// The ways in which ranks find each other: none knows another.
 	{paths: []string{"launcher/pmi1", "launcher/openmpi", "launcher/torch"},
 		ours: allBut("supervisor/...", "preflight", "checkpoint",

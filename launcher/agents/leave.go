@@ -3,6 +3,7 @@ package agents
 import (
 	"context"
 	"errors"
+	"sync"
 	"time"
 )
 
@@ -56,4 +57,21 @@ func (a *Agent) end(ctx context.Context) error {
 	a.contact.watching.Wait()
 	_ = a.grpc.Close()
 	return a.Link.End(ctx)
+}
+
+// errHurried is why nobody waits any longer.
+var errHurried = errors.New("told to end at once")
+
+// Unhurried returns a context that ends when hurry is closed, or when stop is called.
+func Unhurried(ctx context.Context, hurry <-chan struct{}) (unhurried context.Context, stop func()) {
+	unhurried, cancel := context.WithCancelCause(ctx)
+	var waiting sync.WaitGroup
+	waiting.Go(func() {
+		select {
+		case <-hurry:
+			cancel(errHurried)
+		case <-unhurried.Done():
+		}
+	})
+	return unhurried, func() { cancel(nil); waiting.Wait() }
 }

@@ -1,4 +1,4 @@
-package launcher
+package collect
 
 import (
 	"errors"
@@ -14,14 +14,15 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// runtimeRank stands where a rank does for what is no rank's: see wire.OutputRequest.
+// runtimeRank stands for mpirun or a daemon of Open MPI where a rank is expected: see
+// wire.OutputRequest.
 const runtimeRank = -1
 
-// runtimeLog is the file of what mpirun says, or Open MPI's daemon of a host. A gang
-// does not fail for want of it, and nothing waits where it cannot be written.
+// runtimeLog is the file of what mpirun, or Open MPI's daemon on a host, prints. A gang
+// does not fail if it is incomplete, and nothing waits if it cannot be written.
 type runtimeLog struct {
 	path  string
-	file  *os.File // nil until the host has told of it
+	file  *os.File // nil until something of it has arrived
 	size  int64    // bytes that have arrived, those for an earlier controller included
 	whole bool     // nothing is missing
 	err   error    // why nothing more is written
@@ -29,9 +30,9 @@ type runtimeLog struct {
 
 // find names the log of a host, at whose end goes on what an earlier controller has
 // fetched.
-func (r *runtimeLog) find(a job.Attempt, n *node) error {
-	name := "daemon-" + n.agent.Host + ".log"
-	if n.number == 0 {
+func (r *runtimeLog) find(a job.Attempt, from Source) error {
+	name := "daemon-" + from.Agent.Host + ".log"
+	if from.Number == 0 {
 		name = "mpirun.log"
 	}
 	r.path = filepath.Join(a.LogDir, name)
@@ -47,7 +48,7 @@ func (r *runtimeLog) find(a job.Attempt, n *node) error {
 	return err
 }
 
-// take writes what has come of it.
+// take writes a piece of it.
 func (r *runtimeLog) take(reply *wire.OutputReply, emit func(job.Event)) {
 	if r.err != nil {
 		return
@@ -70,14 +71,14 @@ func (r *runtimeLog) write(piece []byte) (err error) {
 	return err
 }
 
-// fail writes no more.
+// fail has nothing more written.
 func (r *runtimeLog) fail(err error, emit func(job.Event)) {
 	r.err = err
 	emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("what Open MPI says is not written any more: %v", err)})
 }
 
-// cut reports whether it breaks off, which nobody has told yet.
-func (r *runtimeLog) cut() bool { return !r.whole && r.err == nil && r.size > 0 }
+// truncated reports whether a part of it is missing that has not been reported yet.
+func (r *runtimeLog) truncated() bool { return !r.whole && r.err == nil && r.size > 0 }
 
 func (r *runtimeLog) close() {
 	if r.file != nil {

@@ -35,7 +35,6 @@ type Agent struct {
 
 	contact contact
 	ending  ending
-	Owed    atomic.Int32 // gangs of whose output it has kept some
 }
 
 // Facts is what an agent reports of its host when it is connected.

@@ -1,0 +1,208 @@
+// Package collect brings what ranks on other machines print into the log files of an
+// attempt on this machine, while the ranks print it. A slow connection or a full disk here
+// does not hold up a rank: its output waits on its host. What the agent of a lost host has
+// left there is fetched later.
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/agents"
+)
+
+const (
+	// slowCollect is how long collecting may take before the user is told of it.
+	slowCollect = 3 * time.Second
+	// collectEvery is the time between two looks at the progress of a collection.
+	collectEvery = 100 * time.Millisecond
+	// keepLimit bounds the wait until an agent has confirmed that it keeps output.
+	keepLimit = 3 * time.Second
+)
+
+// Source is one host's part of a gang.
+type Source struct {
+	Number int // of the host in the placement
+	Agent  *agents.Agent
+	Ranks  []job.Rank
+	// Lost is why the agent was gone when the gang was adopted; nil if it was not.
+	Lost error
+}
+
+// Collector collects the output of all gangs of a run.
+type Collector struct {
+	// Limit is how long gangrun waits for a gang that has ended if no more output comes
+	// although its host is not silent. The zero value is 30 seconds.
+	Limit time.Duration
+	// RetryEvery is the time between two requests to a lost host for the output that it
+	// keeps. The zero value is 10 seconds.
+	RetryEvery time.Duration
+
+	life  context.Context
+	hurry <-chan struct{}
+
+	mu      sync.Mutex
+	pending []*hostLogs           // logs of which lost hosts keep a part
+	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
+}
+
+// New returns a Collector. The end of life ends all collecting. After hurry has been
+// closed, nobody waits for output.
+func New(life context.Context, hurry <-chan struct{}) *Collector {
+	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: life, hurry: hurry, kept: map[*agents.Agent]int{}}
+}
+
+// Collection is the output of one gang.
+type Collection struct {
+	collector *Collector
+	attempt   job.Attempt
+	emit      func(job.Event)
+	cancel    context.CancelFunc
+	hosts     []*hostLogs
+}
+
+// Start starts to collect what the ranks of sources print. The caller calls Wait when the
+// gang has ended.
+func (c *Collector) Start(a job.Attempt, sources []Source, emit func(job.Event)) (*Collection, error) {
+	ctx, cancel := context.WithCancel(c.life)
+	all := &Collection{collector: c, attempt: a, emit: emit, cancel: cancel}
+	for _, from := range sources {
+		if from.Lost != nil && !errors.Is(from.Lost, agents.ErrEndedWithController) {
+			all.hosts = append(all.hosts, lostLogs(a, from))
+		}
+		if from.Agent.Link.Local || from.Lost != nil {
+			continue
+		}
+		h := newHostLogs(a, from)
+		all.hosts = append(all.hosts, h)
+		if err := h.openAll(emit); err != nil {
+			all.close()
+			return nil, err
+		}
+	}
+	for _, h := range all.hosts {
+		if h.from.Lost != nil {
+			continue
+		}
+		var receiving context.Context
+		receiving, h.cancel = context.WithCancelCause(ctx)
+		go h.receive(receiving, emit) // Wait waits for it
+	}
+	return all, nil
+}
+
+// Over returns a channel that is closed when nothing more comes from a host, by its
+// number. It is nil if nothing is collected from the host.
+func (c *Collection) Over(number int) <-chan struct{} {
+	for _, h := range c.hosts {
+		if h.from.Number == number && h.from.Lost == nil {
+			return h.over
+		}
+	}
+	return nil
+}
+
+// errStalled is why gangrun no longer waits for output.
+type errStalled struct {
+	limit time.Duration
+	stuck error // why it cannot be written; nil if it does not come
+}
+
+func (e errStalled) Error() string {
+	if e.stuck != nil {
+		return fmt.Sprintf("it could not be written for %s: %v", e.limit, e.stuck)
+	}
+	return fmt.Sprintf("nothing more of it has come for %s", e.limit)
+}
+
+// Wait waits for the rest of the output of a gang that has ended. It waits for as long as
+// some of it comes, or until hurry is closed. Meanwhile it calls watch several times a
+// second.
+func (c *Collection) Wait(watch func()) {
+	slow := time.NewTimer(slowCollect)
+	defer slow.Stop()
+	tick := time.NewTicker(collectEvery)
+	defer tick.Stop()
+	hurry := c.collector.hurry
+	for _, h := range c.hosts {
+		h.progress.silence.Silence(time.Now()) // it counts from here
+	}
+	for _, h := range c.hosts {
+		for open := true; open; {
+			select {
+			case <-h.over:
+				open = false
+			case <-tick.C:
+				watch()
+				c.giveUp()
+			case <-slow.C:
+				c.note("", c.slow())
+			case <-hurry:
+				hurry = nil
+				c.cancel()
+			}
+		}
+	}
+	c.close()
+	c.keep()
+}
+
+// note emits a note.
+func (c *Collection) note(host, text string) {
+	c.emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: c.attempt.Number, Host: host, Text: text})
+}
+
+// giveUp ends the collection from hosts from which nothing has come for too long. gangrun
+// waits for a silent host until the host counts as lost.
+func (c *Collection) giveUp() {
+	for _, h := range c.hosts {
+		if h.from.Lost != nil {
+			continue
+		}
+		written, stuck := h.state()
+		if stuck == nil && h.from.Agent.Silence() > agents.SuspectAfter {
+			written = time.Now()
+		}
+		if limit := c.collector.Limit; h.progress.silence.Silence(written) > limit {
+			h.cancel(errStalled{limit, stuck})
+		}
+	}
+}
+
+// slow says why the run does not end yet.
+func (c *Collection) slow() string {
+	for _, h := range c.hosts {
+		if _, stuck := h.state(); stuck != nil {
+			return fmt.Sprintf("the ranks' output waits on their hosts, since it cannot be written here: %v; free space in %s, or end gangrun with Ctrl-C twice; what does not come for %s stays there",
+				stuck, c.attempt.LogDir, c.collector.Limit)
+		}
+	}
+	return "the ranks' output is still on its way from their hosts"
+}
+
+// keep has the agents leave on their hosts what could not be written here.
+func (c *Collection) keep() {
+	_ = agents.Each(len(c.hosts), func(i int) error {
+		h := c.hosts[i]
+		if !h.end.notWritten || h.from.Agent.Silence() > agents.SuspectAfter {
+			return nil
+		}
+		ctx, cancel := context.WithTimeout(context.Background(), keepLimit)
+		defer cancel()
+		_, err := h.from.Agent.Client.Keep(ctx, &wire.KeepRequest{})
+		h.end.keptForSure = err == nil
+		return nil
+	})
+}
+
+func (c *Collection) close() {
+	c.cancel()
+	for _, h := range c.hosts {
+		h.close()
+	}
+}

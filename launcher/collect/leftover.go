@@ -1,0 +1,230 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/safefile"
+	"github.com/gangrun/gangrun/launcher/agents"
+)
+
+// partialLog is a log of which the rest is fetched from its host.
+type partialLog struct {
+	path  string
+	size  *int64
+	whole *bool
+}
+
+// partial returns the host's logs by their names, and whether something is missing of one.
+// It returns complete logs as well: their names tell the host which files it can remove.
+func (h *hostLogs) partial() (logs map[string]partialLog, missing bool) {
+	logs = map[string]partialLog{}
+	for key, log := range h.logs {
+		stream := "out"
+		if key.stderr {
+			stream = "err"
+		}
+		name := job.LogName(int(key.rank), stream)
+		logs[name] = partialLog{filepath.Join(h.attempt.LogDir, name), &log.size, &log.whole}
+		missing = missing || !log.whole
+	}
+	if h.runtime.path != "" && h.runtime.err == nil {
+		logs[filepath.Base(h.runtime.path)] = partialLog{h.runtime.path, &h.runtime.size, &h.runtime.whole}
+		missing = missing || h.runtime.truncated()
+	}
+	return logs, missing
+}
+
+// answers reports whether a host whose agent is gone answers again.
+func (h *hostLogs) answers() bool {
+	trouble := h.from.Agent.Trouble()
+	return h.from.Lost != nil || errors.Is(trouble, agents.ErrGone) || errors.Is(trouble, agents.ErrRestarted)
+}
+
+// fetchRest fetches what the host's agent, which is gone, has left. The end of asking ends
+// it before anything has come, the end of ctx at any time. limit is how long nothing may
+// come.
+func (c *Collector) fetchRest(asking, ctx context.Context, h *hostLogs) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	stopAsking := context.AfterFunc(asking, func() { cancel(context.Cause(asking)) })
+	defer stopAsking()
+	idle := time.AfterFunc(c.Limit, func() { cancel(errStalled{c.Limit, nil}) })
+	defer idle.Stop()
+	logs, _ := h.partial()
+	want := agents.RestRequest{Gang: h.attempt.GangName(), Have: map[string]int64{}, Last: c.last(h)}
+	for name, log := range logs {
+		want.Have[name] = *log.size
+	}
+	want.Take = func(name string, whole bool, rest io.Reader) error {
+		stopAsking()
+		log, ok := logs[name]
+		if !ok {
+			return fmt.Errorf("%q was not asked for", name)
+		}
+		n, err := log.append(&idleReader{rest, idle, c.Limit})
+		h.fetch.bytes += n
+		*log.whole = *log.whole || err == nil && whole
+		return err
+	}
+	h.fetch.err = h.from.Agent.Link.Rest(ctx, want)
+	if h.fetch.err == nil {
+		h.fetch.complete = true
+		c.keeps(h, -1)
+	}
+	return h.fetch.err
+}
+
+// keeps changes the number of gangs of whose output the host's agent keeps a part.
+func (c *Collector) keeps(h *hostLogs, change int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.kept[h.from.Agent] += change
+}
+
+// last reports whether nothing else will be requested of what the host's agent has left.
+// It is false if an earlier controller may want something.
+func (c *Collector) last(h *hostLogs) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return h.from.Lost == nil && !h.from.Agent.Link.Held && c.kept[h.from.Agent] == 1 && h.runtime.err == nil
+}
+
+// append appends the rest of a log to the part that is here.
+func (l partialLog) append(rest io.Reader) (n int64, err error) {
+	file, err := safefile.OpenFile(l.path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o644)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, file.Close()) }()
+	info, err := file.Stat()
+	if err != nil {
+		return 0, err
+	}
+	if info.Size() != *l.size {
+		return 0, fmt.Errorf("%s has %d bytes, and not the %d that have come", l.path, info.Size(), *l.size)
+	}
+	n, err = io.Copy(file, rest)
+	*l.size += n
+	return n, err
+}
+
+// idleReader restarts a timer with each read that returns something.
+type idleReader struct {
+	io.Reader
+	idle  *time.Timer
+	limit time.Duration
+}
+
+func (r *idleReader) Read(p []byte) (int, error) {
+	n, err := r.Reader.Read(p)
+	if n > 0 {
+		r.idle.Reset(r.limit)
+	}
+	return n, err
+}
+
+// FetchLeft fetches what is left of the gang's output on hosts that answer although their
+// agents are gone. From other hosts it is fetched while later gangs run: see Retry. gone
+// reports whether the agent of a source is gone, by the source's number.
+func (c *Collection) FetchLeft(gone func(number int) bool) {
+	ctx, stop := agents.Unhurried(context.Background(), c.collector.hurry)
+	defer stop()
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = agents.Each(len(c.hosts), func(i int) error {
+			h := c.hosts[i]
+			c.collector.fetchOrDefer(ctx, h, h.from.Lost != nil || gone(h.from.Number))
+			return nil
+		})
+	}()
+	c.noteSlow(done)
+}
+
+// noteSlow waits for done, and emits a note if that takes long.
+func (c *Collection) noteSlow(done <-chan struct{}) {
+	slow := time.NewTimer(slowCollect)
+	defer slow.Stop()
+	select {
+	case <-done:
+		return
+	case <-slow.C:
+		c.note("", "what hosts have kept of the ranks' output is still on its way; Ctrl-C twice leaves it there")
+	}
+	<-done
+}
+
+// fetchOrDefer fetches what is left of a host's logs, or has Retry fetch it. An agent that
+// is gone has its directory removed if nothing is missing.
+func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
+	_, missing := h.partial()
+	if missing && !h.end.maybeKept && !h.end.notWritten || !missing && !gone {
+		return
+	}
+	c.keeps(h, 1)
+	if h.end.notWritten || h.from.Agent.Link.Rest == nil || h.answers() && c.fetchRest(ctx, ctx, h) == nil {
+		return
+	}
+	if !missing {
+		c.keeps(h, -1)
+		return
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.pending = append(c.pending, h)
+}
+
+// Retry starts to ask lost hosts again and again for what they keep of earlier gangs. stop
+// ends that; it waits for what is on its way.
+func (c *Collection) Retry() (stop func()) {
+	asking, enough := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); c.collector.retry(asking, c.emit) }()
+	return func() { enough(); c.noteSlow(done) }
+}
+
+// retry fetches what lost hosts keep. After asking has ended, it starts no more fetches.
+func (c *Collector) retry(asking context.Context, emit func(job.Event)) {
+	c.mu.Lock()
+	pending := slices.Clone(c.pending)
+	c.mu.Unlock()
+	ctx, stop := agents.Unhurried(context.Background(), c.hurry)
+	defer stop()
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for _, h := range pending {
+		wg.Go(func() {
+			for c.fetchRest(asking, ctx, h) != nil {
+				select {
+				case <-time.After(c.RetryEvery):
+				case <-asking.Done():
+					return
+				case <-ctx.Done():
+					return
+				}
+			}
+			c.mu.Lock()
+			c.pending = slices.DeleteFunc(c.pending, func(p *hostLogs) bool { return p == h })
+			c.mu.Unlock()
+			emit(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: h.attempt.Number, Host: h.from.Agent.Host, Text: h.fetched()})
+		})
+	}
+}
+
+// fetched says what has been fetched of the logs that a host had kept.
+func (h *hostLogs) fetched() string {
+	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", h.fetch.bytes, h.from.Agent.Host, h.attempt.Number)
+	if _, missing := h.partial(); missing {
+		return text + "; more of it is not there, though it breaks off"
+	}
+	return text + ", and nothing of it is missing now"
+}

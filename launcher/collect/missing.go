@@ -1,0 +1,96 @@
+package collect
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/gangrun/gangrun/launcher/agents"
+)
+
+// Missing is output of a host that has not arrived.
+type Missing struct {
+	Host  string
+	Ranks []int // whose output is incomplete
+	Why   string
+	// Abandoned says that gangrun did not wait for the output.
+	Abandoned bool
+}
+
+// maxNamed is for how many ranks of a host a note says how much of their output arrived.
+const maxNamed = 4
+
+// Missing returns what has not arrived once the collection is over, and emits a note for
+// each host. started reports whether a rank was started: the others have printed nothing.
+func (c *Collection) Missing(started func(rank int) bool) []Missing {
+	var missing []Missing
+	for _, h := range c.hosts {
+		host := h.from.Agent.Host
+		ranks, arrived := h.truncated()
+		ranks = slices.DeleteFunc(ranks, func(rank int) bool { return !started(rank) })
+		late := h.fetch.bytes
+		h.fetch.bytes = 0
+		if len(ranks) == 0 && !h.runtime.truncated() {
+			if late > 0 {
+				c.note(host, fmt.Sprintf("the last %d bytes that its ranks had printed have been fetched from %s, and nothing of it is missing", late, host))
+			}
+			continue
+		}
+		var which []string
+		for _, rank := range ranks[:min(len(ranks), maxNamed)] {
+			which = append(which, fmt.Sprintf("that of rank %d on %s after %d bytes", rank, host, arrived[rank]))
+		}
+		if more := len(ranks) - maxNamed; more > 0 {
+			which = append(which, fmt.Sprintf("that of %d more", more))
+		}
+		if h.runtime.truncated() {
+			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(h.runtime.path), host, h.runtime.size))
+		}
+		c.note(host, fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), h.end.why, h.rest()))
+		if len(ranks) > 0 {
+			missing = append(missing, Missing{Host: host, Ranks: ranks, Why: h.end.why, Abandoned: h.end.abandoned})
+		}
+	}
+	return missing
+}
+
+// truncated returns the ranks whose output is incomplete, and how many bytes of it have
+// arrived.
+func (h *hostLogs) truncated() (ranks []int, arrived map[int]int64) {
+	arrived = map[int]int64{}
+	for _, r := range h.from.Ranks {
+		out, err := h.logs[logKey{int32(r.Rank), false}], h.logs[logKey{int32(r.Rank), true}]
+		if !out.whole || !err.whole {
+			ranks = append(ranks, r.Rank)
+			arrived[r.Rank] = out.size + err.size
+		}
+	}
+	return ranks, arrived
+}
+
+// rest says where the rest of the output is.
+func (h *hostLogs) rest() string {
+	agent := h.from.Agent
+	host, dir := agent.Host, agent.Spool(h.attempt)
+	text := "its agent drops the rest when it ends"
+	switch {
+	case h.fetch.complete:
+		text = "nothing more of it is on " + host
+	case errors.Is(h.from.Lost, agents.ErrRestarted):
+		text = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
+	case errors.Is(agent.Trouble(), agents.ErrRestarted):
+		text = fmt.Sprintf("the rest may be lost, since %s was started anew; what is left of it is in %s there", host, dir)
+	case h.from.Lost != nil: // the agent's directory is not known
+		text = fmt.Sprintf("what is left of it is kept for 7 days on %s in /tmp/gangrun-*/*/logs/%s, if it is still there", host, h.attempt.GangName())
+	case h.end.keptForSure:
+		text = fmt.Sprintf("the rest is kept for 7 days on %s in %s", host, dir)
+	case h.end.maybeKept:
+		text = fmt.Sprintf("the rest is kept for 7 days on %s in %s, if it is still there", host, dir)
+	}
+	if h.fetch.err != nil {
+		text += fmt.Sprintf(" (it could not be fetched: %v)", h.fetch.err)
+	}
+	return text
+}
