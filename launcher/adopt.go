@@ -64,7 +64,7 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	agent, err := l.pool.Get(ctx, host)
 	switch {
 	case err != nil:
-		n.lost = fmt.Errorf("%s was not reached when the run was taken over: %w", host, err)
+		n.lost = &agents.StartError{Host: host, Err: fmt.Errorf("%w, when the run was taken over", agents.Why(err))}
 	case agent.Link.Held:
 		n.agent = agent
 	case agent.Link.Local:

@@ -70,8 +70,8 @@ func TestAdoptUnreached(t *testing.T) {
 	o, err := l.Run(t.Context(), job.Attempt{Number: 1, Adopt: true, Placement: job.Placement{
 		Hosts: []job.Host{{Name: "h1"}}, Ranks: []job.Rank{{Rank: 0, Host: "h1"}},
 	}}, func(job.Event) {})
-	const says = "h1 was not reached when the run was taken over: start the agent on h1: user was not let in"
-	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || o.Exits[0].Text != says || len(o.AgentsEnded) > 0 {
+	const says = "user was not let in, when the run was taken over"
+	if err != nil || len(o.Exits) != 1 || o.Exits[0].Status != job.Lost || o.Exits[0].Text != says || o.Exits[0].Reason != job.ReasonNotReached || len(o.AgentsEnded) > 0 {
 		t.Errorf("got %+v, %v; want a rank that is lost: %s", o, err, says)
 	}
 }

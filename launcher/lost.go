@@ -1,6 +1,7 @@
 package launcher
 
 import (
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -20,15 +21,15 @@ func (g *running) lose(n *node, err error) {
 	g.noteGap(n.gone)
 	g.answered(n)
 	err = n.agent.Why(err)
-	text, lost := err.Error(), err.Error()
+	text, lost := err.Error(), err
 	if s, ok := status.FromError(err); ok {
-		text, lost = s.Message(), agents.ErrAgentGone.Error()
-		if s.Code() == codes.ResourceExhausted { // it says that it cannot do it
-			lost = text
+		text, lost = s.Message(), agents.ErrAgentGone
+		if s.Code() == codes.ResourceExhausted { // the agent is there, and lacks something
+			lost = errors.New(text)
 		}
 	}
-	if slept := n.agent.EndedWhilePaused(g.silence.orphanGrace); slept != nil {
-		lost = slept.Error()
+	if paused := n.agent.EndedWhilePaused(g.silence.orphanGrace); paused != nil {
+		lost = paused
 	}
 	g.outcome.Lines = append(g.outcome.Lines, job.Line{
 		Source: job.SourceAgent, Host: n.agent.Host, Rank: -1, Time: n.gone,
@@ -47,13 +48,13 @@ func (g *running) lose(n *node, err error) {
 	}
 	for _, r := range n.ranks {
 		if !g.seen[r.Rank] {
-			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: lost})
+			g.exit(job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Lost, Time: last, Stopped: stopped, Text: agents.Why(lost).Error(), Reason: agents.Reason(lost)})
 		}
 	}
 	if n.agent.Link.Local {
 		// Somebody killed it: what is left of the gang on this machine ends as
 		// soon as it would have without a controller.
-		g.restop(min(time.Duration(g.attempt.Grace), localGrace), "the agent on "+n.agent.Host+" is gone")
+		g.restop(min(time.Duration(g.attempt.Grace), localGrace), job.StopFailure, "the agent on "+n.agent.Host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
 }

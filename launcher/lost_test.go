@@ -54,7 +54,7 @@ func TestLostBeforeTheGang(t *testing.T) {
 	}{
 		"port":    {&fakeHosts{dead: map[string]string{"h1": "Port"}}, job.MPINone, agents.ErrAgentGone.Error()},
 		"library": {&fakeHosts{dead: map[string]string{"h1": "Library"}}, job.MPIAuto, agents.ErrAgentGone.Error()},
-		"hello":   {&fakeHosts{dead: map[string]string{"h1": "Hello"}}, job.MPINone, "start the agent on h1: "},
+		"hello":   {&fakeHosts{dead: map[string]string{"h1": "Hello"}}, job.MPINone, "the agent on h1 ended before it answered"},
 		"no port": {&fakeHosts{full: true}, job.MPINone, "too many open files"},
 	} {
 		l := launch(t, c.hosts)

@@ -152,7 +152,8 @@ func (g *running) account(c *collect.Collection) {
 		}
 		for _, e := range slices.Clone(g.outcome.Exits) {
 			if slices.Contains(m.Ranks, e.Rank) {
-				e.Fault, e.Stopped = fmt.Sprintf("its output did not all arrive from %s: %s", m.Host, m.Why), m.Abandoned
+				e.Reason, e.Stopped = job.ReasonOutputLost, m.Abandoned
+				e.Fault = fmt.Sprintf("its output did not all arrive from %s: %s", m.Host, m.Why)
 				g.exit(e)
 			}
 		}
@@ -178,7 +179,7 @@ func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job
 	for _, r := range a.Placement.Ranks {
 		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: true, Text: "another host cannot be reached"}
 		if err := away[r.Host]; err != nil {
-			e.Status, e.Stopped, e.Text = job.Lost, false, err.Error()
+			e.Status, e.Stopped, e.Text, e.Reason = job.Lost, false, agents.Why(err).Error(), agents.Reason(err)
 		}
 		o.Exits = append(o.Exits, e)
 		emit(job.Event{Time: e.Time, Kind: job.KindExit, Attempt: a.Number, Exit: &e})

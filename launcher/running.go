@@ -83,14 +83,14 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.take(r)
 		case <-g.settling.over:
 			if g.takePending(); g.listening > 0 {
-				g.stop(time.Duration(g.attempt.Grace), g.settling.failed.String())
+				g.stop(time.Duration(g.attempt.Grace), job.StopFailure, g.settling.failed.String())
 			}
 		case <-cancelled:
 			cancelled, g.end.cancelled = nil, time.Now()
 			if g.wiring.mpi != job.MPINone {
 				g.look()
 			}
-			g.stop(time.Duration(g.attempt.Grace), job.ToldToEnd)
+			g.stop(time.Duration(g.attempt.Grace), job.StopOrder, "gangrun was told to end the gang")
 		case <-g.wiring.inquiry.overdue:
 			if g.takePending(); !g.wiring.allReported {
 				g.overdue()
@@ -98,11 +98,11 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case <-g.wiring.openmpi.judging:
 			g.wiring.openmpi.judging = nil
 			if g.takePending(); g.listening > 0 {
-				g.stop(time.Duration(g.attempt.Grace), "Open MPI ends the gang")
+				g.stop(time.Duration(g.attempt.Grace), job.StopFailure, "Open MPI ends the gang")
 			}
 		case <-hurry:
 			hurry, g.end.hurried = nil, time.Now()
-			g.restop(0, job.ToldToEnd+" at once")
+			g.restop(0, job.StopHurry, "gangrun was told to end the gang at once")
 		case <-g.end.overdue:
 			g.end.overdue = nil
 			if g.takePending(); g.end.overdue != nil { // it was told to end anew
@@ -178,7 +178,7 @@ func (g *running) event(event job.Event) {
 		g.exit(*event.Exit)
 		return
 	case job.KindStop:
-		g.stop(time.Duration(g.attempt.Grace), event.Text)
+		g.stop(time.Duration(g.attempt.Grace), job.StopFailure, event.Text)
 		return
 	case job.KindNote: // what many hosts and attempts have to note is passed on once
 		if g.noted[event.Text] {
@@ -203,8 +203,8 @@ func (g *running) event(event job.Event) {
 // exit records the end of a rank and, when it is the first failure, ends the
 // others.
 func (g *running) exit(e job.Exit) {
-	if fault := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); fault != "" {
-		e.Fault = fault
+	if reason := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); reason != job.ReasonNone {
+		e.Reason, e.Fault = reason, faults[reason]
 	}
 	// A rank may hear of the end from a peer before its agent does.
 	e.Stopped = e.Stopped || !g.end.cancelled.IsZero() && e.Time.After(g.end.cancelled)
@@ -225,7 +225,7 @@ func (g *running) exit(e job.Exit) {
 		}
 		return
 	}
-	g.stop(time.Duration(g.attempt.Grace), e.String())
+	g.stop(time.Duration(g.attempt.Grace), job.StopFailure, e.String())
 }
 
 // leavesOpen reports whether what a rank printed leaves open why it ended.
@@ -244,22 +244,22 @@ func (g *running) leavesOpen(e job.Exit) bool {
 
 // stop tells the agents to end the gang, unless they have been told already or no rank is
 // left.
-func (g *running) stop(grace time.Duration, why string) {
+func (g *running) stop(grace time.Duration, why job.StopReason, text string) {
 	if g.phase.MayEnd() {
-		g.restop(grace, why)
+		g.restop(grace, why, text)
 	}
 }
 
 // restop tells the agents to end the gang, even if they have been told already: another
 // grace period replaces the first one.
-func (g *running) restop(grace time.Duration, why string) {
+func (g *running) restop(grace time.Duration, why job.StopReason, text string) {
 	g.phase = g.phase.Next(lifecycle.EndOrdered)
 	if g.end.ordered.IsZero() {
 		g.end.ordered = time.Now()
 	}
 	g.settling.over = nil
 	g.end.overdue = time.After(grace + lateLimit)
-	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Text: why})
+	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindStop, Attempt: g.attempt.Number, Stop: why, Text: text})
 	for _, n := range g.nodes {
 		n.stop(grace)
 	}

@@ -58,7 +58,7 @@ func (g *running) wire(r report) {
 	}
 	g.singletons()
 	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
-		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != "" {
+		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != job.ReasonNone {
 			g.exit(e)
 		}
 	}
@@ -131,8 +131,8 @@ func (g *running) singletons() {
 	}
 	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.members.lasting || g.wiring.asked) {
 		g.wiring.singletonsEnded = true
-		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text})
-		g.stop(time.Duration(g.attempt.Grace), text)
+		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text, Reason: job.ReasonSingleton})
+		g.stop(time.Duration(g.attempt.Grace), job.StopFailure, text)
 	}
 }
 
@@ -170,7 +170,7 @@ func (g *running) conclude() {
 	}
 	if fault := g.wiring.singletons(g.outcome.Exits, size); fault != "" {
 		for _, e := range slices.Clone(g.outcome.Exits) {
-			e.Fault = fault
+			e.Reason, e.Fault = job.ReasonSingleton, fault
 			g.exit(e)
 		}
 	}

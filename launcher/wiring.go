@@ -81,7 +81,7 @@ func (m mixed) Error() string {
 func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for i, r := range a.Placement.Ranks {
-		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: i > 0, Text: m.Error()}
+		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: i > 0, Text: m.Error(), Reason: job.ReasonMixedMPI}
 		o.Exits = append(o.Exits, e)
 		emit(job.Event{Time: e.Time, Kind: job.KindExit, Attempt: a.Number, Exit: &e})
 	}
@@ -240,24 +240,25 @@ func (w *wiring) alone(size int) string {
 	return text
 }
 
-const (
-	faultFinalize = "it never called MPI_Finalize"
-	faultInit     = "it never called MPI_Init, and the others wait for it there"
-)
+// faults are the texts of faults.
+var faults = map[job.Reason]string{
+	job.ReasonNoFinalize: "it never called MPI_Finalize",
+	job.ReasonNoInit:     "it never called MPI_Init, and the others wait for it there",
+}
 
-// fault says why an exit with code 0 is a failure all the same; "" if it is
+// fault returns why an exit with code 0 is a failure nevertheless; job.ReasonNone if it is
 // none as far as is known.
-func (w *wiring) fault(e job.Exit, size int) string {
+func (w *wiring) fault(e job.Exit, size int) job.Reason {
 	if e.Status != job.Exited || e.Code != 0 || e.Aborted || e.Fault != "" {
-		return ""
+		return job.ReasonNone
 	}
 	switch {
 	case e.Joined == job.JoinedInit:
-		return faultFinalize
+		return job.ReasonNoFinalize
 	case e.Joined == job.JoinedSilent && size > 1 && len(w.members.joined) > 0:
-		return faultInit
+		return job.ReasonNoInit
 	}
-	return ""
+	return job.ReasonNone
 }
 
 // singletons says why a gang whose ranks all ended well has failed all the

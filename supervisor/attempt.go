@@ -177,7 +177,7 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		case e.Kind != job.KindStop || stopping:
 		case errors.As(cause, &lost), errors.As(cause, &left):
 			e.Text = cause.Error()
-		case cause != nil && e.Text == job.ToldToEnd:
+		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
 		}
 		l.emit(e)

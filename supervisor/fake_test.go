@@ -97,7 +97,7 @@ const toldToEnd = "gangrun was told to end the gang"
 
 // end ends the gang as a launcher does, with SIGTERM and in its time.
 func (f *fakeLauncher) end(a job.Attempt, emit func(job.Event), g gang) (job.Outcome, error) {
-	emit(job.Event{Kind: job.KindStop, Text: toldToEnd})
+	emit(job.Event{Kind: job.KindStop, Stop: job.StopOrder, Text: toldToEnd})
 	time.Sleep(time.Duration(a.Grace))
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {

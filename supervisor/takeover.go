@@ -106,7 +106,7 @@ func (l *loop) restore(past []job.Event) trace {
 		case job.KindAllStarted:
 			t.whole = true
 		case job.KindStop:
-			t.cancelled = !l.adopted.failed && !t.stopping && strings.HasPrefix(e.Text, job.ToldToEnd)
+			t.cancelled = !l.adopted.failed && !t.stopping && (e.Stop == job.StopOrder || e.Stop == job.StopHurry)
 			t.stopping = true
 		case job.KindOutcome:
 			t.outcome = e.Outcome
@@ -279,8 +279,8 @@ func keyOf(e job.Event) string {
 	case job.KindAllStarted:
 		return string(e.Kind)
 	case job.KindStop:
-		if strings.HasPrefix(e.Text, job.ToldToEnd+": ") { // by whomever
-			return string(e.Kind) + " " + job.ToldToEnd
+		if e.Stop == job.StopOrder { // Text says whose
+			return string(e.Kind) + " " + string(e.Stop)
 		}
 		return string(e.Kind) + " " + e.Text
 	case job.KindWireup:

@@ -23,7 +23,7 @@ func (m *member) end() *suspect {
 	switch e.Status {
 	case job.Lost, job.Unstarted:
 		s.sign = &sign{text: e.Text, title: cmp.Or(e.Text, "no reason was given")}
-		s.rule = rules.OfStatus(e.Status, e.Text)
+		s.rule = rules.OfStatus(e.Status, e.Reason, e.Text)
 		s.names = s.rule.Groups(e.Text)
 	case job.Signalled:
 		s.rule = rules.OfEnd(e.Signal, 0)
@@ -35,11 +35,8 @@ func (m *member) end() *suspect {
 			s.rule = rules.Named("mpi-abort")
 			s.sign = &sign{title: fmt.Sprintf("it called MPI_Abort and ended with code %d", e.Code)}
 		case e.Fault != "":
-			s.rule = rules.Named("zero-exit")
+			s.rule = rules.OfStatus(job.Exited, e.Reason, e.Fault)
 			s.sign = &sign{title: e.Fault}
-			if r := rules.OfStatus(job.Exited, e.Fault); len(r.Needles) > 0 {
-				s.rule = r
-			}
 		case n > 0:
 			if r := rules.OfEnd(n, 0); r.Signature != "signal" {
 				s.rule, s.signal = r, n

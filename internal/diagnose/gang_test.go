@@ -43,6 +43,13 @@ func (g *gang) kernel(host string, seconds float64, text string) *gang {
 	return g.lines(job.SourceKernel, host, -1, "", seconds, text)
 }
 
+// oomKills is a line that says that a host's count of out-of-memory kills has risen.
+func (g *gang) oomKills(host string, seconds float64) *gang {
+	g.lines(job.SourceKernel, host, -1, "/proc/vmstat", seconds, "oom_kill count rose by 1 during the attempt")
+	g.Lines[len(g.Lines)-1].Reason = job.ReasonOOMKills
+	return g
+}
+
 func (g *gang) lines(source job.Source, host string, rank int, file string, seconds float64, text string) *gang {
 	var t time.Time
 	if seconds > 0 {
@@ -135,7 +142,7 @@ func TestRootCause(t *testing.T) {
 			four().kernel("h1", 9.9, "Out of memory: Killed process 7777 (python3)").says(1, 10, "run.sh: line 3:  7777 Killed    python train.py").exit(1, 10, job.Exit{Code: 137}),
 			"oom-killer", 1, ""},
 		{"the agent saw the count of kills rise",
-			four().lines(job.SourceAgent, "h1", -1, "", 10, "oom_kill count rose by 1 during the attempt").exit(1, 10, kill),
+			four().oomKills("h1", 10).exit(1, 10, kill),
 			"oom-killer", 1, "count of out-of-memory kills rose"},
 		{"a data worker was killed by the kernel",
 			four().kernel("h1", 9.9, "Out of memory: Killed process 7777 (python3)").says(1, 10, raise("RuntimeError: DataLoader worker (pid 7777) is killed by signal: Killed.")).exit(1, 10.2, failed),
@@ -152,10 +159,10 @@ func TestRootCause(t *testing.T) {
 			four().kernel("h1", 9, "NVRM: Xid (PCI:0000:3b:00): 94, pid='<unknown>', Contained memory error").says(1, 10, raise("KeyError: 'a'")).exit(1, 10, failed),
 			"python-key-error", 1, ""},
 		{"a host is lost, noticed after its peers",
-			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}),
+			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s", Reason: job.ReasonHostSilent}),
 			"host-silent", 2, "rank 2 on h2: lost: nothing was heard of the host for 10s"},
 		{"a host is gone, and mpirun noticed it first",
-			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}),
+			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more", Reason: job.ReasonHostGone}),
 			"host-gone", 2, "does not answer any more"},
 		{"a rank that could not be started",
 			four().exit(2, 1, job.Exit{Status: job.Unstarted, Text: "fork/exec /x/a.out: exec format error"}).exit(0, 1.5, stopped),
@@ -223,7 +230,7 @@ func TestRootCause(t *testing.T) {
 			four().lines(job.SourceAgent, "h1", -1, "", 3, "There are not enough slots available in the system to satisfy the 4").exit(0, 4, job.Exit{Status: job.Unstarted, Text: "mpirun ended"}),
 			"mpirun-slots", -1, "There are not enough slots available"},
 		{"a host that is down at the start",
-			four().exit(2, 1, job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): no answer within 10s`}).exit(0, 1, job.Exit{Status: job.Unstarted, Stopped: true, Text: "another host cannot be reached"}),
+			four().exit(2, 1, job.Exit{Status: job.Lost, Text: `host "h2" (port 22, user "root"): no answer within 10s`, Reason: job.ReasonNotReached}).exit(0, 1, job.Exit{Status: job.Unstarted, Stopped: true, Text: "another host cannot be reached"}),
 			"not-reached", 2, `rank 2 on h2: its host is not reached: host "h2" (port 22, user "root"): no answer within 10s`},
 		{"a rank that nobody saw end",
 			&gang{job.Evidence{Ranks: 3, Outcome: job.Outcome{Exits: []job.Exit{{Rank: 0, Host: "h1", Status: job.Exited}}, Unreaped: []job.Unreaped{{Rank: 2, Host: "h2"}}}}},
@@ -266,11 +273,10 @@ func TestUnstarted(t *testing.T) {
 func TestConfidence(t *testing.T) {
 	oom := "Out of memory: Killed process 1001 (python3)"
 	foreign := "Out of memory: Killed process 7777 (python3)"
-	rose := "oom_kill count rose by 1 during the attempt"
 	sure := Diagnose(four().kernel("h1", 9.9, oom).exit(1, 10, kill).Evidence).Confidence
 	child := Diagnose(four().kernel("h1", 9.9, foreign).exit(1, 10, kill).Evidence).Confidence
-	count := Diagnose(four().lines(job.SourceAgent, "h1", -1, "", 9.9, rose).exit(1, 10, kill).Evidence).Confidence
-	both := Diagnose(four().lines(job.SourceAgent, "h1", -1, "", 9.9, rose).kernel("h1", 9.9, oom).exit(1, 10, kill).Evidence).Confidence
+	count := Diagnose(four().oomKills("h1", 9.9).exit(1, 10, kill).Evidence).Confidence
+	both := Diagnose(four().oomKills("h1", 9.9).kernel("h1", 9.9, oom).exit(1, 10, kill).Evidence).Confidence
 	segv := Diagnose(four().exit(1, 10, job.Exit{Signal: 11}).Evidence).Confidence
 	if sure != 1 || both != 1 || segv != 1 || child >= sure || count >= sure || count < 0.5 {
 		t.Errorf("pid %v, both %v, SIGSEGV %v, foreign pid %v, count %v", sure, both, segv, child, count)

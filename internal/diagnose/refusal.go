@@ -15,7 +15,7 @@ var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "r
 // knows that from the operating system's words, which come from other hosts too.
 func Refusal(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
-	rule := rules.OfStatus(job.Unstarted, text)
+	rule := rules.OfStatus(job.Unstarted, job.ReasonNone, text)
 	if !slices.Contains(refusals, rule.Signature) {
 		return job.Cause{}, false
 	}

@@ -268,7 +268,7 @@ var samples = map[string]struct{ yes, no []string }{
 	"c-assertion":              {yes: []string{"a.out: x.c:5: main: Assertion `n > 0' failed.", "Assertion failed in file src/mpid/ch4/src/ch4_impl.h at line 852: 0"}, no: []string{"every assertion holds, none failed"}},
 	"rust-assertion":           {yes: []string{"thread 'main' panicked at a.rs:1:46:\nassertion `left == right` failed\n  left: 1\n right: 4"}, no: []string{"thread 'main' panicked at a.rs:1:46:\nno data"}},
 	"check-failed":             {yes: []string{"F0101 12:00:00.000000 1234 tensor.cc:12] Check failed: n > 0 (0 vs. 0)", "2024-01-01 12:00:00.000: F tensorflow/core/x.cc:12] Check failed: status.ok()"}, no: []string{"Spell check failed: see the list\n" + raise("KeyError: 'x'")}},
-	"oom-killer":               {yes: []string{"kernel: [ 9999.123456] Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task=python3,pid=4711,uid=0", "kernel: oom_kill count rose by 1 during the attempt"}, no: []string{"kernel: systemd: python3.service: Succeeded", "Killed process 4711"}},
+	"oom-killer":               {yes: []string{"kernel: [ 9999.123456] Out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: Memory cgroup out of memory: Killed process 4711 (python3) total-vm:1kB", "kernel: oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=/,mems_allowed=0,oom_memcg=/x,task=python3,pid=4711,uid=0"}, no: []string{"kernel: systemd: python3.service: Succeeded", "Killed process 4711"}},
 	"batch-oom":                {yes: []string{"slurmstepd: error: Detected 1 oom_kill event in StepId=440575.0. Some of the step tasks have been OOM Killed.", "slurmstepd: error: Detected 1 oom-kill event(s) in step 3495064.0 cgroup. Some of your processes may have been killed by the cgroup out-of-memory handler.", "srun: error: n1: task 0: Out Of Memory"}, no: []string{"slurmstepd: error: no event"}},
 	"dataloader-shm":           {yes: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Bus error. It is possible that dataloader's workers are out of shared memory. Please try to raise your shared memory limit."), raise("RuntimeError: unable to write to file </torch_1_2_3>: No space left on device (28)")}, no: []string{raise("RuntimeError: DataLoader worker (pid 123) is killed by signal: Killed."), raise("triton.runtime.errors.OutOfResources: out of resource: out of shared memory, Required: 3, Hardware limit: 2")}},
 	"python-memory-error":      {yes: []string{raise("MemoryError"), raise("numpy.core._exceptions._ArrayMemoryError: Unable to allocate 7.28 TiB for an array")}, no: []string{raise("ValueError: MemoryError")}},
@@ -314,7 +314,6 @@ var samples = map[string]struct{ yes, no []string }{
 	"mpi-errors-are-fatal":     {yes: []string{"[h1:00123] *** MPI_ERR_COMM: invalid communicator"}, no: []string{"MPI_ERRORS_RETURN is set"}},
 	"mpi-abort":                {yes: []string{"Abort(7) on node 1 (rank 1 in comm 0): application called MPI_Abort(MPI_COMM_WORLD, 7) - process 1", "MPI_ABORT was invoked on rank 1 in communicator MPI_COMM_WORLD\nwith errorcode 7."}, no: []string{"the program may call MPI_Abort"}},
 	"mpi-no-finalize":          {yes: []string{"mpirun has exited due to process rank 1 with PID 0 on\nnode h1 exiting improperly. There are three reasons this could occur:"}, no: []string{"rank 1 exits properly"}},
-	"mpi-singleton":            {yes: []string{"every rank of the gang believed to be rank 0 of 1: a silent singleton"}, no: []string{"rank 0 of 1 is ready"}},
 	"daemon-lost":              {yes: []string{"ORTE has lost communication with a remote daemon."}, no: []string{"communication with the daemon is fine"}},
 	"daemon-not-started":       {yes: []string{"ORTE was unable to reliably start one or more daemons.", "bash: line 1: orted: command not found"}, no: []string{"run.sh: line 2: trian: command not found"}},
 	"mpi-singleton-daemon": {
@@ -379,9 +378,9 @@ var samples = map[string]struct{ yes, no []string }{
 // bySignal has the signatures that only the end of a rank gives.
 var bySignal = map[string]struct{ yes, no job.Exit }{
 	"sigsegv":           {job.Exit{Status: job.Signalled, Signal: 11, Core: true}, job.Exit{Status: job.Signalled, Signal: 7}},
-	"mpi-no-finalize":   {job.Exit{Status: job.Exited, Fault: "it never called MPI_Finalize"}, job.Exit{Status: job.Exited}},
-	"mpi-singleton":     {job.Exit{Status: job.Exited, Fault: "it ran as rank 0 of 1: a silent singleton"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
-	"mpi-mixed":         {job.Exit{Status: job.Unstarted, Text: `"a" is built for mpich and "b" for openmpi: one gang cannot hold both`}, job.Exit{Status: job.Unstarted, Text: "one gang"}},
+	"mpi-no-finalize":   {job.Exit{Status: job.Exited, Fault: "it never called MPI_Finalize", Reason: job.ReasonNoFinalize}, job.Exit{Status: job.Exited}},
+	"mpi-singleton":     {job.Exit{Status: job.Exited, Fault: "it ran as rank 0 of 1: a silent singleton", Reason: job.ReasonSingleton}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
+	"mpi-mixed":         {job.Exit{Status: job.Unstarted, Text: `"a" is built for mpich and "b" for openmpi: one gang cannot hold both`, Reason: job.ReasonMixedMPI}, job.Exit{Status: job.Unstarted, Text: "one gang"}},
 	"zero-exit":         {job.Exit{Status: job.Exited, Fault: "it left the others behind"}, job.Exit{Status: job.Exited, Code: 1}},
 	"mpi-abort":         {job.Exit{Status: job.Exited, Code: 7, Aborted: true}, job.Exit{Status: job.Exited, Code: 7}},
 	"sigbus":            {job.Exit{Status: job.Signalled, Signal: 7}, job.Exit{Status: job.Signalled, Signal: 11}},
@@ -397,15 +396,15 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"signal":            {job.Exit{Status: job.Signalled, Signal: 10}, job.Exit{Status: job.Exited, Code: 138}},
 	"cpu-time-limit":    {job.Exit{Status: job.Signalled, Signal: 24}, job.Exit{Status: job.Signalled, Signal: 25}},
 	"file-size-limit":   {job.Exit{Status: job.Signalled, Signal: 25}, job.Exit{Status: job.Signalled, Signal: 24}},
-	"host-silent":       {job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s"}, job.Exit{Status: job.Unstarted, Text: "nothing was heard of it"}},
-	"output-lost":       {job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: nothing was heard of the host for 10s"}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
-	"log-unwritten":     {job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 2: no space left on device"}, job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: it is gone"}},
-	"host-gone":         {job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more"}, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s: it does not answer"}},
-	"host-restarted":    {job.Exit{Status: job.Lost, Text: "the host was started anew, and its agent is gone"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
-	"controller-paused": {job.Exit{Status: job.Lost, Text: "gangrun itself stood still for 26s, and the agent on its host ended it meanwhile (--orphan-grace is 20s)"}, job.Exit{Status: job.Lost, Text: "the agent on its host is gone"}},
-	"agent-gone":        {job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}, job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}},
-	"not-reached":       {job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): no answer within 10s`}, job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): the agent cannot be started: no space left on device`}},
-	"rank-lost":         {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
+	"host-silent":       {job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s", Reason: job.ReasonHostSilent}, job.Exit{Status: job.Unstarted, Text: "nothing was heard of it"}},
+	"output-lost":       {job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: nothing was heard of the host for 10s", Reason: job.ReasonOutputLost}, job.Exit{Status: job.Exited, Fault: "it left the others behind"}},
+	"log-unwritten":     {job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 2: no space left on device", Reason: job.ReasonLogWriteFailed}, job.Exit{Status: job.Exited, Fault: "its output did not all arrive from h2: it is gone"}},
+	"host-gone":         {job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more", Reason: job.ReasonHostGone}, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s: it does not answer"}},
+	"host-restarted":    {job.Exit{Status: job.Lost, Text: "the host was started anew, and its agent is gone", Reason: job.ReasonHostRestarted}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
+	"controller-paused": {job.Exit{Status: job.Lost, Text: "gangrun itself stood still for 26s, and the agent on its host ended it meanwhile (--orphan-grace is 20s)", Reason: job.ReasonControllerPaused}, job.Exit{Status: job.Lost, Text: "the agent on its host is gone"}},
+	"agent-gone":        {job.Exit{Status: job.Lost, Text: "the agent was killed or has ended", Reason: job.ReasonAgentGone}, job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}},
+	"not-reached":       {job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): no answer within 10s`, Reason: job.ReasonNotReached}, job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): the agent cannot be started: no space left on device`}},
+	"rank-lost":         {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended", Reason: job.ReasonAgentGone}},
 }
 
 // TestRefusals: what a file system refuses to gangrun itself has the same name at each
@@ -432,7 +431,7 @@ func TestRefusals(t *testing.T) {
 			"started":  {four().exit(1, 3, job.Exit{Status: job.Unstarted, Text: "open " + path + ": " + reason}).Evidence, want},
 			"lost":     {four().exit(1, 3, job.Exit{Status: job.Lost, Text: "start the agent on h1: mkdir " + path + ": " + reason}).Evidence, want},
 			"running":  {log.Evidence, want},
-			"finished": {four().exit(1, 3, job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 1: write " + path + ": " + reason}).Evidence, kept},
+			"finished": {four().exit(1, 3, job.Exit{Status: job.Exited, Fault: "not all that it printed could be kept: write the log of rank 1: write " + path + ": " + reason, Reason: job.ReasonLogWriteFailed}).Evidence, kept},
 			"no gang":  {job.Evidence{Lines: []job.Line{{Source: job.SourceAgent, Rank: -1, Text: "cannot create the journal: open " + path + ": " + reason}}}, want},
 		} {
 			c := Diagnose(test.evidence)

@@ -119,6 +119,10 @@ func (s *stream) scan(kernel bool) {
 		add(g)
 	}
 	for i, text := range s.text {
+		if s.lines[i].Reason != job.ReasonNone {
+			s.addOwn(i)
+			covered[i] = true
+		}
 		if covered[i] || len(text) < 4 {
 			continue
 		}
@@ -157,6 +161,19 @@ func (s *stream) scan(kernel bool) {
 		if !covered[i] && ordinary(text) {
 			s.plain[i+1]++
 		}
+	}
+}
+
+// addOwn adds the sign that a line of gangrun itself is.
+func (s *stream) addOwn(i int) {
+	g := &sign{text: s.text[i], title: s.text[i], from: i, at: i, to: i + 1, plain: true}
+	if g.rule = rules.OfReason(s.lines[i].Reason); g.rule == nil {
+		return
+	}
+	if g.kernel = g.rule.Is(rules.Kernel); g.kernel {
+		s.kernel = append(s.kernel, g)
+	} else {
+		s.signs = append(s.signs, g)
 	}
 }
 

@@ -150,7 +150,10 @@ type Exit struct {
 	// Fault is why an exit with code 0 is a failure nevertheless, as in "it never
 	// called MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
-	Text  string `json:"text,omitempty"` // why it could not be started or was lost, or what MPI_Abort was to say
+	// Reason is why gangrun counts the rank as lost, unstarted or at fault; empty if there
+	// is only the text.
+	Reason Reason `json:"reason,omitempty"`
+	Text   string `json:"text,omitempty"` // why it could not be started or was lost, or what MPI_Abort was to say
 	// Joined is how far the rank had come in finding the others.
 	Joined Joined `json:"joined,omitempty"`
 }

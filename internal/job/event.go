@@ -21,7 +21,7 @@ const (
 	KindStdin      Kind = "stdin"       // Rank, Host: it waits for standard input, of which there is no more; of a trial
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
-	KindStop       Kind = "stop"        // Text: why the gang is being ended
+	KindStop       Kind = "stop"        // Stop and Text: why the gang is being ended
 	KindActivity   Kind = "activity"    // Host, Activity: what its ranks were doing when they were to end
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
 	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from; of attempt 0, what lay there before the first
@@ -37,10 +37,6 @@ const (
 	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs
 )
 
-// ToldToEnd begins the Text of a KindStop where somebody has told gangrun to end the
-// gang.
-const ToldToEnd = "gangrun was told to end the gang"
-
 // Event is one thing that happened to a run: a line of its journal. Fields
 // that its Kind does not name are zero.
 type Event struct {
@@ -53,6 +49,9 @@ type Event struct {
 	Rank    int       `json:"rank,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 
+	// Stop is empty in journals of versions that had no such field; it then counts as
+	// StopFailure.
+	Stop        StopReason   `json:"stop,omitempty"`
 	Since       *time.Time   `json:"since,omitempty"`
 	Controller  *Controller  `json:"controller,omitempty"`
 	Agent       *Agent       `json:"agent,omitempty"`

@@ -29,6 +29,8 @@ type Line struct {
 	// is not known (a log that is read afterwards).
 	Time time.Time `json:"time,omitzero"`
 	Text string    `json:"text"`
+	// Reason is what a line of gangrun itself says; empty for all others.
+	Reason Reason `json:"reason,omitempty"`
 }
 
 // Evidence is everything that a diagnosis may look at.

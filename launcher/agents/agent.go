@@ -259,7 +259,15 @@ func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 	if gap+beat <= grace || a.Link.Heard().Sub(woke) > SuspectAfter {
 		return nil
 	}
-	return fmt.Errorf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", gap.Round(100*time.Millisecond), grace)
+	return errPaused{gap, grace}
+}
+
+// errPaused is why an agent has ended that had no contact with this process for longer
+// than its grace.
+type errPaused struct{ gap, grace time.Duration }
+
+func (e errPaused) Error() string {
+	return fmt.Sprintf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", e.gap.Round(100*time.Millisecond), e.grace)
 }
 
 // Trouble is why an agent on another machine cannot be reached, nil where it can
@@ -288,9 +296,6 @@ func (a *Agent) Why(err error) error {
 	}
 	return err
 }
-
-// ErrAgentGone is why an agent answers no more, where nobody knows better.
-var ErrAgentGone = errors.New("the agent on its host is gone")
 
 // Failed words the error of what an agent was asked. Where an agent on another machine
 // is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"errors"
 	"io"
 	"net"
 	"net/netip"
@@ -61,68 +60,4 @@ type RestRequest struct {
 	Take func(name string, whole bool, rest io.Reader) error
 	// Last says that nothing else is wanted of what the agent has left.
 	Last bool
-}
-
-// Why an agent is gone, by its host's own word.
-var (
-	ErrGone = errors.New("the agent was killed or has ended")
-	// ErrRestarted: with what its host had in memory.
-	ErrRestarted = errors.New("the host was started anew")
-)
-
-// Why an agent is not there that had a share of a gang.
-var (
-	ErrEndedWithController = errors.New("it ran on the controller's own machine, and ended with the controller")
-	ErrEnded               = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
-)
-
-// UnreachableError is a Dialer's word that a host cannot be reached, or that no
-// agent can be started there: a gang may be placed on others.
-type UnreachableError struct {
-	Host string
-	Err  error
-}
-
-// Error says why.
-func (e *UnreachableError) Error() string { return e.Err.Error() }
-
-// Unwrap returns why.
-func (e *UnreachableError) Unwrap() error { return e.Err }
-
-// Unreached is a host that has no agent.
-type Unreached struct {
-	Host string
-	Err  error
-}
-
-// Lasting is an error of a Dialer that knows whether the same will be said at any other
-// time, as long as nobody changes something: a login that is refused is, a host that is
-// down is not.
-type Lasting interface {
-	error
-	Lasting() bool
-}
-
-// Lasting reports whether the host will not be reached at another time either.
-func (u Unreached) Lasting() bool {
-	var lasting Lasting
-	return errors.As(u.Err, &lasting) && lasting.Lasting()
-}
-
-// Unreachable returns, by their names, the hosts that cannot be reached, if that is
-// all that an error tells.
-func Unreachable(err error) map[string]error {
-	away := map[string]error{}
-	all := []error{err}
-	if many, ok := err.(interface{ Unwrap() []error }); ok {
-		all = many.Unwrap()
-	}
-	for _, one := range all {
-		var gone *UnreachableError
-		if !errors.As(one, &gone) {
-			return nil
-		}
-		away[gone.Host] = one
-	}
-	return away
 }

@@ -2,7 +2,6 @@ package agents
 
 import (
 	"context"
-	"fmt"
 	"sync"
 	"time"
 )
@@ -85,7 +84,7 @@ func (p *Pool) start(ctx context.Context, host string) (*Agent, error) {
 	close(p.dialing[host])
 	delete(p.dialing, host)
 	if err != nil {
-		return nil, fmt.Errorf("start the agent on %s: %w", host, err)
+		return nil, &StartError{Host: host, Err: err}
 	}
 	p.agents[host] = a
 	return a, nil

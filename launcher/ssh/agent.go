@@ -147,8 +147,11 @@ type startError struct {
 
 // Error returns the reason that the bridge gives.
 func (e *startError) Error() string {
-	return fmt.Sprintf("%s: the agent cannot be started: %s", e.host, e.words)
+	return fmt.Sprintf("%s: %v: %s", e.host, agents.ErrCannotStart, e.words)
 }
+
+// Unwrap returns agents.ErrCannotStart.
+func (e *startError) Unwrap() error { return agents.ErrCannotStart }
 
 // Hint says what to do next.
 func (e *startError) Hint() string {

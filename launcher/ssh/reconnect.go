@@ -28,7 +28,6 @@ const (
 
 // Why a stream ends whose agent is gone.
 var (
-	errHostGone = errors.New("the host has closed its connections and does not answer any more")
 	errHostAnew = fmt.Errorf("%w, and its agent is gone", agents.ErrRestarted)
 )
 
@@ -79,8 +78,8 @@ func (g *agent) maintain(first *bridgeProcess) {
 		case closed := <-m.carried:
 			m.connectionEnded(closed)
 		case <-m.probing:
-			g.setTrouble(errHostGone)
-			g.stream.Abort(errHostGone)
+			g.setTrouble(agents.ErrHostGone)
+			g.stream.Abort(agents.ErrHostGone)
 			return
 		case t := <-m.tried:
 			m.tryEnded(t)

@@ -36,6 +36,7 @@ func (g *Gang) reportLostOutput() {
 			continue
 		}
 		if exit := exitOf(r.number, child, g.Host, false); exit.Good() {
+			exit.Reason = job.ReasonLogWriteFailed
 			exit.Fault = "not all that it printed could be kept: " + lost.Error()
 			g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 		}

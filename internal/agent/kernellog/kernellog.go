@@ -65,7 +65,8 @@ func (k *Watch) Lines(host string) []job.Line {
 	}
 	if now, file := oomKills(); now > k.kills {
 		say(fmt.Sprintf("oom_kill count rose by %d during the attempt", now-k.kills))
-		lines[len(lines)-1].File = file
+		last := &lines[len(lines)-1]
+		last.File, last.Reason = file, job.ReasonOOMKills
 		k.kills = now
 	}
 	return lines

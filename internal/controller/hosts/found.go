@@ -108,7 +108,7 @@ func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 	silent := map[string]string{}
 	for _, errs := range away {
 		for host, err := range errs {
-			silent[host] = strings.TrimPrefix(err.Error(), "start the agent on "+host+": ")
+			silent[host] = agents.Why(err).Error()
 		}
 	}
 	return silent
@@ -240,7 +240,7 @@ func (f *Found) WithUnreached(err error, lost ...string) error {
 func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
-		one := strings.TrimPrefix(u.Err.Error(), "start the agent on "+u.Host+": ")
+		one := agents.Why(u.Err).Error()
 		if !strings.Contains(one, u.Host) {
 			one = u.Host + ": " + one
 		}

@@ -16,9 +16,9 @@ var cpuOOM = []Rule{{
 	Match:   textmatch.New(`(?i)killed process (?P<pid>\d+)|oom-kill:.*,pid=(?P<pid>\d+)`),
 }, {
 	Category: job.CPUOOM, Signature: "oom-killer", Confidence: 0.8, Traits: Kernel,
-	Hint:    memoryHint,
-	Text:    "killed by SIGKILL, and the kernel's count of out-of-memory kills rose meanwhile (${title})",
-	Needles: []string{"oom_kill count rose"},
+	Hint: memoryHint,
+	Text: "killed by SIGKILL, and the kernel's count of out-of-memory kills rose meanwhile (${title})",
+	Ends: Ends{Reasons: []job.Reason{job.ReasonOOMKills}},
 }, {
 	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95,
 	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",

@@ -9,9 +9,8 @@ var diskFull = []Rule{{
 	Category: job.DiskFull, Signature: "log-unwritten", Confidence: 1,
 	Meaning: "the ranks ended well, but what they printed could not be written to its log",
 	Hint:    "free space where the logs are: on other hosts that is the agent's directory in /tmp, here the run's (GANGRUN_HOME)",
-	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
-	Needles: []string{"not all that it printed could be kept"},
-	Unless:  otherRefusals,
+	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonLogWriteFailed}},
+	Unless: otherRefusals,
 }, {
 	Category: job.DiskFull, Signature: "no-space", Confidence: 0.95,
 	Meaning: "the file system that the job writes to is full",
@@ -30,7 +29,7 @@ var diskFull = []Rule{{
 var otherRefusals = textmatch.New(`(?i)file too large|read-only file system|input/output error|stale (?:NFS )?file handle|disk quota exceeded`)
 
 // ownWords are those of faults that have a rule of their own, whatever the reason.
-var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)|could be kept.*no space left`)
+var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
 // refused returns the rule for ranks that could not be started, that were lost, or of
 // which not all output was kept, because a file system refused something to gangrun

@@ -7,14 +7,24 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// OfStatus returns the rule for an exit status with that explanation.
-func OfStatus(status job.ExitStatus, why string) *Rule {
+// OfStatus returns the rule for an exit status, gangrun's reason for it, and its text.
+func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	lower := strings.ToLower(why)
 	i := slices.IndexFunc(rules(), func(r *Rule) bool {
-		return slices.Contains(r.Ends.Statuses, status) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(lower, n) })) &&
+		return slices.Contains(r.Ends.Statuses, status) && (len(r.Ends.Reasons) == 0 || slices.Contains(r.Ends.Reasons, reason)) && (len(r.Needles) == 0 || slices.ContainsFunc(r.Needles, func(n string) bool { return strings.Contains(lower, n) })) &&
 			(r.Match == nil || r.Match.MatchString(why)) && (r.Unless == nil || !r.Unless.MatchString(why))
 	})
 	return rules()[i]
+}
+
+// OfReason returns the rule for a line of gangrun itself, or nil.
+func OfReason(reason job.Reason) *Rule {
+	for _, r := range rules() {
+		if len(r.Ends.Statuses) == 0 && slices.Contains(r.Ends.Reasons, reason) {
+			return r
+		}
+	}
+	return nil
 }
 
 // OfEnd returns the rule for a process that ended by a signal, or with a

@@ -33,7 +33,7 @@ func TestRuleForm(t *testing.T) {
 				t.Errorf("rule %s: needle %q is short or not in lower case", r.Signature, n)
 			}
 		}
-		if !r.ending() && len(r.Needles)+len(r.Classes) == 0 {
+		if !r.ending() && len(r.Needles)+len(r.Classes)+len(r.Ends.Reasons) == 0 {
 			t.Errorf("rule %s can never fit", r.Signature)
 		}
 		if r.ending() && r.Text == "" {

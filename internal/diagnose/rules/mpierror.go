@@ -45,28 +45,24 @@ var mpiError = []Rule{{
 }, {
 	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1, Traits: Mute,
 	Hint: "call MPI_Finalize on every way out of the program",
-	Text: "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
-	Needles: []string{"mpi_finalize"},
+	Text: "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonNoFinalize}},
 }, {
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1, Retry: job.RetryNever,
 	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
 	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
-	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
-	Needles: []string{"singleton", "rank 0 of 1", "of its own", "never spoke"},
+	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonSingleton}},
 }, {
 	Category: job.MPIError, Signature: "mpi-mixed", Confidence: 1, Retry: job.RetryNever,
 	Meaning: "the programs of one gang are built for different MPIs",
 	Hint:    "build all of them for the same MPI",
-	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
-	Needles: []string{"one gang cannot hold both"},
+	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}, Reasons: []job.Reason{job.ReasonMixedMPI}},
 }, {
 	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9, Traits: Mute,
 	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
 	Hint:    "every rank must stay until the work of all is done: look at what lets this one end early",
 	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
-	Needles: []string{"left the others", "others"},
 }, {
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 0.95, Retry: job.RetryNever,
-	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
-	Needles: []string{"silent singleton", "believed to be rank 0 of 1"},
+	Hint: "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
+	Ends: Ends{Reasons: []job.Reason{job.ReasonSingleton}},
 }}

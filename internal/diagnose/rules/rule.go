@@ -63,6 +63,9 @@ type Ends struct {
 	Signals  []int
 	Codes    []int
 	Statuses []job.ExitStatus
+	// Reasons has one of which gangrun gives for an end with one of Statuses. Without
+	// Statuses, it is a reason that gangrun gives with a line.
+	Reasons []job.Reason
 }
 
 // Traits are properties of a rule.
@@ -140,7 +143,7 @@ func All() []Rule {
 }
 
 func (r *Rule) vagueness() int {
-	text := len(r.Needles) > 0 || r.Match != nil || r.Context != nil
+	text := len(r.Needles) > 0 || len(r.Ends.Reasons) > 0 || r.Match != nil || r.Context != nil
 	switch {
 	case len(r.Classes) > 0 && r.Classes[0] == Message: // what fits the words of a message otherwise is more specific
 		switch {

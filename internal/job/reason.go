@@ -1,0 +1,44 @@
+package job
+
+// Reason says why a rank was lost or could not be started, or why its exit with code 0 is
+// a failure, where gangrun itself has found that. It also marks lines of evidence that
+// gangrun itself has written. The text beside it is for people only.
+type Reason string
+
+// The reasons.
+const (
+	ReasonNone Reason = ""
+
+	// Of ranks that are lost.
+	ReasonHostSilent       Reason = "host-silent"       // no contact with the host for too long
+	ReasonHostGone         Reason = "host-gone"         // the host closed its connections and no longer answers
+	ReasonHostRestarted    Reason = "host-restarted"    // the host was booted while the ranks ran
+	ReasonControllerPaused Reason = "controller-paused" // the agent ended because gangrun itself did not run for too long
+	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
+	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
+
+	// Of ranks that could not be started.
+	ReasonMixedMPI Reason = "mixed-mpi" // the gang's programs use different MPIs
+
+	// Of ranks that exited with code 0.
+	ReasonOutputLost     Reason = "output-lost"      // not all of its output arrived from its host
+	ReasonLogWriteFailed Reason = "log-write-failed" // not all of its output could be written to its log
+	ReasonNoInit         Reason = "no-mpi-init"      // it never called MPI_Init, and other ranks did
+	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, and never MPI_Finalize
+
+	// Of ranks and of lines.
+	ReasonSingleton Reason = "singleton" // each rank believes to be the only one
+
+	// Of lines.
+	ReasonOOMKills Reason = "oom-kills" // the kernel's count of out-of-memory kills has risen
+)
+
+// StopReason says why gangrun ends a gang.
+type StopReason string
+
+// The reasons to end a gang.
+const (
+	StopFailure StopReason = "failure" // a rank has failed, or a host is lost
+	StopOrder   StopReason = "order"   // of the user, a time limit, or the end of gangrun
+	StopHurry   StopReason = "hurry"   // as StopOrder, without a grace period
+)
