@@ -36,17 +36,15 @@ func TestTypesDecide(t *testing.T) {
 		if !own {
 			continue
 		}
-		if notOurs[m.text] != "" || stillMatched[m.text] != "" {
+		if notOurs[m.text] != "" {
 			used[m.text] = true
 			continue
 		}
 		t.Errorf("%s decides by %q, which gangrun says itself (%q): use a typed reason of internal/job", m.at, m.text, by)
 	}
-	for _, exceptions := range []map[string]string{notOurs, stillMatched} {
-		for _, text := range slices.Sorted(maps.Keys(exceptions)) {
-			if !used[text] {
-				t.Errorf("nothing decides by %q any more: remove the exception from internal/layers/sentences_test.go", text)
-			}
+	for _, text := range slices.Sorted(maps.Keys(notOurs)) {
+		if !used[text] {
+			t.Errorf("nothing decides by %q any more: remove the exception from internal/layers/sentences_test.go", text)
 		}
 	}
 }
@@ -68,20 +66,27 @@ func ownSentence(text string, said []string) (bool, string) {
 }
 
 // comparing are functions of strings and bytes that compare with their second argument.
-var comparing = []string{"Contains", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Count"}
+var comparing = []string{"Contains", "HasPrefix", "HasSuffix", "Index", "LastIndex", "Cut", "CutPrefix", "CutSuffix", "EqualFold", "Count", "TrimPrefix", "TrimSuffix"}
 
 // literals returns the literals of a file that are compared with something, and all others.
-func literals(dir, name string, src []byte) (matches []comparison, said []string, err error) {
+// A use of one of constants, which are by their names, is as one of its literal.
+func literals(dir, name string, src []byte, constants map[string]string) (matches []comparison, said []string, err error) {
 	files := token.NewFileSet()
 	file, err := parser.ParseFile(files, name, src, parser.SkipObjectResolution|parser.ParseComments)
 	if err != nil || ast.IsGenerated(file) {
 		return nil, nil, err
 	}
 	compared := map[*ast.BasicLit]bool{}
+	names := map[*ast.Ident]bool{} // of constants that are compared
 	mark := func(expr ast.Node) {
 		ast.Inspect(expr, func(n ast.Node) bool {
-			if lit, ok := n.(*ast.BasicLit); ok && lit.Kind == token.STRING {
-				compared[lit] = true
+			switch n := n.(type) {
+			case *ast.BasicLit:
+				if n.Kind == token.STRING {
+					compared[n] = true
+				}
+			case *ast.Ident:
+				names[n] = true
 			}
 			_, call := n.(*ast.CallExpr)
 			return !call
@@ -111,9 +116,38 @@ func literals(dir, name string, src []byte) (matches []comparison, said []string
 		}
 		return true
 	})
+	declared := map[*ast.BasicLit]bool{}
+	skip := map[*ast.Ident]bool{} // the names of declared constants
+	ast.Inspect(file, func(n ast.Node) bool {
+		switch n := n.(type) {
+		case *ast.GenDecl:
+			if n.Tok == token.CONST {
+				for _, spec := range n.Specs {
+					for _, name := range spec.(*ast.ValueSpec).Names {
+						skip[name] = true
+					}
+					for _, value := range spec.(*ast.ValueSpec).Values {
+						if lit, ok := value.(*ast.BasicLit); ok {
+							declared[lit] = true
+						}
+					}
+				}
+			}
+		case *ast.Ident:
+			text, ok := constants[n.Name]
+			switch {
+			case !ok || skip[n]:
+			case names[n]:
+				matches = append(matches, comparison{fmt.Sprintf("%s/%s:%d", dir, filepath.Base(name), files.Position(n.Pos()).Line), text})
+			default:
+				said = append(said, text)
+			}
+		}
+		return true
+	})
 	ast.Inspect(file, func(n ast.Node) bool {
 		lit, ok := n.(*ast.BasicLit)
-		if !ok || lit.Kind != token.STRING {
+		if !ok || lit.Kind != token.STRING || declared[lit] {
 			return true
 		}
 		text, failed := strconv.Unquote(lit.Value)
@@ -130,8 +164,56 @@ func literals(dir, name string, src []byte) (matches []comparison, said []string
 	return matches, said, err
 }
 
+// constantTexts returns the texts of two words or more among the exported constants of a
+// file: other names may be those of variables, too.
+func constantTexts(name string, src []byte, to map[string]string) error {
+	file, err := parser.ParseFile(token.NewFileSet(), name, src, parser.SkipObjectResolution)
+	if err != nil {
+		return err
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		decl, ok := n.(*ast.GenDecl)
+		if !ok || decl.Tok != token.CONST {
+			return true
+		}
+		for _, spec := range decl.Specs {
+			spec := spec.(*ast.ValueSpec)
+			for i, value := range spec.Values {
+				lit, ok := value.(*ast.BasicLit)
+				if !ok || lit.Kind != token.STRING {
+					continue
+				}
+				if text, err := strconv.Unquote(lit.Value); err == nil && spec.Names[i].IsExported() && twoWords.MatchString(text) {
+					to[spec.Names[i].Name] = text
+				}
+			}
+		}
+		return true
+	})
+	return nil
+}
+
+// readSentences reads all packages below root that are no tests.
 func readSentences(root string) (matches []comparison, said []string, err error) {
-	err = filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
+	constants := map[string]string{}
+	if err := walkSources(root, func(_, name string, src []byte) error { return constantTexts(name, src, constants) }); err != nil {
+		return nil, nil, err
+	}
+	err = walkSources(root, func(dir, name string, src []byte) error {
+		m, s, err := literals(dir, name, src, constants)
+		matches = append(matches, m...)
+		if !strings.HasPrefix(dir, "internal/diagnose") { // it knows the sentences of others
+			said = append(said, s...)
+		}
+		return err
+	})
+	return matches, said, err
+}
+
+// walkSources calls f for each Go file below root that is no test, with the directory
+// relative to root.
+func walkSources(root string, f func(dir, name string, src []byte) error) error {
+	return filepath.WalkDir(root, func(name string, d fs.DirEntry, err error) error {
 		switch {
 		case err != nil:
 			return err
@@ -151,22 +233,19 @@ func readSentences(root string) (matches []comparison, said []string, err error)
 		if err != nil {
 			return err
 		}
-		m, s, err := literals(filepath.ToSlash(dir), name, src)
-		matches = append(matches, m...)
-		if !strings.HasPrefix(filepath.ToSlash(dir), "internal/diagnose") { // it knows the sentences of others
-			said = append(said, s...)
-		}
-		return err
+		return f(filepath.ToSlash(dir), name, src)
 	})
-	return matches, said, err
 }
 
-// notOurs are texts of others that gangrun also says, with who says them.
+// notOurs are texts of others that gangrun also says, with who says them, and texts that
+// are no sentences.
 var notOurs = map[string]string{
 	"connection refused":                          "the kernel, in strerror(3)",
 	"couldn't communicate with the nvidia driver": "nvidia-smi",
 	"does not exist":                              "many programs",
 	"due to previous error":                       "the Rust compiler",
+	"error message":                               "a class of rules",
+	"gangrun bridge: ":                            "the protocol of the bridge",
 	"fallen off the bus":                          "the NVIDIA driver",
 	"general protection":                          "the kernel",
 	"gpu is lost":                                 "nvidia-smi",
@@ -176,9 +255,6 @@ var notOurs = map[string]string{
 	"too many open files":                         "the kernel, in strerror(3)",
 }
 
-// stillMatched are texts by which code still decides, with what will take their place.
-var stillMatched = map[string]string{}
-
 func TestLiterals(t *testing.T) {
 	src := `package x
 var a = fmt.Sprintf("the agent on %s is gone for good", h)
@@ -186,9 +262,11 @@ func f(s string) {
 	if strings.Contains(s, "is gone") || s == "it was "+"here" || has("not compared") { }
 	switch s { case "one case": }
 	_ = Rule{Needles: []string{"a needle"}}
+	_ = s == gone
+	print(x.other)
 }
 `
-	matches, said, err := literals("x", "x.go", []byte(src))
+	matches, said, err := literals("x", "x.go", []byte(src), map[string]string{"gone": "it is gone", "other": "not one"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,10 +274,10 @@ func f(s string) {
 	for _, m := range matches {
 		texts = append(texts, m.text)
 	}
-	if want := []string{"is gone", "it was ", "here", "one case", "a needle"}; !slices.Equal(texts, want) {
+	if want := []string{"it is gone", "is gone", "it was ", "here", "one case", "a needle"}; !slices.Equal(texts, want) {
 		t.Errorf("compared: %q, want %q", texts, want)
 	}
-	if want := []string{"the agent on %s is gone for good", "not compared"}; !slices.Equal(said, want) {
+	if want := []string{"not one", "the agent on %s is gone for good", "not compared"}; !slices.Equal(said, want) {
 		t.Errorf("said: %q, want %q", said, want)
 	}
 	for text, want := range map[string]bool{"is gone": true, " gone ": false, "is": false, "never said": false, " ": false} {
