@@ -176,7 +176,7 @@ func TestStopForce(t *testing.T) {
 		t.Fatal(err)
 	}
 	code, _, errs = r.on(r.bed.Host(1), "stop", "--now", "--force", run.ID)
-	if code != 75 || !strings.Contains(errs, "cannot be ended from here: no host is reached that may have ranks of it: ") || !strings.Contains(errs, "hint: type gangrun stop "+run.ID+" where the run was started; ") {
+	if code != 75 || !strings.Contains(errs, "cannot be ended from here: none of the hosts that may have ranks of it can be reached: ") || !strings.Contains(errs, "hint: type gangrun stop "+run.ID+" where the run was started; ") {
 		t.Errorf("gangrun stop --force ended with %d: %s", code, errs)
 	}
 	if after, err := run.Summary(); err != nil || *after.Controller != *before.Controller || after.State != before.State {
@@ -213,7 +213,7 @@ func TestAttachNotLetIn(t *testing.T) {
 	}
 	refused := func(code int, out, errs string) {
 		t.Helper()
-		if code != 75 || out != "" || !strings.Contains(errs, "error: run "+run.ID+", whose controller is gone, cannot be gone on with from here: no host is reached that may have ranks of it: ") ||
+		if code != 75 || out != "" || !strings.Contains(errs, "error: run "+run.ID+", whose controller is gone, cannot be gone on with from here: none of the hosts that may have ranks of it can be reached: ") ||
 			!strings.Contains(errs, " was refused") || !strings.Contains(errs, "hint: gangrun attach "+run.ID+" goes on with it where its hosts are reached: its ranks there end 1h0m0s after ") {
 			t.Errorf("gangrun attach ended with %d: %s%s", code, out, errs)
 		}

@@ -14,12 +14,12 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// checkpoints implements supervisor.Checkpoints. Of a run that does not resume,
-// only what the run has written itself counts once it has begun: what lay there
-// at the first look may be another run's, with higher steps.
+// checkpoints implements supervisor.Checkpoints. A run that does not resume uses only
+// checkpoints that it has written itself: those in the directory at the first look may be
+// another run's, with higher steps.
 type checkpoints struct {
 	resume bool
-	seen   string // file in which a later controller finds what lay there; "" for none
+	seen   string // file that keeps the first look for a later controller; empty for none
 
 	mu     sync.Mutex
 	looked bool
@@ -37,7 +37,7 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, not []job.Checkpoi
 		if c.before, err = checkpoint.Look(dir); err != nil {
 			return nil, nil, err
 		}
-		c.looked, skipped = true, nil // another run's are nobody's concern
+		c.looked, skipped = true, nil // those skipped are another run's
 		if err := c.remember(); err != nil {
 			return nil, nil, err
 		}
@@ -51,14 +51,14 @@ func (c *checkpoints) Newest(ctx context.Context, dir string, not []job.Checkpoi
 	return &best, notes, nil
 }
 
-// maxRecord is more bytes than that file ever has.
+// maxRecord bounds the size of the file seen, in bytes.
 const maxRecord = 64 << 20
 
-// seenName is the file of a run's directory that holds what may have been checkpoints
-// before the run began.
+// seenName is the name of the file in the run's directory that lists what was in the
+// checkpoint directory before the run began.
 const seenName = "checkpoints.json"
 
-// recall finds what an earlier controller has seen.
+// recall reads the first look of an earlier controller.
 func (c *checkpoints) recall() error {
 	if c.looked || c.resume || c.seen == "" {
 		return nil
@@ -71,13 +71,13 @@ func (c *checkpoints) recall() error {
 		err = exact.Unmarshal(text, &c.before)
 	}
 	if err != nil {
-		return fmt.Errorf("what lay in the checkpoint directory before the run: %w", err)
+		return fmt.Errorf("the record of what was in the checkpoint directory before the run: %w", err)
 	}
 	c.looked = true
 	return nil
 }
 
-// remember keeps what was seen for a later controller.
+// remember writes the first look for a later controller.
 func (c *checkpoints) remember() error {
 	if c.seen == "" {
 		return nil
@@ -87,7 +87,7 @@ func (c *checkpoints) remember() error {
 		err = atomicfile.WriteFile(c.seen, text, 0o600)
 	}
 	if err != nil {
-		return fmt.Errorf("what lay in the checkpoint directory before the run: %w", err)
+		return fmt.Errorf("the record of what was in the checkpoint directory before the run: %w", err)
 	}
 	return nil
 }

@@ -13,21 +13,21 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// movedLauncher is a Launcher that tells, when it first starts a gang, in what the
-// gang's environment is not that in which the run was started, and of an adopted one
-// which of the run's hosts were not reached.
-type movedLauncher struct {
+// takeoverLauncher is the Launcher of a run that was taken over. Before the first gang that
+// it starts, it notes how the gang's environment differs from that in which the run was
+// started. Of an adopted gang, it notes which of the run's hosts were not reached.
+type takeoverLauncher struct {
 	supervisor.Launcher
-	probed *hosts.Found
-	news   func() string // nil once it was told
+	probed     *hosts.Found
+	difference func() string // of the environments; nil once it has been noted
 }
 
-// withNews makes the launcher of a run that was taken over tell so.
-func (s *session) withNews(l supervisor.Launcher) supervisor.Launcher {
+// noteTakeover returns l, or a takeoverLauncher for it if the run was taken over.
+func (s *session) noteTakeover(l supervisor.Launcher) supervisor.Launcher {
 	if s.taken == nil {
 		return l
 	}
-	return &movedLauncher{Launcher: l, probed: s.probed, news: func() string {
+	return &takeoverLauncher{Launcher: l, probed: s.probed, difference: func() string {
 		before, err := userenv.ReadMarks(s.run.Dir)
 		switch {
 		case err != nil:
@@ -40,12 +40,12 @@ func (s *session) withNews(l supervisor.Launcher) supervisor.Launcher {
 }
 
 // Run implements supervisor.Launcher.
-func (m *movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
-	if !a.Adopt && m.news != nil {
-		if news := m.news(); news != "" {
-			emit(job.Event{Kind: job.KindNote, Text: text.Printable(fmt.Sprintf("attempt %d has the environment of gangrun attach, not that of gangrun run: %s", a.Number, news))})
+func (m *takeoverLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+	if !a.Adopt && m.difference != nil {
+		if difference := m.difference(); difference != "" {
+			emit(job.Event{Kind: job.KindNote, Text: text.Printable(fmt.Sprintf("attempt %d has the environment of gangrun attach, not that of gangrun run: %s", a.Number, difference))})
 		}
-		m.news = nil
+		m.difference = nil
 	}
 	if !a.Adopt {
 		return m.Launcher.Run(ctx, a, emit)
@@ -56,10 +56,10 @@ func (m *movedLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Ev
 		defer one.Unlock()
 		emit(e)
 	}
-	telling, stop := context.WithCancel(context.Background())
+	reporting, stop := context.WithCancel(context.Background())
 	var wg sync.WaitGroup
-	wg.Go(func() { // no placement tells it
-		if m.probed.Wait(telling) == nil {
+	wg.Go(func() { // there is no placement that would report it
+		if m.probed.Wait(reporting) == nil {
 			m.probed.ReportUnreached(single)
 		}
 	})

@@ -7,8 +7,10 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
+	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/agents"
 
 	"github.com/gangrun/gangrun/internal/controller/gpuqueue"
@@ -19,16 +21,24 @@ import (
 	"github.com/gangrun/gangrun/topology"
 )
 
-// Place implements supervisor.Placer. CPU ranks hold nothing that could be
-// lost, so their lease lasts.
-func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
-	lease, err := s.place(ctx, spec, not, 0, emit)
+// placer finds places for gangs on the hosts of a run.
+type placer struct {
+	run       string // its ID
+	simulated bool   // the hosts are simulated on this machine
+	launcher  *launcher.Launcher
+	probed    *hosts.Found
+	turns     atomic.Int64 // places in queues for GPUs that were taken so far
+}
+
+// Place implements supervisor.Placer. The lease of ranks without GPUs cannot be lost.
+func (p *placer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+	lease, err := p.place(ctx, spec, not, 0, emit)
 	var none supervisor.NoPlacement
 	for smaller := spec; errors.As(err, &none) && spec.MinRanks > 0 && smaller.Ranks > spec.MinRanks; {
 		smaller.Ranks--
 		var other error
-		if lease, other = s.place(ctx, smaller, not, 0, emit); other == nil {
-			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %s, for want of room for more: %s", text.Count(smaller.Ranks, "rank"), none.Text)})
+		if lease, other = p.place(ctx, smaller, not, 0, emit); other == nil {
+			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %s, since there is no room for more: %s", text.Count(smaller.Ranks, "rank"), none.Text)})
 			return lease, nil
 		}
 		if !errors.As(other, new(supervisor.NoPlacement)) {
@@ -38,23 +48,22 @@ func (s *session) Place(ctx context.Context, spec job.Spec, not job.Excluded, em
 	return lease, err
 }
 
-// place is Place for what needs its place for no longer than limit; 0 is not
-// known.
-func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
+// place is Place for a gang that needs its place for no longer than limit; 0 is unknown.
+func (p *placer) place(ctx context.Context, spec job.Spec, not job.Excluded, limit time.Duration, emit func(job.Event)) (supervisor.Lease, error) {
 	for away := []string(nil); ; {
-		p, inventory, err := s.gpuPlacer(ctx, spec, not, away, limit, emit)
+		queue, inventory, err := p.gpuQueue(ctx, spec, not, away, limit, emit)
 		if err != nil {
 			return supervisor.Lease{}, err
 		}
 		var lease supervisor.Lease
-		if p != nil {
-			lease, err = p.Place(ctx)
+		if queue != nil {
+			lease, err = queue.Place(ctx)
 		} else {
 			lease, err = placeOnCPUs(spec, inventory, not)
 		}
 		gone := agents.Unreachable(err)
 		if len(gone) == 0 || ctx.Err() != nil {
-			return lease, s.probed.WithUnreached(err, away...)
+			return lease, p.probed.WithUnreached(err, away...)
 		}
 		for _, host := range slices.Sorted(maps.Keys(gone)) {
 			away = append(away, host)
@@ -63,24 +72,29 @@ func (s *session) place(ctx context.Context, spec job.Spec, not job.Excluded, li
 	}
 }
 
-// Hold implements supervisor.Holder: agents that an earlier controller has started go
-// on holding what they have.
-func (s *session) Hold(p job.Placement) (held context.Context, release func()) {
+// Hold implements supervisor.Holder. Agents that an earlier controller has started keep
+// their leases.
+func (p *placer) Hold(placement job.Placement) (held context.Context, release func()) {
 	var grants []gpuqueue.Grant
-	for _, h := range p.Hosts {
-		if slices.ContainsFunc(p.On(h.Name), func(r job.Rank) bool { return len(r.Devices) > 0 }) {
-			grants = append(grants, s.launcher.Adopted(h.Name))
+	for _, h := range placement.Hosts {
+		if slices.ContainsFunc(placement.On(h.Name), func(r job.Rank) bool { return len(r.Devices) > 0 }) {
+			grants = append(grants, p.launcher.Adopted(h.Name))
 		}
 	}
 	return gpuqueue.Watch(grants)
 }
 
-// Silent implements supervisor.Looker. Simulated hosts answer as this machine does.
-func (s *session) Silent(ctx context.Context, hosts []string) map[string]string {
-	if s.spec.Loopback > 0 {
-		return nil
+// check returns a supervisor.NoPlacement if the hosts could never hold a gang.
+func (p *placer) check(ctx context.Context, spec job.Spec, emit func(job.Event)) error {
+	queue, inventory, err := p.gpuQueue(ctx, spec, job.Excluded{}, nil, 0, emit)
+	switch {
+	case err != nil:
+	case queue != nil:
+		err = queue.Check()
+	default:
+		_, err = placeOnCPUs(spec, inventory, job.Excluded{})
 	}
-	return s.probed.Silent(ctx, hosts)
+	return p.probed.WithUnreached(err)
 }
 
 // placeOnCPUs is place for ranks without GPUs.
@@ -93,18 +107,17 @@ func placeOnCPUs(spec job.Spec, inventory job.Inventory, not job.Excluded) (supe
 	return supervisor.Lease{Placement: placement, Explanation: why, Held: context.Background(), Release: func() {}}, err
 }
 
-// gpuPlacer returns who places ranks on GPUs, nil where they have none, and what
-// there is. Hosts that are excluded or away are not asked for anything: they may not
-// answer.
-func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuqueue.Gang, job.Inventory, error) {
-	inventory, err := s.probed.Inventory(ctx)
+// gpuQueue returns what places ranks on GPUs, or nil if they have none, and the inventory.
+// It asks nothing of hosts that are excluded or away: they may not answer.
+func (p *placer) gpuQueue(ctx context.Context, spec job.Spec, not job.Excluded, away []string, limit time.Duration, emit func(job.Event)) (*gpuqueue.Gang, job.Inventory, error) {
+	inventory, err := p.probed.Inventory(ctx)
 	if err != nil {
 		return nil, inventory, err
 	}
 	missed := spec.GPUs > 0 && topology.GPUsPerRank(-1, inventory.Hosts) == 0
 	if emit != nil {
-		s.probed.ReportUnreached(emit)
-		for _, text := range s.probed.News(missed) {
+		p.probed.ReportUnreached(emit)
+		for _, text := range p.probed.News(missed) {
 			emit(job.Event{Kind: job.KindNote, Text: text})
 		}
 	}
@@ -114,21 +127,21 @@ func (s *session) gpuPlacer(ctx context.Context, spec job.Spec, not job.Excluded
 	}
 	but := slices.Concat(not.Hosts, away)
 	var again func() []job.Host
-	if spec.Loopback == 0 {
+	if !p.simulated {
 		again = func() []job.Host {
-			s.probed.Look(ctx, but)
-			fresh, _ := s.probed.Inventory(ctx) // which is there
+			p.probed.Look(ctx, but)
+			fresh, _ := p.probed.Inventory(ctx)
 			return hosts.Except(fresh.Hosts, but)
 		}
-		if time.Since(s.probed.LookedAt()) >= gpuqueue.LookEvery { // an attempt has run since
+		if time.Since(p.probed.LookedAt()) >= gpuqueue.LookEvery { // an attempt has run since
 			inventory.Hosts = again()
 		}
 	}
 	return &gpuqueue.Gang{
 		NewTurn: func(host, space string) gpuqueue.Turn {
-			return gpuqueue.AgentTurn{Turn: s.launcher.Turn(host, space, fmt.Sprintf("%s/%d", s.run.ID, s.turns.Add(1)))}
+			return gpuqueue.AgentTurn{Turn: p.launcher.Turn(host, space, fmt.Sprintf("%s/%d", p.run, p.turns.Add(1)))}
 		},
-		Run: s.run.ID, Command: strings.Join(spec.Command, " "), Hosts: hosts.Except(inventory.Hosts, but), Simulated: spec.Loopback > 0,
+		Run: p.run, Command: strings.Join(spec.Command, " "), Hosts: hosts.Except(inventory.Hosts, but), Simulated: p.simulated,
 		Want:    topology.Want{Ranks: spec.Ranks, GPUs: gpus, Locality: spec.Locality},
 		Guessed: spec.GPUs < 0, Patience: spec.Patience, Limit: limit, Excluded: not, Emit: emit, Look: again,
 	}, inventory, nil

@@ -23,8 +23,7 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Preflight does what the preflight of a run does, and ends as that run
-// would have ended there.
+// Preflight runs the preflight of a job, and ends as a run would have ended after it.
 func Preflight(spec job.Spec, options Options) error {
 	s, err := openSession(spec, options)
 	if err != nil {
@@ -32,13 +31,13 @@ func Preflight(spec job.Spec, options Options) error {
 	}
 	return s.conclude(s.supervise(func(p parts) (runreport.Report, error) {
 		if p.checker != nil {
-			p.checker = reaching{p.checker, s.probed}
+			p.checker = reachChecker{p.checker, s.probed}
 		}
-		boss := &supervisor.Supervisor{
-			Launcher: s.launcher, Placer: s, Checker: p.checker, Checkpoints: &checkpoints{},
+		sup := &supervisor.Supervisor{
+			Launcher: s.launcher, Placer: s.placer, Checker: p.checker, Checkpoints: &checkpoints{},
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Emit: p.emit,
 		}
-		return boss.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
+		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
 	}))
 }
 
@@ -55,13 +54,13 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	if err := os.MkdirAll(scratch, 0o700); err != nil {
 		return nil, err
 	}
-	return fitting{s: s, Checker: &preflight.Preflight{
-		Surveyor: s,
-		Runner:   s.watchGPUs(quiet{s.launcher}),
+	return fitChecker{placer: s.placer, logs: logs, again: s.taken != nil, Checker: &preflight.Preflight{
+		Surveyor: s.surveyor,
+		Runner:   s.watchGPUs(quietLauncher{s.launcher}),
 		Place: func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (job.Placement, func(), error) {
 			spec := s.spec
 			spec.Ranks = ranks
-			lease, err := s.place(ctx, spec, job.Excluded{}, limit, emit)
+			lease, err := s.placer.place(ctx, spec, job.Excluded{}, limit, emit)
 			return lease.Placement, lease.Release, err
 		},
 		Diagnose:  supervisor.Hiding(s.spec, diagnose.Diagnose),
@@ -77,9 +76,9 @@ func (s *session) preflight() (supervisor.Checker, error) {
 	}}, nil
 }
 
-// inputOf returns what tells standard input from that of another run: see
-// preflight.Preflight. A terminal and /dev/null give a trial nothing, nor does a pipe that
-// is closed or silent.
+// inputOf returns a text that differs if standard input differs: see preflight.Preflight. It
+// is empty for a terminal, /dev/null, and a pipe that is closed or silent: a trial gets
+// nothing from these.
 func inputOf(stdin *os.File) string {
 	if stdin == nil {
 		return ""
@@ -102,90 +101,57 @@ func inputOf(stdin *os.File) string {
 	return fmt.Sprintf("file %d:%d of %d bytes, changed %d, at %d", stat.Dev, stat.Ino, info.Size(), info.ModTime().UnixNano(), at)
 }
 
-// pipeMillis is how long a pipe on standard input may be silent that has something to
-// say, in milliseconds.
+// pipeMillis is how long inputOf waits for the first byte of a pipe, in milliseconds.
 const pipeMillis = 100
 
-// quiet runs trials: what they print is shown only if they fail.
-type quiet struct{ *launcher.Launcher }
+// quietLauncher runs trials. What a trial prints is shown only if it fails.
+type quietLauncher struct{ *launcher.Launcher }
 
-func (q quiet) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
+func (q quietLauncher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	a.Show = job.OutputNone
 	return q.Launcher.Run(ctx, a, emit)
 }
 
-// fitting is a Checker that does not try what would never fit.
-type fitting struct {
+// fitChecker is a Checker that first checks whether the hosts could ever hold the gang.
+type fitChecker struct {
 	supervisor.Checker
-	s *session
+	placer *placer
+	logs   string // the directory of the trial's logs
+	again  bool   // an earlier controller may have begun the checks
 }
 
-func (f fitting) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
-	if f.s.taken != nil { // a trial that was cut short with its controller is made anew
-		logs, err := f.s.run.AttemptDir(0)
-		if err = errors.Join(err, os.RemoveAll(logs), os.Mkdir(logs, 0o700)); err != nil {
+// Check implements supervisor.Checker.
+func (f fitChecker) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+	if f.again { // a trial that ended with its controller is repeated
+		if err := errors.Join(os.RemoveAll(f.logs), os.Mkdir(f.logs, 0o700)); err != nil {
 			return nil, err
 		}
 	}
 	least := spec
-	if spec.MinRanks > 0 { // fewer will do, where there is no room for more
+	if spec.MinRanks > 0 { // if there is no room for more
 		least.Ranks = spec.MinRanks
 	}
-	p, inventory, err := f.s.gpuPlacer(ctx, least, job.Excluded{}, nil, 0, emit)
-	switch {
-	case err != nil:
-	case p != nil:
-		err = p.Check()
-	default:
-		_, err = placeOnCPUs(least, inventory, job.Excluded{})
-	}
-	if err = f.s.probed.WithUnreached(err); err != nil {
+	if err := f.placer.check(ctx, least, emit); err != nil {
 		return nil, err
 	}
 	findings, err := f.Checker.Check(ctx, spec, emit)
-	f.s.probed.ReportUnreached(emit) // those that were lost meanwhile
+	f.placer.probed.ReportUnreached(emit) // hosts that were lost meanwhile
 	return findings, err
 }
 
-// reaching is a Checker to which a host that is not reached is a fault. A run leaves
-// it out.
-type reaching struct {
+// reachChecker is a Checker that fails if a host is not reached. A run goes on without such
+// a host.
+type reachChecker struct {
 	supervisor.Checker
 	probed *hosts.Found
 }
 
-func (r reaching) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
+// Check implements supervisor.Checker.
+func (r reachChecker) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if err := r.probed.Wait(ctx); err != nil {
 		return nil, err
 	}
 	r.probed.SkipNotes()
 	findings, err := r.Checker.Check(ctx, spec, emit)
 	return append(findings, r.probed.Faults()...), err
-}
-
-// Survey implements preflight.Surveyor, for the hosts that have been reached.
-func (s *session) Survey(ctx context.Context, ask job.Survey) ([]job.Facts, error) {
-	inventory, err := s.probed.Inventory(ctx)
-	if err != nil {
-		return nil, err
-	}
-	facts, err := s.launcher.Survey(ctx, inventory.Hosts, ask)
-	for err != nil && ctx.Err() == nil && s.probed.Drop(err) { // a host was lost meanwhile: the others are there
-		if inventory, err = s.probed.Inventory(ctx); err == nil {
-			facts, err = s.launcher.Survey(ctx, inventory.Hosts, ask)
-		}
-	}
-	if err == nil {
-		s.compare(facts)
-	}
-	return facts, stalled(err)
-}
-
-// stalled makes an agent that has not looked at files in time the fault of a file
-// system, where no other host can stand in.
-func stalled(err error) error {
-	if errors.As(err, new(*launcher.LookError)) {
-		return supervisor.StorageError{Err: err}
-	}
-	return err
 }

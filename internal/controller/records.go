@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/journal"
 )
 
-// records are those of a run that this process controls.
+// records are the files of a run that this process controls.
 type records struct {
 	run     home.Run
 	journal *journal.Journal
@@ -38,9 +38,9 @@ func (t Options) records(dir string, spec job.Spec) (r records, err error) {
 	return r, nil
 }
 
-// newRecords makes the records of a new run. Where that fails nothing is left of it.
+// newRecords makes the records of a new run. If that fails, it leaves nothing.
 func newRecords(dir string, spec job.Spec) (r records, err error) {
-	for _, path := range []*string{&spec.Hostfile, &spec.Inventory} { // who takes over may be elsewhere
+	for _, path := range []*string{&spec.Hostfile, &spec.Inventory} { // a later controller may have another working directory
 		if *path == "" {
 			continue
 		}
@@ -65,8 +65,8 @@ func newRecords(dir string, spec job.Spec) (r records, err error) {
 	return r, nil
 }
 
-// discard ends what records began, for a run that could not begin. What was taken over
-// stays open: see taken.giveBack.
+// discard removes the records of a run that could not begin. Those of a run that was taken
+// over stay open: see Taken.giveBack.
 func (r records) discard() error {
 	if !r.fresh {
 		return nil
@@ -78,9 +78,8 @@ func (r records) discard() error {
 	return err
 }
 
-// abandon closes the journal of a run that could not begin, and removes a new run:
-// without an event in its journal nobody could go on with it, or tell it from a run
-// that was lost.
+// abandon closes the journal of a run that could not begin, and removes a new run: a run
+// without events in its journal could not be continued, and would look lost.
 func (r records) abandon() error {
 	err := r.journal.Close()
 	if r.fresh {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"sync"
 	"syscall"
@@ -15,6 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/view"
+	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 	"github.com/gangrun/gangrun/supervisor/runreport"
@@ -27,23 +29,23 @@ func Run(spec job.Spec, options Options) error {
 	if err != nil {
 		return err
 	}
-	return s.conclude(s.toEnd(s))
+	return s.conclude(s.toEnd(s.placer))
 }
 
-// toEnd runs the session's job to its end, on the places that placer finds.
-func (s *session) toEnd(placer supervisor.Placer) (runreport.Report, error) {
+// toEnd runs the session's job to its end, on the places that places finds.
+func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
-		boss := &supervisor.Supervisor{
-			Launcher: s.withNews(s.watchGPUs(s.launcher)), Placer: placer, Holder: s, Looker: s, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+		sup := &supervisor.Supervisor{
+			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: s.probed, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
-			return boss.Run(p.ctx, info, s.spec)
+			return sup.Run(p.ctx, info, s.spec)
 		}
 		if !s.taken.underWay() {
 			ctx := p.ctx
-			if s.order != nil { // which has ended already
+			if s.order != nil { // p.ctx has ended already
 				var cancel context.CancelFunc
 				ctx, cancel = context.WithTimeout(context.Background(), takeLimit)
 				defer cancel()
@@ -51,15 +53,18 @@ func (s *session) toEnd(placer supervisor.Placer) (runreport.Report, error) {
 			_ = s.probed.Wait(ctx) // then all agents of the earlier controller are known
 			s.launcher.Renew()
 		}
-		return boss.Resume(p.ctx, info, s.spec, s.taken.past)
+		return sup.Resume(p.ctx, info, s.spec, s.taken.past)
 	})
 }
 
-// conclude prints the report, where it is wanted on standard output, and returns what
-// this program exits with. err is why there is none.
+// conclude prints the report, if the user wants it on standard output, and returns the
+// error with which this program exits. err is why there is no report.
 func (s *session) conclude(report runreport.Report, err error) error {
 	if err == nil && s.JSON {
-		err = s.printReport(report)
+		err = view.JSON(os.Stdout, struct {
+			runreport.Report
+			Matrix *preflight.Matrix `json:"matrix,omitempty"`
+		}{report, s.surveyor.matrix})
 	}
 	if err != nil {
 		return err
@@ -67,7 +72,7 @@ func (s *session) conclude(report runreport.Report, err error) error {
 	return Exit(report)
 }
 
-// Exit is the exit of a program whose run has ended.
+// Exit returns the error with which a program exits whose run has ended.
 func Exit(r runreport.Report) error {
 	if r.ExitCode == nil {
 		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
@@ -85,23 +90,23 @@ type parts struct {
 	emit    func(job.Event) error
 }
 
-// supervise runs the body of a session: with its signals, its journal and its
-// screen, and with everything ended and written when it returns.
+// supervise runs body with the signals, the journal and the screen of the session. When it
+// returns, everything has ended and is written.
 func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
-	ctx, hurried, stop := s.interruptible()
+	ctx, hurried, stop := s.signals.Contexts(s.launcher.Hurry)
 	var report runreport.Report
 	defer func() {
 		stop()
-		dismiss(s.signals, &report)
+		s.signals.Dismiss(&report)
 	}()
-	fresh, stale := context.WithCancel(context.Background())
+	refresh, stopRefreshing := context.WithCancel(context.Background())
 	var refreshing sync.WaitGroup
-	refreshing.Go(func() { s.show.Refresh(fresh) })
+	refreshing.Go(func() { s.show.Refresh(refresh) })
 
 	checker, err := s.preflight()
 	var saving sync.WaitGroup
 	if err == nil {
-		deaf := s.heed()
+		stopListening := s.signals.Listen(s.run)
 		report, _ = body(parts{ctx: ctx, checker: checker, emit: func(e job.Event) error {
 			s.show.Event(e)
 			err := s.journal.Append(e)
@@ -113,19 +118,19 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			}
 			return err
 		}})
-		deaf()
+		stopListening()
 		saving.Go(func() { s.save(&report, s.show.Say) })
 	}
 
-	// The gang is gone and its record is being written. What is left is the
-	// terminal, which may take its time, unless the user is in a hurry.
+	// The gang has ended and its record is being written. The terminal may take longer,
+	// unless the user is in a hurry.
 	_ = s.launcher.Drain(hurried)
 	closeErr := s.close()
 	if err != nil {
 		err = errors.Join(err, s.abandon())
 	}
 	saving.Wait()
-	stale()
+	stopRefreshing()
 	s.show.FlushLines(hurried)
 	view.Finish(hurried, func() {
 		refreshing.Wait()
@@ -134,7 +139,7 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 			s.show.Closing(report)
 		}
 		if err := s.show.Screen.Err(); err != nil && !errors.Is(err, syscall.EPIPE) {
-			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; it is whole in %s", err, s.run.Dir))
+			s.show.Screen.Error(fmt.Sprintf("not all of the ranks' output could be shown: %v; %s has all of it", err, s.run.Dir))
 		}
 		if closeErr != nil {
 			s.show.Screen.Error(closeErr.Error())
@@ -143,11 +148,11 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	return report, err
 }
 
-// save closes the journal and writes the report, and says what of that failed. A run
-// whose records are not whole does not end with 0.
+// save closes the journal and writes the report. It says what failed. A run whose records
+// are incomplete does not end with 0.
 func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
-		hint := "the ranks' logs are whole where nothing else is said"
+		hint := "the ranks' logs are complete, unless another message says that they are not"
 		if cause, ok := diagnose.Refusal(err); ok {
 			what, hint = string(cause.Category)+": "+what, cause.Hint
 		}

@@ -9,12 +9,12 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"sync/atomic"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
 	"github.com/gangrun/gangrun/internal/controller/hosts"
+	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/controller/userenv"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/hostlist"
@@ -23,46 +23,45 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 	"github.com/gangrun/gangrun/internal/view"
 	"github.com/gangrun/gangrun/launcher"
-	"github.com/gangrun/gangrun/preflight"
 	"github.com/gangrun/gangrun/supervisor"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// session is one run from its controller's side: everything wired together.
+// session is one run from its controller's side: it wires the parts together.
 type session struct {
 	Options
 	records
 	spec     job.Spec
 	home     string
-	tmp      string // holds the TMPDIRs of simulated hosts; "" when there are none
+	tmp      string // holds the TMPDIRs of simulated hosts; empty if there are none
 	launcher *launcher.Launcher
 	show     *view.Live
-	signals  chan os.Signal // those that ask for an end
+	signals  *stop.Signals
 	probed   *hosts.Found
-	several  bool                   // the job names more hosts than one
+	placer   *placer
+	surveyor *surveyor
+	several  bool                   // the job names several hosts
 	here     func(host string) bool // reports whether a host of the job is this machine
-	turns    atomic.Int64           // places among those that wait for GPUs
-
-	matrix *preflight.Matrix // what the preflight has found on the hosts; nil before, and of one host
 }
 
-// Options are how a session meets its user, and what the job file has no word for.
+// Options are how a session communicates with its user, and settings that a job file does
+// not have.
 type Options struct {
 	JSON          bool // standard output is for the report
-	Aside         bool // the ranks' standard output is shown on standard error all the same
-	Plain         bool // the ranks' bytes are shown as they are
-	Terse         bool // nothing is said but why a run has failed
-	Verbose       bool // the matrix is shown even where no host is odd
+	Aside         bool // the ranks' standard output is shown on standard error
+	Plain         bool // the ranks' output is shown unchanged
+	Terse         bool // only the cause of a failure is shown
+	Verbose       bool // the matrix is shown even if no host is odd
 	PreflightOnly bool // no gang follows the preflight
-	// universe is MPI_UNIVERSE_SIZE: 0 when not said, -1 when there is no bound.
+	// Universe is MPI_UNIVERSE_SIZE; 0 is the default, -1 no bound.
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
-	Detached *detached.Process // nil where there is a terminal, or who stands for one
-	taken    *Taken            // nil for a run of this process's own
-	order    *asked            // to end the run that is taken over; nil for none
+	Detached *detached.Process // nil unless this process was started by --detach
+	taken    *Taken            // the run that is taken over; nil for a new run
+	order    *stop.Order       // to end the run that is taken over; nil is none
 }
 
-// Streams are where a screen shows what the ranks print.
+// Streams returns the streams on which a screen shows what the ranks print.
 func (t Options) Streams() (out, err screen.Stream) {
 	ranks := os.Stdout
 	if t.JSON || t.Aside {
@@ -94,22 +93,21 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	if options.taken == nil { // else its ranks may be running
+	if options.taken == nil { // otherwise the ranks may be running
 		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
 			return nil, err
 		}
 	}
-	// From here on there is something that must be ended in order.
 	tmp := ""
 	if spec.Loopback > 0 {
 		if tmp, err = hosts.TempDir(); err != nil {
 			return nil, err
 		}
 	}
-	signals := catch()
+	signals := stop.Catch(options.order)
 	kept, err := options.records(dir, spec)
 	if err != nil {
-		dismiss(signals, &runreport.Report{})
+		signals.Dismiss(&runreport.Report{})
 		return nil, err
 	}
 	run := kept.run
@@ -130,7 +128,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	})
 	if err != nil {
 		s.show.FlushLines(context.Background())
-		dismiss(signals, &runreport.Report{})
+		signals.Dismiss(&runreport.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
 	s.here = dialer.Here
@@ -139,10 +137,12 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	s.launcher = launcher.New(s.options(dialer, wanted))
 	s.probed = hosts.Find(s.launcher, spec)
+	s.placer = &placer{run: run.ID, simulated: spec.Loopback > 0, launcher: s.launcher, probed: s.probed}
+	s.surveyor = &surveyor{spec: spec, launcher: s.launcher, probed: s.probed, verbose: options.Verbose, show: s.show.Say}
 	return s, nil
 }
 
-// options are those of the session's launcher.
+// options returns the options of the session's launcher.
 func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Options {
 	o := launcher.Options{
 		Dialer: dialer, Hosts: wanted, Bring: dialer.Bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
@@ -152,17 +152,17 @@ func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Optio
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}
-	if s.Detached == nil && s.order == nil { // else the logs have it
+	if s.Detached == nil && s.order == nil { // otherwise the output is only in the logs
 		o.Output = s.show.Output
 	}
-	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be read again
+	if s.spec.Preflight == job.PreflightFull || s.spec.Retries > 0 { // it may be needed again
 		o.KeepStdin = job.KeptStdin
 	}
 	o.Stdin = s.stdin()
 	return o
 }
 
-// stdin returns what the ranks are fed from; nil for nothing.
+// stdin returns the file that the ranks are fed from; nil is none.
 func (s *session) stdin() *os.File {
 	switch {
 	case s.spec.Stdin == job.StdinNone:
@@ -173,7 +173,7 @@ func (s *session) stdin() *os.File {
 	return os.Stdin
 }
 
-// say tells the user something about a host; "" is about none.
+// say shows a note about a host; an empty host is none.
 func (s *session) say(host, what string) {
 	if host != "" {
 		what = host + ": " + what
@@ -181,15 +181,14 @@ func (s *session) say(host, what string) {
 	s.show.Screen.Say("note: %s", text.Printable(what))
 }
 
-// started journals where an agent is, for a controller that comes after this one.
+// started records where an agent is, for a later controller.
 func (s *session) started(host string, at job.Agent) {
 	if err := s.journal.Append(job.Event{Time: time.Now(), Kind: job.KindHost, Host: host, Agent: &at}); err != nil {
 		s.say(host, fmt.Sprintf("a later gangrun will not find its agent: %v", err))
 	}
 }
 
-// close ends the agents, removes what the session made outside of the run's home, and
-// gives the control of the run back.
+// close ends the agents, removes temporary directories, and gives up the control of the run.
 func (s *session) close() error {
 	s.probed.Close()
 	err := s.launcher.Close()
@@ -199,8 +198,8 @@ func (s *session) close() error {
 	return errors.Join(err, os.RemoveAll(filepath.Join(s.run.Dir, "scratch")), s.control.Close())
 }
 
-// watchGPUs adds what the driver reports of this machine's GPUs to the events of a
-// launcher's gangs. Simulated GPUs have no driver.
+// watchGPUs returns a launcher that adds events for what the driver reports of this machine's
+// GPUs. Simulated GPUs have no driver.
 func (s *session) watchGPUs(l supervisor.Launcher) supervisor.Launcher {
 	if s.spec.Loopback > 0 {
 		return l

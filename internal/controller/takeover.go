@@ -15,6 +15,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/hosts"
+	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/hostlist"
@@ -24,22 +25,22 @@ import (
 	"github.com/gangrun/gangrun/internal/record"
 )
 
-// Taken is a run that another controller has begun, and this process goes on with.
+// Taken is a run that another controller has begun, and that this process has taken over.
 type Taken struct {
 	run     home.Run
 	control *home.Control
 	journal *journal.Journal
 	past    []job.Event
 	agents  map[string]job.Agent // on other hosts, the newest of each
-	stdin   *os.File             // of ranks that are started from now on: nothing
+	stdin   *os.File             // /dev/null, for ranks that are started from now on
 }
 
-// takeLimit is how long what ended with a controller on this machine may take to be
-// gone.
+// takeLimit is how long processes that end with a controller on this machine may take to
+// end.
 const takeLimit = 20 * time.Second
 
 // Take makes this process the controller of a run that has none. The error is
-// home.ErrControlled where another has become that meanwhile.
+// home.ErrControlled if another process has become the controller meanwhile.
 func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 	control, err := control(ctx, run, force)
 	if err != nil {
@@ -70,7 +71,8 @@ func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 	return t, nil
 }
 
-// control waits until all is gone that ended with the run's last controller.
+// control waits until all processes that end with the run's last controller have ended,
+// and makes this process the controller.
 func control(ctx context.Context, run home.Run, force bool) (*home.Control, error) {
 	look := time.NewTicker(takeLimit / 1000)
 	defer look.Stop()
@@ -83,7 +85,7 @@ func control(ctx context.Context, run home.Run, force bool) (*home.Control, erro
 			return nil, errors.Join(err, home.ErrControlled)
 		}
 		if time.Now().After(deadline) {
-			return nil, &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("processes of run %s, or its controller on another host, still hold %q", run.ID, run.Dir), Hint: "gangrun status " + run.ID + " tells its hosts; see there what is left of it"}
+			return nil, &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("processes of run %s, or its controller on another host, still hold %q", run.ID, run.Dir), Hint: "gangrun status " + run.ID + " names its hosts: look there for what is left of it"}
 		}
 		select {
 		case <-look.C:
@@ -107,8 +109,8 @@ func (t *Taken) underWay() bool {
 	return way
 }
 
-// spec returns what the run is, with its secrets, which are written down nowhere: they
-// are taken from this process's environment. Who is there to end the run may lack them.
+// spec returns the spec of the run. Secrets are not recorded: spec takes them from this
+// process's environment. If the run is only to be ended, they may be missing.
 func (t *Taken) spec(ending bool) (job.Spec, error) {
 	spec := *record.Spec(t.past)
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
@@ -138,21 +140,22 @@ func (t *Taken) spec(ending bool) (job.Spec, error) {
 	return spec, nil
 }
 
-// giveBack leaves the run to its last controller again.
+// giveBack undoes the takeover: the run has its last controller again.
 func (t *Taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
-// GoOn goes on with a run whose controller is gone, unless nothing of it is reached.
+// GoOn goes on with a run whose controller is gone. It returns an error if none of the
+// hosts that may have its ranks can be reached.
 func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
 	s, err := t.open(Options{JSON: asJSON, Detached: self}, nil)
 	if err != nil {
 		return err
 	}
-	err = s.beyond()
+	err = s.requireHost()
 	if err == nil {
-		return s.conclude(s.toEnd(s))
+		return s.conclude(s.toEnd(s.placer))
 	}
 	hint, left := failure.Hint(err), interrupt.Signal{}
-	if err = s.renounce(err); errors.As(err, &left) {
+	if err = s.giveBack(err); errors.As(err, &left) {
 		fmt.Fprintf(os.Stderr, "gangrun: note: run %s is left as it was\n", t.run.ID)
 		return err
 	}
@@ -162,7 +165,7 @@ func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
 	}
 }
 
-// open opens the session of a run that is taken over, to end it where order says so.
+// open opens the session of the run. order is a request to end the run; nil is none.
 func (t *Taken) open(options Options, order *home.StopRequest) (*session, error) {
 	spec, err := t.spec(order != nil)
 	if err != nil {
@@ -170,7 +173,7 @@ func (t *Taken) open(options Options, order *home.StopRequest) (*session, error)
 	}
 	options.taken = t
 	if order != nil {
-		options.order = &asked{syscall.SIGTERM, wordsOf(*order)}
+		options.order = stop.NewOrder(*order)
 		if order.Now {
 			spec.Grace = 0
 		}
@@ -185,15 +188,15 @@ func (t *Taken) open(options Options, order *home.StopRequest) (*session, error)
 	return s, nil
 }
 
-// end ends a run that was taken over for that.
+// end ends the run.
 func (t *Taken) end(now bool) error {
-	order := home.StopRequest{By: home.Self(), User: userName(), Now: now}
+	order := home.StopRequest{By: home.Self(), User: stop.UserName(), Now: now}
 	s, err := t.open(Options{Aside: true}, &order)
 	if err == nil {
-		if err = s.beyond(); err == nil {
-			_, err = s.toEnd(s)
+		if err = s.requireHost(); err == nil {
+			_, err = s.toEnd(s.placer)
 		} else {
-			err = s.renounce(err)
+			err = s.giveBack(err)
 		}
 	}
 	if err != nil {
@@ -206,15 +209,15 @@ func (t *Taken) end(now bool) error {
 	return nil
 }
 
-// beyond is that no host is reached that may have ranks of the run that is taken over;
-// nil where one is, or none has any.
-func (s *session) beyond() error {
+// requireHost returns an error if the run that is taken over may have ranks on other hosts,
+// and none of these hosts can be reached.
+func (s *session) requireHost() error {
 	if !s.taken.underWay() || len(s.taken.agents) == 0 {
 		return nil
 	}
 	var other []os.Signal
 	if s.order != nil {
-		other = append(other, syscall.SIGTERM) // who sends that wants what is ordered
+		other = append(other, syscall.SIGTERM) // it asks for what the order asks for
 	}
 	ctx, stop := interrupt.Context(other...)
 	defer stop()
@@ -229,13 +232,13 @@ func (s *session) beyond() error {
 		return nil
 	}
 	text, _ := hosts.UnreachedText(away)
-	_, hint := hosts.UnreachedText(away[:1]) // what helps with one is mostly that of all
-	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("no host is reached that may have ranks of it: %s", text), Hint: hint}
+	_, hint := hosts.UnreachedText(away[:1]) // it mostly helps with the others, too
+	return &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("none of the hosts that may have ranks of it can be reached: %s", text), Hint: hint}
 }
 
-// renounce closes the session of a run that is not gone on with, for why: the run has
-// its last controller again.
-func (s *session) renounce(why error) error {
+// giveBack closes the session of a run that this process cannot go on with, because of why.
+// The run has its last controller again.
+func (s *session) giveBack(why error) error {
 	return errors.Join(why, s.close(), s.journal.Close())
 }
 

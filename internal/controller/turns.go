@@ -18,20 +18,21 @@ func RunTurns(spec job.Spec, options Options, turns []mpiexec.Turn) error {
 	if err != nil {
 		return err
 	}
-	return s.conclude(s.toEnd(turnTaker{session: s, turns: turns}))
+	return s.conclude(s.toEnd(turnPlacer{placer: s.placer, here: s.here, turns: turns}))
 }
 
-// turnTaker places ranks as mpiexec does: each host takes as many as its turn
+// turnPlacer places ranks as mpiexec does: each host takes as many as its turn
 // allows, and after the last host the first has its next turn.
-type turnTaker struct {
-	*session
+type turnPlacer struct {
+	*placer
+	here  func(host string) bool // reports whether a host of the job is this machine
 	turns []mpiexec.Turn
 }
 
 // Place implements supervisor.Placer.
-func (t turnTaker) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
+func (t turnPlacer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (supervisor.Lease, error) {
 	if len(t.turns) == 0 {
-		return t.session.Place(ctx, spec, not, emit)
+		return t.placer.Place(ctx, spec, not, emit)
 	}
 	there, err := t.probed.Inventory(ctx)
 	if err != nil {

@@ -1,4 +1,4 @@
-package controller
+package stop
 
 import (
 	"context"
@@ -7,8 +7,6 @@ import (
 	"os"
 	"os/user"
 	"strconv"
-	"sync"
-	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/failure"
@@ -17,60 +15,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/presence"
 	"github.com/gangrun/gangrun/internal/text"
-	"github.com/gangrun/gangrun/supervisor"
 )
 
-// heedEvery is how often a controller looks whether somebody on another host asks it
-// to end the run. A network file system tells nobody of a change.
-const heedEvery = time.Second
+// lookEvery is how often a controller looks for requests from other machines. Network file
+// systems do not notify of changes.
+const lookEvery = time.Second
 
-// asked is a signal that somebody on another host would have sent.
-type asked struct {
-	sig syscall.Signal
-	by  string // what was typed, by whom and where
-}
-
-func (a asked) String() string { return a.by }
-func (a asked) Signal()        { a.sig.Signal() }
-
-// heed takes requests to end the run for the signals of a user who does so, until the
-// function is called that it returns.
-func (s *session) heed() func() {
-	done := make(chan struct{})
-	var wg sync.WaitGroup
-	wg.Go(func() {
-		self := home.Self()
-		tick := time.NewTicker(heedEvery)
-		defer tick.Stop()
-		for {
-			select {
-			case <-tick.C:
-			case <-done:
-				return
-			}
-			taken, _ := s.run.TakeStops(self) // what cannot be taken is told to who asks
-			for _, q := range taken {
-				signals := []syscall.Signal{syscall.SIGTERM}
-				if q.Now {
-					signals = append(signals, signalNow)
-				}
-				for _, sig := range signals {
-					select {
-					case s.signals <- asked{sig, wordsOf(q)}:
-					default: // more were asked for than count
-					}
-				}
-			}
-		}
-	})
-	return func() {
-		close(done)
-		wg.Wait()
-	}
-}
-
-// wordsOf says who asks for what.
-func wordsOf(q home.StopRequest) string {
+// Describe says what was typed, by whom and on which host.
+func Describe(q home.StopRequest) string {
 	command := "gangrun stop"
 	if q.Now {
 		command += " --now"
@@ -78,30 +30,21 @@ func wordsOf(q home.StopRequest) string {
 	return text.Printable(fmt.Sprintf("%s (%s on %s)", command, q.User, q.By.Host))
 }
 
-// askLimit is how long a request to end a run waits for its controller.
+// askLimit is how long a request waits until the controller has taken it.
 const askLimit = 10 * time.Second
 
-// interruption is what a signal stands for that asks for an end.
-func interruption(sig os.Signal) supervisor.Interrupted {
-	a, ok := sig.(asked)
-	if !ok {
-		a.sig = sig.(syscall.Signal)
-	}
-	return supervisor.Interrupted{Signal: a.sig, By: a.by}
-}
-
-// askController asks a controller on another host to end its run, and waits until it
-// has taken that up.
-func askController(run home.Run, c job.Controller, now bool) error {
+// askThroughDirectory asks a controller on another host to end its run, and waits
+// until the controller has taken the request.
+func askThroughDirectory(run home.Run, c job.Controller, now bool) error {
 	ctx, stop := interrupt.Context()
 	defer stop()
-	request, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: userName(), Now: now, At: time.Now()})
+	request, err := run.AskStop(home.StopRequest{To: c, By: home.Self(), User: UserName(), Now: now, At: time.Now()})
 	if err != nil {
 		return &failure.Error{Code: failure.CodeInternal, Err: err, Hint: "type it on " + c.Host + ": gangrun stop " + run.ID}
 	}
 	limit := time.NewTimer(askLimit)
 	defer limit.Stop()
-	tick := time.NewTicker(heedEvery / 4)
+	tick := time.NewTicker(lookEvery / 4)
 	defer tick.Stop()
 	for why := error(nil); !request.Taken(); {
 		select {
@@ -131,15 +74,16 @@ func askController(run home.Run, c job.Controller, now bool) error {
 		case back:
 			return why
 		}
-		return nil // it was taken just now
+		return nil // the controller has just taken it
 	}
 	return nil
 }
 
-// errEnded is that a run needs no end any more.
+// errEnded is why a request was withdrawn: the run has ended.
 var errEnded = errors.New("the run has ended")
 
-// superseded is why a request to a controller is in vain; nil while it is not.
+// superseded returns why a request to a controller can no longer have an effect; nil if it
+// can.
 func superseded(run home.Run, c job.Controller) error {
 	s, err := run.Summary()
 	switch {
@@ -153,8 +97,8 @@ func superseded(run home.Run, c job.Controller) error {
 	return nil
 }
 
-// userName is who has started this process.
-func userName() string {
+// UserName returns the name of the user of this process.
+func UserName() string {
 	if u, err := user.Current(); err == nil {
 		return u.Username
 	}

@@ -1,0 +1,171 @@
+// Package stop is how a run is asked to end, and how its controller receives that: by
+// signals from this machine, and through the run's directory from other machines.
+package stop
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/follow"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/presence"
+	"github.com/gangrun/gangrun/internal/record"
+)
+
+// stopLate is how long beyond its grace period a run may take to end.
+const stopLate = 30 * time.Second
+
+// Request asks for the end of a run.
+type Request struct {
+	Now   bool // without a grace period
+	Force bool // the user knows that a controller that cannot be seen from here is gone
+	Notes io.Writer
+	// Instead ends a run whose controller is gone. It returns home.ErrControlled if another
+	// process has become the controller.
+	Instead func(context.Context, home.Run) (home.Summary, error)
+}
+
+// End has the controller of a run end the run, and waits for that. If there is no
+// controller, it ends the run instead. already reports that the run had ended before.
+func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already bool, err error) {
+	for already = true; ; already = false {
+		s, err := run.Summary()
+		if err != nil || s.State.Final() && s.State != job.StateLost {
+			return s, already, err
+		}
+		if s.Controller == nil {
+			events, skipped, err := record.Events(run)
+			if err == nil {
+				err = record.NoSpec(run, events, skipped)
+			}
+			return s, false, err
+		}
+		_, known := home.Alive(*s.Controller)
+		if s.State == job.StateLost || o.Force && !known {
+			ended, err := o.Instead(ctx, run)
+			if errors.Is(err, home.ErrControlled) {
+				continue // another process was faster
+			}
+			return ended, false, err
+		}
+		held := false
+		if known {
+			err = signal(*s.Controller, o.Now)
+		} else {
+			held, _ = run.Controlled() // the controller may be gone before anybody looks again
+			fmt.Fprintf(o.Notes, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", presence.Name(*s.Controller))
+			err = askThroughDirectory(run, *s.Controller, o.Now)
+		}
+		if err == nil {
+			err = o.wait(ctx, run, *s.Controller, held)
+		}
+		if err != nil && !errors.Is(err, follow.ErrControllerGone) {
+			return s, false, err
+		}
+	}
+}
+
+// wait waits for the end of a run whose controller was asked to end it. held says that the
+// controller was seen to hold its lock before that. The error is follow.ErrControllerGone
+// if the controller is gone.
+func (o Request) wait(ctx context.Context, run home.Run, asked job.Controller, held bool) error {
+	limit := stopLate + time.Duration(job.DefaultGrace)
+	if events, _, err := journal.Replay(run.JournalPath()); err == nil && record.Spec(events) != nil {
+		spec := record.Spec(events) // gangrun waits for silent hosts
+		limit = stopLate + time.Duration(spec.Grace+spec.HostTimeout+spec.OrphanGrace)
+	}
+	ctx, stop := context.WithTimeoutCause(ctx, limit, errStopLate)
+	defer stop()
+	ctx, cancel := context.WithCancelCause(ctx)
+	var watching sync.WaitGroup
+	watching.Go(func() { watchController(ctx, run, asked, held, cancel) })
+	_, err := journal.Follow(ctx, run.JournalPath(), 0, func(job.Event) {})
+	why := context.Cause(ctx)
+	cancel(nil)
+	watching.Wait()
+	switch {
+	case err == nil || why == nil:
+		return err
+	case !errors.Is(why, errStopLate):
+		return why
+	}
+	s, err := run.Summary()
+	if err == nil && !s.State.Final() {
+		err = &failure.Error{Code: failure.CodeMayPass, Err: fmt.Errorf("run %s has not ended within %s: it is %s", run.ID, limit, s.State), Hint: "gangrun stop --now " + run.ID + " gives its ranks no grace"}
+	}
+	return err
+}
+
+// errStopLate is why wait gives up.
+var errStopLate = errors.New("it takes too long")
+
+// watchController calls gone when the controller that was asked to end the run is gone. A
+// controller on another machine counts as gone if it was seen to hold its lock, and no
+// longer does; seen says that it was seen before.
+func watchController(ctx context.Context, run home.Run, c job.Controller, seen bool, gone context.CancelCauseFunc) {
+	tick := time.NewTicker(presence.CheckEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-tick.C:
+		case <-ctx.Done():
+			return
+		}
+		alive, known := home.Alive(c)
+		held, clear := run.Controlled()
+		switch seen = seen || held; {
+		case alive, !known && (held || !clear || !seen):
+			continue
+		}
+		s, err := run.Summary()
+		switch {
+		case err != nil || s.State.Final() && s.State != job.StateLost:
+			continue // wait sees the end in the journal
+		case known || s.Controller == nil || *s.Controller != c:
+			gone(follow.ErrControllerGone)
+		default:
+			gone(&failure.Error{
+				Code: failure.CodeMayPass, Err: fmt.Errorf("the run's controller, %s, has taken the request up, but does not hold the lock on the run's directory any more, and the run has not ended", presence.Name(c)),
+				Hint: "if it is gone, gangrun stop --force " + run.ID + " ends the run from here",
+			})
+		}
+		return
+	}
+}
+
+// signal sends SIGTERM to the controller of a run on this machine, and then signalNow if
+// the run is to end at once. A pidfd makes sure that no other process gets them.
+func signal(c job.Controller, now bool) error {
+	fd, err := unix.PidfdOpen(c.PID, 0)
+	if err != nil && !errors.Is(err, unix.ESRCH) {
+		return os.NewSyscallError("pidfd_open", err)
+	}
+	defer unix.Close(fd)
+	alive, _ := home.Alive(c)
+	if !alive {
+		return nil // it has just ended
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGTERM, nil, 0); err != nil {
+		return os.NewSyscallError("pidfd_send_signal", err)
+	}
+	if now {
+		if err := unix.PidfdSendSignal(fd, signalNow, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+			return os.NewSyscallError("pidfd_send_signal", err)
+		}
+	}
+	// A stopped controller (Ctrl-Z) acts on them only after SIGCONT.
+	if err := unix.PidfdSendSignal(fd, unix.SIGCONT, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return os.NewSyscallError("pidfd_send_signal", err)
+	}
+	return nil
+}

@@ -1,0 +1,175 @@
+package stop
+
+import (
+	"context"
+	"os"
+	ossignal "os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/early"
+	"github.com/gangrun/gangrun/internal/home"
+	"github.com/gangrun/gangrun/supervisor"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// signalNow is sent after SIGTERM if a run is to end at once: a second SIGTERM would be
+// lost while the first is pending. If both are pending, threads may receive them in either
+// order.
+const signalNow = unix.SIGPWR
+
+// Order is a request to end a run that comes with no signal of the system.
+type Order struct {
+	signal syscall.Signal
+	by     string // see Describe
+}
+
+// NewOrder returns the order of a request.
+func NewOrder(r home.StopRequest) *Order { return &Order{syscall.SIGTERM, Describe(r)} }
+
+// String returns who has given the order.
+func (o Order) String() string { return o.by }
+
+// Signal makes an Order an os.Signal.
+func (o Order) Signal() { o.signal.Signal() }
+
+// Signals are the signals that ask a controller to end its run.
+type Signals struct {
+	received chan os.Signal
+	order    *Order
+}
+
+// Catch starts to catch signals. order is a request that has come before; nil is none.
+func Catch(order *Order) *Signals {
+	received := early.Signals()
+	if !ossignal.Ignored(signalNow) {
+		ossignal.Notify(received, signalNow)
+	}
+	return &Signals{received, order}
+}
+
+// Dismiss has every further signal end the process at once, with the exit code of the
+// report if the run has failed or was cancelled, otherwise with the code of the signal. What
+// is left to do may take for ever: a stopped terminal takes no report. Signals that came
+// before do not count.
+func (s *Signals) Dismiss(report *runreport.Report) {
+	for len(s.received) > 0 {
+		<-s.received
+	}
+	go func() { // ends with the process
+		code := 128 + int(interruption(<-s.received).Signal)
+		if report.ExitCode != nil && *report.ExitCode != 0 {
+			code = *report.ExitCode
+		}
+		os.Exit(code)
+	}()
+}
+
+// interruption returns what a signal means for the supervisor.
+func interruption(sig os.Signal) supervisor.Interrupted {
+	o, ok := sig.(Order)
+	if !ok {
+		o.signal = sig.(syscall.Signal)
+	}
+	return supervisor.Interrupted{Signal: o.signal, By: o.by}
+}
+
+// Contexts returns a context that ends with the first signal, or has ended if there was an
+// order, and one that ends with the second signal, which also calls hurry. After stop,
+// signals do nothing.
+func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(context.Background())
+	if s.order != nil {
+		cancel(interruption(*s.order))
+	}
+	hurried, endWaits := context.WithCancel(context.Background())
+	// SIGPIPE is handled and not ignored: ranks would inherit that it is ignored.
+	broken := make(chan os.Signal, 1)
+	ossignal.Notify(broken, syscall.SIGPIPE)
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		sig, ok := s.next(done, cancel)
+		if ok && (s.order == nil || sig != signalNow) {
+			_, ok = s.next(done, cancel)
+		}
+		if ok {
+			hurry()
+			endWaits()
+		}
+	})
+	return ctx, hurried, func() {
+		close(done)
+		wg.Wait()
+		cancel(nil)
+		endWaits()
+	}
+}
+
+// next waits for a signal and ends the run's context. A SIGTERM says nothing new if there
+// was an order.
+func (s *Signals) next(done <-chan struct{}, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
+	for {
+		select {
+		case received := <-s.received:
+			end := interruption(received)
+			if sig = end.Signal; s.order != nil && sig == syscall.SIGTERM {
+				continue
+			}
+			if sig == signalNow { // another thread has received the SIGTERM before it
+				end.Signal = syscall.SIGTERM
+			}
+			cancel(end)
+			return sig, true
+		case <-done:
+			return 0, false
+		}
+	}
+}
+
+// Listen takes requests from other machines, in the run's directory, until stop is called.
+// Each counts as a signal.
+func (s *Signals) Listen(run home.Run) (stop func()) {
+	done := make(chan struct{})
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		self := home.Self()
+		tick := time.NewTicker(lookEvery)
+		defer tick.Stop()
+		for {
+			select {
+			case <-tick.C:
+			case <-done:
+				return
+			}
+			requests, _ := run.TakeStops(self) // one that cannot be taken is reported where it was made
+			for _, q := range requests {
+				signals := []syscall.Signal{syscall.SIGTERM}
+				if q.Now {
+					signals = append(signals, signalNow)
+				}
+				for _, sig := range signals {
+					select {
+					case s.received <- Order{sig, Describe(q)}:
+					default: // there are more requests than count
+					}
+				}
+			}
+		}
+	})
+	return func() {
+		close(done)
+		wg.Wait()
+	}
+}
+
+// Ignore has this process ignore signals of others that want a run to end, while it ends
+// that run itself. done ends that.
+func Ignore() (done func()) {
+	ignored := make(chan os.Signal, 1)
+	ossignal.Notify(ignored, unix.SIGTERM, signalNow)
+	return func() { ossignal.Stop(ignored) }
+}
