@@ -18,16 +18,15 @@ func endedWithoutController(err error) bool {
 	return errors.Is(err, agents.ErrEndedWithController) || errors.Is(err, agents.ErrEnded)
 }
 
-// adopt is Run for a gang that an earlier controller has started: agents that hold
-// it tell everything anew, and ranks whose agents are gone are lost. Those agents
-// serve no other attempt.
+// adopt is Run for a gang that an earlier controller has started. Its agents report
+// everything again. Ranks whose agents are gone are lost. The agents serve no other attempt.
 func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if len(a.Placement.Hosts) == 0 {
 		return job.Outcome{}, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
 	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes := make([]*node, len(a.Placement.Hosts))
-	// An end of ctx is an order to stop the gang, which has to be found for that.
+	// The end of ctx is an order to end the gang. To end the gang, it must be found first.
 	finding, found := agents.Unhurried(context.WithoutCancel(ctx), l.hurry)
 	defer found()
 	_ = agents.Each(len(nodes), func(i int) error {
@@ -48,7 +47,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 			cancel()
 		}
 	}
-	a.MPI = cmp.Or(mpi, job.MPIMPICH) // where none is left, there is nothing to pass on
+	a.MPI = cmp.Or(mpi, job.MPIMPICH) // without agents, the value has no effect
 	outcome, err := l.stay(ctx, a, asked, nodes, rankenv.Rendezvous{}, emit)
 	outcome.AgentsEnded = left
 	for _, n := range nodes {
@@ -57,7 +56,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	return outcome, err
 }
 
-// find returns the host's share of a gang that is to be adopted.
+// find returns a host's part of a gang that is adopted.
 func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	host := p.Hosts[i].Name
 	n := &node{number: i, ranks: p.On(host)}
@@ -83,9 +82,9 @@ func (l *Launcher) find(ctx context.Context, p job.Placement, i int) *node {
 	return n
 }
 
-// dropAdopted returns what ends the agent of a lost share of an adopted gang. One
-// that could not be found has ended as soon as it must have, for want of a
-// controller.
+// dropAdopted returns a function that ends the agent of a lost part of an adopted gang. An
+// agent that could not be found has ended when its orphan grace is over: the function waits
+// for that.
 func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	return func(a *agents.Agent) error {
 		for _, n := range nodes {

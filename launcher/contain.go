@@ -50,8 +50,8 @@ func first(err error) error {
 	return err
 }
 
-// lookAtFiles has every host note its files, and the second time tell which of them have
-// changed since.
+// lookAtFiles has every host record the state of its files. The second time, with again, it
+// returns which files have changed.
 func lookAtFiles(ctx context.Context, a job.Attempt, nodes []*node, again bool) ([]job.Changed, error) {
 	found := make([]job.Changed, len(nodes))
 	err := agents.Each(len(nodes), func(i int) error {

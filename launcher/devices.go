@@ -12,9 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Devices asks hosts what GPUs and NICs they have, all at once, and returns them
-// with that and what there is to say about it. Beside an error a host is returned as
-// it was.
+// Devices asks hosts for their GPUs and NICs, and returns the hosts with these, and findings
+// about them. If there is an error, a host that did not answer is returned unchanged.
 func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
 	found = make([]job.Host, len(hosts))
 	told := make([][]job.Finding, len(hosts))

@@ -35,11 +35,10 @@ type Options struct {
 	// KeepStdin bytes are kept, for attempts after the first.
 	Stdin     *os.File
 	KeepStdin int64
-	// Universe is the number of slots that MPI programs are told of; 0 is the size
-	// of the gang.
+	// Universe is MPI_UNIVERSE_SIZE; 0 is the size of the gang.
 	Universe int
-	// Unclear reports whether what a rank printed leaves open why it ended: the last
-	// line is an echo of another rank's failure, or there is none that tells.
+	// Unclear reports whether what a rank printed leaves open why it ended: the last line is
+	// a consequence of another rank's failure, or no line gives a reason.
 	Unclear func(exit job.Exit, printed []job.Line) bool
 	// Settle is how long the gang is left alone after a rank failed and it is unclear
 	// why: another rank may still be writing the reason. 0 is half a second.
@@ -60,8 +59,8 @@ type Options struct {
 	HostTimeout, OrphanGrace time.Duration
 }
 
-// Launcher holds one agent a host for as long as a run lasts. Run is called
-// by one goroutine at a time.
+// Launcher has one agent on each host during a run. Only one goroutine at a time may call
+// Run.
 type Launcher struct {
 	opts  Options
 	input *stdin.Input // nil for none
@@ -81,7 +80,7 @@ type Launcher struct {
 	cancel context.CancelFunc
 }
 
-// New returns a Launcher that has connected to nobody yet.
+// New returns a Launcher. It connects to hosts when they are first needed.
 func New(opts Options) *Launcher {
 	life, cancel := context.WithCancel(context.Background())
 	shown := make(chan struct{})
@@ -169,8 +168,8 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 	return facts, err
 }
 
-// Hurry ends the running gang, and every later one, without any grace, and has
-// nobody wait for a host that is silent.
+// Hurry ends the running gang, and every later one, without a grace period. gangrun no
+// longer waits for silent hosts.
 func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 
 // Drain waits until Output has been given everything of the attempts that have

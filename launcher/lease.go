@@ -14,15 +14,14 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// leaseLimit bounds what an agent is asked for once nobody waits for it any more.
+// leaseLimit bounds requests to an agent that give up a lease or a place in its queue.
 const leaseLimit = 3 * time.Second
 
-// Turn is a gang's place among those that wait for GPUs of a host, which the host's
-// agent has.
+// Turn is a gang's place in the queue for GPUs of a host. The host's agent has the queue.
 type Turn struct {
 	l                 *Launcher
 	host, space, name string
-	granted           bool // to the caller, who releases it
+	granted           bool // the caller has the lease, and releases it
 }
 
 // Turn returns a place on a host, by a name that no other place of this Launcher
@@ -69,8 +68,8 @@ func (t *Turn) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Close gives the place up; a lease that was granted lasts. An agent that is gone
-// has given it up.
+// Close gives up the place. It does not release a lease that was granted. If the agent is
+// gone, the place is gone, too.
 func (t *Turn) Close() error {
 	a := t.l.pool.Current(t.host)
 	if a == nil {

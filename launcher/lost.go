@@ -36,14 +36,14 @@ func (g *running) lose(n *node, err error) {
 		Text: fmt.Sprintf("%s is lost: %s", n.agent.Host, text),
 	})
 	last, stopped := n.gone, g.phase == lifecycle.Ending
-	if n.agent.Link.Heard != nil { // it was gone by then, which may be long before it is told
+	if n.agent.Link.Heard != nil { // it was gone by then, which may be long before gangrun noticed
 		last = n.agent.Link.Heard()
 		stopped = stopped && last.After(g.end.ordered)
 	}
 	if !g.end.cancelled.IsZero() { // whatever it was that ended it, the run was to end
 		stopped = true
 	}
-	if n.lost != nil { // before there was anybody to stop it
+	if n.lost != nil { // it was gone before this process could stop it
 		stopped = false
 	}
 	for _, r := range n.ranks {
@@ -62,7 +62,8 @@ func (g *running) lose(n *node, err error) {
 // localGrace bounds the grace of a gang that has lost an agent on this machine.
 const localGrace = 2 * time.Second
 
-// noteAfter is how long the launcher waits for a lost host's ranks before it says so.
+// noteAfter is how long the launcher waits for the ranks of a lost host before it emits a
+// note.
 const noteAfter = time.Second
 
 // noteWaiting notes which lost hosts still have to be waited for.
@@ -132,7 +133,7 @@ func (g *running) abandonSilent() {
 	for _, n := range g.nodes {
 		if silence := n.agent.Silence(); !n.done && n.gone.IsZero() && silence >= agents.AbandonAfter {
 			n.agent.Judge(silence)
-			g.lose(n, agents.ErrNotAwaited) // its silence is told
+			g.lose(n, agents.ErrNotAwaited) // the reason is its silence
 		}
 	}
 }

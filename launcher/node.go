@@ -16,18 +16,18 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// node is one host's share of the attempt that is running.
+// node is one host's part of the running attempt.
 type node struct {
 	number int // in the placement
 	agent  *agents.Agent
 	ranks  []job.Rank
 	lost   error     // why its agent is not there, of a gang that is adopted
 	done   bool      // it has reported Done, or is lost
-	asked  bool      // who has joined, and has not answered
+	asked  bool      // it was asked which ranks have joined, and has not answered
 	spread bool      // the gang is on several machines
-	quiet  bool      // it is suspect
+	quiet  bool      // it was reported as silent
 	gone   time.Time // when it was lost; its agent is being ended
-	told   bool      // that its end is waited for
+	told   bool      // a note says that gangrun waits for its end
 
 	fetched <-chan struct{} // closed when nothing more of its output comes; nil where it does not travel
 
@@ -36,7 +36,7 @@ type node struct {
 	order  *wire.GangRequest // the last order to stop, if any
 }
 
-// report is what a node has said, or its loss.
+// report is a message of a node, or the loss of its agent.
 type report struct {
 	node     *node
 	events   []job.Event
@@ -83,7 +83,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: wire.Bytes(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
-	if a.Adopt { // what is there already
+	if a.Adopt { // the agent has all else
 		start = &wire.Start{Gang: start.Gang}
 	}
 	n.mu.Lock()
@@ -112,8 +112,8 @@ func (n *node) over() bool {
 	}
 }
 
-// stop asks the node to end its ranks, now or once it has been asked to start
-// them. A node that cannot be asked is lost, which listen tells.
+// stop asks the node to end its ranks. If the node has not been asked to start them, the
+// order is sent then. If the connection is broken, listen reports that.
 func (n *node) stop(grace time.Duration) {
 	if n.done {
 		return
@@ -126,8 +126,7 @@ func (n *node) stop(grace time.Duration) {
 	}
 }
 
-// send passes a request on. A node that cannot be asked is lost, which listen
-// tells.
+// send sends a request. If the connection is broken, listen reports that.
 func (n *node) send(r *wire.GangRequest) {
 	if n.done {
 		return
@@ -139,7 +138,7 @@ func (n *node) send(r *wire.GangRequest) {
 	}
 }
 
-// listen passes on what the node says, up to its last word or the end of ctx.
+// listen passes on the messages of the node, until the last one or the end of ctx.
 func (n *node) listen(ctx context.Context, to chan<- report) {
 	for {
 		reply, err := n.stream.Recv()

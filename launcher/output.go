@@ -58,7 +58,7 @@ func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct
 		wg.Go(func() {
 			stream, err := n.agent.Client.Output(l.life, asks[i])
 			if err != nil {
-				return // the agent is lost, which the gang's own stream tells
+				return // the agent is lost: the stream of the gang reports that
 			}
 			select {
 			case <-before:

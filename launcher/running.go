@@ -43,7 +43,7 @@ type running struct {
 	listening int // nodes that have yet to report the end of their ranks
 }
 
-// end is when and why a gang was told to end.
+// end is when and why a gang was ordered to end.
 type end struct {
 	ordered   time.Time        // the first order
 	cancelled time.Time        // when the run was cancelled
@@ -105,7 +105,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 			g.restop(0, job.StopHurry, "gangrun was told to end the gang at once")
 		case <-g.end.overdue:
 			g.end.overdue = nil
-			if g.takePending(); g.end.overdue != nil { // it was told to end anew
+			if g.takePending(); g.end.overdue != nil { // there was another order to end
 				break
 			}
 			for _, n := range g.nodes {
@@ -132,7 +132,7 @@ func (g *running) take(r report) {
 		return
 	}
 	if !r.node.gone.IsZero() {
-		return // its last words after it was given up
+		return // gangrun has given up its agent
 	}
 	for _, line := range r.lines {
 		line.File = g.logFile(r.node, line)
@@ -242,7 +242,7 @@ func (g *running) leavesOpen(e job.Exit) bool {
 	return g.settling.unclear(e, printed)
 }
 
-// stop tells the agents to end the gang, unless they have been told already or no rank is
+// stop orders the agents to end the gang, unless they have that order already or no rank is
 // left.
 func (g *running) stop(grace time.Duration, why job.StopReason, text string) {
 	if g.phase.MayEnd() {
@@ -250,7 +250,7 @@ func (g *running) stop(grace time.Duration, why job.StopReason, text string) {
 	}
 }
 
-// restop tells the agents to end the gang, even if they have been told already: another
+// restop orders the agents to end the gang, even if they have that order already: the new
 // grace period replaces the first one.
 func (g *running) restop(grace time.Duration, why job.StopReason, text string) {
 	g.phase = g.phase.Next(lifecycle.EndOrdered)

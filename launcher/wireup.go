@@ -74,7 +74,7 @@ func (g *running) wire(r report) {
 const seekEvery = time.Second
 
 // part notes how the ranks of a host stand, and lets those of all hosts go from a
-// barrier that others wait for and that nobody will speak to any more.
+// barrier that others wait for, although it will never be complete.
 func (g *running) part(from *node, s *pmi1.Standing) {
 	g.wiring.barriers.standing[from] = s.Ranks
 	var all []pmi1.Stand
@@ -100,7 +100,7 @@ func (g *running) part(from *node, s *pmi1.Standing) {
 	}
 }
 
-// answered tells who has joined once the last host has answered that was asked.
+// answered reports which ranks have joined, once all hosts that were asked have answered.
 func (g *running) answered(n *node) {
 	if !n.asked {
 		return

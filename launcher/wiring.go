@@ -26,8 +26,8 @@ type resolved struct {
 	found bool // the program's libraries say that it uses mpi
 }
 
-// resolve returns how the ranks of an attempt find each other: what the user
-// said, else what the program's own libraries say.
+// resolve returns how the ranks of an attempt find each other: as the user has specified, or
+// by the libraries that the program uses.
 func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *agents.Agent) (resolved, error) {
 	switch a.MPI {
 	case "", job.MPINone:
@@ -113,7 +113,7 @@ func programs(a job.Attempt) (all []program) {
 	return all
 }
 
-// withoutRank leaves out of an environment what tells ranks apart.
+// withoutRank returns an environment without the variables that differ among ranks.
 func withoutRank(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool { return strings.Contains(entry, "RANK=") })
 }
@@ -223,8 +223,8 @@ func (w *wiring) wireup() *job.Wireup {
 	return &job.Wireup{MPI: w.mpi, In: list(w.members.joined), Waiting: list(w.members.waiting), Silent: list(w.members.silent), Library: w.members.library, Lasting: w.members.lasting}
 }
 
-// alone says that ranks were started in another way than their MPI library
-// expects; "" where they were not, or nobody asked for anything.
+// alone returns a message if the ranks use Open MPI and were not started by it; "" if they
+// do not, or were.
 func (w *wiring) alone(size int) string {
 	if w.members.library == "" || len(w.members.joined) > 0 {
 		return ""
@@ -315,7 +315,7 @@ func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 // name and the process.
 var spoken = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
 
-// speaker returns the rank in whose name mpirun said something; -1 if in none.
+// speaker returns the rank for which mpirun has printed a line; -1 if there is none.
 func (w *wiring) speaker(text string) int {
 	if m := spoken.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
 		if pid, err := strconv.Atoi(m[1]); err == nil {

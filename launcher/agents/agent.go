@@ -75,13 +75,13 @@ type ending struct {
 }
 
 // Silence after which an agent counts as lost: a ping is sent after pingEvery
-// without a word from it, and must be answered within pingLimit.
+// without contact, and must be answered within pingLimit.
 const (
 	pingEvery = 10 * time.Second // the least that gRPC allows
 	pingLimit = 10 * time.Second
 )
 
-// spoolName is bridge.SpoolName: this room does not know how hosts are reached.
+// spoolName is bridge.SpoolName; this package does not import bridge.
 const spoolName = "logs"
 
 // Spool is where an agent on another machine writes what the ranks of an attempt print.
@@ -89,8 +89,8 @@ func (a *Agent) Spool(of job.Attempt) string {
 	return path.Join(a.Dir, spoolName, of.GangName())
 }
 
-// HelloLimit bounds the wait for an agent's word on what it is and has: nothing that
-// a rank or a file system could hold up.
+// HelloLimit bounds the wait until an agent has described itself and its host. Neither a
+// rank nor a file system can delay that.
 const HelloLimit = 30 * time.Second
 
 // maxMessage bounds a message, in bytes: see agent.MaxMessage.
@@ -103,7 +103,7 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	}
 	conns := make(chan net.Conn, 1)
 	conns <- link.Conn
-	// The link is the trust: a socket pair, or later an SSH session.
+	// No TLS: the link is a socket pair or an SSH session.
 	keep := keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}
 	if link.Heard != nil { // watch sees to it
 		keep = keepalive.ClientParameters{Time: math.MaxInt64}
@@ -142,7 +142,7 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	hello, err := a.Client.Hello(asking, ask)
 	if err != nil {
 		if said, ok := status.FromError(err); ok && said.Code() == codes.FailedPrecondition {
-			err = errors.New(said.Message()) // the agent's own words
+			err = errors.New(said.Message())
 		}
 		why := a.Why(Cause(asking, err))
 		if HungUp(why) && ctx.Err() == nil {
@@ -163,8 +163,8 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	return a, nil
 }
 
-// clockWithin is how exactly another machine's clock is to be known, and clockAsks how
-// often it is asked for that: who stands still while it is asked knows it badly.
+// clockWithin is the wanted accuracy of the difference between two clocks. clockAsks is how
+// often askClock asks for it: a pause of either process makes an answer inaccurate.
 const (
 	clockWithin = 50 * time.Millisecond
 	clockAsks   = 5
@@ -176,7 +176,7 @@ func (a *Agent) askClock(ctx context.Context) {
 		asked := time.Now()
 		there, err := a.Client.Clock(ctx, &wire.ClockRequest{})
 		if err != nil {
-			return // the next call tells
+			return // the next call fails, too
 		}
 		if within := time.Since(asked) / 2; i == 0 || within < a.Clock.Within {
 			a.Clock.Within = within
@@ -228,11 +228,11 @@ const (
 	SuspectEvery = 100 * time.Millisecond
 )
 
-// errSilent is why calls of an agent have ended.
+// errSilent is why calls to an agent have ended: there was no contact for too long.
 type errSilent struct {
 	host    string
 	silence time.Duration
-	trouble error // nil where nobody knows more
+	trouble error // nil if nothing more is known
 }
 
 func (e errSilent) Error() string {
@@ -243,7 +243,7 @@ func (e errSilent) Error() string {
 	return text
 }
 
-// beat is how often an agent is heard that has nothing to say.
+// beat is the time between two messages of an idle agent.
 const beat = time.Second
 
 // EndedWhilePaused returns an error if the agent has ended because this process was paused
@@ -252,10 +252,10 @@ func (a *Agent) EndedWhilePaused(grace time.Duration) error {
 	if a.Link.Heard == nil || !errors.Is(a.Trouble(), ErrGone) {
 		return nil
 	}
-	a.Silence() // which looks
+	a.Silence() // read the meter
 	gap, woke := a.contact.silence.Gap()
-	// What it had sent by then may be heard only after that, and it counts from a word
-	// that may be as old.
+	// Messages that the agent sent before it ended may arrive after the pause. The agent
+	// counts its grace from a message of this process, which may be one beat old.
 	if gap+beat <= grace || a.Link.Heard().Sub(woke) > SuspectAfter {
 		return nil
 	}
@@ -270,8 +270,8 @@ func (e errPaused) Error() string {
 	return fmt.Sprintf("gangrun itself stood still for %s, and the agent on its host ended it meanwhile (--orphan-grace is %s)", e.gap.Round(100*time.Millisecond), e.grace)
 }
 
-// Trouble is why an agent on another machine cannot be reached, nil where it can
-// be or nobody knows.
+// Trouble returns why an agent on another machine cannot be reached. It returns nil if the
+// agent can be reached or the reason is unknown.
 func (a *Agent) Trouble() error {
 	if a.Link.Trouble == nil {
 		return nil
@@ -279,14 +279,14 @@ func (a *Agent) Trouble() error {
 	return a.Link.Trouble()
 }
 
-// HungUp reports whether a call has failed because its connection has ended, or was
-// given up here; or by the end of its own ctx, which its caller knows.
+// HungUp reports whether a call has failed because its connection has ended, or because its
+// ctx has.
 func HungUp(err error) bool {
 	code := status.Code(err)
 	return code == codes.Unavailable || code == codes.Canceled
 }
 
-// Why returns the reason that lies behind the error of a call.
+// Why returns the reason for the error of a call.
 func (a *Agent) Why(err error) error {
 	if judged := a.contact.judged.Load(); judged > 0 {
 		return errSilent{a.Host, time.Duration(judged), a.Trouble()}
@@ -306,7 +306,7 @@ func (a *Agent) Failed(ctx context.Context, err error) error {
 	err = a.Why(Cause(ctx, err))
 	if s, ok := status.FromError(err); ok {
 		err = errors.New(s.Message())
-		if gone { // which is gRPC's own word
+		if gone { // s.Message is gRPC's text
 			err = ErrAgentGone
 		}
 	}

@@ -15,18 +15,18 @@ type EarlyExitError struct {
 	err   error
 }
 
-// Error says so.
+// Error names the host.
 func (e *EarlyExitError) Error() string {
 	return fmt.Sprintf("the agent on %s ended before it answered", e.Host)
 }
 
-// Unwrap returns what the connection said.
+// Unwrap returns the error of the connection.
 func (e *EarlyExitError) Unwrap() error { return e.err }
 
 // Hint says where to look.
 func (e *EarlyExitError) Hint() string {
 	if e.Local {
-		return cmp.Or(limits.Processes(), "read its last words in agents/"+e.Host+".log of the run's directory")
+		return cmp.Or(limits.Processes(), "read its log, agents/"+e.Host+".log of the run's directory")
 	}
 	return fmt.Sprintf("look at the limits on %s, and raise those that are small: ulimit -u; ulimit -n; ulimit -v", e.Host)
 }

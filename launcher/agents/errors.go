@@ -72,17 +72,17 @@ func Reason(err error) job.Reason {
 	return job.ReasonNone
 }
 
-// UnreachableError is a Dialer's word that a host cannot be reached, or that no
-// agent can be started there: a gang may be placed on others.
+// UnreachableError reports that a host cannot be reached, or that no agent can be started
+// there. A gang may be placed on other hosts.
 type UnreachableError struct {
 	Host string
 	Err  error
 }
 
-// Error says why.
+// Error returns the reason.
 func (e *UnreachableError) Error() string { return e.Err.Error() }
 
-// Unwrap returns why.
+// Unwrap returns the reason.
 func (e *UnreachableError) Unwrap() error { return e.Err }
 
 // Unreached is a host that has no agent.
@@ -91,22 +91,21 @@ type Unreached struct {
 	Err  error
 }
 
-// Lasting is an error of a Dialer that knows whether the same will be said at any other
-// time, as long as nobody changes something: a login that is refused is, a host that is
-// down is not.
+// Lasting is an error of a Dialer that may need a person to fix it: a refused login does, a
+// host that is down does not.
 type Lasting interface {
 	error
 	Lasting() bool
 }
 
-// Lasting reports whether the host will not be reached at another time either.
+// Lasting reports whether trying again later cannot help.
 func (u Unreached) Lasting() bool {
 	var lasting Lasting
 	return errors.As(u.Err, &lasting) && lasting.Lasting()
 }
 
-// Unreachable returns, by their names, the hosts that cannot be reached, if that is
-// all that an error tells.
+// Unreachable returns the errors of hosts that cannot be reached, by the hosts' names. It
+// returns nil if err contains an error of another kind.
 func Unreachable(err error) map[string]error {
 	away := map[string]error{}
 	all := []error{err}

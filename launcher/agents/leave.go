@@ -15,8 +15,8 @@ const AbandonAfter = 2 * time.Second
 var ErrNotAwaited = errors.New("nobody has waited for it")
 
 // leave ends an agent within limit. Once hurry is closed, it does not wait for a
-// silent agent. Where ctx ends before, the agent goes on ending, and has to be left
-// again: that waits for the same end.
+// silent agent. If ctx ends first, the agent continues to end; the caller must call leave
+// again, which waits for the same end.
 func (a *Agent) leave(ctx context.Context, limit time.Duration, hurry <-chan struct{}) error {
 	a.ending.once.Do(func() {
 		var ending context.Context
@@ -59,7 +59,7 @@ func (a *Agent) end(ctx context.Context) error {
 	return a.Link.End(ctx)
 }
 
-// errHurried is why nobody waits any longer.
+// errHurried is why a wait has ended.
 var errHurried = errors.New("told to end at once")
 
 // Unhurried returns a context that ends when hurry is closed, or when stop is called.

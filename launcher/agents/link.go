@@ -19,29 +19,29 @@ type Link struct {
 	Conn net.Conn
 	// Local says that the agent is on this machine.
 	Local bool
-	// Own says that a list of hosts names this machine so; it is not where the host is
-	// only simulated.
+	// Own says that the host is this machine under a name of a list of hosts, and not a
+	// simulated host.
 	Own bool
-	// Heard returns when the agent was last heard of. It is nil where Conn itself
-	// tells at once that the agent is gone.
+	// Heard returns the time of the last contact with the agent. It is nil if Conn ends as
+	// soon as the agent does.
 	Heard func() time.Time
-	// Trouble returns why the agent cannot be reached at present, nil where it can
-	// be or nobody knows. It is nil where Heard is.
+	// Trouble returns why the agent cannot be reached at present. It returns nil if the agent
+	// can be reached or the reason is unknown. Trouble itself is nil if Heard is.
 	Trouble func() error
-	// Address is that by which the host was reached; zero on this machine.
+	// Address is the address at which the host was reached; zero on this machine.
 	Address netip.Addr
-	// Held says that an earlier controller has started the agent, which may hold a
-	// gang of it.
+	// Held says that an earlier controller has started the agent. The agent may have a gang
+	// of that controller.
 	Held bool
-	// Restarted says that an earlier controller has started an agent there, and that the
-	// host was started anew since.
+	// Restarted says that the host was booted after an earlier controller had started an
+	// agent there.
 	Restarted bool
-	// End closes Conn and returns once the agent and every process below it are
-	// gone. An error says that they may not be.
+	// End closes Conn and returns when the agent and its descendants have ended. It returns an
+	// error if they may not have ended.
 	End func(ctx context.Context) error
-	// Killed names, once End has returned, the processes that were killed since agent and
-	// watchdogs had been killed together and had left them; nil where that is told
-	// otherwise.
+	// Killed names, after End has returned, the processes that were left and killed because
+	// the agent and its watchdogs had been killed together. It is nil if the link reports
+	// these in another way.
 	Killed func() string
 	// RestRequest brings what the agent has left on its host, once it has ended otherwise
 	// than in order; Before what one has left that an earlier controller had started
@@ -49,15 +49,14 @@ type Link struct {
 	Rest, Before func(ctx context.Context, want RestRequest) error
 }
 
-// RestRequest is what is wanted of an agent that is gone, and had not handed on all that
-// its ranks have printed.
+// RestRequest asks for the output of ranks that an agent, which is gone, has left on its host.
 type RestRequest struct {
 	Gang string
-	// Have is how many bytes of each log are here, by its name.
+	// Have is how many bytes of each log have arrived, by its name.
 	Have map[string]int64
-	// Take is called once with the rest of each log that the host has; whole says
+	// Take is called once for each log that the host has, with the rest of it. whole reports
 	// that nothing is missing at its end.
 	Take func(name string, whole bool, rest io.Reader) error
-	// Last says that nothing else is wanted of what the agent has left.
+	// Last says that no further request follows: the host can remove the directory.
 	Last bool
 }

@@ -20,7 +20,7 @@ type SilenceMeter struct {
 	looked  time.Time     // the last look; zero is never
 	heard   time.Time     // what that has found
 	silence time.Duration // at looked
-	gap     time.Duration // how long this process could hear nobody before woke; zero is never
+	gap     time.Duration // length of the last pause of this process, which ended at woke; zero if there was none
 	woke    time.Time
 }
 
@@ -31,7 +31,7 @@ func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time
 func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if now.Before(v.looked) { // somebody else has looked meanwhile
+	if now.Before(v.looked) { // another goroutine has read the meter meanwhile
 		return v.silence
 	}
 	from := v.looked

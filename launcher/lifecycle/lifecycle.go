@@ -9,7 +9,7 @@ type Phase int
 const (
 	Starting   Phase = iota // agents start the ranks
 	Running                 // all ranks have been started
-	Ending                  // agents have been told to end the ranks
+	Ending                  // agents have the order to end the ranks
 	Collecting              // no rank is left; the rest of their output is fetched
 	Done                    // the outcome is complete
 )
@@ -52,6 +52,6 @@ func (p Phase) Next(e Event) Phase {
 	return p
 }
 
-// MayEnd reports whether the gang can still be told to end: it has ranks, and has not been
-// told yet.
+// MayEnd reports whether the gang can still be ordered to end: it has ranks, and there was
+// no order yet.
 func (p Phase) MayEnd() bool { return p == Starting || p == Running }
