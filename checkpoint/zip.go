@@ -1,3 +1,7 @@
+// This file does not use archive/zip: that keeps the whole central directory in memory,
+// accepts data in front of an archive, so that a truncated archive passes for one that is
+// stored in it, and does not compare the header of an entry with its entry in the directory.
+
 package checkpoint
 
 import (
@@ -28,7 +32,7 @@ var le = binary.LittleEndian
 // zipDirectory is where an archive's central directory is.
 type zipDirectory struct{ offset, size, entries int64 }
 
-// zipEntry is what the central directory says of an entry.
+// zipEntry is an entry of the central directory.
 type zipEntry struct {
 	name          string
 	flags, method uint16
@@ -37,10 +41,9 @@ type zipEntry struct {
 	header        int64 // offset of its local header
 }
 
-// checkZip checks every entry of an archive. It returns what kind of archive it
-// is: one that torch.save wrote, one of arrays only, or any other. The archive
-// must be the whole file: one that is truncated just after an archive that is
-// stored in it has an end, but not its own.
+// checkZip checks every entry of an archive. It returns the format: that of torch.save, of
+// arrays only, or any other. The archive must be the whole file: an archive that is truncated
+// just after an archive stored in it ends with the end record of the latter.
 func checkZip(f *file) (string, error) {
 	dir, err := findZipDirectory(f)
 	if err != nil {
@@ -155,9 +158,9 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	return e, nil
 }
 
-// checkZipEntry checks an entry's local header and, unless its checksum was
-// not computed (it is 0 then, as torch.save can be told) or its bytes are
-// packed in a way that is unknown here, its bytes. Arrays are checked as such.
+// checkZipEntry checks an entry's local header and its bytes. It does not check the bytes if
+// the writer has not computed the checksum, which is 0 then (an option of torch.save), or if
+// they are encrypted or compressed by an unknown method. It also checks the format of arrays.
 func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
 	bad := func(what string) error { return flaw.New("truncated: entry %s %s", e.name, what) }
 	h, err := f.bytes(e.header, zipLocalLen)

@@ -43,9 +43,9 @@ type Link struct {
 	// the agent and its watchdogs had been killed together. It is nil if the link reports
 	// these in another way.
 	Killed func() string
-	// RestRequest brings what the agent has left on its host, once it has ended otherwise
-	// than in order; Before what one has left that an earlier controller had started
-	// and that is gone. They are nil where there is no such thing.
+	// Rest fetches what the agent has left on its host if it did not end normally. Before
+	// fetches what an agent of an earlier controller has left. Either is nil if there is no
+	// such agent.
 	Rest, Before func(ctx context.Context, want RestRequest) error
 }
 
