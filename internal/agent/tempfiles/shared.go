@@ -127,6 +127,9 @@ func (s *SharedMemory) Remove(since time.Time) {
 			left[path] = true
 		}
 	}
+	for _, path := range probes(since) {
+		left[path] = true
+	}
 	if len(left) == 0 {
 		return
 	}
@@ -142,6 +145,23 @@ func (s *SharedMemory) Remove(since time.Time) {
 	for path := range left {
 		_ = os.Remove(path) // another gang's agent may have been faster
 	}
+}
+
+// probes returns the empty files with which ranks of Open MPI test shared memory when they
+// start, of this user, that were made since a time. A rank unlinks its file right after it
+// has made it; one that is killed in between leaves it, and has not mapped it.
+func probes(since time.Time) (paths []string) {
+	found, _ := filepath.Glob(filepath.Join(SharedDir, "open_mpi.*"))
+	for _, path := range found {
+		info, err := os.Lstat(path)
+		if err != nil || !info.Mode().IsRegular() || info.Size() > 0 || info.ModTime().Before(since.Add(-time.Second)) {
+			continue
+		}
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok && int(stat.Uid) == os.Getuid() {
+			paths = append(paths, path)
+		}
+	}
+	return paths
 }
 
 // spareUsed removes from paths those that a process has open or mapped.

@@ -78,6 +78,44 @@ func TestSweep(t *testing.T) {
 	}
 }
 
+// TestProbes: the empty file of a rank of Open MPI that was killed when it started is
+// removed, unless it is older than the gang, in use, or not empty.
+func TestProbes(t *testing.T) {
+	file := func(what, text string) (string, *os.File) {
+		path := filepath.Join(SharedDir, "open_mpi.test_"+what+"_"+filepath.Base(filepath.Dir(t.TempDir())))
+		f, err := os.Create(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = os.Remove(path) })
+		if _, err := f.WriteString(text); err != nil {
+			t.Fatal(err)
+		}
+		return path, f
+	}
+	left, f := file("left", "")
+	full, g := file("full", "x")
+	open, h := file("open", "")
+	defer h.Close()
+	if err := errors.Join(f.Close(), g.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var s SharedMemory
+	s.Remove(time.Now().Add(time.Hour))
+	if _, err := os.Stat(left); err != nil {
+		t.Errorf("a file from before the gang is gone: %v", err)
+	}
+	s.Remove(time.Now().Add(-time.Minute))
+	if _, err := os.Stat(left); !os.IsNotExist(err) {
+		t.Errorf("the gang's file is still there (%v)", err)
+	}
+	for _, path := range []string{full, open} {
+		if _, err := os.Stat(path); err != nil {
+			t.Errorf("%s is gone: %v", path, err)
+		}
+	}
+}
+
 // TestOtherNamespace: an agent in another PID namespace may have the same PID: what is its
 // own stays.
 func TestOtherNamespace(t *testing.T) {
