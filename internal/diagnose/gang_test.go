@@ -161,6 +161,10 @@ func TestRootCause(t *testing.T) {
 		{"a host is lost, noticed after its peers",
 			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s", Reason: job.ReasonHostSilent}),
 			"host-silent", 2, "rank 2 on h2: lost: nothing was heard of the host for 10s"},
+		{"a rank left without MPI_Finalize, and Open MPI warns of its peer",
+			four().exit(0, 9.3, job.Exit{Fault: "it never called MPI_Finalize", Reason: job.ReasonNoFinalize}).
+				says(3, 10, openMPIWarning).lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, openMPIWarning).exit(1, 10.1, stopped).exit(2, 10.1, stopped).exit(3, 10.1, stopped),
+			"mpi-no-finalize", 0, ""},
 		{"a host is gone, and mpirun noticed it first",
 			four().lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, "ORTE has lost communication with a remote daemon.").exit(0, 10.2, stopped).exit(2, 10.1, job.Exit{Status: job.Lost, Text: "the host has closed its connections and does not answer any more", Reason: job.ReasonHostGone}),
 			"host-gone", 2, "does not answer any more"},
@@ -269,6 +273,19 @@ func TestUnstarted(t *testing.T) {
 		}
 	}
 }
+
+// openMPIWarning is what a rank of Open MPI prints that cannot connect to another one.
+const openMPIWarning = `--------------------------------------------------------------------------
+WARNING: Open MPI failed to TCP connect to a peer MPI process.  This
+should not happen.
+
+Your Open MPI job may now hang or fail.
+
+  Local host: h2
+  PID:        2734
+  Message:    connect() to 127.0.0.1:1049 failed
+  Error:      Operation now in progress (115)
+--------------------------------------------------------------------------`
 
 func TestConfidence(t *testing.T) {
 	oom := "Out of memory: Killed process 1001 (python3)"
