@@ -158,9 +158,9 @@ func readZipEntry(r *bufio.Reader) (zipEntry, error) {
 	return e, nil
 }
 
-// checkZipEntry checks an entry's local header and its bytes. It does not check the bytes if
-// the writer has not computed the checksum, which is 0 then (an option of torch.save), or if
-// they are encrypted or compressed by an unknown method. It also checks the format of arrays.
+// checkZipEntry checks an entry's local header and the bytes of the entry. It does not check
+// bytes that are encrypted or compressed by a method other than deflate, nor a checksum of 0,
+// which torch.save writes when it computes none. It also checks the format of arrays.
 func checkZipEntry(f *file, e zipEntry, end int64, buf []byte) error {
 	bad := func(what string) error { return flaw.New("truncated: entry %s %s", e.name, what) }
 	h, err := f.bytes(e.header, zipLocalLen)

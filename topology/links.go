@@ -75,7 +75,7 @@ func LinkOf(score int) job.Link {
 	return ""
 }
 
-// LinkWords says what a link is, as in "4 NVLinks" or "through one PCIe switch".
+// LinkWords explains a link, as in "4 NVLinks" or "through one PCIe switch".
 func LinkWords(l job.Link) string {
 	if n := NVLinks(l); n > 0 {
 		return count(n, "NVLink")
@@ -150,9 +150,9 @@ func linkScores(h job.Host, devices []int) [][]int32 {
 // census counts links by their scores.
 type census map[int32]int
 
-// words names the links, the best first, and says of each what it is where it has
-// not been said, as in "4 pairs by NV1 (1 NVLink), 2 by SYS".
-func (t census) words(thing string, said map[int32]bool) string {
+// words names the links, the best first. It explains a link that is not in explained
+// yet, as in "4 pairs by NV1 (1 NVLink), 2 by SYS".
+func (t census) words(thing string, explained map[int32]bool) string {
 	scores := slices.Collect(maps.Keys(t))
 	sortDescending(scores)
 	var parts []string
@@ -161,21 +161,21 @@ func (t census) words(thing string, said map[int32]bool) string {
 		if i == 0 && thing != "" {
 			what = count(t[score], thing)
 		}
-		parts = append(parts, what+" by "+linkText(score, said))
+		parts = append(parts, what+" by "+linkText(score, explained))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// linkText names the link of a score, and says what it is where that has not been
-// said.
-func linkText(score int32, said map[int32]bool) string {
+// linkText names the link of a score. It explains the link, and adds it to explained,
+// if it is not there yet.
+func linkText(score int32, explained map[int32]bool) string {
 	l := LinkOf(int(score))
 	switch {
 	case l == "":
 		return "a link that is not known"
-	case said[score]:
+	case explained[score]:
 		return string(l)
 	}
-	said[score] = true
+	explained[score] = true
 	return fmt.Sprintf("%s (%s)", l, LinkWords(l))
 }

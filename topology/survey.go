@@ -105,7 +105,7 @@ func unfit(h *job.Host, device int, gone []string) bool {
 	return d.GPU != "" && slices.ContainsFunc(h.Devices, func(p job.Device) bool { return p.UUID == d.GPU && p.Sick != "" })
 }
 
-// shapeKey appends what tells a shape from others: the score of every pair, then
+// shapeKey appends what distinguishes a shape from others: the score of every pair, then
 // every GPU's distance to a NIC.
 func shapeKey(key []byte, h *job.Host, whole []int) []byte {
 	for i, a := range whole {

@@ -61,10 +61,10 @@ func (sp spare) beyond(other spare) spare {
 	return more
 }
 
-func (sp spare) words(said map[int32]bool) string {
+func (sp spare) words(explained map[int32]bool) string {
 	var parts []string
 	if len(sp.pairs) > 0 {
-		parts = append(parts, sp.pairs.words("pair", said))
+		parts = append(parts, sp.pairs.words("pair", explained))
 	}
 	if sp.islands > 0 {
 		parts = append(parts, count(sp.islands, "whole island"))
@@ -77,9 +77,9 @@ func (sp spare) words(said map[int32]bool) string {
 
 // taken says what the choice takes from what was free. What is left can be parted
 // into pairs that were none before.
-func (f facts) taken(said map[int32]bool) string {
-	text := cmp.Or(f.before.beyond(f.after).words(said), "nothing")
-	if back := f.after.beyond(f.before).words(said); back != "" {
+func (f facts) taken(explained map[int32]bool) string {
+	text := cmp.Or(f.before.beyond(f.after).words(explained), "nothing")
+	if back := f.after.beyond(f.before).words(explained); back != "" {
 		text += ", but leaves " + back
 	}
 	return text
@@ -88,7 +88,7 @@ func (f facts) taken(said map[int32]bool) string {
 // Words says what a choice costs, a sentence for each part of its Cost, in that
 // order, with links by name and what they are.
 func (c Choice) Words() []string {
-	said := map[int32]bool{}
+	explained := map[int32]bool{}
 	says := []string{fmt.Sprintf("%s, %s, %s", count(c.Cost.Racks, "rack"), count(c.Cost.Switches, "switch"), count(c.Cost.Hosts, "host"))}
 	if c.facts.nics == nil {
 		return says // a gang without GPUs
@@ -102,12 +102,12 @@ func (c Choice) Words() []string {
 			says = append(says, "no two of its GPUs share a host")
 		} else {
 			says = append(says,
-				"slowest link on the best ring through its GPUs"+each+": "+linkText(int32(c.Cost.Bottleneck), said),
-				"its pairs of GPUs"+each+": "+c.facts.pairs.words("", said))
+				"slowest link on the best ring through its GPUs"+each+": "+linkText(int32(c.Cost.Bottleneck), explained),
+				"its pairs of GPUs"+each+": "+c.facts.pairs.words("", explained))
 		}
-		says = append(says, "its nearest NICs: "+nicWords(c.facts.nics, said))
+		says = append(says, "its nearest NICs: "+nicWords(c.facts.nics, explained))
 	}
-	return append(says, "it takes from the pairs, islands and hosts that are free: "+c.facts.taken(said))
+	return append(says, "it takes from the pairs, islands and hosts that are free: "+c.facts.taken(explained))
 }
 
 // gpus is the number of GPUs of the gang.
@@ -123,24 +123,24 @@ func (c Choice) gpus() int {
 // of which nothing is known: it counts as the weakest.
 func (c Choice) UnknownLinks() int { return c.facts.pairs[0] }
 
-func nicWords(nics census, said map[int32]bool) string {
+func nicWords(nics census, explained map[int32]bool) string {
 	if len(nics) == 1 && nics[0] > 0 {
 		return "not known"
 	}
-	return nics.words("", said)
+	return nics.words("", explained)
 }
 
 // differ says in what one choice of a gang differs from another, part by part
 // of their Costs, in that order.
 func differ(c, other Choice) []string {
-	said := map[int32]bool{}
+	explained := map[int32]bool{}
 	ring := func(c Choice) string {
 		if c.Cost.Bottleneck == NoRing {
 			return "none, as no two GPUs share a host,"
 		}
-		return linkText(int32(c.Cost.Bottleneck), said)
+		return linkText(int32(c.Cost.Bottleneck), explained)
 	}
-	pairs := func(c Choice) string { return cmp.Or(c.facts.pairs.words("", said), "none, as none share a host") }
+	pairs := func(c Choice) string { return cmp.Or(c.facts.pairs.words("", explained), "none, as none share a host") }
 	a, b := c.Cost, other.Cost
 	var says []string
 	if a.Racks != b.Racks {
@@ -159,10 +159,10 @@ func differ(c, other Choice) []string {
 		says = append(says, fmt.Sprintf("its pairs of GPUs are joined: %s, instead of %s", pairs(c), pairs(other)))
 	}
 	if a.NIC != b.NIC {
-		says = append(says, fmt.Sprintf("the nearest NICs of its GPUs are %s instead of %s", nicWords(c.facts.nics, said), nicWords(other.facts.nics, said)))
+		says = append(says, fmt.Sprintf("the nearest NICs of its GPUs are %s instead of %s", nicWords(c.facts.nics, explained), nicWords(other.facts.nics, explained)))
 	}
 	if a.Left != b.Left {
-		says = append(says, fmt.Sprintf("it takes from the pairs, islands and hosts that are free: %s, instead of %s", c.facts.taken(said), other.facts.taken(said)))
+		says = append(says, fmt.Sprintf("it takes from the pairs, islands and hosts that are free: %s, instead of %s", c.facts.taken(explained), other.facts.taken(explained)))
 	}
 	return says
 }

@@ -259,11 +259,11 @@ func TestLoadedDriver(t *testing.T) {
 		findings []string // "severity: text", each but what nvidia-smi that is not there makes
 		missing  bool     // of nvidia-smi, which should be asked
 	}{
-		"cannot be counted": {[]string{"-DCOUNTED=999"}, 0, []string{"warning: NVML cannot tell of any GPU: Unknown Error"}, true},
-		"none":              {[]string{"-DCOUNT=0"}, 0, []string{"warning: the NVIDIA driver tells of no GPU, and yet there are 2 (0000:3b:00.0, 0000:5d:00.0)"}, false},
-		"none is allowed":   {[]string{"-DHANDLE=DENIED"}, 0, []string{"warning: NVML cannot tell of any GPU: GPU 0: Insufficient Permissions"}, true},
+		"cannot be counted": {[]string{"-DCOUNTED=999"}, 0, []string{"warning: NVML cannot report any GPU: Unknown Error"}, true},
+		"none":              {[]string{"-DCOUNT=0"}, 0, []string{"warning: the NVIDIA driver reports no GPU, and yet there are 2 (0000:3b:00.0, 0000:5d:00.0)"}, false},
+		"none is allowed":   {[]string{"-DHANDLE=DENIED"}, 0, []string{"warning: NVML cannot report any GPU: GPU 0: Insufficient Permissions"}, true},
 		"one is allowed": {[]string{"-DHANDLE=(i==1?DENIED:OK)"}, 1, []string{
-			"note: NVML does not tell of every GPU: GPU 1: Insufficient Permissions", "warning: the driver tells of 1 of 2 GPUs; not of 0000:5d:00.0"}, false},
+			"note: NVML does not report every GPU: GPU 1: Insufficient Permissions", "warning: the driver reports 1 of 2 GPUs; not 0000:5d:00.0"}, false},
 		"crashes": {[]string{"-DCRASHES"}, 0, []string{"warning: gangrun-nvml crashed (SIGSEGV) and said "}, true},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -274,7 +274,7 @@ func TestLoadedDriver(t *testing.T) {
 			}
 			want := test.findings
 			if test.missing {
-				want = append(want, "warning: nvidia-smi is not in PATH, and cannot be asked instead", "warning: the NVIDIA driver tells of no GPU, and yet there are 2")
+				want = append(want, "warning: nvidia-smi is not in PATH, and cannot be asked instead", "warning: the NVIDIA driver reports no GPU, and yet there are 2")
 			}
 			for i, f := range findings {
 				if i >= len(want) || !strings.HasPrefix(string(f.Severity)+": "+strings.ReplaceAll(f.Text, o.NVML, "gangrun-nvml"), want[i]) {

@@ -188,7 +188,7 @@ func TestProbe(t *testing.T) {
 		t.Fatal(err)
 	}
 	r, findings, err := probe.Find(t.Context(), probe.Options{NVML: path, Path: dir, Limit: patience})
-	if err != nil || len(findings) != 1 || findings[0].Severity != job.SeverityNote || findings[0].Text != "NVML does not tell cuda: Unknown Error" {
+	if err != nil || len(findings) != 1 || findings[0].Severity != job.SeverityNote || findings[0].Text != "NVML does not report cuda: Unknown Error" {
 		t.Fatalf("%+v, %v", findings, err)
 	}
 	want := nvml.Read(&host{}, about)

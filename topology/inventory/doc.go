@@ -7,7 +7,6 @@
 // Whatever is wrong is reported with its file and line and with what to write
 // instead. What a list can expand to is bounded before it is expanded.
 //
-// GPUs that an inventory tells of have no UUID of a driver. They are called GPU0,
-// GPU1 ... on every host, so that only host and UUID together tell two of them
-// apart.
+// The GPUs of an inventory have no UUID of a driver. They are called GPU0, GPU1 ...
+// on every host, so that only host and UUID together name a GPU.
 package inventory

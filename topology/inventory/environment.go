@@ -127,8 +127,8 @@ func (e environment) nodefile(variable, file string, kind Kind) (List, error) {
 	return nodefile(file, kind, text)
 }
 
-// missing is the error of an allocation that one variable tells of, while the one
-// with its hosts is not there.
+// missing is the error of an allocation that one variable shows, while the variable
+// with its hosts is not set.
 func missing(variable, but string) error {
 	return one(variable, 0, faultf("hand on the whole environment of the batch job, unset "+but+", or give --hosts", "is not set, but %s is", but))
 }

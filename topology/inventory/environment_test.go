@@ -47,8 +47,8 @@ func TestFromEnvironment(t *testing.T) {
 		"Slurm, no hosts":        {env: map[string]string{"SLURM_JOB_ID": "7"}, err: `SLURM_JOB_NODELIST: is not set, but SLURM_JOB_ID is`},
 		"Slurm, null":            {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "(null)"}, err: `SLURM_JOB_NODELIST: "(null)" is no host`},
 		"Slurm, twice":           {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h1,h1"}, err: `SLURM_JOB_NODELIST: names "h1" twice`},
-		"Slurm, too few numbers": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-3]", "SLURM_TASKS_PER_NODE": "2(x2)"}, err: `SLURM_TASKS_PER_NODE: "2(x2)" tells of 2 hosts, not of 3`},
-		"Slurm, too many CPUs":   {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-3]", "SLURM_JOB_CPUS_PER_NODE": "2(x4)"}, err: `SLURM_JOB_CPUS_PER_NODE: "2(x4)" tells of more than 3 hosts`},
+		"Slurm, too few numbers": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-3]", "SLURM_TASKS_PER_NODE": "2(x2)"}, err: `SLURM_TASKS_PER_NODE: "2(x2)" stands for 2 hosts, not for 3`},
+		"Slurm, too many CPUs":   {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-3]", "SLURM_JOB_CPUS_PER_NODE": "2(x4)"}, err: `SLURM_JOB_CPUS_PER_NODE: "2(x4)" stands for more than 3 hosts`},
 		"Slurm, huge":            {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-100001]"}, err: `SLURM_JOB_NODELIST: the node list "h[1-100001]" names too many`},
 
 		"PBS":              {env: map[string]string{"PBS_JOBID": "1.pbs", "PBS_NODEFILE": "/var/spool/pbs/aux/1.pbs"}, files: map[string]string{"/var/spool/pbs/aux/1.pbs": "n1.lab\nn1.lab\nn2.lab\n"}, want: List{Kind: PBS, Hosts: []job.Host{hard("n1.lab", 2), hard("n2.lab", 1)}}},

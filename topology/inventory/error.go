@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxErrors bounds how many errors of one list are told.
+// maxErrors bounds how many errors of one list are reported.
 const maxErrors = 20
 
 // Error is one thing that is wrong with a list of hosts.
@@ -74,4 +74,4 @@ func firstLine(err error) string {
 func quote(written string) string { return text.Quote(written) }
 
 // short cuts what another program says, if it is long.
-func short(said string) string { return text.Clip(said, 200) }
+func short(message string) string { return text.Clip(message, 200) }

@@ -27,7 +27,7 @@ type Line struct {
 }
 
 // HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one, for
-// whom the order matters in which hosts are repeated.
+// callers to whom the order of repeated hosts matters.
 func HostfileLines(name string, text []byte) ([]Line, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {
@@ -109,13 +109,13 @@ var (
 	fileKeys    = slices.Concat(openMPIKeys, mpichKeys)
 )
 
-// sign is what tells the kind of a hostfile: the first word that does.
+// sign is the first word of a hostfile that shows its kind.
 type sign struct {
 	line int
 	text string
 }
 
-// hostfileKind tells what kind of hostfile text is; Plain where no line says.
+// hostfileKind returns the kind of the hostfile text, Plain if no line shows it.
 func hostfileKind(name string, text []byte) (Kind, error) {
 	var open, hydra, weak, other sign
 	see := func(s *sign, line int, text string) {

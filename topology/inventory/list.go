@@ -58,7 +58,7 @@ type collector struct {
 	noted  map[string]bool
 	errs   Errors
 	full   bool
-	last   int // the number of lines, where a line after the last one may be told
+	last   int // the number of lines, where an error may be on the line after the last one
 }
 
 func collect(source string, kind Kind) *collector {

@@ -19,14 +19,14 @@ type machine struct {
 	devices []job.Device
 	links   [][]job.Link
 	nics    []job.NIC
-	failed  bool // what it is was told wrong
+	failed  bool // an error about it has been reported
 }
 
 // machine reads the keys topo and gpus of a host.
 func (y *yamlReader) machine(topo, gpus *yaml.Node) *machine {
 	switch {
 	case topo != nil && gpus != nil:
-		y.bad(gpus.Line, faultf("leave gpus out", "gpus stands beside topo, which tells the GPUs already"))
+		y.bad(gpus.Line, faultf("leave gpus out", "gpus stands beside topo, which lists the GPUs already"))
 		return &machine{failed: true}
 	case topo != nil:
 		return y.topo(topo)
@@ -66,7 +66,7 @@ func (y *yamlReader) topo(n *yaml.Node) *machine {
 		path = filepath.Join(filepath.Dir(y.source), path)
 	}
 	if m := y.machines[path]; m != nil {
-		return m // one that failed has been told of
+		return m // its error has been reported
 	}
 	m := failed
 	text, err := y.files.Read(path)
@@ -99,32 +99,32 @@ func name(devices []job.Device) []job.Device {
 // sound says what is wrong with what was read from a topo file, if anything is.
 func sound(devices []job.Device, links [][]job.Link, nics []job.NIC) *fault {
 	if len(devices) == 0 {
-		return faultf(`save the output of "nvidia-smi topo -m" of a host with GPUs`, "tells of no GPU")
+		return faultf(`save the output of "nvidia-smi topo -m" of a host with GPUs`, "describes no GPU")
 	}
 	if len(devices) > MaxGPUs {
-		return faultf("no host has so many; is it the right file?", "tells of more than %d GPUs", MaxGPUs)
+		return faultf("no host has so many; is it the right file?", "lists more than %d GPUs", MaxGPUs)
 	}
 	if len(nics) > MaxGPUs {
-		return faultf("no host has so many; is it the right file?", "tells of more than %d NICs", MaxGPUs)
+		return faultf("no host has so many; is it the right file?", "lists more than %d NICs", MaxGPUs)
 	}
 	const again = `save the output of "nvidia-smi topo -m" anew, as it is`
 	seen := map[string]bool{}
 	for _, d := range name(devices) {
 		for _, id := range []string{"uuid " + d.UUID, "index " + strconv.Itoa(d.Index)} {
 			if seen[id] {
-				return faultf(again, "tells of two GPUs with the %s", id)
+				return faultf(again, "lists two GPUs with the %s", id)
 			}
 			seen[id] = true
 		}
 	}
 	for i := range links {
 		if len(links) != len(devices) || len(links[i]) != len(devices) {
-			return faultf(again, "does not tell of every pair of GPUs")
+			return faultf(again, "does not list every pair of GPUs")
 		}
 	}
 	for _, n := range nics {
 		if len(n.Links) != 0 && len(n.Links) != len(devices) {
-			return faultf(again, "does not tell of NIC %s and every GPU", quote(n.Name))
+			return faultf(again, "does not list the links of NIC %s to every GPU", quote(n.Name))
 		}
 	}
 	return nil

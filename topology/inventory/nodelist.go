@@ -105,7 +105,7 @@ func parseBracket(item, inside string) (b bracket, wide int, bad *fault) {
 		case last < first:
 			return b, 0, faultf(fmt.Sprintf("write %s-%s", high, low), "the range %s of %s runs backwards", quote(part), quote(item))
 		case strings.HasPrefix(high, "0") && len(high) > len(low):
-			return b, 0, faultf(fmt.Sprintf("write %0*d-%s", len(high), first, high), "the range %s of %s does not tell how wide its numbers are", quote(part), quote(item))
+			return b, 0, faultf(fmt.Sprintf("write %0*d-%s", len(high), first, high), "the range %s of %s does not show how wide its numbers are", quote(part), quote(item))
 		}
 		n := MaxHosts + 1
 		if last-first < MaxHosts {
@@ -173,14 +173,14 @@ func repeats(text string, n int) ([]int, *fault) {
 			return nil, bad
 		}
 		if count > n-len(out) {
-			return nil, faultf("it is written as 2(x4),1", "%s tells of more than %d hosts", quote(text), n)
+			return nil, faultf("it is written as 2(x4),1", "%s stands for more than %d hosts", quote(text), n)
 		}
 		for range count {
 			out = append(out, each)
 		}
 	}
 	if len(out) < n {
-		return nil, faultf("it is written as 2(x4),1", "%s tells of %d hosts, not of %d", quote(text), len(out), n)
+		return nil, faultf("it is written as 2(x4),1", "%s stands for %d hosts, not for %d", quote(text), len(out), n)
 	}
 	return out, nil
 }

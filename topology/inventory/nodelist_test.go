@@ -49,7 +49,7 @@ func TestExpandRefused(t *testing.T) {
 		"h[a-f]":                            `"h[a-f]" has "a-f" in brackets`,
 		"h[-1]":                             `"h[-1]" has "-1" in brackets`,
 		"h[3-1]":                            `the range "3-1" of "h[3-1]" runs backwards`,
-		"h[1-010]":                          `the range "1-010" of "h[1-010]" does not tell how wide its numbers are`,
+		"h[1-010]":                          `the range "1-010" of "h[1-010]" does not show how wide its numbers are`,
 		"h[1000000000000000000]":            `"h[1000000000000000000]" has "1000000000000000000" in brackets`,
 		"h[1-101]":                          `the node list "h[1-101]" names too many`,
 		"h[1-999999999999999999]":           `the node list "h[1-999999999999999999]" names too many`,
@@ -73,7 +73,7 @@ func TestRepeats(t *testing.T) {
 		}
 	}
 	for text, want := range map[string]string{
-		"2(x4)": `"2(x4)" tells of 4 hosts, not of 5`, "2(x6)": `"2(x6)" tells of more than 5 hosts`, "2(x4),1,1": `"2(x4),1,1" tells of more than 5 hosts`,
+		"2(x4)": `"2(x4)" stands for 4 hosts, not for 5`, "2(x6)": `"2(x6)" stands for more than 5 hosts`, "2(x4),1,1": `"2(x4),1,1" stands for more than 5 hosts`,
 		"": `the number for a host is ""`, "2(x": `"2(x" has no end`, "2(x5": `"2(x5" has no end`, "2(x0)": `the count of hosts in "2(x0)" is "0"`,
 		"2(x99999999999999999999)": `the count of hosts in "2(x99999999999999999999)" is "99999999999999999999"`, "0(x5)": `the number for a host is "0"`, "a(x5)": `the number for a host is "a"`,
 	} {

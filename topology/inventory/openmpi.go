@@ -25,12 +25,12 @@ func openMPI(name string, text []byte) *collector {
 			return
 		}
 		host, bad := hostName(text)
-		var said openMPILine
+		var fields openMPILine
 		if bad == nil {
-			said, bad = openMPIWords(user, words)
-			user = said.user
+			fields, bad = openMPIWords(user, words)
+			user = fields.user
 		}
-		slots, limit := said.slots, said.most
+		slots, limit := fields.slots, fields.most
 		if bad == nil && user != "" {
 			bad = userName(user)
 		}

@@ -6,7 +6,7 @@ type slurmJob struct {
 	nodes  string // SLURM_JOB_NODELIST
 	tasks  string // SLURM_TASKS_PER_NODE
 	cpus   string // SLURM_JOB_CPUS_PER_NODE
-	stated bool   // the user said how many tasks
+	stated bool   // the user set the number of tasks
 	step   bool   // the variables may be those of a step, on fewer hosts
 }
 

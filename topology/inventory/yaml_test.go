@@ -87,10 +87,10 @@ func TestYAMLRefused(t *testing.T) {
 		"hosts: [{name: h1, rack: ''}]":                                       `l.yaml:1: rack wants a name, not nothing`,
 		"hosts: [{name: h1, rack: ' r'}]":                                     `l.yaml:1: " r" is no name of a rack`,
 		"hosts: [{name: h1, gpus: 257}]":                                      `l.yaml:1: gpus is "257"`,
-		"hosts: [{name: h1, gpus: 2, topo: two.txt}]":                         `l.yaml:1: gpus stands beside topo, which tells the GPUs already`,
+		"hosts: [{name: h1, gpus: 2, topo: two.txt}]":                         `l.yaml:1: gpus stands beside topo, which lists the GPUs already`,
 		"hosts: [{name: h1, topo: none.txt}]":                                 `l.yaml:1: the topo file "none.txt" cannot be read: file does not exist`,
 		"hosts: [{name: h1, topo: empty.txt}]":                                `l.yaml:1: the topo file "empty.txt": no matrix`,
-		"hosts: [{name: h1, topo: ragged.txt}, {name: h2, topo: ragged.txt}]": `l.yaml:1: the topo file "ragged.txt" does not tell of every pair of GPUs`,
+		"hosts: [{name: h1, topo: ragged.txt}, {name: h2, topo: ragged.txt}]": `l.yaml:1: the topo file "ragged.txt" does not list every pair of GPUs`,
 		"hosts: [{name: h1, topo: large.txt}]":                                `l.yaml:1: the topo file "large.txt" is larger than 1 MiB`,
 		"hosts: [{name: h1, topo: ~/two.txt}]":                                `l.yaml:1: topo "~/two.txt" begins with ~, which only a shell expands`,
 		"hosts: [{name: h1, topo: \"a\\0\"}]":                                 `l.yaml:1: topo "a\x00" is no path`,
@@ -151,14 +151,14 @@ func TestSound(t *testing.T) {
 		nics    []job.NIC
 		want    string
 	}{
-		"no GPU":          {nil, nil, nil, "tells of no GPU"},
-		"two of an index": {[]job.Device{{}, {UUID: "x"}}, nil, nil, "tells of two GPUs with the index 0"},
-		"two of a name":   {[]job.Device{{Index: 1}, {UUID: "GPU1"}}, nil, nil, "tells of two GPUs with the uuid GPU1"},
-		"a row too few":   {devices, [][]job.Link{{"", ""}}, nil, "does not tell of every pair of GPUs"},
-		"a cell too few":  {devices, [][]job.Link{{"", ""}, {""}}, nil, "does not tell of every pair of GPUs"},
-		"a NIC":           {devices, nil, []job.NIC{{Name: "n", Links: []job.Link{""}}}, `does not tell of NIC "n" and every GPU`},
-		"too many":        {make([]job.Device, MaxGPUs+1), nil, nil, "tells of more than 256 GPUs"},
-		"too many NICs":   {devices, nil, make([]job.NIC, MaxGPUs+1), "tells of more than 256 NICs"},
+		"no GPU":          {nil, nil, nil, "describes no GPU"},
+		"two of an index": {[]job.Device{{}, {UUID: "x"}}, nil, nil, "lists two GPUs with the index 0"},
+		"two of a name":   {[]job.Device{{Index: 1}, {UUID: "GPU1"}}, nil, nil, "lists two GPUs with the uuid GPU1"},
+		"a row too few":   {devices, [][]job.Link{{"", ""}}, nil, "does not list every pair of GPUs"},
+		"a cell too few":  {devices, [][]job.Link{{"", ""}, {""}}, nil, "does not list every pair of GPUs"},
+		"a NIC":           {devices, nil, []job.NIC{{Name: "n", Links: []job.Link{""}}}, `does not list the links of NIC "n" to every GPU`},
+		"too many":        {make([]job.Device, MaxGPUs+1), nil, nil, "lists more than 256 GPUs"},
+		"too many NICs":   {devices, nil, make([]job.NIC, MaxGPUs+1), "lists more than 256 NICs"},
 		"right":           {devices, [][]job.Link{{"", ""}, {"", ""}}, []job.NIC{{}}, ""},
 	} {
 		bad := sound(c.devices, c.links, c.nics)

@@ -29,7 +29,7 @@
 // file, or may not be read, counts as held.
 //
 // What others write is read with care. A ticket counts only in a file that belongs
-// to the user whom it names, with at most MaxDevices GPUs and names that are short
+// to the user that it names, with at most MaxDevices GPUs and names that are short
 // and can be printed; others are passed over with a warning. That an order file or
 // a GPU's has a second name means nothing: who can make one can write to it anyway.
 //
@@ -51,11 +51,11 @@
 //
 // So a small job goes ahead of a big one on GPUs that the big one does not wait
 // for, on those that it leaves over, and for a time in which the big one could
-// not start anyway. That moment is known where the holders of the missing GPUs
-// have told when they end. One that has not is taken to hold for Horizon more,
-// so what a ticket can lose to jobs with a time limit is Horizon, and that only
-// once: when the holders that have told no end are gone, only ends that are known
-// are left, and a job goes ahead only if it ends before them. The limit is the
+// not start anyway. That moment is known if the records of the holders of
+// the missing GPUs have an end. A holder without one is taken to hold its GPUs for
+// Horizon more. So a ticket can lose at most Horizon to jobs with a time limit, and
+// that only once: when the holders without an end are gone, all ends are known, and
+// a job goes ahead only if it ends before them. The limit is the
 // caller's to enforce; a job over its limit counts as about to end, so that
 // nothing more is let past on its account.
 //
@@ -64,9 +64,10 @@
 // So of what it could use nothing that is idle, or becomes so, goes to anybody who
 // came later: the GPUs that it can start with only grow, and it starts on the first
 // place that has drained, as soon as it looks, however many come after it. What it
-// keeps idle for that is less than it needs on each place where it could start. When
-// it can start at the earliest, all of its hosts taken together, it tells as
-// NotBefore (see Earliest), so that what is kept for it can do short work meanwhile.
+// keeps idle for that is less than it needs on each place where it could start. Its
+// tickets have the earliest moment at which it can start, all of its hosts taken
+// together, as NotBefore (see Earliest), so that GPUs that are kept for it can do
+// short work until then.
 //
 // # Several hosts
 //

@@ -134,7 +134,7 @@ func lookLease(path, device string) Lease {
 	case held:
 		l.State = StateHeld
 		if !whole && l.Warning == "" {
-			l.Warning = fmt.Sprintf("%q is locked and does not say by whom; lslocks or fuser may", path)
+			l.Warning = fmt.Sprintf("%q is locked and has no record of its holder; lslocks or fuser may name it", path)
 		}
 	case whole || err != nil:
 		l.State = StateDead

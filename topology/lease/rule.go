@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Horizon is how long a holder that has not told when it ends is taken to hold
-// its GPUs still, when it is asked whether a job with a time limit may go ahead of
-// an older ticket. It is the most that such jobs delay a ticket.
+// Horizon is how much longer a holder whose end is not known is taken to hold its
+// GPUs, in the decision whether a job with a time limit may go ahead of an older
+// ticket. It is the most that such jobs delay a ticket.
 const Horizon = 2 * time.Minute
 
 // holding is how a GPU is used.

@@ -104,9 +104,9 @@ func compare(t, u Ticket) int {
 type Request struct {
 	Ticket
 	// Take are the GPUs to be taken now, all or none; at most Count of Devices. With
-	// none the answer only tells how things stand.
+	// none, the answer only shows the state of the host.
 	Take []string `json:"take,omitempty"`
-	// Ranks, User and Command tell others what the GPUs are used for. User is the
+	// Ranks, User and Command show others what the GPUs are used for. User is the
 	// user's name; without it the uid is shown.
 	Ranks   []int  `json:"ranks,omitempty"`
 	User    string `json:"user,omitempty"`

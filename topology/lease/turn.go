@@ -34,8 +34,8 @@ type Turn struct {
 func (s *Space) Turn() *Turn { return &Turn{space: s, watch: s.watch()} }
 
 // Wait returns when GPUs were given back or a gang stopped waiting since Turn was
-// called or the last Wait returned, at the latest after three seconds; with an error
-// only when ctx is done. That something changed is a guess: Try tells.
+// called or the last Wait returned, at the latest after three seconds. It returns an
+// error only when ctx is done. Only Try finds out whether anything has changed.
 func (t *Turn) Wait(ctx context.Context) error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()

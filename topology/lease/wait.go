@@ -20,10 +20,10 @@ func jitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(in
 // that stopped waiting. It is made before a Try and waited on after it, so that
 // nothing in between is missed.
 //
-// The kernel tells of every file of the directory that is closed after it was
-// open for writing, also by the end of its process, and of nothing that only looks.
-// It tells so a moment before the lock is gone, and may run out of watches; hence
-// wait returns now and then without a change, too.
+// The kernel reports every file of the directory that is closed after it was open
+// for writing, also when its process ends, and no file that was only read. It does so
+// a moment before the lock is released, and it may run out of watches. So wait also
+// returns now and then without a change.
 type watch struct {
 	space  *Space
 	events *os.File // of inotify, nil where there is none

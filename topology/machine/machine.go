@@ -26,8 +26,8 @@ type Machine struct {
 	Findings []job.Finding // without a host: they are of this one
 }
 
-// GrantError is that the GPUs that this process was given cannot be told: then
-// none may be used.
+// GrantError is that it cannot be found out which GPUs this process was given. It
+// must use none then.
 type GrantError struct{ Err error }
 
 // Error says what is wrong with the environment.

@@ -130,7 +130,8 @@ func (d device) Ask(q Query, n int) (Answer, error) {
 	return Answer{}, unknown(q)
 }
 
-// memory asks for what the driver reserves apart, where it tells it.
+// memory asks for the memory that the driver reserves as a number of its own, where
+// the driver reports it.
 func (d device) memory() (Answer, error) {
 	if d.lib.has("nvmlDeviceGetMemoryInfo_v2") == nil {
 		if m, ret := d.GetMemoryInfo_v2(); ret == nv.SUCCESS {

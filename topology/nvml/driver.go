@@ -10,7 +10,7 @@ import (
 // by Init, and stays loaded until the program ends.
 func Driver() Library { return library{nv.New()} }
 
-// problem is what NVML said of a call.
+// problem is the error that NVML returned for a call.
 type problem struct {
 	text string
 	is   error // the Fault that it is, or nil

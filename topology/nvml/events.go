@@ -15,7 +15,7 @@ type events struct {
 	lib library
 }
 
-// kinds are the events that are told of.
+// kinds are the events that are reported.
 var kinds = map[uint64]EventKind{
 	nv.EventTypeXidCriticalError:  EventXID,
 	nv.EventTypeSingleBitEccError: EventECCSingle,
@@ -36,7 +36,7 @@ func (e events) Add(g GPU) error {
 		wanted |= kind & supported
 	}
 	if wanted == 0 {
-		return &problem{"it tells of neither XID nor ECC events", ErrNotSupported}
+		return &problem{"it reports neither XID nor ECC events", ErrNotSupported}
 	}
 	return failed(d.RegisterEvents(wanted, e.EventSet))
 }

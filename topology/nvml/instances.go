@@ -34,7 +34,7 @@ func (r reader) readInstances() []GPU {
 	return parts
 }
 
-// readInstance returns an error where it cannot be told which of them it is.
+// readInstance returns an error if the instance has no id.
 func (r reader) readInstance(part GPU, index int) (Instance, error) {
 	gi, err := part.Ask(QueryGPUInstance, 0)
 	if err != nil {
@@ -45,20 +45,20 @@ func (r reader) readInstance(part GPU, index int) (Instance, error) {
 		return Instance{}, fmt.Errorf("compute instance of MIG device %d: %w", index, err)
 	}
 	i := Instance{Index: index, GPUInstance: integer(gi.Numbers[0]), ComputeInstance: integer(ci.Numbers[0])}
-	told := func(q Query, what string) Answer {
+	ask := func(q Query, what string) Answer {
 		a, err := part.Ask(q, 0)
 		if err != nil {
 			r.note(fmt.Errorf("%s of MIG device %d: %w", what, index, err), "instances")
 		}
 		return a
 	}
-	if i.UUID = told(QueryUUID, "UUID").Text; i.UUID == "" {
+	if i.UUID = ask(QueryUUID, "UUID").Text; i.UUID == "" {
 		i.UUID = fmt.Sprintf("MIG-%s/%d/%d", r.d.UUID, i.GPUInstance, i.ComputeInstance)
 	}
-	if _, profile, ok := strings.Cut(told(QueryName, "name").Text, "MIG "); ok {
+	if _, profile, ok := strings.Cut(ask(QueryName, "name").Text, "MIG "); ok {
 		i.Profile = profile
 	}
-	memory := told(QueryMemory, "memory").Numbers
+	memory := ask(QueryMemory, "memory").Numbers
 	i.MemoryTotal, i.MemoryUsed, i.MemoryFree = amount(memory[0]), amount(memory[1]), amount(memory[2])
 	return i, nil
 }

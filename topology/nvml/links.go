@@ -43,7 +43,7 @@ func readLinks(devices []Device, handles []GPU) [][]job.Link {
 			if a == nil || b == nil {
 				continue
 			}
-			// A GPU in trouble may not tell of its end of a link; every switch reaches
+			// A GPU in trouble may not report its end of a link; every switch reaches
 			// every GPU that has links to switches.
 			n := max(all[i].gpus[j], all[j].gpus[i]) + min(all[i].switches, all[j].switches)
 			link := job.Link(fmt.Sprintf("NV%d", n))
@@ -60,7 +60,7 @@ func readLinks(devices []Device, handles []GPU) [][]job.Link {
 	return links
 }
 
-// noteAncestor notes why the path between two devices cannot be told in the one
+// noteAncestor notes why the path between two devices is not known in the one
 // that is lost, or in both.
 func noteAncestor(devices []Device, i, j int, err error) {
 	for _, pair := range [][2]int{{i, j}, {j, i}} {
@@ -110,7 +110,7 @@ func (r reader) readPorts(byPCI map[string]int) ports {
 		case known:
 			p.gpus[to]++
 		case kindErr != nil:
-			failed(n, fmt.Errorf("it leads to %s, and what that is cannot be told: %w", pci, kindErr))
+			failed(n, fmt.Errorf("it leads to %s, and its kind is not known: %w", pci, kindErr))
 		case kind.Numbers[0] == PeerUnknown:
 			failed(n, fmt.Errorf("it leads to %s, and the driver does not know what that is", pci))
 		}

@@ -23,7 +23,7 @@ var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProh
 
 // Read asks lib for everything. What cannot be read is in the Errors; only a lib
 // that cannot begin gives a report of nothing, with Failed. About returns the
-// user and the name of a process, empty where it cannot tell.
+// user and the name of a process, empty where they are not known.
 func Read(lib Library, about func(pid int) (user, name string)) Report {
 	r := Report{Source: "gangrun-nvml", Devices: []Device{}}
 	if err := lib.Init(); err != nil {
@@ -77,7 +77,7 @@ func (f faults) note(err error, fields ...string) bool {
 		why = lacks + ": " + why
 	}
 	for _, field := range fields {
-		if _, told := (*f.errs)[field]; !told {
+		if _, noted := (*f.errs)[field]; !noted {
 			(*f.errs)[field] = why
 		}
 	}
@@ -91,7 +91,7 @@ type reader struct {
 	d   *Device
 }
 
-// note is faults.note, and draws from err what it says of the whole GPU.
+// note is faults.note. It also sets Lost or Recovery if err concerns the whole GPU.
 func (r reader) note(err error, fields ...string) bool {
 	if errors.Is(err, ErrLost) && r.d.Lost == "" {
 		r.d.Lost = err.Error()
@@ -102,7 +102,7 @@ func (r reader) note(err error, fields ...string) bool {
 	return r.faults.note(err, fields...)
 }
 
-// ask is false where the GPU does not tell, which it notes for fields.
+// ask returns false, and notes the error for fields, where the GPU has no answer.
 func (r reader) ask(q Query, fields ...string) (Answer, bool) {
 	a, err := r.gpu.Ask(q, 0)
 	return a, !r.note(err, fields...)
@@ -149,7 +149,7 @@ func readDevice(g GPU, index int, about func(pid int) (user, name string)) Devic
 	}
 	if a, ok := r.ask(QueryRecovery, "recovery"); ok {
 		switch n := a.Numbers[0]; {
-		case n == 0: // what its errors said stands
+		case n == 0: // the errors noted before stand
 		case n < uint64(len(recoveries)):
 			d.Recovery = recoveries[n]
 		default:
@@ -226,7 +226,7 @@ func list(mask []uint64) string {
 	return text.String()
 }
 
-// first is the least number of a set, empty for none: the driver tells of several
+// first is the least number of a set, empty for none: the driver reports several
 // NUMA nodes where the memory of GPUs is one too, and the least is that of CPUs.
 func first(mask []uint64) string {
 	for i, word := range mask {

@@ -307,7 +307,7 @@ func TestReadLinks(t *testing.T) {
 				g.links = map[int]any{5: otherEnd{unknownError, Answer{Text: "0000:FF:00.0"}}}
 			}
 		},
-			[6]job.Link{"SYS", "SYS", "SYS", "SYS", "SYS", "SYS"}, map[int]string{0: "NVLink 5: it leads to 0000:ff:00.0, and what that is cannot be told: Unknown Error"}},
+			[6]job.Link{"SYS", "SYS", "SYS", "SYS", "SYS", "SYS"}, map[int]string{0: "NVLink 5: it leads to 0000:ff:00.0, and its kind is not known: Unknown Error"}},
 		"peer fails": {func(i int, g *fakeGPU) {
 			if i == 3 {
 				g.links = map[int]any{2: otherEnd{num(PeerGPU), unknownError}}

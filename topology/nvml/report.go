@@ -1,4 +1,4 @@
-// Package nvml is what the NVIDIA driver says of the GPUs of a host: the report
+// Package nvml reads what the NVIDIA driver reports of the GPUs of a host: the report
 // that gangrun-nvml prints as JSON, and how it becomes a job.Host.
 package nvml
 
@@ -18,7 +18,7 @@ type Report struct {
 	Source string `json:"source"` // the program that was asked: gangrun-nvml or nvidia-smi
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"` // the newest CUDA that the driver can run
-	// Failed is what NVML said when it could not be used at all; NoDriver is true
+	// Failed is NVML's error when it could not be used at all; NoDriver is true
 	// where that is because the host has no driver.
 	Failed   string   `json:"failed,omitempty"`
 	NoDriver bool     `json:"no_driver,omitempty"`
@@ -29,8 +29,8 @@ type Report struct {
 	// NICs are those that the driver knows; their Links are to Devices.
 	NICs   []job.NIC `json:"nics,omitempty"`
 	Events []Event   `json:"events,omitempty"`
-	// Errors says, by the JSON name of a field, why the field could not be read; Lacks
-	// tells apart what is no fault.
+	// Errors has, by the JSON name of a field, why the field could not be read. Lacks
+	// reports whether such a reason is no fault.
 	Errors map[string]string `json:"errors,omitempty"`
 }
 
@@ -45,7 +45,7 @@ type Device struct {
 	NUMA  string `json:"numa,omitempty"` // number of the NUMA node close to it, the first of several
 
 	MemoryTotal int64 `json:"memory_total,omitempty"` // bytes, as the next two
-	MemoryUsed  int64 `json:"memory_used,omitempty"`  // without what the driver reserves for itself, where it tells the two apart
+	MemoryUsed  int64 `json:"memory_used,omitempty"`  // without what the driver reserves for itself, where it reports the two apart
 	MemoryFree  int64 `json:"memory_free,omitempty"`
 
 	MIG         bool        `json:"mig,omitempty"` // MIG mode is on
@@ -65,7 +65,7 @@ type Device struct {
 	// Recovery is what the driver says must be done before the GPU can be trusted
 	// again, as in "reset" or "reboot".
 	Recovery string `json:"recovery,omitempty"`
-	// Lost is what the driver said of a GPU that it cannot speak to any more; then
+	// Lost is the driver's error for a GPU that it cannot speak to any more; then
 	// nothing but UUID, Index and PCI need be known.
 	Lost   string            `json:"lost,omitempty"`
 	Errors map[string]string `json:"errors,omitempty"`
@@ -137,7 +137,7 @@ type RemappedRows struct {
 // EventKind says what happened to a GPU.
 type EventKind string
 
-// The kinds of events that NVML tells of, and three that Watch makes: EventAlive says
+// The kinds of events that NVML reports, and three that Watch makes: EventAlive says
 // that the driver still answers, EventProcess that a process computes on a GPU, and
 // EventLooked that there has been an EventProcess for each process on a watched GPU.
 const (

@@ -38,7 +38,7 @@ type EventSet interface {
 	Free() error
 }
 
-// Occurrence is what an EventSet tells.
+// Occurrence is an event of an EventSet.
 type Occurrence struct {
 	GPU  GPU
 	Kind EventKind

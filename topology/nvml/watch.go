@@ -11,19 +11,22 @@ import (
 // Pause is how long Watch waits for an event before it looks whether it is to end.
 const Pause = 250 * time.Millisecond
 
-// Beat is how often Watch tells EventAlive, beside Pause.
+// Beat is the time between two EventAlive of Watch. Pause may come on top of it.
 const Beat = time.Second
 
-// Look is how often Watch looks which processes compute on the GPUs, beside Pause.
+// Look is the time between two looks of Watch at the processes that compute on the
+// GPUs. Pause may come on top of it.
 const Look = 5 * time.Second
 
-// Watch tells of the XID and ECC events of the GPUs of lib until ctx is done,
-// which is no error, or until none of them can be watched any more: of those
-// with the UUIDs in only, of all where it is empty. Of EventAlive it tells once
-// it watches, and each Beat that the driver lets it; each Look it tells of the processes
-// on the GPUs, if the driver tells of those of all of them. Warn is given what keeps it
-// from watching one of them. An error of tell ends it.
-func Watch(ctx context.Context, lib Library, only []string, tell func(Event) error, warn func(text string)) error {
+// Watch reports the XID and ECC events of the GPUs of lib whose UUIDs are in only,
+// or of all GPUs if only is empty. It returns nil when ctx is done, and an error
+// when none of the GPUs can be watched any more or when report returns one.
+//
+// Watch calls report with EventAlive when it begins to watch and then once a Beat,
+// as long as the driver answers. Once a Look it reports the processes on the GPUs,
+// if the driver lists those of every GPU. It calls warn with the reason why a GPU
+// cannot be watched.
+func Watch(ctx context.Context, lib Library, only []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)
 	}
@@ -31,7 +34,7 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 	if err != nil {
 		return fmt.Errorf("count the GPUs: %w", err)
 	}
-	w := watcher{lib: lib, tell: tell, warn: warn, names: map[GPU]Event{}, looked: time.Now()}
+	w := watcher{lib: lib, report: report, warn: warn, names: map[GPU]Event{}, looked: time.Now()}
 	missing := slices.Clone(only)
 	for i := range integer(count.Numbers[0]) {
 		g, err := lib.GPU(i)
@@ -51,7 +54,7 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 	}
 	w.all, w.blind = slices.Clone(w.gpus), len(missing) > 0
 	for _, uuid := range missing {
-		warn(fmt.Sprintf("GPU %s is not watched: the driver does not tell of it", uuid))
+		warn(fmt.Sprintf("GPU %s is not watched: the driver does not report it", uuid))
 	}
 	for ctx.Err() == nil {
 		if err := w.round(ctx); err != nil {
@@ -62,14 +65,14 @@ func Watch(ctx context.Context, lib Library, only []string, tell func(Event) err
 }
 
 type watcher struct {
-	lib   Library
-	gpus  []GPU         // those whose events are watched
-	all   []GPU         // those that were to be watched, whatever became of it
-	blind bool          // some of them cannot be asked
-	names map[GPU]Event // UUID and PCI only: a GPU that is lost may not tell them any more
-	tell  func(Event) error
-	warn  func(text string)
-	beat  time.Time // when EventAlive was last told of
+	lib    Library
+	gpus   []GPU         // those whose events are watched
+	all    []GPU         // those that were to be watched, whatever became of it
+	blind  bool          // some of them cannot be asked
+	names  map[GPU]Event // UUID and PCI only: a GPU that is lost may not report them any more
+	report func(Event) error
+	warn   func(text string)
+	beat   time.Time // when EventAlive was last reported
 
 	looked time.Time // when the processes were last looked at, or Watch began
 }
@@ -125,26 +128,25 @@ func (w *watcher) round(ctx context.Context) (err error) {
 		case err != nil:
 			return fmt.Errorf("wait for events: %w", err)
 		}
-		if err := w.tell(w.event(o)); err != nil {
+		if err := w.report(w.event(o)); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// alive tells that the driver has answered, when it is time to.
+// alive reports once a Beat that the driver has answered.
 func (w *watcher) alive() error {
 	now := time.Now()
 	if now.Sub(w.beat) < Beat {
 		return nil
 	}
 	w.beat = now
-	return w.tell(Event{Time: now, Kind: EventAlive})
+	return w.report(Event{Time: now, Kind: EventAlive})
 }
 
-// processes tells of the processes on the GPUs, when it is time to. It tells nothing of
-// a look in which the driver does not name those of every GPU: a GPU would seem idle
-// that is not.
+// processes reports once a Look the processes on the GPUs. It reports nothing if the
+// driver does not list those of every GPU, since a busy GPU would then seem idle.
 func (w *watcher) processes() error {
 	now := time.Now()
 	if w.blind || now.Sub(w.looked) < Look {
@@ -172,7 +174,7 @@ func (w *watcher) processes() error {
 		}
 	}
 	for _, e := range append(found, Event{Time: now, Kind: EventLooked}) {
-		if err := w.tell(e); err != nil {
+		if err := w.report(e); err != nil {
 			return err
 		}
 	}
@@ -183,7 +185,7 @@ func (w *watcher) processes() error {
 func (w *watcher) dropLost() bool {
 	var left []GPU
 	for _, g := range w.gpus {
-		// The UUID would not do: the driver knows it by heart, also of a GPU that is lost.
+		// The UUID does not show a loss: the driver answers it from memory for a lost GPU, too.
 		_, err := g.Ask(QueryUtilisation, 0)
 		if !errors.Is(err, ErrLost) {
 			_, err = g.Ask(QueryMemory, 0)

@@ -67,12 +67,12 @@ func TestWatch(t *testing.T) {
 			},
 			only:   []string{"GPU-1", "GPU-7"},
 			events: []Event{{Kind: EventXID, UUID: "GPU-1", PCI: "0000:20:00.0", XID: 31}},
-			warns:  []string{"GPU GPU-7 is not watched: the driver does not tell of it"},
+			warns:  []string{"GPU GPU-7 is not watched: the driver does not report it"},
 			freed:  1,
 		},
 		"none of these": {
 			host: func(_ []*fakeGPU, l *fakeLibrary, _ func()) { l.gpus[0] = error(lost); l.sets = []*fakeSet{{}} },
-			only: []string{"GPU-0"}, warns: []string{"GPU GPU-0 is not watched: the driver does not tell of it"},
+			only: []string{"GPU-0"}, warns: []string{"GPU GPU-0 is not watched: the driver does not report it"},
 			err: "there is no GPU to watch", freed: 1,
 		},
 		"one has no handle": {

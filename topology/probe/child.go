@@ -15,15 +15,16 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// ending is how a child that watches has ended, in words, and whether it was
-// killed because it told nothing, or could not even be killed.
+// ending is how a child that watches has ended. Hung is that it was killed because it
+// printed nothing for too long, stuck that it could not even be killed.
 type ending struct {
 	why         string
 	hung, stuck bool
 }
 
-// told is one thing that a child has told; none of it is that its output has ended.
-type told struct {
+// message is one event, warning or error of a child; an empty one is the end of its
+// output.
+type message struct {
 	event   nvml.Event
 	warning string
 	err     error // it has printed what is no event
@@ -88,16 +89,16 @@ func (w *watch) child(ctx context.Context) ending {
 	defer p.close()
 	pid, out, says := p.pid, p.out, p.says
 
-	words := make(chan told)
+	messages := make(chan message)
 	var readers sync.WaitGroup
 	readers.Go(func() {
-		err := readEvents(out, func(e nvml.Event) { words <- told{event: e} })
-		words <- told{err: err}
+		err := readEvents(out, func(e nvml.Event) { messages <- message{event: e} })
+		messages <- message{err: err}
 	})
 	var last []byte
-	readers.Go(func() { last = readWarnings(says, func(text string) { words <- told{warning: text} }) })
+	readers.Go(func() { last = readWarnings(says, func(text string) { messages <- message{warning: text} }) })
 
-	end, ended := w.listen(ctx, words), false
+	end, ended := w.listen(ctx, messages), false
 	var how unix.WaitStatus
 	if end == (ending{}) && ctx.Err() == nil { // its output has ended: so will it
 		ended, _ = wait(ctx, pid, drainTime)
@@ -113,9 +114,9 @@ func (w *watch) child(ctx context.Context) ending {
 	_, _ = out.SetReadDeadline(deadline), says.SetReadDeadline(deadline)
 	go func() {
 		readers.Wait()
-		close(words)
+		close(messages)
 	}()
-	for x := range words { // what it has told at last
+	for x := range messages { // the last ones
 		if ctx.Err() == nil {
 			w.take(x)
 		}
@@ -133,19 +134,19 @@ func (w *watch) child(ctx context.Context) ending {
 		end.why += after(o)
 	case end.why == "":
 		if end.why = "it " + outcome(o); len(last) > 0 {
-			end.why += " and said " + said(o)
+			end.why += " and said " + printed(o)
 		}
 	}
 	return end
 }
 
-// listen passes on what a child tells until ctx is done, its output ends, which
-// are no ending, or it is to be killed.
-func (w *watch) listen(ctx context.Context, words <-chan told) ending {
+// listen passes on the messages of a child until ctx is done or the child's output
+// ends, and then returns no ending, or until the child must be killed.
+func (w *watch) listen(ctx context.Context, messages <-chan message) ending {
 	limit := max(w.Start, w.Silence)
 	silent := runclock.NewTimer(limit)
 	defer silent.Stop()
-	take := func(x told) (end ending, ended bool) {
+	take := func(x message) (end ending, ended bool) {
 		w.take(x) // may block for long
 		switch {
 		case x.event.Kind != "":
@@ -161,19 +162,19 @@ func (w *watch) listen(ctx context.Context, words <-chan told) ending {
 	}
 	for {
 		select {
-		case x := <-words:
+		case x := <-messages:
 			if end, ended := take(x); ended {
 				return end
 			}
 		case <-silent.C:
 			select {
-			case x := <-words: // it was told in time, and not read in time
+			case x := <-messages: // it came in time, but was not read in time
 				silent.Reset(w.Silence / 4)
 				if end, ended := take(x); ended {
 					return end
 				}
 			default:
-				return ending{hung: true, why: fmt.Sprintf("gangrun-nvml has told nothing for %v and was killed", limit)}
+				return ending{hung: true, why: fmt.Sprintf("gangrun-nvml has printed nothing for %v and was killed", limit)}
 			}
 		case <-ctx.Done():
 			return ending{}
@@ -182,7 +183,7 @@ func (w *watch) listen(ctx context.Context, words <-chan told) ending {
 }
 
 // take passes on an event or a warning.
-func (w *watch) take(x told) {
+func (w *watch) take(x message) {
 	if x.event.Kind != "" {
 		w.event(x.event)
 	}

@@ -10,17 +10,17 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// faults tells in notes what gangrun-nvml could not read, without what the GPUs or
-// the driver do not have, and without GPUs that are lost, of which nothing can be
-// read. GPUs and fields that have the same to say share a note.
+// faults adds notes about what gangrun-nvml could not read. It leaves out what the
+// GPUs or the driver do not have, and lost GPUs, of which nothing can be read. GPUs
+// and fields with the same reason share a note.
 func (f *finder) faults(r nvml.Report) {
 	const hint = "inside a container or batch job that is as it should be; else run nvidia-smi -q as the same user and look"
 	if why := r.Errors["devices"]; why != "" {
-		f.say(job.SeverityNote, hint, "NVML does not tell of every GPU: %s", oneLine(why))
+		f.say(job.SeverityNote, hint, "NVML does not report every GPU: %s", oneLine(why))
 	}
 	for _, field := range slices.Sorted(maps.Keys(r.Errors)) {
 		if why := r.Errors[field]; field != "devices" && !nvml.Lacks(why) {
-			f.say(job.SeverityNote, hint, "NVML does not tell %s: %s", field, oneLine(why))
+			f.say(job.SeverityNote, hint, "NVML does not report %s: %s", field, oneLine(why))
 		}
 	}
 	type fault struct{ field, why string }
@@ -52,7 +52,7 @@ func (f *finder) faults(r nvml.Report) {
 		fields[n] = append(fields[n], x.field)
 	}
 	for _, n := range notes {
-		f.say(job.SeverityNote, hint, "NVML does not tell %s of GPU %s: %s", strings.Join(fields[n], ", "), n.gpus, n.why)
+		f.say(job.SeverityNote, hint, "NVML does not report %s of GPU %s: %s", strings.Join(fields[n], ", "), n.gpus, n.why)
 	}
 }
 

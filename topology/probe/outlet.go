@@ -14,8 +14,8 @@ import (
 const maxPipe = 1 << 20
 
 // outlet is the end of a pipe that a child's output is read from, by one reader.
-// After its deadline it gives what the pipe holds still, and then io.EOF: a reader
-// that comes late, as one that stood still does, loses nothing that a child has said.
+// After its deadline it returns what is left in the pipe, and then io.EOF: a reader
+// that was suspended past the deadline loses nothing that the child has written.
 type outlet struct {
 	file *os.File
 	late bool

@@ -27,7 +27,7 @@ import (
 // Check is the code that Find gives its findings.
 const Check = "gpus"
 
-// Limit is how long Find lets a child run unless told otherwise. A driver that
+// Limit is how long Find lets a child run unless Options.Limit is set. A driver that
 // no program keeps loaded sets up each GPU anew for every caller, which takes
 // some 1-2 s a GPU.
 const Limit = 30 * time.Second
@@ -43,7 +43,7 @@ type Options struct {
 	Limit time.Duration
 	// GPUs are the PCI bus ids of the NVIDIA GPUs that the kernel sees, as
 	// sysfs.Machine.GPUs gives them; nil is not known. With it, GPUs that the driver
-	// does not tell of are missed, and one that is lost does not hide the others.
+	// does not report are found missing, and a lost GPU does not hide the others.
 	GPUs []string
 	// Hung is set when gangrun-nvml has hung; a Find that finds it set asks nvidia-smi
 	// at once, and says so in a note. Who looks again and again gives each Find the
@@ -52,12 +52,12 @@ type Options struct {
 	// Run runs the children; nil is Run. A program that reaps all of its children
 	// itself must start them itself.
 	Run Runner
-	// Owner returns who runs a process, empty where it cannot be told; nil reads /proc.
+	// Owner returns the user of a process, empty if it is not known; nil reads /proc.
 	Owner func(pid int) string
 }
 
-// Find returns what the driver tells of this host's GPUs, and what is to be said
-// about how it did. Hosts of findings are empty: they are of this host. Without
+// Find returns what the driver reports of this host's GPUs, and findings about what
+// went wrong. The findings have no Host, as they are all about this one. Without
 // GPUs or without a driver the report has no Devices, and a finding says why. An
 // error is that ctx ended.
 func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
@@ -112,8 +112,8 @@ func (f *finder) say(severity job.Severity, hint, format string, args ...any) {
 	f.findings = append(f.findings, job.Finding{Check: Check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// byNVML asks gangrun-nvml; it is false where nvidia-smi is to be asked instead,
-// and then has said why unless there is no gangrun-nvml or no driver.
+// byNVML asks gangrun-nvml. It returns false if nvidia-smi is to be asked instead,
+// with a finding about why unless there is no gangrun-nvml or no driver.
 func (f *finder) byNVML() (nvml.Report, bool) {
 	path := cmp.Or(f.NVML, lookNVML(f.Path))
 	if path == "" {
@@ -146,7 +146,7 @@ func (f *finder) byNVML() (nvml.Report, bool) {
 		case strings.Contains(text, "GLIBC_"):
 			hint = "this host's glibc is older than gangrun-nvml wants: remove gangrun-nvml, and gangrun asks nvidia-smi"
 		}
-		f.say(job.SeverityWarning, hint, "%s %s and said %s%s", path, outcome(out), said(out), rest)
+		f.say(job.SeverityWarning, hint, "%s %s and said %s%s", path, outcome(out), printed(out), rest)
 		return nvml.Report{}, false
 	}
 	err := json.Unmarshal(out.Stdout, &r)
@@ -160,7 +160,7 @@ func (f *finder) byNVML() (nvml.Report, bool) {
 		f.say(job.SeverityWarning, look, "%s printed no report: it has no devices, not even none: %s%s", path, quoted(string(out.Stdout)), rest)
 	case len(r.Devices) == 0 && r.Errors["devices"] != "":
 		f.say(job.SeverityWarning, "inside a container or batch job, ask for GPUs; else run nvidia-smi and look, and look for NVRM and Xid in dmesg",
-			"NVML cannot tell of any GPU: %s%s", r.Errors["devices"], rest)
+			"NVML cannot report any GPU: %s%s", r.Errors["devices"], rest)
 	default:
 		if err := r.Check(); err != nil {
 			f.say(job.SeverityWarning, look, "%s printed a report that does not fit together: %v%s", path, err, rest)
@@ -203,10 +203,10 @@ func (f *finder) child(path string, args ...string) (Output, bool) {
 	return out, true
 }
 
-// missing tells of GPUs that the kernel sees and the driver does not tell of.
+// missing adds a finding about GPUs that the kernel sees and the driver does not report.
 func (f *finder) missing(r nvml.Report) {
 	if r.NoDriver {
-		return // said already
+		return // there is a finding already
 	}
 	var not []string
 	for _, pci := range f.GPUs {
@@ -218,10 +218,10 @@ func (f *finder) missing(r nvml.Report) {
 	case len(not) == 0:
 	case len(r.Devices) == 0:
 		f.say(job.SeverityWarning, "ranks run on CPUs; inside a container or batch job, ask for GPUs; else look for NVRM and Xid in dmesg",
-			"the NVIDIA driver tells of no GPU, and yet there are %d (%s)", len(not), strings.Join(not, ", "))
+			"the NVIDIA driver reports no GPU, and yet there are %d (%s)", len(not), strings.Join(not, ", "))
 	default:
 		f.say(job.SeverityWarning, "inside a container or batch job that is as it should be; else look for NVRM and Xid in dmesg",
-			"the driver tells of %d of %d GPUs; not of %s", len(f.GPUs)-len(not), len(f.GPUs), strings.Join(not, ", "))
+			"the driver reports %d of %d GPUs; not %s", len(f.GPUs)-len(not), len(f.GPUs), strings.Join(not, ", "))
 	}
 }
 
@@ -309,7 +309,8 @@ var crashes = []syscall.Signal{
 	syscall.SIGSEGV, syscall.SIGBUS, syscall.SIGABRT, syscall.SIGILL, syscall.SIGFPE, syscall.SIGTRAP, syscall.SIGSYS,
 }
 
-// goCrash is how Go tells of a signal of its program, which then ends with status 2.
+// goCrash matches what the Go runtime prints when a signal crashes its program, which
+// then exits with status 2.
 var goCrash = regexp.MustCompile(`(?m)^(?:\[signal (SIG[A-Z]+): |(SIG[A-Z]+): )`)
 
 // crash names the signal by which a child crashed, empty where it did not.
@@ -326,18 +327,19 @@ func crash(out Output) string {
 	return ""
 }
 
-// said is what a child said that ended badly.
-func said(out Output) string {
+// printed quotes the output of a child that failed: its standard error or, if that is
+// empty, its standard output.
+func printed(out Output) string {
 	if len(strings.TrimSpace(string(out.Stderr))) > 0 {
 		return quoted(string(out.Stderr))
 	}
 	return quoted(string(out.Stdout))
 }
 
-// after is what a child that hung said before.
+// after quotes what a child printed before it hung.
 func after(out Output) string {
 	if len(out.Stdout)+len(out.Stderr) == 0 {
 		return ""
 	}
-	return "; it had said " + said(out)
+	return "; it had said " + printed(out)
 }

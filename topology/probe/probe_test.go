@@ -76,7 +76,7 @@ func TestFindBySMI(t *testing.T) {
 			script: "echo \"NVIDIA-SMI couldn't find libnvidia-ml.so library in your system.\"; exit 12"},
 		{name: "no devices", script: "echo 'No devices were found'", findings: []string{"note: finds no GPU | CPUs"}},
 		{name: "no devices, and yet there are some", script: "echo 'No devices were found'; exit 6", gpus: []string{"0000:18:00.0", "0000:2a:00.0"},
-			findings: []string{"warning: tells of no GPU, and yet there are 2 (0000:18:00.0, 0000:2a:00.0) | dmesg"}},
+			findings: []string{"warning: reports no GPU, and yet there are 2 (0000:18:00.0, 0000:2a:00.0) | dmesg"}},
 		{name: "a report without devices", script: "echo '<nvidia_smi_log><driver_version>1</driver_version></nvidia_smi_log>'", findings: []string{"note: finds no GPU |"}},
 		{name: "rubbish", script: "echo 'hello, world'", findings: []string{`warning: no report: line 1, column 1: "hello, world" | run nvidia-smi`}},
 		{name: "nothing at all", script: "exit 0", findings: []string{"warning: nothing where <nvidia_smi_log> | run"}},
@@ -90,20 +90,20 @@ func TestFindBySMI(t *testing.T) {
 		{name: "topo is rubbish", script: smi(h100 + "topo\\ -m) echo GPU0; echo GPU0 FOO;;"), devices: 3,
 			findings: []string{`warning: line 2, column 6: "FOO" | NVLinks are not known`}},
 		{name: "topo is of another number", script: smi(h100 + "topo\\ -m) cat $D/rtx-4-pairs.txt;;"), devices: 3,
-			findings: []string{"warning: 4 GPUs, where nvidia-smi -q -x tells of 3 | NVLinks"}},
+			findings: []string{"warning: 4 GPUs, where nvidia-smi -q -x reports 3 | NVLinks"}},
 		{name: "a container's share", script: smi(h100 + "topo\\ -m) " + topoOf3 + ";;"), devices: 3, links: true,
 			gpus:     []string{"0000:18:00.0", "0000:2a:00.0", "0000:3a:00.0", "0000:5d:00.0"},
-			findings: []string{"warning: 3 of 4 GPUs; not of 0000:5d:00.0 | container"}},
+			findings: []string{"warning: 3 of 4 GPUs; not 0000:5d:00.0 | container"}},
 		{name: "one lost, in the report", script: smi("-q\\ -x) cat $D/query-lost.xml;;"), devices: 2, findings: []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost | XID 79"}},
 		{name: "one lost, instead of a report", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, devices: 2, findings: []string{"warning: GPU 1 (0000:2a:00.0) is lost: GPU is lost. Reboot | XID 79"},
 			script: smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.  Reboot the system to recover this GPU' >&2; exit 15;;\n" +
 				"-q\\ -x\\ -i\\ 0000:18:00.0) sed '/<gpu id=\"00000000:2A/,$d' $D/query-550-h100.xml; echo '</nvidia_smi_log>';;")},
-		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: tells of no GPU while one is lost | /sys"},
+		{name: "one lost, nothing else known", devices: 1, findings: []string{"warning: Unknown Error | XID 79", "warning: reports no GPU while one is lost | /sys"},
 			script: "echo 'Unable to determine the device handle for GPU0: 0000:2A:00.0: Unknown Error'; exit 255"},
 		{name: "one lost, the others hang", gpus: []string{"0000:18:00.0", "0000:2a:00.0"}, limit: time.Second, hangs: "-q -x -i",
 			script:   smi("-q\\ -x) echo 'Unable to determine the device handle for GPU 0000:2A:00.0: GPU is lost.'; exit 15;;\n*) exec sleep 60;;"),
 			devices:  1,
-			findings: []string{"warning: -i 0000:18:00.0 had not ended after 1s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not of 0000:18:00.0 |"}},
+			findings: []string{"warning: -i 0000:18:00.0 had not ended after 1s and was killed | reboot", "warning: GPU 1 (0000:2a:00.0) is lost | XID 79", "warning: 1 of 2 GPUs; not 0000:18:00.0 |"}},
 		{name: "hangs", script: "echo begun; : > begun; exec sleep 60", limit: time.Second, begins: true, findings: []string{`warning: had not ended after 1s and was killed; it had said "begun" | dmesg`}},
 		{name: "hangs with a child of its own", script: "sleep 60 & sleep 60", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
 		{name: "is stopped", script: "kill -STOP $$; cat $D/query-550-h100.xml", limit: 200 * time.Millisecond, findings: []string{"warning: was killed | dmesg"}},
@@ -236,13 +236,13 @@ func TestFindByNVML(t *testing.T) {
 			c.Index, c.UUID, c.PCI, c.Lost = 2, "GPU-c", "0000:3a:00.0", "GPU is lost"
 			r.Devices = []nvml.Device{a, b, c}
 		}), "gangrun-nvml", []string{
-			"note: NVML does not tell of every GPU: GPU 4: Insufficient Permissions | container", "note: NVML does not tell driver: Unknown Error | container",
-			"note: NVML does not tell ecc of GPU 0: corrected errors: Insufficient Permissions; uncorrected errors: Not Supported | container",
-			"note: NVML does not tell name, throttle of GPU 0, 1: Unknown Error | container", "warning: GPU 2 (0000:3a:00.0) is lost |",
+			"note: NVML does not report every GPU: GPU 4: Insufficient Permissions | container", "note: NVML does not report driver: Unknown Error | container",
+			"note: NVML does not report ecc of GPU 0: corrected errors: Insufficient Permissions; uncorrected errors: Not Supported | container",
+			"note: NVML does not report name, throttle of GPU 0, 1: Unknown Error | container", "warning: GPU 2 (0000:3a:00.0) is lost |",
 		}},
 		{"GPUs cannot be counted", text(func(r *nvml.Report) {
 			*r = nvml.Report{Source: "gangrun-nvml", Devices: []nvml.Device{}, Errors: map[string]string{"devices": "Unknown Error"}}
-		}), "nvidia-smi", []string{"warning: NVML cannot tell of any GPU: Unknown Error; gangrun asks nvidia-smi | dmesg"}},
+		}), "nvidia-smi", []string{"warning: NVML cannot report any GPU: Unknown Error; gangrun asks nvidia-smi | dmesg"}},
 		{"no devices, not even none", "echo '{}'", "nvidia-smi", []string{"warning: printed no report: it has no devices | of this gangrun"}},
 		{"crash", "kill -SEGV $$", "nvidia-smi", []string{"warning: gangrun-nvml crashed (segmentation fault) and said nothing; gangrun asks nvidia-smi | Xid and segfault in dmesg"}},
 		{"crash, as Go tells it", "echo 'fatal error: unexpected signal during runtime execution' >&2; echo '[signal SIGBUS: bus error code=0x1 addr=0x2a pc=0x7f]' >&2; exit 2", "nvidia-smi",
@@ -305,7 +305,7 @@ func TestFindNothing(t *testing.T) {
 		none    = `echo '{"source":"gangrun-nvml","driver":"570.1","devices":[]}'`
 		broken  = `echo '{"source":"gangrun-nvml","driver":"570.1","devices":[],"errors":{"devices":"Unknown Error"}}'`
 		noSMI   = "warning: nvidia-smi is not in PATH, and cannot be asked instead | ranks run on CPUs"
-		nothing = "warning: tells of no GPU, and yet there are 1 (0000:18:00.0) | ranks run on CPUs"
+		nothing = "warning: reports no GPU, and yet there are 1 (0000:18:00.0) | ranks run on CPUs"
 	)
 	one := []string{"0000:18:00.0"}
 	tests := []struct {
@@ -316,8 +316,8 @@ func TestFindNothing(t *testing.T) {
 	}{
 		{"none", none, nil, false, []string{"note: the NVIDIA driver finds no GPU on this host | CPUs"}},
 		{"none, and yet there is one", none, one, false, []string{nothing}},
-		{"cannot be counted", broken, nil, false, []string{"warning: cannot tell of any GPU: Unknown Error |", noSMI}},
-		{"cannot be counted, and yet there is one", broken, one, false, []string{"warning: cannot tell of any GPU: Unknown Error |", noSMI, nothing}},
+		{"cannot be counted", broken, nil, false, []string{"warning: cannot report any GPU: Unknown Error |", noSMI}},
+		{"cannot be counted, and yet there is one", broken, one, false, []string{"warning: cannot report any GPU: Unknown Error |", noSMI, nothing}},
 		{"hangs", "kill -STOP $$", nil, false, []string{"warning: had not ended after 1s and was killed | dmesg", noSMI}},
 		{"hangs, and yet there is one", "kill -STOP $$", one, false, []string{"warning: had not ended after 1s and was killed | dmesg", noSMI, nothing}},
 		{"crashes", "kill -SEGV $$", nil, false, []string{"warning: crashed (segmentation fault) | dmesg", noSMI}},

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// What nvidia-smi's exit status says, from its manual.
+// The exit statuses of nvidia-smi, from its manual.
 const (
 	smiNoSuch    = 6
 	smiNoDriver  = 9
@@ -52,7 +52,7 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 		if out.Code == smiCorrupt {
 			hint = "the infoROM of a GPU is corrupt: it works, but NVIDIA replaces such GPUs"
 		}
-		f.say(job.SeverityWarning, hint, "nvidia-smi -q -x told all and %s: %s", outcome(out), warning(out))
+		f.say(job.SeverityWarning, hint, "nvidia-smi -q -x reported everything and %s: %s", outcome(out), warning(out))
 	case err != nil:
 		var understood bool
 		if r, understood = f.failed(smi, out, err); !understood || len(r.Devices) == 0 {
@@ -68,7 +68,7 @@ func (f *finder) byNvidiaSMI() nvml.Report {
 	return r
 }
 
-// warning is what nvidia-smi says beside its report.
+// warning is the text that nvidia-smi prints beside its report.
 func warning(out Output) string {
 	_, behind, _ := strings.Cut(string(out.Stdout), "</nvidia_smi_log>")
 	before, _, _ := strings.Cut(string(out.Stdout), "<")
@@ -80,7 +80,7 @@ var (
 	aboutGPU = regexp.MustCompile(`(?i)device handle|gpu is lost|fallen off the bus`)
 )
 
-// lostGPUs returns what nvidia-smi says of GPUs that it cannot speak to, by bus id.
+// lostGPUs returns nvidia-smi's errors for GPUs that it cannot speak to, by bus id.
 func lostGPUs(text string) map[string]string {
 	lost := map[string]string{}
 	for line := range strings.Lines(text) {
@@ -113,19 +113,19 @@ func (f *finder) failed(smi string, out Output, parse error) (nvml.Report, bool)
 	switch {
 	case has("driver/library version mismatch"):
 		f.say(job.SeverityWarning, "reboot the host, or reload the modules (sudo rmmod nvidia_uvm nvidia_drm nvidia_modeset nvidia; sudo modprobe nvidia)",
-			"the NVIDIA driver was updated while the old one is loaded: nvidia-smi says %s", said(out))
+			"the NVIDIA driver was updated while the old one is loaded: nvidia-smi says %s", printed(out))
 	case out.Code == smiNoDriver, has("couldn't communicate with the nvidia driver"):
 		f.say(job.SeverityWarning, "load it (sudo modprobe nvidia) and look at dmesg; after an update of the kernel, install the driver again",
-			"the NVIDIA driver is not loaded: nvidia-smi says %s", said(out))
+			"the NVIDIA driver is not loaded: nvidia-smi says %s", printed(out))
 		return nvml.Report{NoDriver: true}, false
 	case out.Code == smiNoLibrary, has("libnvidia-ml"):
 		f.say(job.SeverityWarning, "install the driver's libraries, or run ldconfig; in a container, start it with the NVIDIA container toolkit",
-			"nvidia-smi cannot load NVML: %s", said(out))
+			"nvidia-smi cannot load NVML: %s", printed(out))
 	case has("no devices were found"), out.Code == smiNoSuch:
 		f.noDevices()
 	case out.Code != 0:
 		f.say(job.SeverityWarning, "run nvidia-smi and look; look for NVRM and Xid in dmesg",
-			"nvidia-smi -q -x %s and said %s", outcome(out), said(out))
+			"nvidia-smi -q -x %s and said %s", outcome(out), printed(out))
 	default:
 		f.say(job.SeverityWarning, "run nvidia-smi -q -x and look", "nvidia-smi -q -x printed no report: %v", parse)
 	}
@@ -138,7 +138,7 @@ func (f *finder) noDevices() {
 	}
 }
 
-// around asks for one GPU after the other, since nvidia-smi tells of none when
+// around asks for one GPU after the other, since nvidia-smi reports none when
 // one is lost.
 func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 	all := slices.Clone(f.GPUs)
@@ -165,7 +165,7 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 		}
 		one, err := ParseQuery(string(out.Stdout))
 		if err != nil || len(one.Devices) != 1 {
-			f.say(job.SeverityWarning, "run it and look", "nvidia-smi -q -x -i %s tells nothing: it %s and said %s", pci, outcome(out), said(out))
+			f.say(job.SeverityWarning, "run it and look", "nvidia-smi -q -x -i %s reports nothing: it %s and said %s", pci, outcome(out), printed(out))
 			continue
 		}
 		r.Driver, r.CUDA, r.Errors = one.Driver, one.CUDA, one.Errors
@@ -173,7 +173,7 @@ func (f *finder) around(smi string, lost map[string]string) nvml.Report {
 		r.Devices = append(r.Devices, one.Devices[0])
 	}
 	if len(f.GPUs) == 0 {
-		f.say(job.SeverityWarning, "gangrun looks in /sys/bus/pci for the others", "nvidia-smi tells of no GPU while one is lost")
+		f.say(job.SeverityWarning, "gangrun looks in /sys/bus/pci for the others", "nvidia-smi reports no GPU while one is lost")
 	}
 	return r
 }
@@ -185,7 +185,7 @@ func (f *finder) instances(smi string, r *nvml.Report) {
 	}
 	out, ok := f.child(smi, "-L")
 	if ok && !fillInstances(r.Devices, string(out.Stdout)) {
-		f.say(job.SeverityNote, "run nvidia-smi -L and look", "nvidia-smi -L does not tell the UUIDs of all MIG devices: the others go by GPU and instance")
+		f.say(job.SeverityNote, "run nvidia-smi -L and look", "nvidia-smi -L does not report the UUIDs of all MIG devices: the others go by GPU and instance")
 	}
 }
 
@@ -201,12 +201,12 @@ func (f *finder) topo(smi string, r *nvml.Report) {
 		return
 	}
 	if out.Code != 0 {
-		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m %s and said %s", outcome(out), said(out))
+		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m %s and said %s", outcome(out), printed(out))
 		return
 	}
 	devices, links, nics, err := ParseTopo(string(out.Stdout))
 	if err == nil && len(devices) != len(r.Devices) {
-		err = fmt.Errorf("%d GPUs, where nvidia-smi -q -x tells of %d", len(devices), len(r.Devices))
+		err = fmt.Errorf("%d GPUs, where nvidia-smi -q -x reports %d", len(devices), len(r.Devices))
 	}
 	if err != nil {
 		f.say(job.SeverityWarning, rest, "nvidia-smi topo -m cannot be read: %v", err)

@@ -16,7 +16,7 @@ func (f fields) failed(field, why string) {
 	if *f.errs == nil {
 		*f.errs = map[string]string{}
 	}
-	if _, told := (*f.errs)[field]; !told {
+	if _, noted := (*f.errs)[field]; !noted {
 		(*f.errs)[field] = why
 	}
 }
@@ -41,7 +41,7 @@ func (f fields) text(field string, paths ...string) string {
 		}
 		return ""
 	}
-	f.failed(field, "nvidia-smi does not tell it")
+	f.failed(field, "nvidia-smi does not report it")
 	return ""
 }
 

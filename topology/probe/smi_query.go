@@ -20,7 +20,7 @@ func (e *QueryError) Error() string {
 }
 
 // ParseQuery reads what "nvidia-smi -q -x" prints, of any driver since 2016. What
-// a GPU does not tell is in its Errors; the links between GPUs and the UUIDs of
+// a GPU does not report is in its Errors; the links between GPUs and the UUIDs of
 // MIG devices are not part of the output. An error is a *QueryError: nothing of
 // a text that is no such output, or only half of one, is used.
 func ParseQuery(text string) (nvml.Report, error) {
@@ -201,7 +201,7 @@ func ecc(f fields) nvml.ECC {
 	} {
 		n := f.node.find(count.path)
 		if n == nil {
-			f.failed("ecc", "nvidia-smi does not tell "+count.path)
+			f.failed("ecc", "nvidia-smi does not report "+count.path)
 			continue
 		}
 		if n.find(count.old) != nil {
@@ -242,7 +242,7 @@ func throttle(f fields) []string {
 		}
 		return active
 	}
-	f.failed("throttle", "nvidia-smi does not tell it")
+	f.failed("throttle", "nvidia-smi does not report it")
 	return nil
 }
 

@@ -48,7 +48,7 @@ func TestParseQuery(t *testing.T) {
 }
 
 func TestParseQueryGenerations(t *testing.T) {
-	const na, untold = "not available", "nvidia-smi does not tell it"
+	const na, untold = "not available", "nvidia-smi does not report it"
 	two, zero := 2, 0
 	tests := []struct {
 		file   string
@@ -128,7 +128,7 @@ func TestParseQueryFields(t *testing.T) {
 		{"processes are not told", `<processes>N/A</processes>`, "processes", "not available", nil},
 		{"compute mode", `<compute_mode>Sometimes</compute_mode>`, "compute_mode", `"Sometimes" is no compute mode`, nil},
 		{"older driver", `<ecc_mode><current_ecc>[Not Supported]</current_ecc></ecc_mode>`, "ecc", "not supported", nil},
-		{"ECC without counts", `<ecc_mode><current_ecc>Enabled</current_ecc></ecc_mode>`, "ecc", "does not tell ecc_errors/volatile", nil},
+		{"ECC without counts", `<ecc_mode><current_ecc>Enabled</current_ecc></ecc_mode>`, "ecc", "does not report ecc_errors/volatile", nil},
 		{"ECC off", `<ecc_mode><current_ecc>Disabled</current_ecc></ecc_mode>`, "", "", func(d nvml.Device) bool { return d.ECC == nvml.ECC{} && d.Errors["ecc"] == "" }},
 		{"bus id from the attribute", `<pci><pci_bus_id>ERR!</pci_bus_id></pci>`, "", "", func(d nvml.Device) bool { return d.PCI == "0000:01:00.0" && d.Errors["pci"] == "" }},
 		{"requires reset", `<fb_memory_usage><total>[GPU requires reset]</total></fb_memory_usage>`, "memory_total", "GPU requires reset", func(d nvml.Device) bool { return d.Recovery == "reset" && d.Lost == "" }},

@@ -18,10 +18,10 @@ const (
 	CheckWatch = "gpu-watch" // what keeps it from watching
 )
 
-// What Watch does unless told otherwise.
+// The defaults of Watching.
 const (
-	// Silence is for how long gangrun-nvml may tell nothing, which tells each
-	// nvml.Beat that the driver answers, until the driver counts as hung.
+	// Silence is for how long gangrun-nvml may print nothing before the driver counts
+	// as hung. It prints once an nvml.Beat that the driver answers.
 	Silence = 10 * time.Second
 	// Restarts is how often gangrun-nvml is started again when it has ended or hung.
 	Restarts = 3
@@ -39,40 +39,43 @@ type Watching struct {
 	NVML, Path string
 	// GPUs are the UUIDs of those to watch: of whole GPUs, not of MIG instances.
 	GPUs []string
-	// Start is for how long gangrun-nvml may tell nothing in the beginning; 0 is Limit.
+	// Start is for how long gangrun-nvml may print nothing after its start; 0 is Limit.
 	Start    time.Duration
 	Silence  time.Duration
 	Restarts int // below 0 is never
 	Pause    time.Duration
 }
 
-// Watch tells of the XID and ECC events of GPUs of this host, and of the processes that
-// compute on them, until ctx is done, and says what keeps it from that; it calls one of both at a time. It runs
-// gangrun-nvml, which is gone when Watch returns unless it cannot be killed.
-// Watch returns early when gangrun-nvml has ended or hung too often, which it has
-// said then, and without a word where there is no gangrun-nvml or no GPU.
-func Watch(ctx context.Context, o Watching, tell func(nvml.Event), say func(job.Finding)) {
+// Watch calls report with the XID and ECC events of GPUs of this host, and with the
+// processes that compute on them, until ctx is done. It calls say with what keeps it
+// from watching. It never makes two of these calls at a time.
+//
+// Watch runs gangrun-nvml, which has ended when Watch returns unless it cannot be
+// killed. Watch returns early, after a finding, when gangrun-nvml has ended or hung
+// too often. It returns at once, without a finding, if there is no gangrun-nvml or
+// no GPU.
+func Watch(ctx context.Context, o Watching, report func(nvml.Event), say func(job.Finding)) {
 	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
 	if path == "" || len(o.GPUs) == 0 {
 		return
 	}
 	o.Start, o.Silence, o.Pause = cmp.Or(o.Start, Limit), cmp.Or(o.Silence, Silence), cmp.Or(o.Pause, Pause)
 	o.Restarts = cmp.Or(o.Restarts, Restarts)
-	w := &watch{Watching: o, path: path, tell: tell, say: say, kill: kill}
+	w := &watch{Watching: o, path: path, report: report, say: say, kill: kill}
 	w.run(ctx)
 }
 
 // watch is one call of Watch.
 type watch struct {
 	Watching
-	path string
-	tell func(nvml.Event)
-	say  func(job.Finding)
-	kill func(pid int)
+	path   string
+	report func(nvml.Event)
+	say    func(job.Finding)
+	kill   func(pid int)
 
 	warned []string
-	hung   bool // has been said
-	begun  bool // a child has told that it watches
+	hung   bool // a finding has reported it
+	begun  bool // a child has reported that it watches
 }
 
 func (w *watch) run(ctx context.Context) {
@@ -111,24 +114,24 @@ func (w *watch) finding(check string, severity job.Severity, hint, format string
 	w.say(job.Finding{Check: check, Severity: severity, Text: fmt.Sprintf(format, args...), Hint: hint})
 }
 
-// event takes what a child has told.
+// event takes an event of a child.
 func (w *watch) event(e nvml.Event) {
 	w.begun = true
 	// A GPU that is lost may have no UUID any more.
 	if e.Kind == nvml.EventAlive || e.UUID != "" && !slices.Contains(w.GPUs, e.UUID) {
 		return
 	}
-	// It comes through a pipe of this machine; a clock that was set meanwhile tells nothing.
+	// It comes through a pipe of this machine; an age beyond a minute is that of a clock that was set meanwhile.
 	if age := time.Since(e.Time); age < 0 || age > time.Minute {
 		e.Time = time.Now()
 	}
-	w.tell(e)
+	w.report(e)
 }
 
 // warning takes what a child cannot watch.
 func (w *watch) warning(text string) {
 	if len(w.warned) < maxWarnings && !slices.Contains(w.warned, text) {
 		w.warned = append(w.warned, text)
-		w.finding(CheckWatch, job.SeverityNote, "its XID and ECC errors are not told of; dmesg has them", "%s", text)
+		w.finding(CheckWatch, job.SeverityNote, "gangrun does not see its XID and ECC errors; dmesg has them", "%s", text)
 	}
 }

@@ -151,11 +151,11 @@ func TestWatch(t *testing.T) {
 		"prints without an end of line": {"yes | tr -d '\\n'", quick, nil,
 			[]string{"warning: a line of more than 4096 bytes |"}, 4},
 		"closes its output and stays": {alive + "exec >&- 2>&-; " + stay, quick, nil, []string{"warning: was ended by signal killed |"}, 4},
-		"hangs":                       {alive + stay, silent, nil, []string{"warning: hangs: gangrun-nvml has told nothing for 200ms and was killed | NVRM", "warning: no longer watched |"}, 3},
-		"is stopped":                  {alive + "kill -STOP $$; " + stay, silent, nil, []string{"warning: the GPU driver hangs | reboot", "warning: was started 3 times, and gangrun-nvml has told nothing |"}, 3},
+		"hangs":                       {alive + stay, silent, nil, []string{"warning: hangs: gangrun-nvml has printed nothing for 200ms and was killed | NVRM", "warning: no longer watched |"}, 3},
+		"is stopped":                  {alive + "kill -STOP $$; " + stay, silent, nil, []string{"warning: the GPU driver hangs | reboot", "warning: was started 3 times, and gangrun-nvml has printed nothing |"}, 3},
 		"does not listen":             {"trap '' TERM INT HUP; echo 'stuck in ioctl' >&2; " + alive + "while :; do :; done", silent, nil, []string{`warning: was killed; it had said "stuck in ioctl" | reboot`, "warning: no longer |"}, 3},
 		"never begins": {stay, Watching{Start: 200 * time.Millisecond, Silence: 50 * time.Millisecond, Pause: time.Millisecond, Restarts: -1}, nil,
-			[]string{"warning: hangs: gangrun-nvml has told nothing for 200ms | dmesg", "warning: are not watched for XID and ECC errors: gangrun-nvml was started 1 times |"}, -1},
+			[]string{"warning: hangs: gangrun-nvml has printed nothing for 200ms | dmesg", "warning: are not watched for XID and ECC errors: gangrun-nvml was started 1 times |"}, -1},
 		"hangs once": {"[ $(wc -l < started) = 1 ] && { " + alive + "kill -STOP $$; }; " + xid79 + "while " + alive + "do sleep 0.02; done",
 			Watching{Start: time.Minute, Silence: 2 * time.Second, Pause: time.Millisecond}, []nvml.Event{xid}, []string{"warning: the GPU driver hangs | reboot"}, 2},
 		"has a child of its own": {"sleep 600 & " + xid79 + "wait", quick, []nvml.Event{xid}, nil, 1},
@@ -251,7 +251,7 @@ func TestWatchStuck(t *testing.T) {
 	w := &watch{
 		Watching: Watching{GPUs: []string{"GPU-a"}, Start: time.Minute, Silence: 100 * time.Millisecond, Restarts: 3, Pause: time.Millisecond},
 		path:     filepath.Join(dir, "gangrun-nvml"), kill: func(pid int) { left = pid },
-		tell: func(e nvml.Event) { t.Errorf("%+v", e) }, say: func(f job.Finding) { findings = append(findings, f) },
+		report: func(e nvml.Event) { t.Errorf("%+v", e) }, say: func(f job.Finding) { findings = append(findings, f) },
 	}
 	w.run(t.Context())
 	if pids := started(t, dir); len(pids) != 1 || pids[0] != left {
@@ -265,12 +265,12 @@ func TestWatchStuck(t *testing.T) {
 }
 
 // TestWatchHeldUp holds that a child is not blamed for the time in which nobody
-// took what it told, and is for that in which it tells nothing.
+// took its messages, and is blamed for the time in which it prints nothing.
 func TestWatchHeldUp(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		taken, words := 0, make(chan told)
+		taken, words := 0, make(chan message)
 		var last time.Time
-		w := &watch{Watching: Watching{GPUs: []string{"GPU-a"}, Start: Silence, Silence: Silence}, tell: func(nvml.Event) {
+		w := &watch{Watching: Watching{GPUs: []string{"GPU-a"}, Start: Silence, Silence: Silence}, report: func(nvml.Event) {
 			if taken++; taken%5 == 1 {
 				time.Sleep(10*Silence + time.Millisecond) // and a bit, not to be in step with anything
 			}
@@ -279,7 +279,7 @@ func TestWatchHeldUp(t *testing.T) {
 		go func() {
 			for range 20 {
 				time.Sleep(Silence/3 + time.Millisecond)
-				words <- told{event: nvml.Event{Kind: nvml.EventXID, UUID: "GPU-a", XID: 79}}
+				words <- message{event: nvml.Event{Kind: nvml.EventXID, UUID: "GPU-a", XID: 79}}
 			}
 		}()
 		if end := w.listen(t.Context(), words); !end.hung || taken != 20 {

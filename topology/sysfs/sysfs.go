@@ -1,4 +1,4 @@
-// Package sysfs reads what the kernel tells of a host's hardware below /sys:
+// Package sysfs reads a host's hardware from the kernel's files below /sys:
 // NUMA nodes and their CPUs, the tree of PCI devices, and the NICs that speak
 // InfiniBand or RoCE. It needs no driver and no program.
 package sysfs
@@ -15,7 +15,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Machine is the hardware of one host. What the kernel does not tell, as inside
+// Machine is the hardware of one host. What the kernel does not show, as inside
 // a container, is empty.
 type Machine struct {
 	CPUs  string // list of those that are online, as in 0-63
@@ -92,7 +92,7 @@ func (m Machine) fillNICs(h *job.Host) {
 	var nics []job.NIC
 	for _, nic := range h.NICs {
 		if !slices.ContainsFunc(m.NICs, func(own NIC) bool { return own.Name == nic.Name }) {
-			nics = append(nics, nic) // the driver knows it and the kernel does not tell of it
+			nics = append(nics, nic) // the driver knows it and the kernel does not show it
 		}
 	}
 	for _, own := range m.NICs {
