@@ -1,0 +1,304 @@
+// Package slurm runs a real Slurm on simulated hosts, for tests and for people ("make hosts
+// SLURM=1"): slurmctld on the controller, and a slurmd on each host. Slurm limits the memory
+// and the devices of jobs by cgroups of version 1. It needs root.
+package slurm
+
+import (
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+	"github.com/gangrun/gangrun/internal/testhosts"
+)
+
+//go:embed slurmd.sh
+var slurmdScript string
+
+// limit bounds each thing that a cluster waits for.
+const limit = time.Minute
+
+// nvidiaMajor is the major number of NVIDIA's devices. Where there is no driver, opening one
+// fails with ENXIO if the device cgroup allows it, and otherwise with EPERM.
+const nvidiaMajor = 195
+
+// Cluster is a Slurm cluster. Its methods may be called at the same time.
+type Cluster struct {
+	bed     *testhosts.Bed
+	dir     string
+	cgroup  string // name of the cluster's directory in each hierarchy
+	options options
+
+	mu      sync.Mutex
+	daemons []*daemon
+}
+
+// daemon is a process of the cluster that does not go into the background.
+type daemon struct {
+	name string
+	cmd  *exec.Cmd
+	done chan struct{} // closed when it has ended
+}
+
+type options struct{ gpus, cpus, memory, killWait int }
+
+// Option changes what Up makes.
+type Option func(*options)
+
+// GPUs gives each host devices nvidia0 to nvidiaN-1.
+func GPUs(n int) Option { return func(o *options) { o.gpus = n } }
+
+// Memory is the memory of each host that Slurm gives to jobs, in MiB.
+func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
+
+// KillWait is the time between SIGTERM and SIGKILL, in seconds.
+func KillWait(seconds int) Option { return func(o *options) { o.killWait = seconds } }
+
+// Need skips a test, or fails it where none may be skipped, if this machine cannot run the
+// cluster.
+func Need(t testing.TB) {
+	t.Helper()
+	testhosts.Need(t)
+	for _, name := range []string{"munged", "slurmctld", "slurmd", "srun", "scontrol"} {
+		if _, err := exec.LookPath(name); err != nil {
+			noskip.Skip(t, "a Slurm cluster takes %q, which is not on PATH: run: make deps/test", name)
+		}
+	}
+}
+
+// Up starts a cluster on the hosts of a bed, and returns when all nodes are idle. The
+// cluster ends with the test.
+func Up(t testing.TB, bed *testhosts.Bed, change ...Option) *Cluster {
+	t.Helper()
+	Need(t)
+	c, err := New(bed, change...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("slurmctld.log:\n%s", c.Log("slurmctld"))
+		}
+		if err := c.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// New is Up without a test. The caller must Close the cluster, and then the bed.
+func New(bed *testhosts.Bed, change ...Option) (*Cluster, error) {
+	c := &Cluster{bed: bed, dir: filepath.Join(bed.Shared(), "slurm"), options: options{cpus: 16, memory: 4096, killWait: 3}}
+	c.cgroup = "gangrun-slurm-" + filepath.Base(filepath.Dir(bed.Shared()))
+	for _, f := range change {
+		f(&c.options)
+	}
+	err := c.writeFiles()
+	if err == nil {
+		err = c.startMunge()
+	}
+	if err == nil {
+		err = c.StartController()
+	}
+	for _, h := range bed.Hosts() {
+		if err == nil {
+			err = c.StartNode(h)
+		}
+	}
+	if err == nil {
+		err = c.awaitIdle(len(bed.Hosts()))
+	}
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("start Slurm: %w", err), c.Close())
+	}
+	return c, nil
+}
+
+// startMunge starts the authentication service, which has one socket for all hosts.
+func (c *Cluster) startMunge() error {
+	out, err := c.bed.Controller().Exec(context.Background(), "munged", "--force", "--key-file="+c.path("munge/key"), "--socket="+c.path("munge.sock"),
+		"--pid-file="+c.path("munge/pid"), "--log-file="+c.path("munge/log"), "--seed-file="+c.path("munge/seed"))
+	if err != nil {
+		err = fmt.Errorf("%w: %s", err, out)
+	}
+	return err
+}
+
+// StartController starts slurmctld.
+func (c *Cluster) StartController() error {
+	return c.start("slurmctld", c.bed.Controller().Command(context.Background(), "slurmctld", "-D", "-f", c.path("etc/slurm.conf")))
+}
+
+// KillController kills slurmctld.
+func (c *Cluster) KillController() error { return c.kill("slurmctld") }
+
+// StartNode starts slurmd on a host, which has been booted.
+func (c *Cluster) StartNode(h *testhosts.Host) error {
+	cmd, err := h.Command(context.Background(), "bash", c.path("slurmd.sh"), c.cgroup, h.Name(), c.path("etc/slurm.conf"))
+	if err != nil {
+		return err
+	}
+	return c.start("slurmd-"+h.Name(), cmd)
+}
+
+// start starts a daemon. Its output goes to a log.
+func (c *Cluster) start(name string, cmd *exec.Cmd) error {
+	log, err := os.OpenFile(c.path("log", name+".out"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return err
+	}
+	defer log.Close()
+	cmd.Stdout, cmd.Stderr = log, log
+	if cmd.SysProcAttr == nil {
+		cmd.SysProcAttr = &syscall.SysProcAttr{}
+	}
+	cmd.SysProcAttr.Setsid = true
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	d := &daemon{name, cmd, make(chan struct{})}
+	go func() { defer close(d.done); _ = cmd.Wait() }()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.daemons = append(c.daemons, d)
+	return nil
+}
+
+// kill kills a daemon and waits for its end.
+func (c *Cluster) kill(name string) error {
+	c.mu.Lock()
+	var kept []*daemon
+	var ending []*daemon
+	for _, d := range c.daemons {
+		if d.name == name {
+			ending = append(ending, d)
+		} else {
+			kept = append(kept, d)
+		}
+	}
+	c.daemons = kept
+	c.mu.Unlock()
+	for _, d := range ending {
+		_ = d.cmd.Process.Kill()
+		select {
+		case <-d.done:
+		case <-time.After(limit):
+			return fmt.Errorf("%s does not end", name)
+		}
+	}
+	return nil
+}
+
+// awaitIdle waits until so many nodes are idle.
+func (c *Cluster) awaitIdle(n int) error {
+	var out string
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		var err error
+		out, err = c.Exec(context.Background(), "root", "sinfo", "-h", "-N", "-p", "low", "-t", "idle", "-o", "%N")
+		if err == nil && len(strings.Fields(out)) == n {
+			return nil
+		}
+	}
+	return fmt.Errorf("%d nodes are not idle: %s\n%s", n, out, c.Log("slurmctld"))
+}
+
+// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1").
+func (c *Cluster) Log(name string) string {
+	log, _ := os.ReadFile(c.path("log", name+".log"))
+	out, _ := os.ReadFile(c.path("log", name+".out"))
+	return string(log) + string(out)
+}
+
+// Close ends the daemons. The hosts must be closed afterwards: jobs end with them.
+func (c *Cluster) Close() error {
+	c.mu.Lock()
+	names := map[string]bool{}
+	for _, d := range c.daemons {
+		names[d.name] = true
+	}
+	c.mu.Unlock()
+	var errs []error
+	for name := range names {
+		errs = append(errs, c.kill(name))
+	}
+	for _, h := range c.bed.Hosts() {
+		if h.Init() != 0 {
+			errs = append(errs, h.Kill())
+		}
+	}
+	return errors.Join(append(errs, c.removeCgroups())...)
+}
+
+// removeCgroups removes the cluster's directories in the hierarchies.
+func (c *Cluster) removeCgroups() error {
+	var errs []error
+	for _, root := range v1Roots() {
+		dir := filepath.Join(root, c.cgroup)
+		var all []string
+		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
+			if err == nil && d.IsDir() {
+				all = append(all, path)
+			}
+			return nil
+		})
+		for i := len(all) - 1; i >= 0; i-- {
+			err := os.Remove(all[i])
+			for deadline := time.Now().Add(limit); errors.Is(err, unix.EBUSY) && time.Now().Before(deadline); err = os.Remove(all[i]) {
+				time.Sleep(10 * time.Millisecond) // the kernel has not yet reaped the last process
+			}
+			if err != nil && !errors.Is(err, os.ErrNotExist) {
+				errs = append(errs, err)
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// v1Roots returns the directories of this process's own cgroups of version 1 in which the
+// cluster has directories.
+func v1Roots() (roots []string) {
+	own, _ := os.ReadFile("/proc/self/cgroup")
+	mounts, _ := os.ReadFile("/proc/self/mountinfo")
+	for line := range strings.Lines(string(own)) {
+		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
+		if len(parts) != 3 {
+			continue
+		}
+		for _, controller := range strings.Split(parts[1], ",") {
+			if controller != "memory" && controller != "devices" && controller != "freezer" {
+				continue
+			}
+			for mount := range strings.Lines(string(mounts)) {
+				before, after, _ := strings.Cut(strings.TrimSpace(mount), " - ")
+				fields, kind := strings.Fields(before), strings.Fields(after)
+				if len(fields) > 4 && len(kind) > 2 && kind[0] == "cgroup" && strings.Contains(","+kind[2]+",", ","+controller+",") {
+					rel, err := filepath.Rel(fields[3], parts[2])
+					if err != nil || strings.HasPrefix(rel, "..") {
+						rel = "."
+					}
+					roots = append(roots, filepath.Join(fields[4], rel))
+				}
+			}
+		}
+	}
+	return roots
+}
+
+// mknod makes a character device that all users may open, as far as cgroups allow.
+func mknod(path string, major, minor int) error {
+	if err := unix.Mknod(path, unix.S_IFCHR|0o666, int(unix.Mkdev(uint32(major), uint32(minor)))); err != nil && !errors.Is(err, unix.EEXIST) {
+		return &os.PathError{Op: "mknod", Path: path, Err: err}
+	}
+	return os.Chmod(path, 0o666)
+}
