@@ -1,0 +1,109 @@
+package stepserver
+
+import (
+	"context"
+	"crypto/ed25519"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"slices"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/procfs"
+)
+
+// Args returns the arguments of the hidden command for a client's key. A server stays for grace
+// without a client.
+func Args(client ed25519.PublicKey, grace time.Duration) []string {
+	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String()}
+}
+
+// Main is the hidden command "step KEY GRACE". It returns the exit code.
+func Main(args []string) int {
+	if err := run(args); err != nil {
+		fmt.Fprintln(os.Stderr, "gangrun: step:", err)
+		return 1
+	}
+	return 0
+}
+
+func run(args []string) error {
+	if len(args) != 2 {
+		return errors.New("this command is for gangrun's own use")
+	}
+	key, err := base64.StdEncoding.DecodeString(args[0])
+	if err != nil || len(key) != ed25519.PublicKeySize {
+		return fmt.Errorf("%q is no key", args[0])
+	}
+	grace, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	// The batch system signals this process when it signals the controller, which decides what
+	// the agents do. Signals are caught and not ignored: agents would inherit that they are
+	// ignored.
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGXCPU)
+	defer signal.Stop(caught)
+	// Agents lose their parent, and are waited for here.
+	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
+		return os.NewSyscallError("prctl", err)
+	}
+	o := &orphans{}
+	s, report, err := newServer(key, grace, o.left)
+	if err != nil {
+		return err
+	}
+	s.started, s.ended = o.add, o.remove
+	if _, err := fmt.Println(Greeting + report.String()); err != nil {
+		_ = s.listener.Close()
+		return err
+	}
+	return s.serve(context.Background())
+}
+
+// orphans reaps the children of this process that it has not started itself.
+type orphans struct {
+	mu  sync.Mutex
+	own []int // children that sessions wait for
+}
+
+func (o *orphans) add(start func() (pid int, err error)) error {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	pid, err := start()
+	if err == nil {
+		o.own = append(o.own, pid)
+	}
+	return err
+}
+
+func (o *orphans) remove(pid int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.own = slices.DeleteFunc(o.own, func(p int) bool { return p == pid })
+}
+
+// left reaps children that have ended, and reports whether others are alive.
+func (o *orphans) left() (bool, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	alive := false
+	for _, pid := range procfs.Children(os.Getpid()) {
+		stat, err := procfs.ReadStat(pid)
+		switch {
+		case err != nil:
+		case !stat.Ended():
+			alive = true
+		case !slices.Contains(o.own, pid):
+			var status unix.WaitStatus
+			_, _ = unix.Wait4(pid, &status, unix.WNOHANG, nil)
+		}
+	}
+	return alive, nil
+}
