@@ -1,0 +1,235 @@
+// Package slurm starts a server of gangrun on each node of a Slurm job, through srun, and
+// connects to it. The processes that a server starts are in the cgroups of the job, have the
+// devices of the job on that node, and end with the job.
+package slurm
+
+import (
+	"context"
+	"crypto/ed25519"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/remote/sshclient"
+	"github.com/gangrun/gangrun/internal/remote/stepserver"
+)
+
+// Options are what Steps need.
+type Options struct {
+	// Program is the path of gangrun, on this machine and, if it is the same there, on the nodes.
+	Program string
+	// Dir is the directory of the run, which keeps what a later controller needs to reach the
+	// servers.
+	Dir string
+	// Nodes are the nodes of the job.
+	Nodes []string
+	// Grace is how long a server stays without a controller and without ranks.
+	Grace time.Duration
+	// Srun is the command; empty is srun.
+	Srun string
+}
+
+// Steps are the servers on the nodes of a job.
+type Steps struct {
+	options Options
+	key     ed25519.PrivateKey
+	dialer  sshclient.Dialer
+
+	mu      sync.Mutex
+	steps   []*step
+	servers map[string]stepserver.Report // the newest of each node
+	changed chan struct{}                // closed and replaced when a server has reported itself, or a step has ended
+}
+
+// watchEvery is the time between two looks at what the servers have reported.
+const watchEvery = 10 * time.Millisecond
+
+// Open returns the Steps of a run. It starts no server.
+func Open(o Options) (*Steps, error) {
+	s := &Steps{options: o, servers: map[string]stepserver.Report{}, changed: make(chan struct{})}
+	if err := os.Mkdir(s.path(), 0o700); err != nil && !errors.Is(err, os.ErrExist) {
+		return nil, err
+	}
+	var err error
+	if s.key, err = loadKey(s.path("key")); err != nil {
+		return nil, fmt.Errorf("the key of the run's servers: %w", err)
+	}
+	outputs, err := filepath.Glob(s.path("*.out"))
+	if err != nil {
+		return nil, err
+	}
+	slices.Sort(outputs)
+	for _, file := range outputs { // of an earlier controller
+		for _, r := range reports(file) {
+			s.servers[r.Node] = r
+		}
+	}
+	return s, nil
+}
+
+func (s *Steps) path(names ...string) string {
+	return filepath.Join(append([]string{s.options.Dir, "steps"}, names...)...)
+}
+
+// loadKey reads the private key of the run, or makes it.
+func loadKey(path string) (ed25519.PrivateKey, error) {
+	seed, err := os.ReadFile(path)
+	if err == nil && len(seed) == ed25519.SeedSize {
+		return ed25519.NewKeyFromSeed(seed), nil
+	}
+	if err == nil {
+		return nil, fmt.Errorf("%s has %d bytes, want %d", path, len(seed), ed25519.SeedSize)
+	}
+	if !errors.Is(err, os.ErrNotExist) {
+		return nil, err
+	}
+	_, key, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		return nil, err
+	}
+	return key, os.WriteFile(path, key.Seed(), 0o600)
+}
+
+// reports returns the reports in the output of a step.
+func reports(file string) (all []stepserver.Report) {
+	data, _ := os.ReadFile(file)
+	for line := range strings.Lines(string(data)) {
+		_, rest, ok := strings.Cut(line, stepserver.Greeting)
+		if !ok || !strings.HasSuffix(line, "\n") {
+			continue
+		}
+		if r, err := stepserver.ParseReport(rest); err == nil {
+			all = append(all, r)
+		}
+	}
+	return all
+}
+
+// Client connects to the server on a node. If there is none, it starts one: the first call starts
+// servers on all nodes at once.
+func (s *Steps) Client(ctx context.Context, node string) (*sshclient.Client, error) {
+	if !slices.Contains(s.options.Nodes, node) {
+		return nil, fmt.Errorf("%s is not a node of this job", node)
+	}
+	for tried := (stepserver.Report{}); ; {
+		r, err := s.server(ctx, node, tried)
+		if err != nil {
+			return nil, err
+		}
+		c, err := s.connect(ctx, r)
+		if err == nil {
+			return c, nil
+		}
+		var dial *sshclient.DialError
+		gone := errors.As(err, &dial) && (dial.Reason == sshclient.DialRefused || dial.Reason == sshclient.DialClosed)
+		if !gone || tried.Port != 0 {
+			return nil, err
+		}
+		tried = r // the server has ended: start another
+	}
+}
+
+// connect connects to a server, at the name of its node or at one of its addresses.
+func (s *Steps) connect(ctx context.Context, r stepserver.Report) (*sshclient.Client, error) {
+	var last error
+	for _, address := range append([]string{r.Node}, r.Addresses...) {
+		c, err := s.dialer.DialServer(ctx, sshclient.Server{Name: r.Node, Address: address, Port: r.Port, User: "gangrun", HostKey: r.HostKey, Key: s.key})
+		if err == nil {
+			return c, nil
+		}
+		last = err
+		var dial *sshclient.DialError
+		if !errors.As(err, &dial) || dial.Reason != sshclient.DialNameUnknown {
+			break
+		}
+	}
+	return nil, last
+}
+
+// server returns the report of the server on a node other than tried. If there is none, it starts
+// servers: on all nodes that have none if this is the first step, otherwise on the node.
+func (s *Steps) server(ctx context.Context, node string, tried stepserver.Report) (stepserver.Report, error) {
+	for {
+		s.mu.Lock()
+		r, ok := s.servers[node]
+		if ok && !(r.Port == tried.Port && string(r.HostKey) == string(tried.HostKey)) {
+			s.mu.Unlock()
+			return r, nil
+		}
+		running, failed := s.stepOf(node)
+		if running == nil && (failed == nil || len(failed.nodes) > 1) {
+			nodes := []string{node}
+			if len(s.steps) == 0 && tried.Port == 0 {
+				nodes = slices.DeleteFunc(slices.Clone(s.options.Nodes), func(n string) bool { _, has := s.servers[n]; return has })
+			}
+			if err := s.start(nodes); err != nil {
+				s.mu.Unlock()
+				return r, err
+			}
+		} else if running == nil {
+			failed.taken = true // the next call tries again
+			s.mu.Unlock()
+			return r, failed.failure(node)
+		}
+		changed := s.changed
+		s.mu.Unlock()
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return r, fmt.Errorf("srun has not started a server on %s: %w", node, context.Cause(ctx))
+		}
+	}
+}
+
+// stepOf returns the newest step for a node if the node has not reported a server of it: one that
+// runs, or one that has ended and whose failure has not been returned yet. The caller holds s.mu.
+func (s *Steps) stepOf(node string) (running, failed *step) {
+	for _, st := range slices.Backward(s.steps) {
+		if !slices.Contains(st.nodes, node) {
+			continue
+		}
+		switch {
+		case st.reported[node] || st.taken:
+			return nil, nil
+		case !st.over():
+			return st, nil
+		}
+		return nil, st
+	}
+	return nil, nil
+}
+
+// Close has the servers end, and waits until their steps have ended. Servers that still have
+// processes, or do not answer, end with their steps after a few seconds.
+func (s *Steps) Close(ctx context.Context) error {
+	s.mu.Lock()
+	steps := slices.Clone(s.steps)
+	servers := s.servers
+	s.mu.Unlock()
+	var wg sync.WaitGroup
+	asking, cancel := context.WithTimeout(ctx, endLimit)
+	defer cancel()
+	for _, r := range servers {
+		wg.Go(func() {
+			c, err := s.connect(asking, r)
+			if err != nil {
+				return // it has ended, or its step is ended below
+			}
+			defer c.Close()
+			if session, err := c.Exec(asking, stepserver.End); err == nil {
+				_, _ = session.Wait()
+			}
+		})
+	}
+	wg.Wait()
+	var errs []error
+	for _, st := range steps {
+		errs = append(errs, st.end())
+	}
+	return errors.Join(errs...)
+}
