@@ -13,6 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent"
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	_ "github.com/gangrun/gangrun/internal/early" // starts shims and agents, and catches signals
+	"github.com/gangrun/gangrun/internal/remote/stepserver"
 )
 
 // version is set by the linker ("make build").
@@ -28,6 +29,9 @@ func main() {
 // The agent is found before anything else is set up: a gang waits for it.
 func run(args []string, stdout, stderr io.Writer) int {
 	nameSelf()
+	if len(args) > 1 && args[1] == "step" {
+		return stepserver.Main(args[2:])
+	}
 	if len(args) > 1 && args[1] == "agent" {
 		return agent.Main(args[2:])
 	}

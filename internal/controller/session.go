@@ -31,17 +31,18 @@ import (
 type session struct {
 	Options
 	records
-	spec     job.Spec
-	home     string
-	tmp      string // holds the TMPDIRs of simulated hosts; empty if there are none
-	launcher *launcher.Launcher
-	show     *view.Live
-	signals  *stop.Signals
-	probed   *hosts.Found
-	placer   *placer
-	surveyor *surveyor
-	several  bool                   // the job names several hosts
-	here     func(host string) bool // reports whether a host of the job is this machine
+	spec        job.Spec
+	home        string
+	tmp         string // holds the TMPDIRs of simulated hosts; empty if there are none
+	launcher    *launcher.Launcher
+	show        *view.Live
+	signals     *stop.Signals
+	probed      *hosts.Found
+	placer      *placer
+	surveyor    *surveyor
+	closeDialer func(context.Context) error
+	several     bool                   // the job names several hosts
+	here        func(host string) bool // reports whether a host of the job is this machine
 }
 
 // Options are how a session communicates with its user, and settings that a job file does
@@ -124,14 +125,14 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 		held = options.taken.agents
 	}
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{
-		Held: held, LogDir: filepath.Join(run.Dir, "agents"), Lock: kept.control.File, Ask: s.show.Ask, Note: s.say, Started: s.started,
+		Held: held, Dir: run.Dir, LogDir: filepath.Join(run.Dir, "agents"), Lock: kept.control.File, Ask: s.show.Ask, Note: s.say, Started: s.started,
 	})
 	if err != nil {
 		s.show.FlushLines(context.Background())
 		signals.Dismiss(&runreport.Report{})
 		return nil, errors.Join(err, kept.discard())
 	}
-	s.here = dialer.Here
+	s.here, s.closeDialer = dialer.Here, dialer.Close
 	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
@@ -191,7 +192,7 @@ func (s *session) started(host string, at job.Agent) {
 // close ends the agents, removes temporary directories, and gives up the control of the run.
 func (s *session) close() error {
 	s.probed.Close()
-	err := s.launcher.Close()
+	err := errors.Join(s.launcher.Close(), s.closeDialer(context.Background()))
 	if s.tmp != "" {
 		err = errors.Join(err, os.RemoveAll(s.tmp))
 	}

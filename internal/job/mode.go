@@ -81,6 +81,19 @@ func GPUVisibilities() []GPUVisibility {
 	return []GPUVisibility{GPUVisibilityGang, GPUVisibilityRank}
 }
 
+// LauncherMode says how gangrun gets onto other hosts.
+type LauncherMode string
+
+// The launcher modes.
+const (
+	LauncherAuto  LauncherMode = "auto"  // slurm for the nodes of a Slurm job, otherwise ssh
+	LauncherSlurm LauncherMode = "slurm" // a step of the Slurm job
+	LauncherSSH   LauncherMode = "ssh"
+)
+
+// LauncherModes lists every LauncherMode.
+func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
+
 // EnvCompat says whose variables the ranks are given beside PyTorch's, for
 // programs that read their rank from those of an MPI.
 type EnvCompat string

@@ -79,6 +79,9 @@ type Spec struct {
 	// EnvCompat names the MPI whose variables are set too, for ranks that no MPI
 	// starts.
 	EnvCompat EnvCompat `json:"env_compat"`
+	// Launcher is how gangrun gets onto other hosts. It is empty, and means auto, in runs of
+	// versions that had no such setting.
+	Launcher LauncherMode `json:"launcher,omitempty"`
 	// InitTimeout is the time after which the ranks are reported that have not called
 	// MPI_Init; 0 is never.
 	InitTimeout Duration `json:"init_timeout"`
@@ -138,6 +141,7 @@ func Default() Spec {
 
 		MPI:         MPIAuto,
 		EnvCompat:   EnvCompatNone,
+		Launcher:    LauncherAuto,
 		InitTimeout: DefaultInitTimeout,
 
 		HostTimeout: DefaultHostTimeout,

@@ -162,6 +162,7 @@ func (s Spec) validateModes(errs *faults) {
 		check("mpi", s.MPI, MPIs()),
 		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
 		check("env-compat", s.EnvCompat, EnvCompats()),
+		check("launcher", cmp.Or(s.Launcher, LauncherAuto), LauncherModes()),
 	} {
 		if err != nil {
 			errs.add(err)

@@ -78,6 +78,7 @@ var rooms = []room{
 	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/remote/sshconfig"}, ours: withLeaves("internal/remote/shell", "internal/safefile")},
 	{paths: []string{"internal/remote/sshclient"}, ours: withLeaves("internal/remote/shell", "internal/remote/sshconfig", "internal/runclock", "internal/safefile")},
+	{paths: []string{"internal/remote/stepserver"}, ours: withLeaves()},
 	{paths: []string{"internal/remote/sshtest"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
 	{paths: []string{"internal/leftover"}, ours: withLeaves("internal/watchdog")},
@@ -170,7 +171,7 @@ type reserve struct {
 
 var reserves = []reserve{
 	{pattern: "cmd/..."},
-	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"internal/remote/sshclient", "internal/remote/sshconfig"}},
+	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"internal/remote/sshclient", "internal/remote/sshconfig", "internal/remote/stepserver"}},
 	{pattern: "github.com/containerd/...", to: []string{"launcher/container"}},
 	{pattern: "github.com/NVIDIA/go-nvml/...", to: []string{"topology/nvml"}},
 	{pattern: "C", to: []string{"topology/nvml", "cmd/gangrun-nvml"}},

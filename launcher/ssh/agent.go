@@ -161,9 +161,12 @@ func (e *startError) Hint() string {
 	return "on " + e.host.Name + ": " + e.fix
 }
 
-// install runs a bridge that is the program of this process, which it installs before if the
-// host lacks it.
+// install runs a bridge that is the program of this process, which it first installs if the host
+// lacks it.
 func (g *agent) install(ctx context.Context, c *Conn, args ...string) (*bridgeProcess, answer, error) {
+	if c.Self != nil {
+		return runBridge(ctx, c, c.Self(args...))
+	}
 	p, _, note, err := installAndRun(ctx, c, g.agents.Program, args...)
 	if err != nil {
 		return nil, answer{}, err

@@ -19,10 +19,11 @@ func (c Client) Dial(ctx context.Context, host string) (*Conn, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(conn), nil
+	return NewConn(conn), nil
 }
 
-func newConn(c *sshclient.Client) *Conn {
+// NewConn returns a connection over SSH as a Conn.
+func NewConn(c *sshclient.Client) *Conn {
 	peer, address := c.Peer(), c.Address()
 	return &Conn{
 		Runner: connection{c}, Notes: c.Notes(), Address: address, Relayed: !address.IsValid(),

@@ -17,6 +17,9 @@ type Conn struct {
 	Host    Host
 	Notes   []string       // what the user should know about the connection
 	Address netip.AddrPort // of the host; not valid if it is not known
+	// Self returns the command that runs the program of this process on the host, which has it
+	// already. It is nil if the program must be installed first.
+	Self func(args ...string) (command string)
 	// Relayed means that another host or program passes the data on, and may do so for a
 	// while after the connection has ended.
 	Relayed bool

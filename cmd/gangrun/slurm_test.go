@@ -1,0 +1,140 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testhosts/slurm"
+)
+
+// slurmBed is a Slurm cluster with gangrun where its user, bob, sees it. sshd lets bob in nowhere.
+type slurmBed struct {
+	*slurm.Cluster
+	t   *testing.T
+	bed *testhosts.Bed
+	dir string // of bob, shared by all nodes
+}
+
+func newSlurmBed(t *testing.T, nodes int, options ...slurm.Option) *slurmBed {
+	t.Helper()
+	slurm.Need(t)
+	path, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	bed := testhosts.Up(t, nodes)
+	b := &slurmBed{Cluster: slurm.Up(t, bed, options...), t: t, bed: bed}
+	b.dir = b.Dir("bob")
+	b.put("gangrun", path)
+	return b
+}
+
+// put copies a program to bob's directory.
+func (b *slurmBed) put(name, source string) {
+	b.t.Helper()
+	data, err := os.ReadFile(source)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	writeProgram(b.t, filepath.Join(b.dir, name), data)
+}
+
+// submit submits a script of bob's in his directory.
+func (b *slurmBed) submit(script string, flags ...string) (id string) {
+	b.t.Helper()
+	id, err := b.Submit("bob", "#!/bin/bash\nexport GANGRUN_HOME=$HOME/runs PATH=$HOME:$PATH "+ownMark+"=slurm\ncd ~\n"+script, flags...)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return id
+}
+
+// ended waits for the end of a job, and returns it with its output.
+func (b *slurmBed) ended(id string) (slurm.Job, string) {
+	b.t.Helper()
+	j, err := b.Await(id, 2*time.Minute, slurm.Job.Ended)
+	out, _ := os.ReadFile(b.Output("bob", id))
+	if err != nil {
+		b.t.Fatalf("%v\n%s", err, out)
+	}
+	return j, string(out)
+}
+
+// nothingLeft checks that no process of a job of bob's is left on any node.
+func (b *slurmBed) nothingLeft() {
+	b.t.Helper()
+	var left []testhosts.Process
+	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+		var err error
+		if left, err = b.Left(ownMark + "=slurm"); err != nil {
+			b.t.Fatal(err)
+		} else if len(left) == 0 {
+			return
+		}
+	}
+	b.t.Errorf("left: %v", left)
+}
+
+// TestSlurm runs gangs on all nodes of a job, as a user who cannot log in to them.
+func TestSlurm(t *testing.T) {
+	b := newSlurmBed(t, 4)
+	for _, program := range farPrograms {
+		t.Run(string(program.mpi), func(t *testing.T) {
+			command := program.command(t, b.bed, 3)
+			id := b.submit("gangrun run -n 8 --output all --mpi "+string(program.mpi)+" -- "+strings.Join(command, " ")+" && hostname", "-N4")
+			j, out := b.ended(id)
+			if j.State() != "COMPLETED" {
+				t.Fatalf("%s: %s", j.State(), out)
+			}
+			for rank := range 8 {
+				host := "h" + string(rune('1'+rank/2))
+				if want := "[" + string(rune('0'+rank)) + " " + host + "] rank " + string(rune('0'+rank)) + " of 8: step 3/3\n"; !strings.Contains(out, want) {
+					t.Errorf("no %q in:\n%s", want, out)
+				}
+			}
+			b.nothingLeft()
+		})
+	}
+	t.Run("out of memory", func(t *testing.T) {
+		id := b.submit(`gangrun run -n 4 --preflight off --json -- bash -c 'if [[ $RANK = 2 ]]; then exec python3 -c "x = bytearray(900 << 20)
+while True: pass"; fi; exec sleep 60' > out.json`, "-N4", "--mem=200")
+		_, out := b.ended(id)
+		data, err := os.ReadFile(filepath.Join(b.dir, "out.json"))
+		if err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		var report struct {
+			Attempts []struct{ Cause *job.Cause }
+		}
+		decode(t, data, &report)
+		if len(report.Attempts) == 0 || report.Attempts[0].Cause == nil || report.Attempts[0].Cause.Category != job.CPUOOM || report.Attempts[0].Cause.Rank != 2 {
+			t.Errorf("the cause is %s\n%s", data, out)
+		}
+		b.nothingLeft()
+	})
+	t.Run("cancelled", func(t *testing.T) {
+		id := b.submit("gangrun run -n 8 --preflight off -- sleep 600\necho a trailing line", "-N4")
+		if _, err := b.Await(id, patience, func(slurm.Job) bool {
+			found, err := b.Left(ownMark + "=slurm")
+			return err == nil && slices.ContainsFunc(found, func(p testhosts.Process) bool {
+				return slices.Contains(p.Args, "600") && !slices.Contains(p.Args, "run")
+			})
+		}); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := b.Exec(t.Context(), "bob", "scancel", id); err != nil {
+			t.Fatal(err)
+		}
+		j, out := b.ended(id)
+		if j.State() != "CANCELLED" {
+			t.Errorf("%s: %s", j.State(), out)
+		}
+		b.nothingLeft()
+	})
+}
