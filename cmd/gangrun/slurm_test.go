@@ -1,6 +1,7 @@
-package main
+package main_test
 
 import (
+	"encoding/json"
 	"os"
 	"path/filepath"
 	"slices"
@@ -94,7 +95,7 @@ func TestSlurm(t *testing.T) {
 			}
 			for rank := range 8 {
 				host := "h" + string(rune('1'+rank/2))
-				if want := "[" + string(rune('0'+rank)) + " " + host + "] rank " + string(rune('0'+rank)) + " of 8: step 3/3\n"; !strings.Contains(out, want) {
+				if want := "[" + string(rune('0'+rank)) + " " + host + "]  rank " + string(rune('0'+rank)) + " of 8: step 3/3\n"; !strings.Contains(out, want) {
 					t.Errorf("no %q in:\n%s", want, out)
 				}
 			}
@@ -102,7 +103,7 @@ func TestSlurm(t *testing.T) {
 		})
 	}
 	t.Run("out of memory", func(t *testing.T) {
-		id := b.submit(`gangrun run -n 4 --preflight off --json -- bash -c 'if [[ $RANK = 2 ]]; then exec python3 -c "x = bytearray(900 << 20)
+		id := b.submit(`gangrun run -n 4 --preflight off -o json -- bash -c 'if [[ $RANK = 2 ]]; then exec python3 -c "x = bytearray(900 << 20)
 while True: pass"; fi; exec sleep 60' > out.json`, "-N4", "--mem=200")
 		_, out := b.ended(id)
 		data, err := os.ReadFile(filepath.Join(b.dir, "out.json"))
@@ -112,7 +113,9 @@ while True: pass"; fi; exec sleep 60' > out.json`, "-N4", "--mem=200")
 		var report struct {
 			Attempts []struct{ Cause *job.Cause }
 		}
-		decode(t, data, &report)
+		if err := json.Unmarshal(data, &report); err != nil {
+			t.Fatalf("%v: %s\n%s", err, data, out)
+		}
 		if len(report.Attempts) == 0 || report.Attempts[0].Cause == nil || report.Attempts[0].Cause.Category != job.CPUOOM || report.Attempts[0].Cause.Rank != 2 {
 			t.Errorf("the cause is %s\n%s", data, out)
 		}

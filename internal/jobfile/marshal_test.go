@@ -94,6 +94,7 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
 		s.EnvCompat = job.EnvCompatNone
+		s.Launcher = rapid.SampledFrom(job.LauncherModes()).Draw(t, "launcher")
 		if s.MPI == job.MPIAuto || s.MPI == job.MPINone {
 			s.EnvCompat = rapid.SampledFrom(job.EnvCompats()).Draw(t, "env-compat")
 		}
@@ -215,6 +216,7 @@ tty: auto
 exit-code: rank
 mpi: auto
 env-compat: none
+launcher: auto
 init-timeout: 1m
 `
 	if string(data) != want {

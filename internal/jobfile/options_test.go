@@ -40,7 +40,7 @@ func TestFlags(t *testing.T) {
 	got, err := finish(t, "", []flag{
 		{"name", "x"}, {"ranks", "8"}, {"loopback", "2"}, {"env", "A=1"}, {"env", "B=x=y,z"}, {"env", "HERE"}, {"env", "EMPTY"}, {"env", "A=2"},
 		{"workdir", "w/../v"}, {"checkpoint-dir", "/c/"}, {"resume", "true"}, {"retries", "0"}, {"preflight", "static"},
-		{"grace", "1m"}, {"timeout", "2h"}, {"output", "all"}, {"stdin", "7"}, {"tty", "off"}, {"exit-code", "verdict"}, {"mpi", "none"}, {"env-compat", "openmpi"}, {"init-timeout", "3m"},
+		{"grace", "1m"}, {"timeout", "2h"}, {"output", "all"}, {"stdin", "7"}, {"tty", "off"}, {"exit-code", "verdict"}, {"mpi", "none"}, {"env-compat", "openmpi"}, {"launcher", "ssh"}, {"init-timeout", "3m"},
 	}, "python", "a b", "")
 	if err != nil {
 		t.Fatal(err)
@@ -52,6 +52,7 @@ func TestFlags(t *testing.T) {
 	want.Preflight, want.Output, want.Stdin, want.ExitCode = job.PreflightStatic, job.OutputAll, "7", job.ExitVerdict
 	want.TTY = job.TTYOff
 	want.MPI, want.EnvCompat, want.InitTimeout = job.MPINone, job.EnvCompatOpenMPI, job.Duration(3*time.Minute)
+	want.Launcher = job.LauncherSSH
 	want.Grace, want.Timeout = job.Duration(time.Minute), job.Duration(2*time.Hour)
 	if !reflect.DeepEqual(got, want) {
 		t.Errorf("got  %+v\nwant %+v", got, want)

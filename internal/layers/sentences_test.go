@@ -246,6 +246,7 @@ var notOurs = map[string]string{
 	"due to previous error":                       "the Rust compiler",
 	"error message":                               "a class of rules",
 	"gangrun bridge: ":                            "the protocol of the bridge",
+	"gangrun step: ":                              "the protocol of the step server",
 	"fallen off the bus":                          "the NVIDIA driver",
 	"general protection":                          "the kernel",
 	"gpu is lost":                                 "nvidia-smi",

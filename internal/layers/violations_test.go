@@ -58,7 +58,7 @@ func TestCheckFindsViolations(t *testing.T) {
 			{path: "internal/agent", outside: []string{"C"}},
 			{path: "internal/testhosts", ours: []string{"cmd/gangrun"}},
 		}, []string{
-			"launcher/local imports golang.org/x/crypto/ssh; golang.org/x/crypto/ssh/... is imported by internal/remote/sshclient, internal/remote/sshconfig only",
+			"launcher/local imports golang.org/x/crypto/ssh; golang.org/x/crypto/ssh/... is imported by internal/remote/sshclient, internal/remote/sshconfig, internal/remote/stepserver only",
 			"launcher/ssh imports github.com/containerd/containerd/v2/client; ",
 			"internal/agent imports C; ",
 			"internal/testhosts imports cmd/gangrun; cmd/... is imported by none",

@@ -99,7 +99,7 @@ func loadKey(path string) (ed25519.PrivateKey, error) {
 func reports(file string) (all []stepserver.Report) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
-		_, rest, ok := strings.Cut(line, stepserver.Greeting)
+		_, rest, ok := strings.Cut(line, stepserver.Mark)
 		if !ok || !strings.HasSuffix(line, "\n") {
 			continue
 		}

@@ -60,7 +60,7 @@ func run(args []string) error {
 		return err
 	}
 	s.started, s.ended = o.add, o.remove
-	if _, err := fmt.Println(Greeting + report.String()); err != nil {
+	if _, err := fmt.Println(Mark + report.String()); err != nil {
 		_ = s.listener.Close()
 		return err
 	}

@@ -22,8 +22,8 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Greeting begins the line with which a server reports itself.
-const Greeting = "gangrun step: "
+// Mark begins the line with which a server reports itself.
+const Mark = "gangrun step: "
 
 // Report is what a server reports of itself when it has started.
 type Report struct {
@@ -33,12 +33,12 @@ type Report struct {
 	Addresses []string // IP addresses of the node
 }
 
-// String returns the report as one line, without Greeting.
+// String returns the report as one line, without Mark.
 func (r Report) String() string {
 	return fmt.Sprintf("%s %d %s %s", r.Node, r.Port, base64.StdEncoding.EncodeToString(r.HostKey), strings.Join(r.Addresses, ","))
 }
 
-// ParseReport parses what follows Greeting in a line.
+// ParseReport parses what follows Mark in a line.
 func ParseReport(line string) (Report, error) {
 	var r Report
 	var key, addresses string

@@ -54,7 +54,7 @@ func start(t *testing.T, grace time.Duration) *started {
 	if err != nil {
 		t.Fatal(err)
 	}
-	rest, ok := strings.CutPrefix(line, Greeting)
+	rest, ok := strings.CutPrefix(line, Mark)
 	if s.report, err = ParseReport(rest); err != nil || !ok {
 		t.Fatalf("%q: %v", line, err)
 	}

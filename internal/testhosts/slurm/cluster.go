@@ -213,11 +213,11 @@ func (c *Cluster) awaitIdle(n int) error {
 	return fmt.Errorf("%d nodes are not idle: %s\n%s", n, out, c.Log("slurmctld"))
 }
 
-// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1").
+// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1"). What they have
+// printed before they opened it is beside it, in files named .out.
 func (c *Cluster) Log(name string) string {
 	log, _ := os.ReadFile(c.path("log", name+".log"))
-	out, _ := os.ReadFile(c.path("log", name+".out"))
-	return string(log) + string(out)
+	return string(log)
 }
 
 // Close ends the daemons. The hosts must be closed afterwards: jobs end with them.
