@@ -23,14 +23,14 @@ import (
 var prose = strings.Fields(`
 	needs
 	adds and as asks begins believes binds bridge by can cannot checks chooses connects corrects could did does ended ends
-	finds from gave gets gives had has holds in is itself keeps knows leaves less lets looks makes may must names neither never not
-	of on or prints puts reaches reads refuses rejects removes runs says sees sends sets shows speaks starts supports takes tells that then there to
+	finds from gave gets gives had has holds in inside is itself keeps knows leaves less lets looks makes may must names neither never not
+	of on or prints puts reaches reads refuses rejects removes runs says sees sends sets shows speaks started starts step supports takes tells that then there to
 	touches tries uses waits warns was will with works would writes yet
 `)
 
 // foreign are flags of other programs that gangrun's messages name.
 var foreign = strings.Fields(`
-	--format --generate-bash-completion --gpu-reset --ipc --mca --mem --overwrite --pid --shm-size -batch -ex
+	--format --generate-bash-completion --gpu-reset --ipc --mca --mem --overlap --overwrite --pid --shm-size -batch -ex
 `)
 
 // namedCommand is a command line of gangrun's within a text: the word behind the

@@ -121,6 +121,17 @@ while True: pass"; fi; exec sleep 60' > out.json`, "-N4", "--mem=200")
 		}
 		b.nothingLeft()
 	})
+	t.Run("mistakes", func(t *testing.T) {
+		for name, c := range map[string]struct{ script, want string }{
+			"copies":   {"srun -n 4 gangrun run -n 4 -- true", "srun has started gangrun 4 times"},
+			"detached": {"gangrun run -n 4 --detach -- true", "--detach in job "},
+		} {
+			j, out := b.ended(b.submit(c.script, "-N4", "-n4"))
+			if j["ExitCode"] != "64:0" || !strings.Contains(out, c.want) {
+				t.Errorf("%s: %s, %q", name, j["ExitCode"], out)
+			}
+		}
+	})
 	t.Run("cancelled", func(t *testing.T) {
 		id := b.submit("gangrun run -n 8 --preflight off -- sleep 600\necho a trailing line", "-N4")
 		if _, err := b.Await(id, patience, func(slurm.Job) bool {

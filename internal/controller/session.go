@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/controller/batchjob"
 	"github.com/gangrun/gangrun/internal/controller/detached"
 	"github.com/gangrun/gangrun/internal/controller/gpuwatch"
 	"github.com/gangrun/gangrun/internal/controller/hosts"
@@ -78,6 +79,12 @@ func (t Options) Streams() (out, err screen.Stream) {
 func openSession(spec job.Spec, options Options) (*session, error) {
 	if err := usable(); err != nil {
 		return nil, err
+	}
+	if options.taken == nil {
+		named := spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0
+		if err := (batchjob.Start{Lookup: os.LookupEnv, Detach: options.Detached != nil, OwnHosts: named}).Check(context.Background()); err != nil {
+			return nil, err
+		}
 	}
 	dir, err := HomeDir()
 	if err != nil {

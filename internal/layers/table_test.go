@@ -148,6 +148,7 @@ var rooms = []room{
 	{paths: []string{"internal/controller/detached"}, ours: allBut("supervisor/...", "launcher/...", "preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/record"}, ours: allBut("launcher/...", "preflight", "checkpoint", "topology/...", "internal/agent")},
 	{paths: []string{"internal/controller/stop"}, ours: allBut("launcher/...", "preflight", "checkpoint", "topology/...", "internal/agent")},
+	{paths: []string{"internal/controller/batchjob"}, ours: withLeaves()},
 	{paths: []string{"internal/controller/hosts"}, ours: allBut("preflight", "checkpoint", "internal/agent")},
 	{paths: []string{"internal/controller"}, ours: allBut("internal/agent/...")},
 	{paths: []string{"cmd/gangrun"}, ours: allBut()},
