@@ -253,6 +253,9 @@ func (r *farRun) whole(all bool) {
 		for _, stream := range []string{"out", "err"} {
 			var want bytes.Buffer
 			got := r.log(rank, stream)
+			if r.program.mpi == job.MPIMPICH && !all {
+				got = ucxLine.ReplaceAll(got, nil)
+			}
 			for i := 1; i <= r.steps && (all || want.Len() < len(got)); i++ {
 				text := fmt.Sprintf("step %d/%d", i, r.steps)
 				if stream == "err" {
@@ -269,6 +272,10 @@ func (r *farRun) whole(all bool) {
 		}
 	}
 }
+
+// ucxLine is a line of UCX, which logs to standard output: MPICH's ranks print them when a
+// connection to another rank breaks.
+var ucxLine = regexp.MustCompile(`(?m)^\[\d+\.\d+\] \[[^\]\n]+\] +\S+:\d+ +UCX +(?:ERROR|WARN|DIAG) .*\n`)
 
 // alike is how many bytes a and b begin with alike.
 func alike(a, b []byte) (n int) {
