@@ -30,25 +30,25 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// contained is a second agent, below this one, that lives in a view of the host in
-// which nothing that is written lasts. It runs one gang, on which this agent
-// passes on every request and reply.
+// contained is a second agent, below this one, that runs in a view of the host (package
+// contain): whatever is written there is discarded. It runs one gang, and this agent forwards
+// the requests and replies for it.
 type contained struct {
 	gang   string // RUN/ATTEMPT
-	layer  string // the directory over which the layer is mounted, in the view
-	user   bool   // it is in a user namespace of its own
+	layer  string // the directory on which the layer is mounted in the view
+	user   bool   // the agent has its own user namespace
 	child  *process.Child
-	view   string // of the mount namespace, as /proc/PID/ns/mnt has it
+	view   string // the mount namespace, as the link /proc/PID/ns/mnt names it
 	grpc   *grpc.ClientConn
 	client wire.AgentClient
-	files  []*os.File // open as long as the agent is to live
+	files  []*os.File // kept open while the agent is to live
 }
 
-// containLimit bounds the making of a view: mounting takes milliseconds.
+// containLimit bounds the time for making a view, which normally takes milliseconds.
 const containLimit = 10 * time.Second
 
-// Contain implements wire.AgentServer. The reason why a host cannot contain a gang
-// is no error.
+// Contain implements wire.AgentServer. If the host cannot contain a gang, the reply gives the
+// reason, and there is no error.
 func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.ContainReply, error) {
 	host, env := s.settings.get()
 	s.gangs.mu.Lock()
@@ -63,8 +63,8 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 		return nil, err
 	}
 	request := contain.Request{
-		Room: layerRoom() / int64(max(1, r.Sharing)), Through: []string{logs},
-		Work: wire.Strings(r.Work), Needed: append(wire.Strings(r.Needed), named(env)...),
+		Room: layerSize() / int64(max(1, r.Sharing)), Through: []string{logs},
+		Work: wire.Strings(r.Work), Needed: append(wire.Strings(r.Needed), usualDirs(env)...),
 	}
 	if len(r.Empty) > 0 {
 		request.Empty = []string{string(r.Empty)}
@@ -88,12 +88,12 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	return &wire.ContainReply{Mixed: c.user && request.Mixed()}, nil
 }
 
-// layerPrefix begins the names of the directories over which agents mount layers.
+// layerPrefix begins the names of the directories on which agents mount layers.
 const layerPrefix = "gangrun-layer-"
 
-// makeLayer makes a directory to mount a layer over: in the agent's own, else in the first
-// directory for temporary files that can be used. It is locked as long as the agent keeps
-// it open.
+// makeLayer makes a directory on which a layer can be mounted. It is below the agent's own
+// directory or, if own is empty, in the first directory for temporary files that can be used.
+// The directory stays locked until the agent closes it.
 func makeLayer(own string) (dir *os.File, err error) {
 	dirs := []string{own}
 	if own == "" {
@@ -114,8 +114,8 @@ func makeLayer(own string) (dir *os.File, err error) {
 	return nil, errors.Join(errs...)
 }
 
-// removeDeadLayers removes the directories of agents that were killed: nothing is in
-// them, and nothing is mounted there any more.
+// removeDeadLayers removes the layer directories of agents that were killed. They are empty, and
+// nothing is mounted on them.
 func removeDeadLayers() {
 	for _, in := range append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...) {
 		dirs, _ := filepath.Glob(filepath.Join(in, layerPrefix+"*"))
@@ -132,9 +132,9 @@ func removeDeadLayers() {
 	}
 }
 
-// named returns the directories that programs write to without being told: those for
-// temporary files, and those that variables of the environment name, as HOME does.
-func named(env []string) []string {
+// usualDirs returns the directories that programs write to even if the job does not name them:
+// those for temporary files, and those in variables of the environment such as HOME.
+func usualDirs(env []string) []string {
 	dirs := []string{"/tmp", "/var/tmp"}
 	for _, v := range env {
 		_, value, _ := strings.Cut(v, "=")
@@ -149,8 +149,8 @@ func named(env []string) []string {
 	return slices.Compact(dirs)
 }
 
-// newContained starts the contained agent. Root needs no user namespace where he may
-// have the others without.
+// newContained starts the contained agent. It gets a user namespace unless this user is root and
+// may make the other namespaces without one.
 func (s *server) newContained(ctx context.Context, gang, host string, env []string, request contain.Request) (*contained, error) {
 	layer, err := makeLayer(s.link.dir)
 	if err != nil {
@@ -180,9 +180,9 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	if err != nil {
 		return nil, err
 	}
-	var shut []*os.File // once it has been started
+	var toClose []*os.File // the agent has its own descriptors once it has been started
 	defer func() {
-		for _, f := range shut {
+		for _, f := range toClose {
 			_ = f.Close()
 		}
 	}()
@@ -190,7 +190,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	if err != nil {
 		return nil, err
 	}
-	keep, kept, err := socketPair(unix.SOCK_SEQPACKET) // of leases, which it has none of
+	keep, kept, err := socketPair(unix.SOCK_SEQPACKET) // for leases: every agent expects it, but this one has none
 	if err != nil {
 		return nil, errors.Join(err, ours.Close(), theirs.Close())
 	}
@@ -198,27 +198,27 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	if err != nil {
 		return nil, errors.Join(err, ours.Close(), theirs.Close(), keep.Close(), kept.Close())
 	}
-	told, report, err := os.Pipe()
+	reportRead, reportWrite, err := os.Pipe()
 	if err != nil {
 		return nil, errors.Join(err, ours.Close(), theirs.Close(), keep.Close(), kept.Close(), alive.Close(), live.Close())
 	}
-	shut = append(shut, ours, theirs, kept, alive, told, report)
+	toClose = append(toClose, ours, theirs, kept, alive, reportRead, reportWrite)
 	c := &contained{files: []*os.File{keep, live}}
 	null, err := process.DevNull()
 	if err != nil {
 		return nil, errors.Join(err, keep.Close(), live.Close())
 	}
-	shut = append(shut, null)
+	toClose = append(toClose, null)
 	attr := &syscall.ProcAttr{Env: env, Sys: contain.Attr(request.User)}
 	attr.Sys.Setpgid, attr.Sys.Pdeathsig = true, syscall.SIGKILL
-	for _, f := range []*os.File{null, null, os.Stderr, theirs, live, alive, kept, report} {
+	for _, f := range []*os.File{null, null, os.Stderr, theirs, live, alive, kept, reportWrite} {
 		attr.Files = append(attr.Files, f.Fd())
 	}
 	if c.child, err = s.children.Start("/proc/self/exe", argv, attr); err != nil {
 		return nil, errors.Join(noNamespaces(err), err, keep.Close(), live.Close())
 	}
-	_ = report.Close()
-	if err := heardReport(ctx, told); err != nil {
+	_ = reportWrite.Close()
+	if err := awaitView(ctx, reportRead); err != nil {
 		c.end(s.children)
 		return nil, err
 	}
@@ -230,7 +230,7 @@ func (s *server) startContained(ctx context.Context, host string, env []string, 
 	return c, nil
 }
 
-// noNamespaces says why the kernel makes no namespaces for this user. See clone(2).
+// noNamespaces returns why the kernel refuses namespaces to this user. See clone(2).
 func noNamespaces(err error) error {
 	why := contain.Error{Step: "make namespaces", Text: err.Error()}
 	switch {
@@ -242,8 +242,9 @@ func noNamespaces(err error) error {
 	return &why
 }
 
-// heardReport waits until the view has been entered, and returns why it was not.
-func heardReport(ctx context.Context, from *os.File) error {
+// awaitView waits until the agent has entered its view, or returns why it could not. from is the
+// pipe to which the agent reports that: it is closed without data if all is well.
+func awaitView(ctx context.Context, from *os.File) error {
 	stop := context.AfterFunc(ctx, func() { _ = from.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 	data, err := io.ReadAll(from)
@@ -292,7 +293,7 @@ func (c *contained) connect(file *os.File) error {
 // are gone. The layer goes with them.
 func (c *contained) close(children *process.Children) {
 	if c.grpc != nil {
-		_ = c.grpc.Close() // it ends by itself, with its ranks
+		_ = c.grpc.Close() // the agent then ends its ranks and itself
 		notify.Wait(c.child.Exited, endLimit)
 	}
 	c.end(children)
@@ -306,7 +307,7 @@ func (c *contained) end(children *process.Children) {
 			break
 		}
 	}
-	cgroup.Open(c.child.PID).Close() // which it removes itself unless it was killed
+	cgroup.Open(c.child.PID).Close() // if the agent was killed before it could remove its cgroup
 	for _, f := range c.files {
 		_ = f.Close()
 	}
@@ -315,8 +316,8 @@ func (c *contained) end(children *process.Children) {
 	}
 }
 
-// killLeft kills what has outlived a contained agent that was killed, and reports
-// whether there was any.
+// killLeft kills the processes that a contained agent has left in its view, and reports whether
+// there were any.
 func (c *contained) killLeft() (left bool) {
 	for _, p := range process.Descendants(os.Getpid()) {
 		if view, err := os.Readlink(viewOf(p.PID)); err == nil && view == c.view {

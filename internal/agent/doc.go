@@ -1,6 +1,6 @@
-// Package agent is gangrun on a host: the service that a controller speaks to. It admits gangs
-// (package gang), holds leases, passes on what a contained agent runs, and ends, with all its
-// ranks, when its controller has been gone for too long.
+// Package agent is gangrun on a host: the service that a controller speaks to. It starts
+// gangs (package gang), holds leases, forwards the requests for a contained agent, and ends
+// itself and all its ranks when its controller has been gone for too long.
 //
 // An agent is two watchdogs and a worker, three processes of the same binary. The watchdogs only
 // wait, and kill what is left when the process below them dies. All three are subreapers

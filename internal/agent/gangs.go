@@ -10,14 +10,14 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/notify"
 )
 
-// gangs are those that this agent has started. It runs one at a time.
+// gangs are the gangs that this agent has started. It runs one at a time.
 type gangs struct {
 	mu        sync.Mutex
-	busy      bool                 // a gang is running
-	started   map[string]*admitted // by RUN/ATTEMPT: the newest, and the one before
-	last      string               // the newest of started
-	contained *contained           // runs a gang that is not in started; nil for none
-	grew      notify.Broadcast     // started has a new entry
+	busy      bool                    // a gang is running
+	started   map[string]*startedGang // by RUN/ATTEMPT: the newest and the one before it
+	last      string                  // the newest of started
+	contained *contained              // runs a gang that is not in started; nil for none
+	grew      notify.Broadcast        // started has a new entry
 }
 
 // errBusy is why a gang is refused.
@@ -34,7 +34,7 @@ func (g *gangs) begin() error {
 	return nil
 }
 
-// dismiss makes the agent ready for the next gang.
+// dismiss records that no gang is running, so that the next one can start.
 func (g *gangs) dismiss() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -42,8 +42,8 @@ func (g *gangs) dismiss() {
 }
 
 // add records a gang that is being started. g.mu is held.
-func (g *gangs) add(name string, started *admitted) {
-	for old := range g.started { // who follows the output of an older one has found it
+func (g *gangs) add(name string, started *startedGang) {
+	for old := range g.started { // Output for an older gang has already found it
 		if old != g.last {
 			delete(g.started, old)
 		}
@@ -54,7 +54,7 @@ func (g *gangs) add(name string, started *admitted) {
 }
 
 // wait waits until a gang has been started here.
-func (g *gangs) wait(ctx context.Context, name string) (*admitted, error) {
+func (g *gangs) wait(ctx context.Context, name string) (*startedGang, error) {
 	for {
 		grew := g.grew.Changed()
 		g.mu.Lock()

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What the watchdog keeps stays locked when the agent is gone, and what it is told
-// to drop does not.
+// TestKeeper: files that the watchdog keeps stay locked when the agent is gone, and files that it
+// was asked to drop do not.
 func TestKeeper(t *testing.T) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -58,12 +58,12 @@ func TestKeeper(t *testing.T) {
 		}
 	}
 	if !locked("a") || !locked("b") {
-		t.Error("what is kept is not locked")
+		t.Error("a file that is kept is not locked")
 	}
 	k.drop("a")
 	for deadline := time.Now().Add(time.Minute); locked("a"); time.Sleep(time.Millisecond) {
 		if time.Now().After(deadline) {
-			t.Fatal("what was dropped is locked")
+			t.Fatal("a file that was dropped is locked")
 		}
 	}
 	if err := k.conn.Close(); err != nil { // the agent dies
@@ -71,6 +71,6 @@ func TestKeeper(t *testing.T) {
 	}
 	<-ended
 	if !locked("b") {
-		t.Error("what is kept goes with the agent")
+		t.Error("a file that is kept was unlocked with the agent")
 	}
 }

@@ -11,8 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/watchdog"
 )
 
-// keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog passes
-// everything on to the outer one, which so keeps the same files and learns the agent's PID.
+// keptFiles are the files that a watchdog keeps open for its agent. The inner watchdog forwards
+// every message to the outer one, so that this keeps the same files, and sends it the agent's
+// PID.
 type keptFiles struct {
 	above *net.UnixConn // nil in the outer watchdog
 	kept  map[string][]int
@@ -20,8 +21,8 @@ type keptFiles struct {
 	ended chan struct{} // closed when nothing more can come from below
 }
 
-// newKeptFiles starts to take files from the process below a watchdog, until that process is
-// gone. The files that are left then stay open until this process ends.
+// newKeptFiles starts to receive files from the process below a watchdog, until that process is
+// gone. Files that were not dropped by then stay open until this process ends.
 func newKeptFiles(dog *watchdog.Watchdog) (*keptFiles, error) {
 	s := &keptFiles{kept: map[string][]int{}, ended: make(chan struct{})}
 	below, err := unixConn(dog.Below)
@@ -32,7 +33,7 @@ func newKeptFiles(dog *watchdog.Watchdog) (*keptFiles, error) {
 		if s.above, err = unixConn(dog.Above); err != nil {
 			return nil, err
 		}
-		s.passUp(append([]byte{opAgent}, strconv.Itoa(dog.Child)...), nil)
+		s.forwardUp(append([]byte{opAgent}, strconv.Itoa(dog.Child)...), nil)
 	}
 	go func() { defer close(s.ended); s.receive(below) }() // ends with the process below
 	return s, nil
@@ -59,9 +60,9 @@ func (s *keptFiles) agentPID() int {
 	return int(s.agent.Load())
 }
 
-func (s *keptFiles) passUp(message, rights []byte) {
+func (s *keptFiles) forwardUp(message, rights []byte) {
 	if s.above != nil {
-		_, _, _ = s.above.WriteMsgUnix(message, rights, nil) // one that is gone keeps nothing
+		_, _, _ = s.above.WriteMsgUnix(message, rights, nil) // a watchdog that is gone has closed them
 	}
 }
 
@@ -83,17 +84,17 @@ func (s *keptFiles) receive(conn *net.UnixConn) {
 				_ = unix.Close(fd)
 			}
 			delete(s.kept, name)
-			s.passUp(message[:n], nil)
+			s.forwardUp(message[:n], nil)
 		case opKeep:
 			fds := receivedFDs(rights[:oob])
 			s.kept[name] = append(s.kept[name], fds...)
-			s.passUp(message[:n], unix.UnixRights(fds...))
+			s.forwardUp(message[:n], unix.UnixRights(fds...))
 		}
 	}
 }
 
 func receivedFDs(oob []byte) (all []int) {
-	parts, _ := unix.ParseSocketControlMessage(oob) // which the kernel has made
+	parts, _ := unix.ParseSocketControlMessage(oob) // never fails: the kernel has made it
 	for _, part := range parts {
 		fds, _ := unix.ParseUnixRights(&part)
 		for _, fd := range fds {

@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// leases are the GPUs that this agent holds for gangs, and their places among those
-// that wait. They outlive a controller as the ranks do, and end with the agent.
+// leases are the GPUs that this agent holds for gangs, and the places of gangs in the queue for
+// GPUs. Like the ranks, they outlive a controller. They end with the agent.
 type leases struct {
 	keeper *keeper // nil where there is no watchdog
 
@@ -24,11 +24,11 @@ type leases struct {
 	turns map[string]*turn
 }
 
-// turn is one gang's.
+// turn is one gang's place in the queue, and its lease.
 type turn struct {
 	wait *lease.Turn
 	held *lease.Held // nil unless granted
-	left bool        // wait is closed
+	left bool        // the gang has left the queue: wait is closed
 }
 
 // LeaseTry implements wire.AgentServer.
@@ -46,7 +46,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	if err != nil {
 		return nil, cmp.Or(ctx.Err(), status.Error(codes.Aborted, err.Error()))
 	}
-	if held != nil && ctx.Err() != nil { // nobody waits for it any more
+	if held != nil && ctx.Err() != nil { // the controller no longer waits for it
 		return nil, errors.Join(ctx.Err(), held.Release())
 	}
 	if held != nil {
@@ -66,7 +66,7 @@ func (s *server) LeaseTry(ctx context.Context, r *wire.LeaseTryRequest) (*wire.L
 	return &wire.LeaseTryReply{Waiting: data}, err
 }
 
-// turn finds a gang's place, or makes it in the directory dir.
+// turn returns the turn of a gang. It makes one in the directory dir if there is none.
 func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -85,12 +85,13 @@ func (l *leases) turn(r *wire.LeaseTryRequest, dir string) (*turn, error) {
 	return t, nil
 }
 
-// find returns a turn and its lease; by no name, that of the gang that is up.
+// find returns a turn and its lease. For an empty name, it returns those of a gang that holds a
+// lease.
 func (l *leases) find(name string) (*turn, *lease.Held) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	for of, t := range l.turns {
-		if of == name || name == "" && t.held != nil {
+	for key, t := range l.turns {
+		if key == name || name == "" && t.held != nil {
 			return t, t.held
 		}
 	}
@@ -141,7 +142,7 @@ func (s *server) LeaseLost(ctx context.Context, r *wire.LeaseRequest) (*wire.Lea
 	return reply, nil
 }
 
-// LeaseRelease implements wire.AgentServer. A gang that has not left goes on waiting.
+// LeaseRelease implements wire.AgentServer. A gang that has not left the queue keeps its place.
 func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.LeaseReply, error) {
 	s.leases.mu.Lock()
 	t := s.leases.turns[r.Turn]
@@ -160,7 +161,7 @@ func (s *server) LeaseRelease(_ context.Context, r *wire.LeaseRequest) (*wire.Le
 	return &wire.LeaseReply{}, err
 }
 
-// close gives everything back.
+// close releases every lease and leaves every queue.
 func (l *leases) close() (err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -17,22 +17,21 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// leftoverWait is how long one look for leftovers waits for the end of those that it has
-// killed.
+// leftoverWait is how long look waits for the leftovers that it has killed to end.
 const leftoverWait = time.Second
 
-// leftovers is what this agent has found on its host of gangs whose own agents were killed
-// together with their watchdogs.
+// leftovers are processes that this agent has found on its host: of gangs whose own agents were
+// killed together with their watchdogs.
 type leftovers struct {
 	looked chan struct{} // closed once the first look is over
 
 	mu     sync.Mutex
-	killed []leftover.Process // that no controller knows of yet
-	left   []leftover.Process // that the newest look could not end
+	killed []leftover.Process // not yet reported to a controller
+	left   []leftover.Process // could not be ended by the last look
 }
 
-// look kills what earlier gangs have left; run is the one that is to be started, empty
-// where that is not known yet.
+// look kills processes that earlier gangs have left. run is the run of the gang to be started, or
+// empty if it is not known yet.
 func (l *leftovers) look(ctx context.Context, run string) {
 	killed, left := leftover.End(ctx, os.Getpid(), run, leftoverWait)
 	l.mu.Lock()
@@ -40,8 +39,8 @@ func (l *leftovers) look(ctx context.Context, run string) {
 	l.killed, l.left = append(l.killed, killed...), left
 }
 
-// tidy makes the first look, once in the life of an agent, and removes what agents that
-// were killed have left.
+// tidy makes the first look, and removes cgroups and temporary files of agents that were killed.
+// It is called once.
 func (l *leftovers) tidy(ctx context.Context) {
 	defer close(l.looked)
 	l.look(ctx, "")
@@ -54,7 +53,7 @@ func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire
 	run, number, ok := strings.Cut(r.Gang, "/")
 	attempt, err := strconv.Atoi(number)
 	if !ok || err != nil {
-		return nil, status.Errorf(codes.InvalidArgument, "%q is no gang", r.Gang)
+		return nil, status.Errorf(codes.InvalidArgument, "%q is not a gang", r.Gang)
 	}
 	l := s.leftovers
 	select {
@@ -66,7 +65,7 @@ func (s *server) Leftovers(ctx context.Context, r *wire.LeftoversRequest) (*wire
 	again := attempt > 1 || len(l.left) > 0
 	l.mu.Unlock()
 	reply := &wire.LeftoversReply{}
-	if again { // before the first attempt no other agent has had a gang of this run
+	if again { // no agent can have had an earlier gang of this run before attempt 1
 		l.look(ctx, run)
 		reply.Living = leftoverMessages(leftover.Read(os.Getpid()).Alive(os.Getpid(), r.Gang))
 	}

@@ -25,12 +25,12 @@ type link struct {
 	conn net.Conn // the socket pair; nil elsewhere
 
 	// What follows is zero on the controller's own machine.
-	dir      string // the agent's own, which its socket is in
+	dir      string // the agent's own directory, which holds its socket
 	listener *net.UnixListener
 	grace    atomic.Int64 // how long the agent lives without contact, a time.Duration
 	keep     atomic.Bool  // the files in its spool outlive the agent
 	carriers sync.WaitGroup
-	served   chan struct{} // closed when the last stream is ending
+	served   chan struct{} // closed by close: no new stream is accepted any more
 
 	mu          sync.Mutex
 	stream      *resumable.Conn
@@ -52,8 +52,7 @@ const (
 	orphanConfirm = 2 * orphanEvery
 )
 
-// newLink takes over the descriptor that an agent finds: a connection, or a socket
-// that listens.
+// newLink returns the link over watchdog.ConnFD, which is a connection or a socket that listens.
 func newLink(file *os.File) (*link, error) {
 	listens, err := unix.GetsockoptInt(int(file.Fd()), unix.SOL_SOCKET, unix.SO_ACCEPTCONN)
 	if err == nil && listens == 0 {
@@ -63,7 +62,7 @@ func newLink(file *os.File) (*link, error) {
 		}
 	}
 	if err != nil {
-		return nil, errors.Join(fmt.Errorf("descriptor %d is no connection: %w", watchdog.ConnFD, err), errors.New("this command is for gangrun's own use"))
+		return nil, errors.Join(fmt.Errorf("descriptor %d is not a connection: %w", watchdog.ConnFD, err), errors.New("this command is for gangrun's own use"))
 	}
 	any, err := net.FileListener(file)
 	if err != nil {
@@ -71,7 +70,7 @@ func newLink(file *os.File) (*link, error) {
 	}
 	listener, ok := any.(*net.UnixListener)
 	if !ok {
-		return nil, fmt.Errorf("the socket %s is no unix socket", any.Addr())
+		return nil, fmt.Errorf("the socket %s is not a unix socket", any.Addr())
 	}
 	dir := filepath.Dir(listener.Addr().String())
 	id, err := resumable.ParseID(filepath.Base(dir))
@@ -159,13 +158,13 @@ func (l *link) serve(ctx context.Context) {
 func (l *link) checkSilence() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	heard := l.stream.Heard()
-	if heard.IsZero() {
-		heard = l.begun
+	lastContact := l.stream.Heard()
+	if lastContact.IsZero() {
+		lastContact = l.begun
 	}
 	switch {
 	case l.orphaned:
-	case time.Since(heard) <= time.Duration(l.grace.Load()):
+	case time.Since(lastContact) <= time.Duration(l.grace.Load()):
 		l.silentSince = time.Time{}
 	case l.silentSince.IsZero():
 		l.silentSince = time.Now()

@@ -5,7 +5,7 @@ import (
 	"sync"
 )
 
-// listener hands one connection to a gRPC server.
+// listener is a net.Listener that accepts one connection, which exists already.
 type listener struct {
 	conn   chan net.Conn
 	addr   net.Addr
@@ -19,7 +19,7 @@ func newListener(conn net.Conn) *listener {
 	return l
 }
 
-// watched ends its listener when it is closed.
+// watched is a connection that closes its listener when it is closed.
 type watched struct {
 	net.Conn
 	l *listener

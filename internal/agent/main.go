@@ -22,8 +22,8 @@ import (
 // KillSignal makes a watchdog kill its agent, and then all that is left of it.
 const KillSignal = unix.SIGUSR1
 
-// endLimit bounds the end of an agent whose controller is gone: longer than
-// its ranks may take, and short enough that nothing is left after 3 s.
+// endLimit bounds how long an agent whose controller is gone takes to end. It is longer than its
+// ranks may take, and so short that nothing is left after 3 s.
 const endLimit = gang.StrayGrace + 500*time.Millisecond
 
 // Main is the hidden command "gangrun agent HOST". It runs three processes, one below the other:
@@ -33,7 +33,7 @@ func Main(args []string) int {
 	var code int
 	var err error
 	if len(args) == 2 && args[1] == watchdog.Worker {
-		// Nothing that whoever started gangrun has left open is for the ranks.
+		// Ranks must not inherit descriptors that the process which started gangrun had open.
 		_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 		if err = work(); err != nil {
 			code = 70
@@ -84,10 +84,10 @@ func work() error {
 		// On a file system that hangs, a survey may never return. That must keep
 		// neither the ranks alive nor this process.
 		notify.Wait(nil, endLimit)
-		children.KillAll(group) // there may be no watchdog to do it
+		children.KillAll(group) // the watchdog may be gone
 		group.Close()
 		cleaned := make(chan struct{})
-		go func() { // a directory may be what hangs
+		go func() { // removing a directory may hang too
 			defer close(cleaned)
 			_ = s.settings.cleanTmpdir()
 		}()
@@ -99,7 +99,7 @@ func work() error {
 	killed := ctx.Err() != nil
 	s.retire()
 	children.KillAll(group)
-	err = errors.Join(err, s.leases.close()) // nobody uses the GPUs any more
+	err = errors.Join(err, s.leases.close()) // no process uses the GPUs any more
 	group.Close()
 	children.Close()
 	orphaned := line.close(cancel)

@@ -5,11 +5,11 @@ import "github.com/gangrun/gangrun/internal/wire"
 // Output implements wire.AgentServer.
 func (s *server) Output(r *wire.OutputRequest, to wire.Agent_OutputServer) error {
 	if c := s.containedFor(r.Gang); c != nil {
-		return passOutput(c, r, to)
+		return forwardOutput(c, r, to)
 	}
 	g, err := s.gangs.wait(to.Context(), r.Gang)
 	if err != nil {
 		return err
 	}
-	return g.streams.CopyOutput(to.Context(), r, to.Send) // Send has copied the piece when it returns
+	return g.streams.CopyOutput(to.Context(), r, to.Send) // Send copies the piece before it returns
 }

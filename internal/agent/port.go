@@ -15,7 +15,7 @@ const localPortRange = "/proc/sys/net/ipv4/ip_local_port_range"
 const (
 	firstPort  = 10000 // ports below are those of services
 	lastPort   = 65535
-	fewPorts   = 1000 // are not enough to choose one by chance
+	fewPorts   = 1000 // with fewer ports to choose from, the kernel chooses
 	portsTried = 100
 )
 
@@ -49,7 +49,7 @@ func namedPorts(text string) (ports []int) {
 	return ports
 }
 
-// listens returns a port, one that the kernel chooses for 0, if it can be listened on.
+// listens returns port if a process can listen there. For 0, the kernel chooses the port.
 func listens(port int) (int, error) {
 	l, err := net.Listen("tcp", ":"+strconv.Itoa(port))
 	if err != nil {

@@ -41,34 +41,34 @@ type server struct {
 	files     gangFiles
 	devices   devices.Reader
 
-	life    context.Context // of gangs
-	end     context.CancelFunc
-	running sync.WaitGroup // gangs
+	life    context.Context    // ends all gangs when it ends
+	end     context.CancelFunc // ends life
+	running sync.WaitGroup     // counts the gangs that run
 }
 
 func newServer(c *process.Children, group *cgroup.Group, line *link) *server {
 	life, end := context.WithCancel(context.Background())
 	return &server{
 		children: c, group: group, link: line, life: life, end: end, settings: newSettings(),
-		gangs: gangs{started: map[string]*admitted{}}, devices: devices.Reader{Children: c}, leftovers: &leftovers{looked: make(chan struct{})},
+		gangs: gangs{started: map[string]*startedGang{}}, devices: devices.Reader{Children: c}, leftovers: &leftovers{looked: make(chan struct{})},
 	}
 }
 
-// MaxMessage bounds a message of the protocol, in bytes: the environment and
-// arguments of every rank of one host travel in one.
+// MaxMessage is the size limit of a message of the protocol, in bytes. One message holds the
+// environment and the arguments of every rank of a host.
 const MaxMessage = 256 << 20
 
-// minPing is how often a controller may ask whether the agent is alive: more
-// often than it does (every 10 s), or gRPC hangs up on a gang that is silent.
+// minPing is the shortest time that gRPC allows between two pings of a controller. It must be
+// shorter than the controller's interval of 10 s, or gRPC closes the connection of a gang that is
+// silent.
 const minPing = time.Second
 
 // stuckLimit is how long a controller that takes over waits for the handlers of the previous
 // one, which may never end, for instance on a file system that hangs.
 const stuckLimit = time.Second
 
-// serve answers the controller, and every later one that takes over, until it
-// closes its connection or ctx ends, and returns when every gang that was started
-// has ended, and every handler.
+// serve answers the controller, and each later one that takes over, until the last one closes its
+// connection or ctx ends. It returns when every gang and every handler has ended.
 func (s *server) serve(ctx context.Context) error {
 	var errs error
 	var answering []<-chan error
@@ -91,10 +91,10 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 	g := grpc.NewServer(
 		grpc.WaitForHandlers(true),
 		grpc.MaxRecvMsgSize(MaxMessage), grpc.MaxSendMsgSize(MaxMessage),
-		// One stream of events must not wait behind another's output.
+		// The events of a gang must not wait for the output of its ranks.
 		grpc.InitialWindowSize(256<<10), grpc.InitialConnWindowSize(1<<20),
-		// A controller that is stopped (Ctrl-Z) is not dead, however long it takes:
-		// its death is seen by the end of the connection.
+		// The agent sends no pings: a controller that is stopped (Ctrl-Z) cannot answer,
+		// but is not dead. When it dies, the connection ends.
 		grpc.KeepaliveParams(keepalive.ServerParameters{Time: math.MaxInt64}),
 		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: minPing, PermitWithoutStream: true}),
 	)
@@ -106,7 +106,7 @@ func (s *server) answer(ctx context.Context, conn net.Conn) (ended <-chan error)
 	case <-l.closed:
 	case <-ctx.Done():
 	}
-	if !s.link.successorWaits() { // nobody takes over
+	if !s.link.successorWaits() { // no controller takes over
 		s.end()
 	}
 	go func() { // ends with the last handler, which serve waits for
@@ -177,7 +177,7 @@ func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.Lib
 	}
 	path, err := process.LookPath(argv[0], string(r.Workdir), env)
 	if err != nil {
-		return &wire.LibraryReply{}, nil // it cannot be started, which its start will report
+		return &wire.LibraryReply{}, nil // starting the program will report the error
 	}
 	mpi, library := mpilib.Of(path, env)
 	if module := (survey.Surveyor{Env: env, Children: s.children}).MPI4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {

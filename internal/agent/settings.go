@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// settings are what a controller says of this host in Hello. A later Hello may replace them
-// at any time.
+// settings are what a controller sets for this host by Hello. A later Hello may replace them at
+// any time.
 type settings struct {
 	mu     sync.Mutex
 	host   string
@@ -20,8 +20,8 @@ type settings struct {
 }
 
 func newSettings() *settings {
-	// Python buffers what it prints to a pipe: progress would be seen late, and the last
-	// lines lost at a kill. A value that somebody has set is kept.
+	// Without this, Python buffers what it prints to a pipe: gangrun would see progress late,
+	// and a kill would lose the last lines. The user's own value takes precedence.
 	return &settings{env: environ.Overlay([]string{"PYTHONUNBUFFERED=1"}, environ.Inherited(os.Environ()))}
 }
 

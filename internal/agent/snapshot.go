@@ -14,14 +14,14 @@ import (
 // mostChanged is how many changed files a FilesReply names.
 const mostChanged = 20
 
-// gangFiles holds the files of the gang that the last Files request has named.
+// gangFiles holds the snapshot of the last Files request.
 type gangFiles struct {
 	mu   sync.Mutex
 	gang string
 	last snapshot.Snapshot
 }
 
-// replace sets what is held, and returns what was held before.
+// replace stores a snapshot, and returns the one before it.
 func (f *gangFiles) replace(gang string, now snapshot.Snapshot) (oldGang string, before snapshot.Snapshot) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

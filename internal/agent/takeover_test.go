@@ -29,7 +29,7 @@ func (f fed) Stdin(context.Context, int) (*os.File, error) { return f.stdin, nil
 
 // newFed returns a gang, and the end of the standard input that nobody reads. The agent's end
 // is blocking or not.
-func newFed(t *testing.T, blocking bool) (g *admitted, in *os.File) {
+func newFed(t *testing.T, blocking bool) (g *startedGang, in *os.File) {
 	t.Helper()
 	fds := make([]int, 2)
 	if err := unix.Pipe2(fds, unix.O_CLOEXEC); err != nil {
@@ -41,7 +41,7 @@ func newFed(t *testing.T, blocking bool) (g *admitted, in *os.File) {
 	in = os.NewFile(uintptr(fds[0]), "in")
 	out := os.NewFile(uintptr(fds[1]), "out")
 	t.Cleanup(func() { _ = in.Close(); _ = out.Close() })
-	return &admitted{streams: fed{stdin: out}}, in
+	return &startedGang{streams: fed{stdin: out}}, in
 }
 
 // full waits until a pipe takes no more.

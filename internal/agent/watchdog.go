@@ -33,7 +33,7 @@ func watch(args []string) (code int, err error) {
 	signal.Notify(signals, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, KillSignal)
 	go func() { // ends with the process
 		for s := range signals {
-			pass(child, s.(syscall.Signal), dog.Inner)
+			forwardSignal(child, s.(syscall.Signal), dog.Inner)
 		}
 	}()
 	kept, err := newKeptFiles(dog)
@@ -43,7 +43,7 @@ func watch(args []string) (code int, err error) {
 	status := reapUntil(dog.Child)
 	agent := dog.Child
 	if !dog.Inner {
-		if status.Exited() { // the inner one has done what follows
+		if status.Exited() { // the inner watchdog has already cleaned up
 			return status.ExitStatus(), nil
 		}
 		agent = kept.agentPID()
@@ -63,9 +63,9 @@ func watch(args []string) (code int, err error) {
 	}
 }
 
-// pass passes a signal on to the child of a watchdog. The agent ends its ranks by SIGTERM first,
-// unless it is killed.
-func pass(child int, s syscall.Signal, isAgent bool) {
+// forwardSignal sends a signal to the child of a watchdog. KillSignal kills the agent; after any
+// other signal the agent ends its ranks in order, with SIGTERM first.
+func forwardSignal(child int, s syscall.Signal, isAgent bool) {
 	if s == KillSignal {
 		_ = unix.PidfdSendSignal(child, unix.SIGCONT, nil, 0) // it may be stopped
 		if isAgent {

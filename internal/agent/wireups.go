@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// newWireup returns how the ranks of a gang find each other, by their MPI.
+// newWireup returns the wire-up of a gang for the MPI that it was started with.
 func newWireup(g *gang.Gang) gang.Wireup {
 	switch job.MPI(g.Start.Mpi) {
 	case job.MPIMPICH:

@@ -25,13 +25,13 @@ const (
 type ending struct {
 	gang            *Gang
 	strayAt, killAt time.Time
-	giveUpAt        time.Time // then what is left counts as impossible to kill
-	swept           bool      // begun anew when the last rank had exited
+	giveUpAt        time.Time // processes that are left then count as impossible to kill
+	swept           bool      // sweep was called
 
 	stray, kill, round <-chan time.Time
 }
 
-// begin asks every process to end. A later call never extends the time that they have.
+// begin asks every process to end. Later calls may shorten the grace period, but never extend it.
 func (e *ending) begin(grace time.Duration) {
 	g := e.gang
 	if g.phase.advance(Ending) {
@@ -46,7 +46,8 @@ func (e *ending) begin(grace time.Duration) {
 	e.kill, e.stray = time.After(time.Until(e.killAt)), time.After(time.Until(e.strayAt))
 }
 
-// sweep ends, once, what the ranks have left behind when none of them lives any more.
+// sweep ends the processes that the ranks have left behind. It is called when no rank lives any
+// more, and does nothing the second time.
 func (e *ending) sweep() {
 	phase := e.gang.phase.get()
 	if e.swept || phase >= Killing {
@@ -59,7 +60,7 @@ func (e *ending) sweep() {
 	e.begin(min(e.gang.grace(), StrayGrace))
 }
 
-// sooner returns the earlier of set, unless it is zero, and the time after wait.
+// sooner returns the earlier of set and the time after wait. A zero set does not count.
 func sooner(set time.Time, wait time.Duration) time.Time {
 	if at := time.Now().Add(wait); set.IsZero() || at.Before(set) {
 		return at
@@ -67,8 +68,8 @@ func sooner(set time.Time, wait time.Duration) time.Time {
 	return set
 }
 
-// signalAll reaches every process of the gang: the ranks' process groups first, then
-// whatever has left them. SIGCONT lets stopped processes act on the signal.
+// signalAll signals every process of the gang: first the ranks' process groups, then the processes
+// that have left them. SIGCONT lets stopped processes act on the signal.
 func (g *Gang) signalAll(sig unix.Signal) {
 	groups := map[int]bool{}
 	for _, r := range g.ranks {
@@ -88,9 +89,9 @@ func (g *Gang) signalAll(sig unix.Signal) {
 	}
 }
 
-// killStrays kills what does not descend from a living rank.
+// killStrays kills the processes that do not descend from a living rank.
 func (e *ending) killStrays() {
-	e.strayAt = time.Time{} // what is found later has a grace period of its own
+	e.strayAt = time.Time{} // strays that appear later get their own grace period
 	var spared []int
 	for _, r := range e.gang.ranks {
 		if pid, ok := r.Living(); ok {

@@ -1,6 +1,6 @@
 // Package gang has the processes of one attempt on this host: it starts the ranks, keeps
-// their output, reports what becomes of them, and ends every process that came of them. It
-// knows nothing of MPI: how the ranks find each other is a Wireup.
+// their output, reports how they end, and ends every process that descends from them. It knows
+// nothing of MPI: a Wireup knows how the ranks find each other.
 package gang
 
 import (
@@ -84,7 +84,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	return g.supervise(ctx, early)
 }
 
-// Done lets those go who wait to give the gang a request. Run must have returned.
+// Done ends calls of Take that wait. Run must have returned.
 func (g *Gang) Done() { close(g.inbox.ended) }
 
 // supervise follows the ranks that were started until no process is left.
@@ -101,7 +101,7 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 	for {
 		empty, orphans := g.Children.Empty()
 		if g.living.count() > 0 {
-			orphans = nil // exits comes instead
+			orphans = nil // exits receives instead
 		} else if empty {
 			return nil
 		} else {

@@ -11,7 +11,7 @@ import (
 // living counts the ranks that have not exited, and collects their exits.
 type living struct {
 	exits   chan *Rank
-	watches sync.WaitGroup // who sends to exits
+	watches sync.WaitGroup // counts the goroutines that send to exits
 
 	mu      sync.Mutex
 	ranks   int

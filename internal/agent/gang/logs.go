@@ -8,10 +8,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// logFailure is that the ranks' output cannot be written to their logs.
+// logFailure records that output of ranks cannot be written to their logs.
 type logFailure struct {
 	once    sync.Once
-	release chan struct{} // closed: pumps give up
+	release chan struct{} // closed when pumps must stop trying to write
 }
 
 // logStuck is called by pumps that cannot write their log. The first time it asks for the

@@ -16,10 +16,10 @@ type Wireup interface {
 	Serve(ctx context.Context, requests <-chan *wire.GangRequest)
 	// Equip adds to a command what its rank needs to find the others.
 	Equip(c *Command) error
-	// Settle waits a moment for the last words of a rank that has just exited with
+	// Settle waits a moment for the last messages of a rank that has just exited with
 	// code 0, at most until release is closed.
 	Settle(rank int, release <-chan struct{})
-	// Mark adds to the record of a rank's end what the rank said before.
+	// Mark adds to a rank's Exit what the rank reported before it ended.
 	Mark(e *job.Exit)
 }
 
@@ -33,8 +33,8 @@ type Runtime interface {
 	Owns(pid int) bool
 	// Ending is called when the gang is being ended: no rank is started any more.
 	Ending()
-	// Dismiss ends the runtime's processes when the gang is being ended and no rank
-	// lives, so that they have nothing left to do.
+	// Dismiss ends the runtime's processes. It is called when the gang is being ended and
+	// no rank lives any more.
 	Dismiss()
 	// Log is the stream of what the runtime prints.
 	Log() *output.Stream

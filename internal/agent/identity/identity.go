@@ -1,4 +1,4 @@
-// Package identity names this machine, and the agents on it, apart from all others.
+// Package identity has unique names for this machine and for the agents on it.
 package identity
 
 import (
@@ -6,9 +6,8 @@ import (
 	"strings"
 )
 
-// Machine returns a name that only this machine, or the container that this process is in, has
-// until it is booted anew: its boot ID and its PID namespace. It is empty where either is not
-// known.
+// Machine returns a name that is unique to this machine, or to the container of this process,
+// until the next boot: the boot ID and the PID namespace. It is empty if either is not known.
 func Machine() string {
 	boot, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	if err != nil {

@@ -7,13 +7,12 @@ import (
 	"sync"
 )
 
-// AgentName returns the name of the agent with a PID in names of directories and cgroups, which
-// containers may share that have PIDs of their own: the PID and the number of the PID
-// namespace.
+// AgentName returns the part of the names of directories and cgroups that stands for the agent
+// with a PID: the PID and the number of the PID namespace, because containers that share these
+// directories and cgroups may use the same PIDs.
 func AgentName(pid int) string { return fmt.Sprintf("%d.%s", pid, PIDNamespace()) }
 
-// PIDNamespace returns the number of this process's PID namespace, or "0" where it is not
-// known.
+// PIDNamespace returns the number of this process's PID namespace, or "0" if it is not known.
 var PIDNamespace = sync.OnceValue(func() string {
 	link, _ := os.Readlink("/proc/self/ns/pid") // pid:[4026531836]
 	_, number, ok := strings.Cut(strings.TrimSuffix(link, "]"), "[")

@@ -104,10 +104,10 @@ type librarySearch struct {
 }
 
 func (s *librarySearch) run() (mpi job.MPI, library string) {
-	var doubt, doubtful = job.MPI(""), "" // the best of what is not the library itself
+	var guess, guessed = job.MPI(""), "" // family and path of a binding, if the library itself is not found
 	level := []*object{s.program}
 	for len(level) > 0 {
-		// What this level needs itself comes before what that needs in turn.
+		// Libraries that this level needs come before those that they need in turn.
 		for _, o := range level {
 			for _, name := range o.needed {
 				switch family, p := Classify(filepath.Base(name)); p {
@@ -126,10 +126,10 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 					}
 					return family, found.path
 				case Binding: // the runtime alone is what Open MPI's own commands use
-					if doubt == "" {
-						doubt, doubtful = family, name
+					if guess == "" {
+						guess, guessed = family, name
 						if found := s.find(o, name); found != nil {
-							doubtful = found.path
+							guessed = found.path
 						}
 					}
 				}
@@ -150,7 +150,7 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 		}
 		level = next
 	}
-	return doubt, doubtful
+	return guess, guessed
 }
 
 func openMPIRuntime(name string) bool {

@@ -86,7 +86,7 @@ func TestMPIOf(t *testing.T) {
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libopen-pal.so.13", "-Wl,-soname,libopen-pal.so.13", "empty.c")
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "old/libmpi.so.12", "-Wl,-soname,libmpi.so.12,--no-as-needed", "empty.c", "old/libopen-pal.so.13")
 	agenttest.Compile(t, dir, "gcc", "-shared", "-fPIC", "-o", "new/libmpi.so.12", "-Wl,-soname,libmpi.so.12", "empty.c")
-	agenttest.Compile(t, dir, "gcc", "-o", "doubt", "-Wl,--no-as-needed", "main.c", "new/libmpi.so.12")
+	agenttest.Compile(t, dir, "gcc", "-o", "ambiguous", "-Wl,--no-as-needed", "main.c", "new/libmpi.so.12")
 	agenttest.Compile(t, dir, "gcc", "-o", "plain", "main.c")
 	if err := os.Symlink("runpath-mpich", dir+"/link"); err != nil {
 		t.Fatal(err)
@@ -98,7 +98,7 @@ func TestMPIOf(t *testing.T) {
 	agenttest.WriteFile(t, dir+"/env-script", "#!/usr/bin/env mpich\n", 0o755)
 	agenttest.WriteFile(t, dir+"/shell", "#!/bin/sh\n", 0o755)
 	agenttest.WriteFile(t, dir+"/text", "echo\n", 0o755)
-	agenttest.WriteFile(t, dir+"/torn", "\x7fELF\x02\x01\x01", 0o755)
+	agenttest.WriteFile(t, dir+"/truncated", "\x7fELF\x02\x01\x01", 0o755)
 	agenttest.WriteFile(t, dir+"/bare", "#!\n", 0o755)
 	agenttest.WriteFile(t, dir+"/foreign/libmpi.so.12", "no library", 0o644)
 
@@ -122,10 +122,10 @@ func TestMPIOf(t *testing.T) {
 		{program: "far-mpich"},
 		{program: "far-mpich", env: "LD_LIBRARY_PATH=/nowhere:" + dir + "/lib", mpi: job.MPIMPICH, library: mpich},
 		{program: "far-openmpi", env: "LD_LIBRARY_PATH=" + dir + "/lib;/nowhere", mpi: job.MPIOpenMPI, library: openMPI},
-		{program: "doubt", mpi: job.MPIMPICH, library: "libmpi.so.12", absent: true},
-		{program: "doubt", env: "LD_LIBRARY_PATH=" + dir + "/new", mpi: job.MPIMPICH, library: "/new/libmpi.so.12"},
-		{program: "doubt", env: "LD_LIBRARY_PATH=" + dir + "/old", mpi: job.MPIOpenMPI, library: "/old/libmpi.so.12"},
-		{program: "doubt", env: "LD_LIBRARY_PATH=" + dir + "/foreign:" + dir + "/old", mpi: job.MPIOpenMPI, library: "/old/libmpi.so.12"},
+		{program: "ambiguous", mpi: job.MPIMPICH, library: "libmpi.so.12", absent: true},
+		{program: "ambiguous", env: "LD_LIBRARY_PATH=" + dir + "/new", mpi: job.MPIMPICH, library: "/new/libmpi.so.12"},
+		{program: "ambiguous", env: "LD_LIBRARY_PATH=" + dir + "/old", mpi: job.MPIOpenMPI, library: "/old/libmpi.so.12"},
+		{program: "ambiguous", env: "LD_LIBRARY_PATH=" + dir + "/foreign:" + dir + "/old", mpi: job.MPIOpenMPI, library: "/old/libmpi.so.12"},
 		{program: "static-mpich", mpi: job.MPIMPICH},
 		{program: "static-openmpi", mpi: job.MPIOpenMPI},
 		{program: "static-none"},
@@ -135,7 +135,7 @@ func TestMPIOf(t *testing.T) {
 		{program: "plain"},
 		{program: "shell"},
 		{program: "text"},
-		{program: "torn"},
+		{program: "truncated"},
 		{program: "bare"},
 		{program: "absent"},
 		{program: "lib"},

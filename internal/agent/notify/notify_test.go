@@ -5,33 +5,33 @@ import (
 	"testing"
 )
 
-func TestBell(t *testing.T) {
+func TestBroadcast(t *testing.T) {
 	var b Broadcast
-	b.Notify() // nobody hears it
+	b.Notify() // nobody waits
 	first := b.Changed()
 	if closed(first) {
-		t.Fatal("a ring before the wait was heard")
+		t.Fatal("the channel was closed by an earlier Notify")
 	}
 	if b.Changed() != first {
-		t.Error("who waits for the same ring gets another channel")
+		t.Error("two calls of Changed before a Notify return different channels")
 	}
 	b.Notify()
 	if !closed(first) {
-		t.Error("the ring was not heard")
+		t.Error("Notify did not close the channel")
 	}
 	second := b.Changed()
 	if closed(second) {
-		t.Error("the ring was heard twice")
+		t.Error("the new channel was closed by the earlier Notify")
 	}
 	b.Notify()
 	b.Notify()
 	if !closed(second) {
-		t.Error("the second ring was not heard")
+		t.Error("the second Notify did not close the channel")
 	}
 }
 
-// Who takes the channel before looking misses no change.
-func TestBellMissesNothing(t *testing.T) {
+// TestNoMissedChange: a goroutine that calls Changed before it reads the state misses no change.
+func TestNoMissedChange(t *testing.T) {
 	var b Broadcast
 	var mu sync.Mutex
 	const changes = 5000

@@ -1,7 +1,7 @@
 // Package wireup has what all ways in which ranks find each other have in common: it reports
 // to the controller how far the ranks of this host have come, ranks that have called
-// MPI_Abort, and ranks that believe to be alone. Each way is a package below this one; None
-// is that of ranks that find each other without gangrun's help.
+// MPI_Abort, and silent singletons. Each way is a package below this one; None is for ranks that
+// find each other without gangrun's help.
 package wireup
 
 import (
@@ -18,10 +18,10 @@ import (
 // own exit code.
 const abortWait = 100 * time.Millisecond
 
-// State is what one way of finding each other knows of the ranks of this host. Its functions
-// may be called from any goroutine once the ranks have been started.
+// State is what a wire-up knows of the ranks of this host. Its functions may be called from any
+// goroutine once the ranks have been started.
 type State struct {
-	// Changed receives a value after a rank has said something that may matter.
+	// Changed receives a value when something may have changed.
 	Changed <-chan struct{}
 	// Wireup returns how far the ranks have come.
 	Wireup func() job.Wireup
@@ -37,13 +37,12 @@ type State struct {
 type Watch struct {
 	gang     *gang.Gang
 	state    State
-	single   *singletons // nil where no rank can be one
+	single   *singletons // nil if no rank can be a silent singleton
 	joined   int         // ranks that had joined at the last report
 	aborting map[int]bool
 }
 
-// NewWatch returns a watch. Where singletons is true, it looks for ranks that believe to be
-// alone too.
+// NewWatch returns a watch. If singletons is true, it also looks for silent singletons.
 func NewWatch(g *gang.Gang, state State, singletons bool) *Watch {
 	w := &Watch{gang: g, state: state, aborting: map[int]bool{}}
 	if singletons {

@@ -19,8 +19,8 @@ import (
 )
 
 // proxy stands between the ranks of a host and their PMIx server, which is Open MPI's daemon.
-// It passes on every byte, and so knows which ranks are in MPI_Init, which have called
-// MPI_Abort with what code, and which left without MPI_Finalize.
+// It forwards every byte and reads the messages, so it knows which ranks are in MPI_Init, which
+// have called MPI_Abort with what code, and which left without MPI_Finalize.
 type proxy struct {
 	changed chan struct{}
 	print   func(rank int, text string) // a rank wants a text printed
@@ -123,16 +123,17 @@ func (p *proxy) accept(rank int, l net.Listener, address string) {
 				return
 			}
 			defer p.drop(server)
-			p.pass(rank, conn.(*net.TCPConn), server.(*net.TCPConn))
+			p.forward(rank, conn.(*net.TCPConn), server.(*net.TCPConn))
 		})
 	}
 }
 
-// dialLimit bounds the wait for a PMIx server of this host that takes nobody.
+// dialLimit bounds the wait for a PMIx server of this host that accepts no connection.
 const dialLimit = 5 * time.Second
 
-// pass passes on what both sides say until both have hung up, or one cannot be written to.
-func (p *proxy) pass(rank int, client, server *net.TCPConn) {
+// forward copies data both ways until both sides have closed the connection, or until one cannot
+// be written to.
+func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 	state := &openmpi.PMIx{}
 	known := false       // the server has answered: it knows the client
 	var done atomic.Bool // the rank has hung up

@@ -91,7 +91,7 @@ func (w *Wireup) order(c *gang.Command, hello shim.Greeting) (shim.Order, error)
 	return order, err
 }
 
-// startRank has a shim start a rank, and returns the PID.
+// startRank has a shim start a rank, and returns the rank's PID.
 func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder, c *gang.Command) (pid int, err error) {
 	order, err := w.order(c, hello)
 	if err == nil {
@@ -100,45 +100,45 @@ func (w *Wireup) startRank(conn *net.UnixConn, hello shim.Greeting, words *json.
 	if err == nil {
 		err = json.NewEncoder(conn).Encode(order)
 	}
-	var said shim.Word
+	var reply shim.Word
 	if err == nil {
-		err = words.Decode(&said)
+		err = words.Decode(&reply)
 	}
-	for err == nil && said.Told { // to end, before the rank was started; what became of it comes next
-		said = shim.Word{}
-		err = words.Decode(&said)
+	for err == nil && reply.Told { // Open MPI has asked it to end before the rank was started; its result comes next
+		reply = shim.Word{}
+		err = words.Decode(&reply)
 	}
 	switch {
 	case err != nil:
 		return 0, err
-	case said.Error != "":
-		return 0, syscall.Errno(said.Errno)
-	case said.PID <= 1:
-		return 0, fmt.Errorf("its shim names process %d", said.PID)
+	case reply.Error != "":
+		return 0, syscall.Errno(reply.Errno)
+	case reply.PID <= 1:
+		return 0, fmt.Errorf("its shim names process %d", reply.PID)
 	}
-	return said.PID, nil
+	return reply.PID, nil
 }
 
-// followShim takes what a shim says of its rank. It returns true when the rank has ended, and
-// false when the shim was killed before.
+// followShim reads what a shim reports of its rank. It returns true when the rank has ended, and
+// false if the shim was killed before.
 func (w *Wireup) followShim(words *json.Decoder, child *process.Child) bool {
 	for {
-		var said shim.Word
-		if words.Decode(&said) != nil {
+		var word shim.Word
+		if words.Decode(&word) != nil {
 			return false
 		}
-		if said.Told {
+		if word.Told {
 			w.orderEnd()
 		}
-		if said.Ended {
-			w.gang.Children.Settle(child, unix.WaitStatus(said.Status))
+		if word.Ended {
+			w.gang.Children.Settle(child, unix.WaitStatus(word.Status))
 			return true
 		}
 	}
 }
 
-// shimLost asks for the end of the gang when a shim was killed. Open MPI may kill one, but
-// says before that it wants the gang to end.
+// shimLost asks for the end of the gang when a shim was killed, unless Open MPI has announced
+// before that it wants the gang to end: then it may kill shims itself.
 func (w *Wireup) shimLost(rank int) {
 	if w.loseServer() {
 		w.gang.RequestStopFor(-1, fmt.Sprintf("Open MPI's daemon on %s has lost rank %d: the process that stood for it there was killed", w.gang.Host, rank))

@@ -198,7 +198,7 @@ func (w *Wireup) listen() (string, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.address == "" {
-		address, err := w.server.Listen(w.admit)
+		address, err := w.server.Listen(w.rankOf)
 		if err != nil {
 			return "", fmt.Errorf("listen for PMI: %w", err)
 		}
@@ -207,14 +207,14 @@ func (w *Wireup) listen() (string, error) {
 	return w.address, nil
 }
 
-// listenAddress returns the address of listen, "" where no rank needs one.
+// listenAddress returns the address of listen, or "" if no rank has needed one.
 func (w *Wireup) listenAddress() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	return w.address
 }
 
-// newID draws a number that only the rank is given, by which the server knows it.
+// newID returns a random number that only this rank is given, so that the server recognises it.
 func (w *Wireup) newID(rank int) int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -226,9 +226,9 @@ func (w *Wireup) newID(rank int) int {
 	return id
 }
 
-// admit refuses connections that do not name a rank's ID, and those of processes that do not
-// descend from this agent.
-func (w *Wireup) admit(conn *net.TCPConn, id int) (rank int, ok bool) {
+// rankOf returns the rank that a connection belongs to. It returns false if id is not a rank's, or
+// if the process at the other end does not descend from this agent.
+func (w *Wireup) rankOf(conn *net.TCPConn, id int) (rank int, ok bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	rank, ok = w.ids[id]
@@ -248,8 +248,8 @@ func (w *Wireup) Mark(e *job.Exit) {
 	}
 }
 
-// Settle implements gang.Wireup. What a rank has said last may not have been read yet: it
-// waits for MPI_Finalize or MPI_Abort of a rank that was in MPI.
+// Settle implements gang.Wireup. The last message of a rank may not have been read yet: if the
+// rank was in MPI, Settle waits for its MPI_Finalize or MPI_Abort.
 func (w *Wireup) Settle(rank int, release <-chan struct{}) {
 	for range exitWait / time.Millisecond {
 		if s := w.server.State(rank); s.Aborted || s.Joined != job.JoinedInit {
@@ -263,7 +263,7 @@ func (w *Wireup) Settle(rank int, release <-chan struct{}) {
 	}
 }
 
-// update is called when a rank has said something.
+// update is called when a rank has sent a message.
 func (w *Wireup) update() {
 	w.checkFinalized()
 	w.finalize.wake()

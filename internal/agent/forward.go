@@ -20,8 +20,8 @@ func (s *server) containedFor(gang string) *contained {
 	return s.gangs.contained
 }
 
-// retire ends the contained agent, if there is one, and gives its layer's memory back. What
-// its gang has printed cannot be followed any more; it is in the log files.
+// retire ends the contained agent, if there is one, and frees the memory of its layer. The
+// output of its gang can no longer be followed, but it is in the log files.
 func (s *server) retire() {
 	s.gangs.mu.Lock()
 	c := s.gangs.contained
@@ -32,8 +32,8 @@ func (s *server) retire() {
 	}
 }
 
-// passGang has a contained agent run a gang.
-func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Agent_GangServer) error {
+// forwardGang has a contained agent run a gang, and forwards requests and replies.
+func (s *server) forwardGang(c *contained, first *wire.GangRequest, stream wire.Agent_GangServer) error {
 	if err := s.gangs.begin(); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Age
 			return status.Error(codes.Aborted, "the agent of the trial has ended: "+status.Convert(err).Message())
 		}
 		if reply.Done != nil {
-			s.gangs.dismiss() // before the last word: the controller may start the next at once
+			s.gangs.dismiss() // before the last reply: the controller may start the next gang at once
 			dismissed = true
 		}
 		if err := stream.Send(reply); err != nil || reply.Done != nil {
@@ -89,8 +89,8 @@ func (s *server) passGang(c *contained, first *wire.GangRequest, stream wire.Age
 	}
 }
 
-// passOutput has a contained agent tell what ranks print.
-func passOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer) error {
+// forwardOutput forwards the output of ranks from a contained agent.
+func forwardOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer) error {
 	from, err := c.client.Output(to.Context(), r)
 	if err != nil {
 		return err
@@ -109,15 +109,16 @@ func passOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer)
 	}
 }
 
-// passFeed hands standard input to a contained agent; first is what came already.
-func passFeed(c *contained, first *wire.FeedRequest, from wire.Agent_FeedServer) error {
+// forwardFeed forwards standard input to a contained agent. first is the request that has
+// already been received.
+func forwardFeed(c *contained, first *wire.FeedRequest, from wire.Agent_FeedServer) error {
 	to, err := c.client.Feed(from.Context())
 	if err != nil {
 		return err
 	}
 	for r := first; ; {
 		if to.Send(r) != nil {
-			break // the rank reads no more, which CloseAndRecv tells
+			break // the rank reads no more; CloseAndRecv returns the error
 		}
 		if r, err = from.Recv(); err == io.EOF {
 			break

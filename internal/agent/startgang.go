@@ -29,10 +29,10 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 		return status.Error(codes.InvalidArgument, "the first request starts no gang")
 	}
 	if c := s.containedFor(start.Gang); c != nil {
-		return s.passGang(c, first, stream)
+		return s.forwardGang(c, first, stream)
 	}
 	s.retire()
-	g, err := s.admit(start)
+	g, err := s.startGang(start)
 	if err != nil {
 		return err
 	}
@@ -52,11 +52,11 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	return g.Reports.Send(stream.Context(), stream)
 }
 
-// admitted is a gang that this agent has started.
-type admitted struct {
+// startedGang is a gang that this agent has started.
+type startedGang struct {
 	*gang.Gang
 	streams streams            // of its ranks
-	cancel  context.CancelFunc // ends it as if the controller were gone
+	cancel  context.CancelFunc // ends the gang as if the controller were gone
 }
 
 // streams are the input and output of a gang's ranks.
@@ -65,10 +65,10 @@ type streams interface {
 	CopyOutput(ctx context.Context, want *wire.OutputRequest, send func(*wire.OutputReply) error) error
 }
 
-// admit starts a gang or, on a host that is not the controller's, finds the one
-// that has been started for an earlier controller. A request without ranks is for
-// such a one alone.
-func (s *server) admit(start *wire.Start) (*admitted, error) {
+// startGang starts a gang. On another host than the controller's, it returns the gang of that
+// name if an earlier controller has had it started. A request without ranks asks only for such
+// a gang.
+func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 	host, env := s.settings.get()
 	s.gangs.mu.Lock()
 	defer s.gangs.mu.Unlock()
@@ -87,9 +87,9 @@ func (s *server) admit(start *wire.Start) (*admitted, error) {
 		return nil, err
 	}
 	start.LogDir = []byte(logs)
-	_ = leftover.Set(start.Gang) // only a hard limit that somebody has set bars that
+	_ = leftover.Set(start.Gang) // fails only if somebody has set a lower hard limit
 	ctx, cancel := context.WithCancel(s.life)
-	g := &admitted{cancel: cancel, Gang: gang.New(gang.Config{
+	g := &startedGang{cancel: cancel, Gang: gang.New(gang.Config{
 		Host: host, Start: start, Env: environ.Overlay(env, wire.Strings(start.Env)), Spooled: spooled,
 		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.link.dir != ""},
 	})}
@@ -105,8 +105,8 @@ func (s *server) admit(start *wire.Start) (*admitted, error) {
 	return g, nil
 }
 
-// logDir returns the directory for the logs of a gang: the one that is named, else one
-// of the agent's own, which it makes.
+// logDir returns the directory for the logs of a gang: named or, if that is empty, a directory
+// below the agent's own, which it makes.
 func (s *server) logDir(gang, named string) (string, error) {
 	if named != "" {
 		return named, nil
@@ -140,7 +140,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			return err
 		}
 		if c := s.containedFor(r.Gang); c != nil && stdin == nil {
-			return passFeed(c, r, stream)
+			return forwardFeed(c, r, stream)
 		}
 		if stdin == nil {
 			g, err := s.gangs.wait(stream.Context(), r.Gang)
@@ -150,7 +150,7 @@ func (s *server) Feed(stream wire.Agent_FeedServer) error {
 			if stdin, err = g.streams.Stdin(stream.Context(), int(r.Rank)); err != nil {
 				return err
 			}
-			// A rank that does not read must not hold whoever takes over.
+			// A rank that does not read must not delay a controller that takes over.
 			interrupt = context.AfterFunc(stream.Context(), func() { _ = stdin.SetWriteDeadline(time.Unix(1, 0)) })
 		}
 		if _, err := stdin.Write(r.Data); err != nil {

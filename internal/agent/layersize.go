@@ -8,14 +8,13 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 )
 
-// A layer may take this part of the memory that is free, and no less than leastRoom bytes.
 const (
-	roomShare = 4
-	leastRoom = 16 << 20
+	layerShare   = 4        // a layer may take a quarter of the free memory
+	minLayerSize = 16 << 20 // but it may always take this many bytes
 )
 
-// layerRoom returns how much a layer may hold, in bytes of memory.
-func layerRoom() int64 {
+// layerSize returns how many bytes of memory a layer may take.
+func layerSize() int64 {
 	info, _ := os.ReadFile("/proc/meminfo")
 	own, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
@@ -25,11 +24,11 @@ func layerRoom() int64 {
 			free = min(free, left)
 		}
 	}
-	return max(leastRoom, free/roomShare)
+	return max(minLayerSize, free/layerShare)
 }
 
-// available returns what the kernel could give without swapping, in bytes: MemAvailable
-// of proc_meminfo(5).
+// available returns MemAvailable of proc_meminfo(5) in bytes: how much memory the kernel can
+// give to programs without swapping.
 func available(meminfo string) int64 {
 	for line := range strings.Lines(meminfo) {
 		var kib int64
