@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// HostCoolDown is how long a host is excluded after it has made an attempt fail. It may have
-// been rebooted or its network repaired by then. It is also the longest that a gang waits
-// for a host that does not answer, if there is no room without it.
+// HostCoolDown is how long a host is excluded after it has made an attempt fail. By then, it may
+// have been rebooted, or its network repaired. It is also the longest time that a gang waits for
+// a host that does not answer, if there is no room without it.
 const HostCoolDown = 10 * time.Minute
 
 // lookEvery is the time between two attempts to reach hosts that do not answer.
@@ -26,8 +26,8 @@ type exclusion struct {
 	since time.Time
 }
 
-// inForce returns what is excluded at a time: GPUs for the rest of the run, hosts for
-// HostCoolDown. Over are the hosts whose time is over.
+// inForce returns what is excluded at the time now: GPUs for the rest of the run, hosts for
+// HostCoolDown. over has the hosts whose HostCoolDown has passed.
 func inForce(exclusions []exclusion, now time.Time) (out job.Excluded, over []string) {
 	for _, w := range exclusions {
 		if now.Sub(w.since) >= HostCoolDown {
@@ -41,7 +41,7 @@ func inForce(exclusions []exclusion, now time.Time) (out job.Excluded, over []st
 	return out, slices.Compact(over)
 }
 
-// forget returns the exclusions without what is used again.
+// forget returns the exclusions without the hosts and GPUs in used, which are used again.
 func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 	for _, w := range exclusions {
 		if w.Excluded = less(w.Excluded, used); !w.Empty() {
@@ -51,9 +51,9 @@ func forget(exclusions []exclusion, used job.Excluded) (left []exclusion) {
 	return left
 }
 
-// goingBack decides for a gang that has no room without what is excluded: used is what it
-// uses again, still the hosts that stay excluded because they do not answer. vain says that
-// waiting for these is of no use, after a wait of that length.
+// goingBack decides for a gang that has no room without what is excluded, after it has waited for
+// some time. used is what it uses again, and still has the hosts that stay excluded because they
+// do not answer. vain is true if there is no reason to wait for those.
 func goingBack(out job.Excluded, silent map[string]string, waited time.Duration) (used, still job.Excluded, vain bool) {
 	still.Hosts = slices.DeleteFunc(slices.Clone(out.Hosts), func(h string) bool { _, mute := silent[h]; return !mute })
 	return less(out, still), still, still.Empty() || waited >= HostCoolDown
@@ -70,16 +70,16 @@ func lostHosts(o job.Outcome) (hosts []string) {
 	return slices.Compact(hosts)
 }
 
-// excluded returns what is excluded now. It first tries to reach hosts whose HostCoolDown is
-// over, and those that were lost beside the one that the verdict blames: a host that does
-// not answer is excluded, too.
+// excluded returns what is excluded now. It first tries to reach hosts whose HostCoolDown has
+// passed, and hosts that were lost together with the one that the verdict blames. Those that do
+// not answer are excluded too.
 func (l *loop) excluded(ctx context.Context) job.Excluded {
 	now := time.Now()
 	out, over := inForce(l.exclusions, now)
 	l.exclusions = forget(l.exclusions, job.Excluded{Hosts: over})
-	doubted := union(job.Excluded{Hosts: over}, job.Excluded{Hosts: l.lost})
+	suspect := union(job.Excluded{Hosts: over}, job.Excluded{Hosts: l.lost})
 	l.lost = nil
-	mute := l.silent(ctx, less(less(doubted, out), l.barred).Hosts)
+	mute := l.silent(ctx, less(less(suspect, out), l.barred).Hosts)
 	if len(mute) == 0 || ctx.Err() != nil {
 		return out
 	}
@@ -89,7 +89,7 @@ func (l *loop) excluded(ctx context.Context) job.Excluded {
 	return union(out, again)
 }
 
-// silent returns which of these hosts do not answer, with the reasons.
+// silent returns the hosts that do not answer, each with the reason.
 func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
 	if l.Looker == nil || len(hosts) == 0 {
 		return nil
@@ -97,11 +97,11 @@ func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
 	return l.Looker.Silent(ctx, hosts)
 }
 
-// goBack places a gang that has no room without what is excluded, as err says: on those of
-// the excluded hosts that answer and, if that is not enough, on the others once they do.
+// goBack places a gang that has no room without what is excluded; err is the Placer's error. It
+// uses excluded hosts again that answer. If that is not enough, it waits until others answer.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
 	out = less(out, l.barred)
-	begun, told := time.Now(), ""
+	begun, reported := time.Now(), ""
 	for {
 		silent := l.silent(ctx, out.Hosts)
 		if ctx.Err() != nil {
@@ -110,7 +110,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		used, still, vain := goingBack(out, silent, time.Since(begun))
 		if !used.Empty() {
 			text := "there is no place" + without(used) + "; placing the gang on it again"
-			if told != "" {
+			if reported != "" {
 				l.state(job.StateWaiting, "")
 				text = "there is an answer from " + strings.Join(used.Hosts, ", ") + " again: placing the gang there"
 			}
@@ -125,8 +125,8 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 		if vain {
 			return Lease{}, none.mute(still, silent)
 		}
-		if room := "no room" + without(still); room != told {
-			told = room
+		if room := "no room" + without(still); room != reported {
+			reported = room
 			which := "which does not answer: waiting for it"
 			if len(still.Hosts) > 1 {
 				which = "which do not answer: waiting for them"
@@ -141,7 +141,7 @@ func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit fun
 	}
 }
 
-// mute adds to the error the hosts that the gang has waited for.
+// mute adds the hosts to the error for which the gang has waited without an answer.
 func (e NoPlacement) mute(still job.Excluded, silent map[string]string) NoPlacement {
 	if still.Empty() {
 		return e
@@ -153,7 +153,7 @@ func (e NoPlacement) mute(still job.Excluded, silent map[string]string) NoPlacem
 	}
 }
 
-// reasons says why hosts do not answer.
+// reasons returns in one text why hosts do not answer.
 func reasons(silent map[string]string) string {
 	var words []string
 	for _, host := range slices.Sorted(maps.Keys(silent)) {
@@ -170,7 +170,7 @@ func less(a, b job.Excluded) job.Excluded {
 	return job.Excluded{Hosts: but(a.Hosts, b.Hosts), Devices: but(a.Devices, b.Devices)}
 }
 
-// pause waits that long; false where ctx ends first.
+// pause waits for d. It returns false if ctx ends first.
 func pause(ctx context.Context, d time.Duration) bool {
 	timer := time.NewTimer(d)
 	defer timer.Stop()

@@ -19,8 +19,8 @@ var innocent = []job.Category{
 	job.Straggler, job.TimeLimit, job.Cancelled, job.StoppedEarly,
 }
 
-// moved reports whether an attempt made progress since its own start: it told a
-// step, or left a newer checkpoint. A program may print step 0 before it loads.
+// moved reports whether an attempt made progress: a rank printed a step, or the attempt left a
+// newer checkpoint. Step 0 does not count, because a program may print it before it loads.
 func (p Past) moved() bool { return p.Step > 0 || newer(p.From, p.Saved) }
 
 // stuck reports whether an attempt may have failed in loading its checkpoint: it
@@ -29,20 +29,19 @@ func (p Past) stuck() bool {
 	return p.Resumed != nil && !p.moved() && !slices.Contains(innocent, category(p.Cause))
 }
 
-// avoided returns the checkpoints that no attempt is to start from any more, and
-// those that one should start from only when there is no other.
+// avoided returns the checkpoints from which no attempt may start any more (never), and those
+// from which one may start only if there is no other (rather).
 //
-// A failure that a program shows by itself would come again, so another
-// checkpoint is better at once. One that may be chance, such as a signal, is
-// worth a second attempt from the same checkpoint. A checkpoint that cannot be
-// loaded is given up at once where the run began without any: then, when all
-// are, it begins anew. A run that was told to resume does not begin anew, since
-// it could write over the checkpoints that the user wants to keep.
+// If the program itself reported the failure, it would happen again, so another checkpoint is
+// better at once. A failure that may be chance, such as a signal, is worth a second attempt from
+// the same checkpoint. If the run began without a checkpoint, one that cannot be loaded is given
+// up at once, and a run that has given up all of them starts from the beginning of the job. A run
+// with --resume does not, because it could overwrite the checkpoints that the user wants to keep.
 func avoided(past []Past) (never, rather []job.Checkpoint) {
 	type use struct {
 		of    *job.Checkpoint
 		stuck int  // attempts
-		sure  bool // the same would come again
+		sure  bool // the same failure would happen again
 	}
 	var uses []*use
 	for _, p := range past {
@@ -77,10 +76,10 @@ func avoided(past []Past) (never, rather []job.Checkpoint) {
 	return never, rather
 }
 
-// exhausted reports whether the run must end since the job failed to start from
-// every checkpoint that there is. A run that began without a checkpoint begins
-// anew where they cannot be loaded; where something else may be wrong, beginning
-// anew would only throw work away.
+// exhausted reports whether the run must end because the job failed to start from every
+// checkpoint that there is. A run that began without a checkpoint starts from the beginning again
+// if the checkpoints cannot be loaded. If something else may be wrong, that would only waste
+// work.
 func exhausted(earlier []Past, last Past) bool {
 	if !last.stuck() || last.Next != nil {
 		return false
@@ -91,10 +90,10 @@ func exhausted(earlier []Past, last Past) bool {
 		(category(last.Cause) != job.CheckpointError || past[0].Resumed != nil)
 }
 
-// rescues reports whether an attempt from another checkpoint is worth making
-// though the failure would otherwise end the run: the program has worked in this
-// run, so the checkpoint may be what is wrong. That is done once in a row of
-// attempts without progress, and not against the word of the job's policy.
+// rescues reports whether the run makes an attempt from another checkpoint although the failure
+// would otherwise end the run. The program has worked in this run, so the checkpoint may be at
+// fault. That is done once in a row of attempts without progress, and not if the job's policy
+// names an action for the category.
 func (p Policy) rescues(earlier []Past, last Past) bool {
 	if _, ok := p.Actions[category(last.Cause)]; ok || !last.stuck() || last.Next == nil || sameCheckpoint(last.Next, last.Resumed) {
 		return false
@@ -105,8 +104,8 @@ func (p Policy) rescues(earlier []Past, last Past) bool {
 	return !done && slices.ContainsFunc(earlier, Past.moved)
 }
 
-// instead tells which checkpoint a stuck attempt is followed by; empty when it is
-// the same one, or when the attempt was not stuck.
+// instead returns the name of the checkpoint from which the attempt after a stuck one starts. It
+// is empty if that is the same checkpoint, or if the attempt was not stuck.
 func instead(last Past) string {
 	switch {
 	case !last.stuck() || sameCheckpoint(last.Next, last.Resumed):
@@ -117,7 +116,7 @@ func instead(last Past) string {
 	return filepath.Base(last.Next.Path)
 }
 
-// sameCheckpoint reports whether two checkpoints are one that has not changed.
+// sameCheckpoint reports whether a and b are the same checkpoint, unchanged.
 func sameCheckpoint(a, b *job.Checkpoint) bool {
 	if a == nil || b == nil {
 		return a == b

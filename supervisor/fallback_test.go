@@ -114,7 +114,7 @@ func TestDecideFallback(t *testing.T) {
 		"no retries": {Policy{Checkpoints: true}, []Past{first}, then(failedFrom(c40, job.SemanticError), c20),
 			job.Verdict{Action: job.Stop, Reason: "no restarts are allowed (retries is 0)", Budget: true}},
 		"a traceback":                {three, []Past{first}, then(failedFrom(c40, job.Traceback), c20), retry(2, "traceback may come from step-40: restarting once from step-20 (restart 2 of 3)")},
-		"a traceback again":          {three, []Past{first, failedFrom(c40, job.Traceback)}, then(failedFrom(c20, job.Traceback), c10), halt("the same traceback again without progress: a retry cannot cure it")},
+		"a traceback again":          {three, []Past{first, failedFrom(c40, job.Traceback)}, then(failedFrom(c20, job.Traceback), c10), halt("the same traceback again without progress: a retry cannot fix it")},
 		"a crash":                    {three, []Past{first}, then(failedFrom(c40, job.CoreDump), c40), retry(2, "core-dump may pass: restarting once (restart 2 of 3)")},
 		"a crash, twice":             {three, []Past{first, failedFrom(c40, job.CoreDump)}, then(failedFrom(c40, job.CoreDump), c20), retry(4, "core-dump may come from step-40: restarting once from step-20 (restart 3 of 3)")},
 		"a crash, no other":          {three, []Past{first, failedFrom(c40, job.CoreDump)}, then(failedFrom(c40, job.CoreDump), nil), none},

@@ -16,16 +16,16 @@ import (
 )
 
 const (
-	// shortSecret is the length in bytes below which a secret value is not looked
-	// for in what ranks print: it would be found in everything.
+	// shortSecret is the length in bytes below which the value of a secret is not looked for
+	// in output, because it would be found everywhere.
 	shortSecret = 4
-	// shortPart is the same for one line of a value that has several, and for a value
+	// shortPart is the same limit for one line of a value with several lines, and for a value
 	// in another encoding.
 	shortPart = 8
 )
 
-// hider returns what takes the values of a job's secrets out of a text. A rank
-// may print them in the very lines that prove why it failed.
+// hider returns a function that replaces the values of a job's secrets in a text. A rank may print
+// them in the very lines that prove why it failed.
 func hider(spec job.Spec) func(string) string {
 	var all []string
 	for _, name := range spec.Secret {
@@ -35,7 +35,7 @@ func hider(spec job.Spec) func(string) string {
 			}
 		}
 	}
-	// One may be the beginning of another: then the longer one is meant.
+	// Longer forms come first, because one form may be the beginning of another.
 	slices.SortFunc(all, func(a, b string) int { return cmp.Or(cmp.Compare(len(b), len(a)), cmp.Compare(a, b)) })
 	var pairs []string
 	for _, form := range slices.Compact(all) {
@@ -44,9 +44,9 @@ func hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// Hiding returns diagnose for a job that may have secrets: it sees what ranks have
-// printed without them. A cause quotes a line cut short, in which no secret is found any
-// more that is longer than what is left of it.
+// Hiding returns diagnose for a job that may have secrets: it removes them from the output of the
+// ranks first. Removing them from the cause would be too late: a cause quotes lines that are cut
+// short, and a secret that was cut is not found.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose
@@ -59,9 +59,8 @@ func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evide
 	}
 }
 
-// forms returns in what forms a value is looked for: as it is, line by line where it
-// has several lines, and as a URL, JSON or base64 has it. There are none of a value
-// that is too short.
+// forms returns the forms in which a value is looked for: unchanged, line by line if it has several
+// lines, and encoded for URLs, JSON and base64. A value that is too short has none.
 func forms(value string) (all []string) {
 	plain := strings.TrimSpace(value)
 	if len(plain) < shortSecret {
@@ -94,7 +93,7 @@ func forms(value string) (all []string) {
 			add(part)
 		}
 	}
-	for _, form := range slices.Clone(all) { // as a line of a log has it
+	for _, form := range slices.Clone(all) { // logs hold valid UTF-8 only
 		all = append(all, strings.ToValidUTF8(form, "\ufffd"), string([]rune(form)))
 	}
 	return all
@@ -129,8 +128,9 @@ func asciiJSON(text string) string {
 	return b.String()
 }
 
-// base64Forms returns what base64 makes of text by itself, and the part of it that
-// depends on nothing else where other bytes stand around it, as in "user:" and a password.
+// base64Forms returns the base64 encoding of text. It also returns the part of an encoding that
+// does not depend on the bytes before and after the text, as if it is the password in
+// "user:password".
 func base64Forms(text string) (all []string) {
 	for _, encoding := range []*base64.Encoding{base64.RawStdEncoding, base64.RawURLEncoding} {
 		all = append(all, encoding.EncodeToString([]byte(text)))

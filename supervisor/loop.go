@@ -13,27 +13,27 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// loop is one run on its way.
+// loop is one run that is in progress.
 type loop struct {
 	*Supervisor
 	info   Run
 	spec   job.Spec
 	random func() float64
-	clean  func(string) string // takes secrets out of a text; nil when there are none
+	clean  func(string) string // replaces secrets in a text; nil if there are none
 
-	mu         sync.Mutex // guards folder and unsaved, and Emit's one at a time
+	mu         sync.Mutex // guards folder and unsaved, and is held during Emit
 	folder     runreport.Folder
-	unsaved    bool // the journal has failed, and the user has been told
+	unsaved    bool // the journal cannot be written, and a note has said so
 	past       []Past
 	exclusions []exclusion  // what verdicts exclude from placements
-	lost       []string     // hosts, with ranks of the last attempt
+	lost       []string     // hosts that were lost with ranks of the last attempt
 	barred     job.Excluded // hosts on which ranks may still be running
 	resume     resume
-	adopted    adopted // the attempt that was on its way when this controller came
+	adopted    adopted // the attempt that was running when this controller took over
 }
 
-// emit stamps, folds, shows and journals an event. A journal that fails is told
-// once: the running gang is worth more than its record.
+// emit stamps, folds, shows and journals an event. If the journal cannot be written, the run goes
+// on, because the gang is worth more than its record; a note says so once.
 func (l *loop) emit(e job.Event) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -47,7 +47,7 @@ func (l *loop) emitLocked(e job.Event) {
 	if l.clean != nil {
 		e = hide(e, l.clean)
 	}
-	e.Time = e.Time.Round(0) // as it is read back: without the monotonic clock
+	e.Time = e.Time.Round(0) // without the monotonic clock, as it will be read from the journal
 	l.folder.Add(e)
 	if err := l.Emit(e); err != nil && !l.unsaved {
 		l.unsaved = true
@@ -63,13 +63,13 @@ func (l *loop) note(format string, args ...any) {
 	l.emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf(format, args...)})
 }
 
-func (l *loop) tell(notes []string) {
+func (l *loop) notes(notes []string) {
 	for _, n := range notes {
 		l.note("%s", n)
 	}
 }
 
-// run goes from the preflight to the end.
+// run does the preflight, if the job has one, and then the attempts.
 func (l *loop) run(ctx context.Context) *end {
 	if l.spec.Preflight != job.PreflightOff {
 		if e := l.preflight(ctx); e != nil {
@@ -90,7 +90,7 @@ func (l *loop) attempts(ctx context.Context, number int) *end {
 	}
 }
 
-// sum adds to the end of a run what its exit code depends on.
+// sum adds to the end of a run the facts on which its exit code depends.
 func (l *loop) sum(ctx context.Context, e *end) *end {
 	if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
 		e.ending.Cause = &l.past[last].Cause
@@ -104,20 +104,20 @@ func (l *loop) sum(ctx context.Context, e *end) *end {
 // preflight returns nil when the gang may be started.
 func (l *loop) preflight(ctx context.Context) *end {
 	l.state(job.StatePreflight, "")
-	var told []job.Finding
-	openMPI := false // the trial was seen to use it
+	var emitted []job.Finding
+	openMPI := false // the trial used Open MPI
 	findings, err := l.Checker.Check(ctx, l.spec, func(e job.Event) {
 		e.Attempt = 0
 		l.emit(e)
 		if e.Kind == job.KindFinding && e.Finding != nil {
-			told = append(told, *e.Finding)
+			emitted = append(emitted, *e.Finding)
 		}
 		if e.Kind == job.KindWireup && e.Wireup.Library != "" && l.spec.MPI == job.MPIAuto {
 			openMPI = true
 		}
 	})
 	for _, f := range findings {
-		if !slices.ContainsFunc(told, func(t job.Finding) bool {
+		if !slices.ContainsFunc(emitted, func(t job.Finding) bool {
 			return t.Check == f.Check && t.Severity == f.Severity && t.Host == f.Host && t.Text == f.Text
 		}) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
@@ -158,8 +158,8 @@ func (l *loop) policy(ctx context.Context) Policy {
 	}
 }
 
-// place waits for a place. What verdicts exclude is used again if there is no room without
-// it (goBack); the retry budget bounds that.
+// place waits for a place. If there is no room without the hosts and GPUs that verdicts exclude,
+// it uses them again (goBack); the retry budget bounds that.
 func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if ctx.Err() != nil {
 		return Lease{}, interrupted(ctx, " before the gang was placed")
@@ -187,9 +187,9 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	case !errors.As(err, &none):
 		return Lease{}, l.failed("placement", err, 0)
 	}
-	never := none.Never && but.Empty() // what is left out may be used another time
+	never := none.Never && but.Empty() // a later run may use what this one excludes
 	e := &end{ending: exitcode.Ending{State: job.StateNoPlacement, Never: never}, text: none.Text, hint: none.Hint}
-	if number > 1 { // the run has failed, and all that is missing is a place to try again
+	if number > 1 { // an attempt has failed, and there is no place for another
 		e.ending.State, e.ending.Budget = job.StateFailed, true
 		e.text = "no place for another attempt: " + none.Text
 		if !l.barred.Empty() {
@@ -208,7 +208,7 @@ func (l *loop) backoff(ctx context.Context, wait time.Duration) *end {
 	return nil
 }
 
-// union returns what either excludes, each name once.
+// union returns what a or b excludes, each name once.
 func union(a, b job.Excluded) job.Excluded {
 	join := func(a, b []string) []string {
 		all := slices.Concat(a, b)

@@ -61,7 +61,7 @@ func TestRun(t *testing.T) {
 			reason: "a retry cannot fix import-error"}},
 		{"once, twice the same", []gang{dies(signalled(1, 9), job.Killed, -1), dies(signalled(1, 9), job.Killed, -1)}, nil, want{
 			story: begin + attempt + "killed " + retry + attempt + "killed stop failed", state: job.StateFailed, code: 137,
-			reason: "the same killed again without progress: a retry cannot cure it"}},
+			reason: "the same killed again without progress: a retry cannot fix it"}},
 		{"steps are progress", []gang{killed, dies(signalled(1, 9), job.Killed, 6), works()}, nil, want{
 			story: begin + attempt + "killed " + retry + attempt + "killed " + retry + "running outcome succeed succeeded",
 			state: job.StateSucceeded, reason: "every rank ended well"}},

@@ -10,37 +10,36 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The back-off before a restart, before jitter: it doubles with every failure
-// in a row that brought no progress.
+// The back-off before a restart, without jitter. It doubles with each failure in a row without
+// progress.
 const (
 	BackoffBase = time.Second
 	BackoffCap  = 2 * time.Minute
-	// BackoffPort is the wait after a port was in use: the next attempt takes
-	// another one, so that there is nothing to wait for.
+	// BackoffPort is the wait after a port was in use. It is short, because the next attempt
+	// uses another port.
 	BackoffPort = 200 * time.Millisecond
 )
 
 // Policy decides what follows a failed attempt. It is pure: the same history
 // gives the same verdict.
 //
-// Two ledgers bound the restarts. The general one allows Retries restarts in a
-// row without progress; preemptions are not charged to it. The narrow one
-// allows a single restart for the same root cause on the same artefact, and for
-// the same root cause at all where the action is "once". Progress resets both.
-// An attempt that failed in loading its checkpoint is followed by one from the
-// checkpoint before; see fallback.go.
+// Two limits bound the restarts. The first allows Retries restarts in a row without progress;
+// preemptions are not charged to it. The second allows one restart for the same root cause on the
+// same artefact or, if the action is "once", on any artefact. Progress resets both. After an
+// attempt that failed to load its checkpoint, the next one starts from the checkpoint before; see
+// fallback.go.
 type Policy struct {
 	// Retries is the number of restarts in a row that may bring no progress.
 	Retries int
 	// Actions replaces the action of single categories.
 	Actions map[job.Category]job.Action
-	// Checkpoints says that the job has a checkpoint directory: progress is then
-	// a newer checkpoint, else a completed step beyond all earlier ones.
+	// Checkpoints is true if the job has a checkpoint directory. Progress is then a newer
+	// checkpoint; otherwise it is a step beyond those of all earlier attempts.
 	Checkpoints bool
-	// Elsewhere says that there is another host to go to.
+	// Elsewhere is true if there is another host to use.
 	Elsewhere bool
-	// Deadline is when the run's time is up; zero is never. No restart is made
-	// that would come later.
+	// Deadline is the end of the run's time limit; zero is no limit. No restart is made that
+	// would come after it.
 	Deadline time.Time
 }
 
@@ -50,17 +49,17 @@ type Past struct {
 	// From and Saved are the newest good checkpoints of this run before and
 	// after the attempt; nil where there was none.
 	From, Saved *job.Checkpoint
-	// Resumed is the checkpoint that the attempt started from, and Next the one
-	// that the next attempt would start from; nil is the job's beginning.
+	// Resumed is the checkpoint from which the attempt started, and Next the one from which
+	// the next attempt would start; nil is the beginning of the job.
 	Resumed, Next *job.Checkpoint
-	// Step is the last step that the attempt completed, -1 when it told none.
+	// Step is the last step that a rank of the attempt printed, or -1.
 	Step int64
 	// Devices are the root-cause rank's GPUs, as job.DeviceID names them.
 	Devices []string
 }
 
-// Action returns what a cause calls for: what the job's policy says of its
-// category, else what the diagnosis says, else the category's default.
+// Action returns the action for a cause: that of the job's policy for its category, or that of the
+// diagnosis, or the default of the category.
 func (p Policy) Action(c job.Cause) job.Action {
 	if a, ok := p.Actions[category(c)]; ok {
 		return a
@@ -98,7 +97,7 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	free := !what.Charged()
 	if !rescues && (action == job.RetryOnce || last.Cause.Artefact != "" && !free) {
 		if slices.ContainsFunc(row, func(before Past) bool { return same(before.Cause, last.Cause, action) }) {
-			return stop("the same %s again without progress: a retry cannot cure it", signature(last.Cause))
+			return stop("the same %s again without progress: a retry cannot fix it", signature(last.Cause))
 		}
 	}
 	used := 0
@@ -138,9 +137,8 @@ func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	return v
 }
 
-// row returns the earlier attempts since the last one that made progress, that
-// one included: each was followed by a restart that the ledgers count. It is
-// empty when the last attempt itself made progress.
+// row returns the earlier attempts from the last one that made progress on. The limits count the
+// restarts after these. It is empty if the last attempt itself made progress.
 func (p Policy) row(earlier []Past, last Past) []Past {
 	if p.progressed(earlier, last) {
 		return nil
@@ -153,7 +151,7 @@ func (p Policy) row(earlier []Past, last Past) []Past {
 	return earlier
 }
 
-// progressed reports whether an attempt came further than those before it.
+// progressed reports whether an attempt got further than those before it.
 func (p Policy) progressed(earlier []Past, last Past) bool {
 	if p.Checkpoints {
 		return newer(last.From, last.Saved)
@@ -165,8 +163,8 @@ func (p Policy) progressed(earlier []Past, last Past) bool {
 	return last.Step > best
 }
 
-// newer reports whether checkpoint b is an advance over a: by their steps when
-// both names tell one, else by their times.
+// newer reports whether checkpoint b is further than a: by their steps if both names have one,
+// otherwise by their times.
 func newer(a, b *job.Checkpoint) bool {
 	switch {
 	case b == nil:
@@ -179,15 +177,15 @@ func newer(a, b *job.Checkpoint) bool {
 	return b.Time.After(a.Time)
 }
 
-// same reports whether two causes are one root cause, on the same artefact
-// unless a single retry is all that its action allows.
+// same reports whether two causes are the same root cause. The artefacts must be the same too,
+// unless the action allows only one retry.
 func same(a, b job.Cause, action job.Action) bool {
 	return category(a) == category(b) && a.Signature == b.Signature &&
 		(action == job.RetryOnce || a.Artefact == b.Artefact)
 }
 
-// exclude returns what the cause names as its culprit: the GPU, or where no
-// GPU is at fault and there is another host, the host.
+// exclude returns what caused the failure: the GPU or, if no GPU is at fault and there is another
+// host, the host.
 func (p Policy) exclude(last Past) job.Excluded {
 	gpu := last.Cause.Artefact
 	switch category(last.Cause) {

@@ -9,21 +9,20 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// lastLook bounds the look for a checkpoint once the run's context is done: it
-// only tells the report what was saved, and the user is waiting.
+// lastLook limits the search for a checkpoint once the run's context is done. Only the report
+// needs the result then, and the user is waiting.
 const lastLook = 5 * time.Second
 
 // resume is what is known of a run's checkpoints.
 //
-// A run that was not asked to resume starts afresh, and so do its restarts
-// until it has written a checkpoint of its own: one that lay there before it
-// began may be of another job.
+// A run without --resume starts from the beginning of the job. So do its restarts until the run
+// has written a checkpoint: one that was there before may be another job's.
 type resume struct {
-	foreign *job.Checkpoint // lay there before, and is not to be resumed from
-	blind   time.Time       // nobody could look; what is older than this is foreign
+	foreign *job.Checkpoint // was there before the run, which must not resume from it
+	blind   time.Time       // set if the first search failed: older checkpoints are foreign
 	start   *job.Checkpoint // the first attempt's, when the job resumes
-	best    *job.Checkpoint // the furthest ever seen: what progress is measured by
-	newest  *job.Checkpoint // what the next attempt starts from
+	best    *job.Checkpoint // the furthest ever seen, by which progress is measured
+	newest  *job.Checkpoint // from which the next attempt starts
 }
 
 // own reports whether this run may resume from c.
@@ -38,7 +37,7 @@ func (r resume) own(c *job.Checkpoint) bool {
 // saved reports whether the run has left a good checkpoint of its own.
 func (r resume) saved() bool { return newer(r.start, r.best) }
 
-// path returns what the next attempt starts from, empty for nothing.
+// path returns the checkpoint from which the next attempt starts, or "".
 func (r resume) path() string {
 	if r.newest == nil {
 		return ""
@@ -46,16 +45,15 @@ func (r resume) path() string {
 	return r.newest.Path
 }
 
-// orResume is what else than its hint says can be done about a run that was ended from
-// outside, where there is a checkpoint directory.
+// orResume is added to the hint of a run that was ended from outside, if there is a checkpoint
+// directory.
 const orResume = ", or run with --resume to go on from the last checkpoint"
 
-// lookFirst finds what lies in the checkpoint directory before the first
-// attempt.
+// lookFirst finds the newest good checkpoint before the first attempt.
 func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()
 	c, notes, ok := l.look(ctx, nil)
-	l.tell(notes)
+	l.notes(notes)
 	if ok && l.spec.CheckpointDir != "" {
 		l.emit(job.Event{Kind: job.KindCheckpoint, Checkpoint: c}) // for a later controller
 	}
@@ -72,16 +70,16 @@ func (l *loop) lookFirst(ctx context.Context) {
 	}
 }
 
-// lookAgain finds what there is to resume from after those attempts, of which
-// the last has just failed. Where nobody can look, the next attempt starts from
-// what was last known to be good.
+// lookAgain finds the checkpoint for the next attempt. The last of the past attempts has just
+// failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
+// was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 	never, rather := avoided(past)
 	c, notes, ok := l.look(ctx, slices.Concat(never, rather))
 	if ok && c == nil && len(rather) > 0 {
 		c, notes, ok = l.look(ctx, never)
 	}
-	l.tell(notes)
+	l.notes(notes)
 	if !ok {
 		return
 	}
@@ -95,8 +93,8 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 	}
 }
 
-// look returns the newest good checkpoint but those in not, nil for none, notes
-// for the user, and false when nobody could look.
+// look returns the newest good checkpoint that is not in not, or nil, with notes for the user. ok
+// is false if the directory could not be read.
 func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Checkpoint, notes []string, ok bool) {
 	if l.spec.CheckpointDir == "" {
 		return nil, nil, true
@@ -106,9 +104,9 @@ func (l *loop) look(ctx context.Context, not []job.Checkpoint) (found *job.Check
 		ctx, cancel = context.WithTimeout(context.WithoutCancel(ctx), lastLook)
 		defer cancel()
 	}
-	c, told, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
-	for _, n := range told {
-		notes = append(notes, "checkpoints: "+n)
+	c, texts, err := l.Checkpoints.Newest(ctx, l.spec.CheckpointDir, not)
+	for _, text := range texts {
+		notes = append(notes, "checkpoints: "+text)
 	}
 	if err != nil {
 		notes = append(notes, fmt.Sprintf("the checkpoints in %q could not be looked at: %v", l.spec.CheckpointDir, err))

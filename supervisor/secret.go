@@ -7,8 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// values returns what a job's secret is in the job's environment, in that of its
-// trial, or both.
+// values returns the values of a secret in the environments of the job and of its trial.
 func values(spec job.Spec, name string) (all []string) {
 	for _, env := range []map[string]string{spec.Env, spec.Trial.Env} {
 		if value, ok := env[name]; ok {
@@ -18,16 +17,15 @@ func values(spec job.Spec, name string) (all []string) {
 	return all
 }
 
-// unknown reports whether a spec has a secret whose value it does not have: who ends a
-// run need not know it.
+// unknown reports whether a spec lacks the value of one of its secrets: a controller that only
+// ends a run does not need it.
 func unknown(spec job.Spec) bool {
 	return slices.ContainsFunc(spec.Secret, func(name string) bool {
 		return slices.Contains(values(spec, name), job.Hidden)
 	})
 }
 
-// secretFindings warns of secrets that are nowhere, and of those that are too short to
-// be hidden.
+// secretFindings warns of secrets that are not set, and of those that are too short to be hidden.
 func secretFindings(spec job.Spec) (findings []job.Finding) {
 	warn := func(text, hint string) {
 		findings = append(findings, job.Finding{Check: "secret", Severity: job.SeverityWarning, Text: text, Hint: hint})
@@ -46,7 +44,7 @@ func secretFindings(spec job.Spec) (findings []job.Finding) {
 	return findings
 }
 
-// hide returns an event without secrets; what it shares with others is copied.
+// hide returns an event without secrets. It copies what the event shares with others.
 func hide(e job.Event, clean func(string) string) job.Event {
 	e.Text, e.Hint, e.ExitWhy = clean(e.Text), clean(e.Hint), clean(e.ExitWhy)
 	if e.Finding != nil {

@@ -6,25 +6,25 @@ import (
 	"syscall"
 )
 
-// StorageError is that a file system keeps the run waiting for too long.
+// StorageError is the error of a file system that does not answer in time.
 type StorageError struct{ Err error }
 
-// Error says which.
+// Error returns the text of Err.
 func (e StorageError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is behind it.
+// Unwrap returns Err.
 func (e StorageError) Unwrap() error { return e.Err }
 
-// OfStorage reports whether an error is that a file system is full or read-only, that a
-// file on it may not grow or cannot be read or written, or that it hangs: no fault of
-// gangrun, and it may pass.
+// OfStorage reports whether err is the fault of a file system and not of gangrun: it is full or
+// read-only, it hangs, or a file on it may not grow or cannot be read or written. Such an error may
+// pass.
 func OfStorage(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE} {
 		if errors.Is(err, full) {
 			return true
 		}
 	}
-	file := errors.As(err, new(*fs.PathError)) // else it may be a terminal's
+	file := errors.As(err, new(*fs.PathError)) // otherwise it may be the error of a terminal
 	for _, refused := range []error{syscall.EROFS, syscall.EFBIG, syscall.EIO} {
 		if file && errors.Is(err, refused) {
 			return true

@@ -1,7 +1,7 @@
-// Package supervisor runs a job attempt by attempt until it ends well, or until
-// going on is waste. Run is the loop; Policy, runreport and exitcode are the pure
-// decisions that it is made of. It knows launchers, placers, the preflight and
-// checkpoints only as the one-method interfaces below.
+// Package supervisor runs a job attempt by attempt until it succeeds, or until another attempt
+// would be waste. Supervisor.Run is the loop. Policy, runreport and exitcode make the decisions,
+// without side effects. The package knows launchers, placers, the preflight and checkpoints only
+// as the interfaces below.
 package supervisor
 
 import (
@@ -25,9 +25,9 @@ type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Placer finds a place for a gang, without what is excluded, and leases it. It
-// blocks while it waits, and says what for in state events (StateWaiting with a
-// Text). It returns a NoPlacement when there is no place in time.
+// Placer finds a place for a gang, without the hosts and GPUs in not, and leases it. It blocks
+// while it waits, and reports in state events (StateWaiting with a Text) what it waits for. It
+// returns a NoPlacement if there is no place in time.
 type Placer interface {
 	Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error)
 }
@@ -38,19 +38,19 @@ type Lease struct {
 	Explanation job.Explanation
 	// Held ends when the lease is lost, with the reason as its cause.
 	Held context.Context
-	// Release gives the place back and waits for what the lease keeps running.
+	// Release gives the place back, and waits for the goroutines of the lease.
 	Release func()
 }
 
 // Holder watches the lease of a gang that an earlier controller has placed.
 type Holder interface {
-	// Hold returns a context that ends when the lease is lost, with the reason as its
-	// cause, and what ends the watch.
+	// Hold returns a context that ends when the lease is lost, with the reason as its cause.
+	// release ends the watch.
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
-// Looker tells which of some hosts do not answer, and why, in words. It looks at all at
-// once, and blocks for as long as a connection may take to be made.
+// Looker finds out which hosts do not answer. Silent returns these, each with the reason as text.
+// It tries all at the same time, and blocks for as long as a connection may take.
 type Looker interface {
 	Silent(ctx context.Context, hosts []string) map[string]string
 }
@@ -61,9 +61,9 @@ type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
 
-// Checkpoints finds the newest good checkpoint in a directory, but none of those
-// in not, unless it has changed; nil when there is none. The notes say what looked
-// newer and is not good, for the user.
+// Checkpoints finds the newest good checkpoint in a directory, or nil. It ignores the checkpoints
+// in not unless they have changed. The notes are for the user: they name checkpoints that are
+// newer but not good.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
@@ -72,22 +72,22 @@ type Checkpoints interface {
 type NoPlacement struct {
 	Text string // what is missing
 	Hint string // what to do about it
-	// Never says that the same hosts will not do at another time either, as long as
-	// nobody changes something about them or the job.
+	// Never is true if the same hosts would not do at a later time either, unless somebody
+	// changes them or the job.
 	Never bool
 }
 
 // Error says what is missing.
 func (e NoPlacement) Error() string { return e.Text }
 
-// Interrupted is the cause (see context.Cause) of a context that ends because
-// the user ended the run.
+// Interrupted is the cause (see context.Cause) of a context that ends because the user ends the
+// run.
 type Interrupted struct {
 	Signal syscall.Signal
-	By     string // what was typed elsewhere that stands for the signal; "" is the signal itself
+	By     string // the command that asked for it, as "gangrun stop"; empty if it was the signal
 }
 
-// Error names the signal, or what stands for it.
+// Error names the command or the signal.
 func (e Interrupted) Error() string {
 	if e.By != "" {
 		return "cancelled by " + e.By
@@ -95,15 +95,13 @@ func (e Interrupted) Error() string {
 	return "cancelled by " + job.SignalName(int(e.Signal))
 }
 
-// TimeLimit is the cause of the context that a run's parts are given once the
-// run's time is up.
+// TimeLimit is the cause of a context that ends because the run's time limit has passed.
 type TimeLimit struct{ Limit job.Duration }
 
 // Error names the limit.
 func (e TimeLimit) Error() string { return fmt.Sprintf("the time limit of %s was reached", e.Limit) }
 
-// LeaseLost is the cause of the context of a launcher whose gang has lost its
-// place.
+// LeaseLost is the cause of a launcher's context that ends because the gang has lost its lease.
 type LeaseLost struct{ Reason error }
 
 // Error says why.
@@ -119,25 +117,24 @@ type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer
 	Holder   Holder
-	// Looker is asked about hosts that have cost an attempt before they are used
-	// again; nil takes all for such as answer.
+	// Looker is asked about hosts that have made an attempt fail, before they are used again.
+	// If it is nil, all hosts count as answering.
 	Looker      Looker
 	Checker     Checker
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.
 	Diagnose func(job.Evidence) job.Cause
-	// Refusal returns the cause of an error that is a file system's: it is full, say.
-	// The zero Refusal knows none.
+	// Refusal returns the cause if an error comes from a file system, for instance because it
+	// is full. It may be nil.
 	Refusal func(error) (job.Cause, bool)
-	// Emit shows an event and writes it to the journal. It is called one at a
-	// time. Its error means that the journal could not be written: it must have
-	// shown the event all the same, and the run goes on.
+	// Emit shows an event and writes it to the journal. It is not called concurrently. An
+	// error means that the journal could not be written: Emit must have shown the event
+	// nevertheless, and the run goes on.
 	Emit func(job.Event) error
-	// Rand gives numbers in [0, 1) for the jitter of the back-off; nil uses
-	// math/rand/v2.
+	// Rand returns numbers in [0, 1) for the jitter of the back-off. If it is nil, math/rand/v2
+	// is used.
 	Rand func() float64
-	// Elsewhere says that the job could run on another host than those of this
-	// very machine.
+	// Elsewhere is true if the job could run on other hosts than this machine.
 	Elsewhere bool
 }
 
@@ -149,16 +146,15 @@ type Run struct {
 	LogDir func(attempt int) (string, error)
 }
 
-// Run runs a valid spec to its end and returns what became of it. The report is
-// whole even when the journal is not. The error means that gangrun itself
-// failed, and is told in the report too. Cancelling ctx ends the run in order;
-// its cause should be an Interrupted.
+// Run runs a valid spec to its end and returns the report, which is complete even if the journal
+// is not. The error means that gangrun itself failed; the report has it too. Cancelling ctx ends
+// the run in order; the cause should be an Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
-// Preflight does no more of a run than its preflight, and ends as the run would
-// have ended there; with nothing in the gang's way it succeeds.
+// Preflight does only the preflight of a run, and ends as the run would have ended there. It
+// succeeds if the gang could be started.
 func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {
@@ -168,8 +164,8 @@ func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (ru
 	})
 }
 
-// conduct wraps the part of a run that body does in what every run begins and
-// ends with. past is what was journalled of it before.
+// conduct does what every run begins and ends with, and calls body in between. past has the events
+// that earlier controllers have journalled.
 func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past []job.Event, body func(*loop, context.Context) *end) (runreport.Report, error) {
 	if spec.Timeout > 0 {
 		begun := time.Now()
@@ -213,8 +209,9 @@ type end struct {
 	err    error  // gangrun itself failed
 }
 
-// failed is the end of a run that gangrun could not go on with: by its own fault, or
-// that of a file system. That is the cause of the attempt of that number, if there is one.
+// failed returns the end of a run that gangrun cannot continue, by its own fault or by that of a
+// file system. A file system's fault is recorded as the cause of the attempt; attempt is 0 if
+// there is none.
 func (l *loop) failed(doing string, err error, attempt int) *end {
 	err = fmt.Errorf("%s: %w", doing, err)
 	storage := OfStorage(err)
@@ -231,14 +228,14 @@ func (l *loop) failed(doing string, err error, attempt int) *end {
 	return e
 }
 
-// interrupted is the end of a run whose context is done.
+// interrupted returns the end of a run whose context is done.
 func interrupted(ctx context.Context, during string) *end {
 	cause := context.Cause(ctx)
 	var limit TimeLimit
 	if errors.As(cause, &limit) {
 		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: limit.Error() + during}
 	}
-	by := Interrupted{Signal: syscall.SIGTERM} // who cancels without a word is taken for "gangrun stop"
+	by := Interrupted{Signal: syscall.SIGTERM} // a context without a cause counts as SIGTERM
 	errors.As(cause, &by)
 	return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
 }

@@ -8,16 +8,16 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Folder folds a run's events into its Report, one at a time. The zero Folder
-// has seen none. It is for one goroutine.
+// Folder folds a run's events into its Report, one at a time. The zero Folder is ready for use.
+// Only one goroutine may use it.
 type Folder struct {
 	report Report
 	times  timeline
 	waits  int          // the number of the note of the current wait, from 1; 0 is none
 	alive  map[int]bool // ranks of the latest attempt that have started and not ended
-	// strange is LossIs of the ranks of the latest attempt whose last loss was not finite.
-	strange map[int]string
-	trial   trialFolder
+	// infinite has LossIs of the ranks of the latest attempt whose last loss was not finite.
+	infinite map[int]string
+	trial    trialFolder
 }
 
 // Add folds one event. Events of a trial (attempt 0) leave the attempts alone.
@@ -32,7 +32,7 @@ func (f *Folder) Add(e job.Event) {
 		}
 	case job.KindAttached:
 		r.Controller = e.Controller
-		if r.State == job.StatePreflight { // it begins anew
+		if r.State == job.StatePreflight { // the new controller repeats the preflight
 			r.Preflight, f.trial = nil, trialFolder{}
 		}
 	case job.KindState:
@@ -46,7 +46,7 @@ func (f *Folder) Add(e job.Event) {
 		}
 	case job.KindNote, job.KindGPU:
 		waits := e.Kind == job.KindNote && e.State == job.StateWaiting
-		if waits && f.waits > 0 { // what it said of the same wait before is old news
+		if waits && f.waits > 0 { // it replaces the earlier note of the same wait
 			r.Notes = slices.Delete(r.Notes, f.waits-1, f.waits)
 		}
 		if r.Notes = append(r.Notes, e.Text); waits {
@@ -113,33 +113,32 @@ func (f *Folder) addAttempt(a *Attempt, e job.Event) {
 	}
 }
 
-// addLoss notes the loss that a rank tells. One that is not finite stands until
-// that very rank tells one that is.
+// addLoss records the loss that a rank has printed. A loss that is not finite stays until the same
+// rank prints a finite one.
 func (f *Folder) addLoss(a *Attempt, rank int, p job.Progress) {
 	if !p.HasLoss() {
 		return
 	}
 	if p.LossIs != "" {
-		f.strange[rank] = p.LossIs
+		f.infinite[rank] = p.LossIs
 	} else {
-		delete(f.strange, rank)
+		delete(f.infinite, rank)
 	}
-	if len(f.strange) == 0 {
+	if len(f.infinite) == 0 {
 		a.Loss, a.LossIs = p.Loss, ""
 		return
 	}
-	a.Loss, a.LossIs = nil, f.strange[slices.Min(slices.Collect(maps.Keys(f.strange)))]
+	a.Loss, a.LossIs = nil, f.infinite[slices.Min(slices.Collect(maps.Keys(f.infinite)))]
 }
 
-// attempt returns the attempt of that number, a new one when the journal has
-// not told of it.
+// attempt returns the attempt with a number. It adds one if there is none.
 func (f *Folder) attempt(number int) *Attempt {
 	as := f.report.Attempts
 	if i := slices.IndexFunc(as, func(a Attempt) bool { return a.Number == number }); i >= 0 {
 		return &as[i]
 	}
 	f.report.Attempts = append(as, Attempt{Number: number, Progress: Progress{Step: -1}})
-	f.alive, f.strange = map[int]bool{}, map[int]string{}
+	f.alive, f.infinite = map[int]bool{}, map[int]string{}
 	return f.report.Last()
 }
 

@@ -8,25 +8,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Report is the sum of a run's events: what "gangrun report -o json" prints. Its JSON names are an API; its lists are never null. Times are null
-// until they have come.
+// Report is the sum of a run's events: what "gangrun report -o json" prints. Its JSON names are an
+// API. Its lists are never null. A time is null until the event has happened.
 type Report struct {
 	Job
 	State job.State `json:"state"`
-	// Since is when the run came to its State.
+	// Since is when the run entered its State.
 	Since *time.Time `json:"since"`
 	End
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
 
 	Preflight []job.Finding `json:"preflight"`
-	// Trial is null until the preflight's trial has said something.
+	// Trial is null until the preflight's trial has reported something.
 	Trial      *Trial     `json:"trial"`
 	Attempts   []Attempt  `json:"attempts"`
 	Notes      []string   `json:"notes"`
 	Seconds    Seconds    `json:"seconds"`
 	GPUSeconds GPUSeconds `json:"gpu_seconds"`
-	// Controller is the process that stays with the run; nil until it is known.
+	// Controller is the process that controls the run; nil until it is known.
 	Controller *job.Controller `json:"controller"`
 }
 
@@ -43,8 +43,8 @@ type End struct {
 	// ExitCode is null until the run has ended; ExitWhy says what it means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
-	// Reason says why the run ended, or what its state waits for; Hint, what to
-	// do about it.
+	// Reason is why the run ended, or what it waits for in its state. Hint is what to do about
+	// it.
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`
 }
@@ -59,21 +59,20 @@ type Attempt struct {
 	Placement  []job.Rank `json:"placement"`
 	Why        []string   `json:"why"` // why it was placed so
 	Exits      []job.Exit `json:"exits"`
-	// Unreaped are ranks that may still have been running when it was given up.
+	// Unreaped are ranks that may still have been running when the attempt was given up.
 	Unreaped []job.Unreaped `json:"unreaped"`
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
 	Logs     string         `json:"logs"` // directory of the ranks' log files
 	Progress
-	// Activity is what the ranks that lived were doing when gangrun began to end
-	// the gang.
+	// Activity is what the living ranks were doing when gangrun began to end the gang.
 	Activity []job.Activity `json:"activity"`
-	// Saved is the newest good checkpoint of this run once the attempt had
-	// failed, when it came from this attempt.
+	// Saved is the newest good checkpoint of the run after the attempt had failed, if this
+	// attempt has written it.
 	Saved *job.Checkpoint `json:"saved"`
 }
 
-// Progress is how far the gang of an attempt has come.
+// Progress is how far the gang of an attempt has got.
 type Progress struct {
 	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
@@ -97,14 +96,14 @@ type Seconds struct {
 	Backoff   float64 `json:"backoff"`
 }
 
-// GPUSeconds is GPUs held times seconds: Used by all attempts, and Wasted by
-// failed ones after their last good checkpoint, or wholly where there is none.
+// GPUSeconds is the number of GPUs held times seconds: Used by all attempts, and Wasted by failed
+// attempts since their last good checkpoint, or since their start if there is none.
 type GPUSeconds struct {
 	Used   float64 `json:"used"`
 	Wasted float64 `json:"wasted"`
 }
 
-// Fold returns the report of a journal, which may end anywhere.
+// Fold returns the report of a journal, which need not be complete.
 func Fold(events []job.Event) Report {
 	var f Folder
 	for _, e := range events {
@@ -147,7 +146,7 @@ func (a Attempt) devices() int {
 	return len(held)
 }
 
-// gpuSeconds returns the attempt's share, up to now where it has not ended.
+// gpuSeconds returns the GPU time of the attempt, up to now if it has not ended.
 func (a Attempt) gpuSeconds(now time.Time) GPUSeconds {
 	if a.Started == nil {
 		return GPUSeconds{}

@@ -12,15 +12,15 @@ import (
 // Status is what a live screen shows of a run.
 type Status struct {
 	State   job.State
-	Reason  string // what the state waits for, if it was told
-	Check   string // what a preflight is doing
+	Reason  string // what the run waits for, if that was reported
+	Check   string // what the preflight is doing
 	Attempt int    // 0 before the first
 	Ranks   int
 	Alive   int // ranks that have started and not ended
 	Step    int64
 	Total   int64 // 0 when unknown
 	Loss    *float64
-	LossIs  string        // what the loss is where it is not finite
+	LossIs  string        // nan, inf or -inf if the loss is not finite
 	Elapsed time.Duration // since the run was created
 }
 
@@ -43,7 +43,7 @@ func (f *Folder) Status(now time.Time) Status {
 	return s
 }
 
-// String says it in one line, as in
+// String returns the status as one line, as in
 // "running, attempt 2, step 40/500, loss 0.3121, 4 of 4 ranks, 1m2s".
 func (s Status) String() string {
 	words := []string{string(s.State)}
@@ -63,7 +63,7 @@ func (s Status) String() string {
 	return strings.Join(append(words, short(s.Elapsed)), ", ")
 }
 
-// progress says how far a gang is, in no words when it told nothing.
+// progress returns how far a gang has got, or nothing if it has printed no progress.
 func progress(step, total int64, loss *float64, lossIs string) []string {
 	var words []string
 	if step >= 0 {

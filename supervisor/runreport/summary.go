@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// maxShown bounds the ranks and findings that a summary names one by one.
+// maxShown is how many ranks or findings a summary names one by one.
 const maxShown = 8
 
 // maxWidth bounds the characters of a quoted line.
@@ -140,8 +140,8 @@ func attemptTimes(a Attempt) string {
 	return fmt.Sprintf("started %s, %s %s after %s", clock(*a.Started), how, clock(*a.Ended), short(a.Ended.Sub(*a.Started)))
 }
 
-// exits says how the ranks of an attempt ended: those that failed by
-// themselves one by one, in the order seen, the others as numbers.
+// exits returns how the ranks of an attempt ended: ranks that failed by themselves one by one, in
+// the order seen, and the number of the others.
 func exits(a Attempt) []string {
 	var failed []string
 	good, ended, lost := 0, 0, 0
@@ -240,7 +240,7 @@ func summarizeEnd(line liner, r Report) {
 	for _, note := range r.Notes {
 		line("note", "%s", note)
 	}
-	if r.Hint != "" && job.FirstError(r.Preflight) == nil { // else it stands beside the finding
+	if r.Hint != "" && job.FirstError(r.Preflight) == nil { // otherwise it is beside the finding
 		line("hint", "%s", r.Hint)
 	}
 	if r.ExitCode != nil {

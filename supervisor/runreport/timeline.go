@@ -17,7 +17,7 @@ const (
 	phaseBackoff
 )
 
-// phaseOf maps a state to what its time is counted as.
+// phaseOf returns the phase as which the time in a state counts.
 func phaseOf(s job.State) phase {
 	switch s {
 	case job.StatePreflight:
@@ -32,29 +32,29 @@ func phaseOf(s job.State) phase {
 	return phaseNone
 }
 
-// timeline is when a run entered which phase. Only events whose time is the
-// controller's change the phase: the times of others are of other hosts' clocks, and
-// arrive late when the controller was stopped.
+// timeline records when a run entered each phase. Only events with the controller's own time change
+// the phase. The times of others come from the clocks of other hosts, and such events arrive late
+// if the controller was stopped.
 type timeline struct {
 	turns  []turn
-	latest time.Time // that any event has told
+	latest time.Time // the latest time of any event
 }
 
-// turn is the beginning of a phase. No turn begins before the one that it follows.
+// turn is the beginning of a phase. No turn begins before the one before it in the list.
 type turn struct {
 	phase phase
 	from  time.Time
 }
 
-// see notes the time of an event.
+// see records the time of an event.
 func (l *timeline) see(t time.Time) {
 	if t.After(l.latest) {
 		l.latest = t
 	}
 }
 
-// enter begins a phase. Where the clock was set back, it begins with the one before,
-// which then has lasted no time.
+// enter begins a phase. If the clock was set back, the phase begins at the same time as the one
+// before, which then counts as having taken no time.
 func (l *timeline) enter(p phase, t time.Time) {
 	if n := len(l.turns); n > 0 && t.Before(l.turns[n-1].from) {
 		t = l.turns[n-1].from
@@ -62,8 +62,8 @@ func (l *timeline) enter(p phase, t time.Time) {
 	l.turns = append(l.turns, turn{p, t})
 }
 
-// seconds returns how long each phase has lasted of the time from started to ended, or to
-// the latest event where the run has not ended: in all, never longer than that.
+// seconds returns how long the run was in each phase, from started to ended or, if it has not
+// ended, to the latest event. The sum is never longer than that.
 func (l *timeline) seconds(started, ended *time.Time) (s Seconds) {
 	end := l.latest
 	if ended != nil {

@@ -10,12 +10,12 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Trial is how the preflight's trial goes, or went.
+// Trial is the preflight's trial: how far it is, or how it ended.
 type Trial struct {
-	// Text is what it said last.
+	// Text is what the trial has reported last.
 	Text string `json:"text"`
-	// Steps are the starts of its ranks, in order: none where a good trial of the
-	// same job was remembered.
+	// Steps are the starts of its ranks, in order. There are none if a good trial of the same
+	// job was remembered.
 	Steps []TrialStep `json:"steps"`
 }
 
@@ -30,7 +30,7 @@ type TrialStep struct {
 	Logs  string `json:"logs"` // directory of the ranks' log files
 }
 
-// String says what is tried and where, as in "2 ranks on h1, h2".
+// String returns what is tried and where, as in "2 ranks on h1, h2".
 func (s TrialStep) String() string {
 	hosts := s.Hosts
 	if more := len(hosts) - maxShown; more > 0 {
@@ -41,7 +41,7 @@ func (s TrialStep) String() string {
 
 // trialFolder folds the events of a trial.
 type trialFolder struct {
-	trial *Trial       // nil until it has said something
+	trial *Trial       // nil until it has reported something
 	alive map[int]bool // ranks of the latest step that have started and not ended
 }
 
@@ -58,8 +58,8 @@ func (f *trialFolder) add(e job.Event) {
 	}
 }
 
-// say folds what the trial says: that a step begins, or how it goes. A step is
-// over when something is said after the end of its ranks.
+// say folds a report of the trial: a step begins, or how the trial goes. A step is over at the
+// first report after the end of its ranks.
 func (f *trialFolder) say(e job.Event) {
 	if f.trial == nil {
 		f.trial = &Trial{}
@@ -111,7 +111,7 @@ func (f *trialFolder) report() *Trial {
 	return &t
 }
 
-// checking says what a preflight is doing.
+// checking returns what the preflight is doing.
 func (t *Trial) checking() string {
 	if t == nil || len(t.Steps) == 0 {
 		return "static checks"
@@ -119,8 +119,8 @@ func (t *Trial) checking() string {
 	return "trial of " + t.Steps[len(t.Steps)-1].String()
 }
 
-// summarizeTrial tells what the preflight is doing, or what it did where it was all
-// there was of a run: its ranks' logs are then those to read.
+// summarizeTrial adds what the preflight is doing. If the run had no attempt, it adds what the
+// preflight did: the logs of its ranks are then the only ones.
 func summarizeTrial(line liner, r Report) {
 	if len(r.Attempts) > 0 {
 		return
