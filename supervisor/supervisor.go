@@ -84,7 +84,7 @@ func (e NoPlacement) Error() string { return e.Text }
 // run.
 type Interrupted struct {
 	Signal syscall.Signal
-	By     string // the command that asked for it, as "gangrun stop"; empty if it was the signal
+	By     string // the command that asked for it, its user and its host; empty for a signal
 }
 
 // Error names the command or the signal.

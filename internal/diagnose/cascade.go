@@ -7,10 +7,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Unclear reports whether what a rank printed leaves open why it ended: its last
-// line on stderr reads like the echo of another rank's failure, or it ended
-// itself without a word. Whoever sees such an end first may give the rank that
-// knows more a moment to show.
+// Unclear reports whether the output of a rank leaves open why it ended: its last line on stderr
+// reads like a consequence of another rank's failure, or it ended itself without an error message.
+// If such an end is seen first, the caller may wait a moment for the rank that failed.
 func Unclear(exit job.Exit, printed []job.Line) bool {
 	last := ""
 	for _, l := range printed {
@@ -32,9 +31,9 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	return true
 }
 
-// Cascade reports whether a line of output reads like the echo of another
-// rank's failure: a peer that closed its connection, a collective that timed
-// out. Whoever sees such a line first may give the culprit a moment to show.
+// Cascade reports whether a line of output reads like a consequence of another rank's failure: a
+// peer closed its connection, or a collective timed out. If such a line is seen first, the caller
+// may wait a moment for the rank that failed.
 func Cascade(text string) bool {
 	t := plainText(text)
 	g := &sign{text: t}

@@ -9,13 +9,13 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// wrappers are exceptions that only carry another one.
+// wrappers are exceptions that only carry another exception.
 var wrappers = map[string]bool{"ProcessRaisedException": true, "RayTaskError": true, "InstantiationException": true, "ExceptionGroup": true,
 	"BaseExceptionGroup": true, "_RemoteTraceback": true, "RemoteTraceback": true, "RemoteError": true, "DatasetGenerationError": true,
 	"HydraException": true, "TuneError": true, "TrainingFailedError": true, "MisconfigurationException": true}
 
-// judge makes one sign of a chain of exceptions: the last one is what the
-// program died of, unless it only carries or hides another.
+// judge makes one sign of a chain of exceptions. The last exception ended the program, but another
+// one is better if the last only carries it or says less.
 func judge(chain []exception) *sign {
 	last := len(chain) - 1
 	use := last
@@ -27,8 +27,8 @@ func judge(chain []exception) *sign {
 	}
 	g := chain[use].sign()
 	for i := use - 1; i >= 0; i-- {
-		// Carried over from another process, an exception has two places: the
-		// first is where it happened.
+		// An exception that came from another process has two places. The first is where
+		// it was raised.
 		if e := &chain[i]; g.where == "" || base(e.class) == g.class && e.message == chain[use].message && len(e.frames) > 0 {
 			g.where = e.sign().where
 		}
@@ -41,7 +41,7 @@ func judge(chain []exception) *sign {
 				continue
 			}
 			h.title, h.where = g.title+", after "+h.title, g.where
-			h.at, h.doubt = g.at, 0.1
+			h.at, h.discount = g.at, 0.1
 			g = h
 			break
 		}
@@ -50,7 +50,7 @@ func judge(chain []exception) *sign {
 	return g
 }
 
-// grouped reads an exception group, whose lines stand in a frame of their own.
+// grouped reads an exception group, which Python prints in a frame.
 func grouped(text []string, i int) []exception {
 	end := i
 	for end < len(text) && groupLine.MatchString(text[end]) {
@@ -71,7 +71,7 @@ func grouped(text []string, i int) []exception {
 	}
 	all := tracebacks(inner)
 	if len(all) > 1 && wrappers[base(all[0].class)] {
-		all = all[:2] // the group and the first of what it holds
+		all = all[:2] // the group and its first exception
 	}
 	for j := range all {
 		all[j].from, all[j].at, all[j].to, all[j].bare = all[j].from+i, all[j].at+i, all[j].to+i, false

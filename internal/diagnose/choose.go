@@ -8,30 +8,30 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// choose returns the first suspect that is no echo. One that says little
-// yields to an echo that was there clearly before it; one that a peer's death
-// brings about, to such a death.
+// choose returns the first suspect that is not a consequence of another failure (rules.Cascade).
+// There are two exceptions: a consequence that was clearly earlier counts more than a suspect that
+// says little, and the death of another rank counts more than a suspect that it may have caused.
 func choose(all []*suspect) *suspect {
-	var root, echo *suspect
+	var root, consequence *suspect
 	for _, s := range all {
 		if s.beside {
 			continue
 		}
 		into := &root
 		if s.rule.Is(rules.Cascade) {
-			into = &echo
+			into = &consequence
 		}
 		if *into == nil || before(s, *into) {
 			*into = s
 		}
 	}
 	switch {
-	case root == nil && echo == nil:
+	case root == nil && consequence == nil:
 		return nil
 	case root == nil:
-		return echo
-	case echo != nil && root.rule.Is(rules.Generic) && root.record == nil && !echo.time.IsZero() && root.time.Sub(echo.time) > clearly:
-		return echo
+		return consequence
+	case consequence != nil && root.rule.Is(rules.Generic) && root.record == nil && !consequence.time.IsZero() && root.time.Sub(consequence.time) > clearly:
+		return consequence
 	case root.rule.Is(rules.Peer) && root.rank >= 0:
 		return deathBehind(root, all)
 	case root.rule.Is(rules.Mute) && root.signal == 0:
@@ -40,11 +40,11 @@ func choose(all []*suspect) *suspect {
 	return root
 }
 
-// speaker returns the rank that said why the gang ended at about the time when
-// another one ended without a word, or that other one: the ranks of a program
-// end together, and mostly one of them tells why.
+// speaker returns the suspect whose rank printed a reason at about the time when the rank of mute
+// ended without one, or mute itself. The ranks of a program end together, and mostly one of them
+// prints why.
 func speaker(mute *suspect, all []*suspect) *suspect {
-	var said *suspect
+	var speaks *suspect
 	for _, s := range all {
 		if s.sign == nil || s.rule.Is(rules.Mute) || s.rule.Is(rules.Cascade) || s.rule.Is(rules.Peer) || s == mute {
 			continue
@@ -54,15 +54,15 @@ func speaker(mute *suspect, all []*suspect) *suspect {
 		if s.beside {
 			together = together && !s.time.IsZero() && after >= -clearly
 		}
-		if together && (said == nil || before(s, said)) {
-			said = s
+		if together && (speaks == nil || before(s, speaks)) {
+			speaks = s
 		}
 	}
-	return cmp.Or(said, mute)
+	return cmp.Or(speaks, mute)
 }
 
-// deathBehind returns the end of another rank that may be behind what a rank
-// suffered, or that itself: which of the two was noted first says little.
+// deathBehind returns the end of another rank that may have caused the suspect suffered, or suffered
+// itself. Which of the two was recorded first says little.
 func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	var death *suspect
 	for _, s := range all {
@@ -74,14 +74,14 @@ func deathBehind(suffered *suspect, all []*suspect) *suspect {
 	return cmp.Or(death, suffered)
 }
 
-// firstToEnd returns, of the ranks that failed for the same reason as s at about
-// the same time, the one whose end was seen first. That end is why the gang was
-// ended, so the cause and the exit code name the rank that the user was told of.
+// firstToEnd returns, of the ranks that failed for the same reason as s at about the same time, the
+// one whose end was seen first. gangrun ended the gang because of that end and named that rank to
+// the user, so the cause and the exit code name it too.
 func firstToEnd(s *suspect, all []*suspect) *suspect {
 	first := s
 	for _, o := range all {
 		same := o.rule.Category == s.rule.Category && o.rule.Signature == s.rule.Signature && o.confidence >= s.confidence
-		if s.recorded() && s.sign.title != o.title() { // which error came first is known exactly
+		if s.recorded() && s.sign.title != o.title() { // the error files show exactly which error came first
 			continue
 		}
 		near := s.time.IsZero() || o.time.IsZero() || o.time.Sub(s.time).Abs() <= clearly
@@ -92,7 +92,7 @@ func firstToEnd(s *suspect, all []*suspect) *suspect {
 	return first
 }
 
-// recorded reports whether the suspect is what a rank has written to its error file.
+// recorded reports whether the suspect comes from the error file of a rank.
 func (s *suspect) recorded() bool {
 	return s.stream != nil && s.stream.lines[0].Source == job.SourceErrorFile
 }
@@ -109,6 +109,6 @@ func (s *suspect) endedItself() bool {
 	return s.exit != nil && s.exit.Rank == s.rank && !s.exit.Good() && !s.exit.Stopped && !s.beside
 }
 
-// clearly is how much earlier one event must have been seen than another, on
-// different hosts, to have been earlier.
+// clearly is how much earlier an event must have been seen than one on another host for it to count
+// as earlier.
 const clearly = 2 * time.Second

@@ -14,9 +14,8 @@ import (
 )
 
 // Diagnose names the cause of an attempt that did not end well. The cause is
-// the first failure that is no echo of another one: see before, rules.Cascade
-// and rules.Generic. Where nothing failed or nothing is known, Category is
-// empty and Text says so.
+// the first failure that is not a consequence of another one: see before, rules.Cascade and
+// rules.Generic. If nothing failed or nothing is known, Category is empty and Text says so.
 func Diagnose(e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines
@@ -54,7 +53,7 @@ func Diagnose(e job.Evidence) job.Cause {
 	return s.cause(e, all)
 }
 
-// sortOut gathers what belongs to each rank, and the hosts' records.
+// sortOut returns the evidence by rank, and the records of the hosts.
 func sortOut(e job.Evidence) ([]*member, []record) {
 	byRank := map[int]*member{}
 	get := func(rank int) *member {
@@ -77,7 +76,7 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 			m.exit = &job.Exit{Rank: u.Rank, Host: u.Host, Status: job.Lost, Text: "nobody saw it end, and it may still be running"}
 		}
 	}
-	afterwards := len(byRank) == 0 // a log alone: records may stand among the output
+	afterwards := len(byRank) == 0 // only logs are known, in which records may be among the output
 	var records []record
 	for _, st := range streams(e.Lines) {
 		st.scan(afterwards || st.records())
@@ -103,8 +102,8 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 	return members, records
 }
 
-// adopt takes the rank from what a launcher reported, where the log of all
-// ranks holds the exception but not whose it is.
+// adopt takes the rank from a launcher's report if the log of all ranks has the exception but does
+// not show whose it is.
 func (s *suspect) adopt(members []*member) {
 	if i := slices.IndexFunc(members, func(m *member) bool { return m.rank == s.rank && s.rank >= 0 }); i >= 0 {
 		s.host = cmp.Or(s.host, members[i].host)
@@ -121,7 +120,7 @@ func (s *suspect) adopt(members []*member) {
 						return
 					}
 				}
-				if g.report != nil && g.report.rank >= 0 && (s.rank < 0 || g.doubt == 0) {
+				if g.report != nil && g.report.rank >= 0 && (s.rank < 0 || g.discount == 0) {
 					s.rank, s.host = g.report.rank, cmp.Or(s.host, g.report.host)
 				}
 			}
@@ -129,7 +128,7 @@ func (s *suspect) adopt(members []*member) {
 	}
 }
 
-// cause puts a suspect into words.
+// cause returns the Cause for a suspect.
 func (s *suspect) cause(e job.Evidence, all []*suspect) job.Cause {
 	names := s.names
 	if s.sign != nil {
@@ -184,7 +183,7 @@ func shortened(names map[string]string) map[string]string {
 	return out
 }
 
-// who says whom the text is about.
+// who returns the beginning of the text: the rank and host that it is about.
 func (s *suspect) who() string {
 	switch {
 	case s.rank >= 0 && s.host != "":
@@ -199,7 +198,7 @@ func (s *suspect) who() string {
 	return ""
 }
 
-// logs names the files of the rank's output.
+// logs returns the names of the files with the rank's output.
 func (s *suspect) logs() string {
 	var files []string
 	if s.member != nil {
@@ -215,8 +214,8 @@ func (s *suspect) logs() string {
 	return strings.Join(files, " and ")
 }
 
-// absent names the ranks that did not wait, where the cause is that others
-// waited in vain.
+// absent names the ranks that did not wait, if the cause is that others waited for them until a
+// timeout.
 func absent(s *suspect, e job.Evidence, all []*suspect) string {
 	if s.rule.Category != job.CollectiveTimeout || e.Ranks < 2 {
 		return ""
@@ -242,7 +241,7 @@ func absent(s *suspect, e job.Evidence, all []*suspect) string {
 	return "; ranks " + strings.Join(missing, ", ") + " did not wait with the others"
 }
 
-// nothing is the Cause when there is no suspect.
+// nothing returns the Cause if there is no suspect.
 func nothing(e job.Evidence, live bool) job.Cause {
 	c := job.Cause{Rank: -1, Retry: job.RetryNever, Evidence: []job.Line{}}
 	good, stopped := 0, 0

@@ -19,9 +19,8 @@ var (
 	callLine = textmatch.New(`^[\w:.]+\(\) at \S+:\d+$`)
 )
 
-// decoded takes the lines after a message that is only an error code: they say
-// what the code means. Left out are calls, and a line that refers to a web page
-// where another line says more.
+// decoded returns the lines after a message that is only an error code: they say what the code
+// means. It leaves out calls, and a line that refers to a web page if another line says more.
 func (e *exception) decoded(text []string, at int) {
 	var said, referring []string
 	for j := at + 1; j < len(text) && j <= at+decodedLines; j++ {

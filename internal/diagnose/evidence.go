@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How many lines of a block are evidence, and how many lines stand with a
-// sign of one line or with an end that has no sign.
+// How many lines of a block are evidence, and how many lines are shown with a sign of one line or
+// with an end that has no sign.
 const (
 	headLines = 10
 	tailLines = 30
@@ -20,7 +20,7 @@ const (
 // afterLines is how many lines of a stream are kept that follow the decisive one.
 const afterLines = 20
 
-// after are the lines that follow the decisive one in its stream.
+// after returns the lines that follow the decisive one in its stream.
 func (s *suspect) after() []job.Line {
 	if s.stream == nil {
 		return nil
@@ -33,7 +33,7 @@ func (s *suspect) after() []job.Line {
 	return lines
 }
 
-// evidence are the lines that prove a suspect; the decisive one is the last.
+// evidence returns the lines that prove a suspect. The decisive one is the last.
 func (s *suspect) evidence() []job.Line {
 	var lines []job.Line
 	switch {
@@ -59,7 +59,7 @@ func (s *suspect) evidence() []job.Line {
 	return lines
 }
 
-// lastWords is the last line of the rank that is no launcher's.
+// lastWords returns the last line of the rank that is not a launcher's.
 func (s *suspect) lastWords() string {
 	st := s.words()
 	if st == nil || st.rank < 0 {
@@ -68,7 +68,7 @@ func (s *suspect) lastWords() string {
 	return short(st.lastWords(), 120)
 }
 
-// lastWords is the last line of a stream that is neither a launcher's nor empty.
+// lastWords returns the last line of a stream that is neither a launcher's nor empty.
 func (s *stream) lastWords() string {
 	for _, t := range slices.Backward(s.text) {
 		if strings.TrimSpace(t) != "" && !teardown.MatchString(t) && !separator(t) && !aside.MatchString(t) {
@@ -78,8 +78,8 @@ func (s *stream) lastWords() string {
 	return ""
 }
 
-// words is the stream with the rank's last words: its stderr, else its stdout
-// where only launchers wrote to that.
+// words returns the stream with the rank's last words: stderr, or stdout if only launchers wrote to
+// stderr.
 func (s *suspect) words() *stream {
 	var best *stream
 	rank := func(st *stream) int {

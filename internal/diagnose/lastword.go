@@ -8,15 +8,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// A line that a rule knows and the program's own error message are about one
-// thing when no more than this is between them, in one stream or in two.
+// A line that a rule knows and the program's own error message are about the same failure if no more
+// than this is between them, in one stream or in two.
 const (
 	adjacentLines = 10
 	adjacentTime  = 250 * time.Millisecond
 )
 
-// said returns the error message of the member's own that was its last word: no
-// stream went on with its work after it.
+// said returns the member's own error message if it was its last message: no stream shows further
+// work after it.
 func (m *member) said() *suspect {
 	var best *suspect
 	for _, st := range m.streams {
@@ -33,8 +33,8 @@ func (m *member) said() *suspect {
 	return best
 }
 
-// betterSaid reports whether one message of a rank tells more than another: what a
-// rule knows does, then what is on stderr, then the later one.
+// betterSaid reports whether one message of a rank is better than another: one that a rule knows,
+// then one on stderr, then the later one.
 func (s *suspect) betterSaid(than *suspect) bool {
 	rank := func(s *suspect) int {
 		n := 0
@@ -52,8 +52,7 @@ func (s *suspect) betterSaid(than *suspect) bool {
 	return than.time.Before(s.time)
 }
 
-// advanced reports whether another stream of the member went on with its work
-// after a sign.
+// advanced reports whether another stream of the member shows further work after a sign.
 func (m *member) advanced(st *stream, g *sign) bool {
 	seen := st.time(g.at)
 	if seen.IsZero() {
@@ -72,9 +71,8 @@ func (m *member) advanced(st *stream, g *sign) bool {
 	return false
 }
 
-// tellsMore reports whether a program's own error message tells more than the
-// strongest other sign of its rank: that is the echo of its end, or a line that
-// was printed long before.
+// tellsMore reports whether a program's own error message says more than the strongest other sign of
+// its rank, because that is a consequence of its end, or a line that was printed long before.
 func (s *suspect) tellsMore(strong *suspect) bool {
 	switch {
 	case strong == nil || strong.rule.Is(rules.Mute) && (strong.sign.plain || strong.sign.report != nil):

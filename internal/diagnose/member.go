@@ -19,11 +19,11 @@ const (
 // Times between what belongs together.
 const (
 	together = time.Minute      // two signs of one death
-	linger   = 2 * time.Minute  // a plain line and the end that it tells of
-	watchdog = 15 * time.Minute // the same for an echo: watchdogs take their time
+	linger   = 2 * time.Minute  // a plain line and the end that it explains
+	watchdog = 15 * time.Minute // the same for a Cascade: watchdogs wait long
 )
 
-// member is one rank with all that is known of it; or what belongs to no rank.
+// member is one rank with all that is known of it. Rank -1 has what belongs to no rank.
 type member struct {
 	rank    int
 	host    string
@@ -48,14 +48,13 @@ type suspect struct {
 	exit       *job.Exit
 	member     *member
 	record     *job.Line // a host's record that explains it
-	// beside says that gangrun ended the rank: what it said explains a mute end of
-	// another rank, and no other.
+	// beside is true if gangrun ended the rank. Its output then explains only a mute end of
+	// another rank.
 	beside bool
 }
 
-// suspects returns what the member's own signs say: none when it ended well.
-// A rank whose end is not known must have a strong sign, unless nothing is
-// known of any rank's end.
+// suspects returns the suspects that the member's own signs give: none if it ended well. If its end
+// is not known, it must have a strong sign, unless no rank's end is known.
 func (m *member) suspects(live bool) []*suspect {
 	if m.exit != nil && m.exit.Good() {
 		return nil
@@ -83,7 +82,7 @@ func (m *member) suspects(live bool) []*suspect {
 		}
 		return nil
 	}
-	if m.exit.Stopped { // only what it said of itself counts, not how it ended
+	if m.exit.Stopped { // only its own output counts, not how it ended
 		if strong != nil && !strong.sign.plain && strong.rule.Category != job.Killed {
 			return []*suspect{strong}
 		}
@@ -107,14 +106,13 @@ func (m *member) suspects(live bool) []*suspect {
 	return []*suspect{end}
 }
 
-// crash reports whether a rule is about an end that no peer can cause.
+// crash reports whether a rule is about an end that no other rank can cause.
 func crash(r *rules.Rule) bool {
 	return len(r.Ends.Signals) > 0 && !r.Is(rules.Generic) && (r.Category == job.InvalidMemoryAccess || r.Category == job.CoreDump)
 }
 
-// best chooses among the signs of a member: the sign it died of, else a weak
-// one near the end, else one that was followed by ordinary output, which it
-// seems to have survived.
+// best chooses among the signs of a member: the sign that it ended with, or a weak one near the end,
+// or one that it seems to have survived because ordinary output followed.
 func (m *member) best() (strong, weak, old *suspect) {
 	for _, st := range m.streams {
 		s, w, o := m.ofStream(st)
@@ -149,7 +147,7 @@ func (s *suspect) merit() int {
 		n += 5 // libraries print much; what a rank's exception says counts more
 	}
 	if s.sign.report != nil && s.rule.Is(rules.Generic) && s.rule.Category != job.Killed {
-		n += 6 // it says how the process ended, nothing of why
+		n += 6 // it says how the process ended, but not why
 	}
 	return n
 }
@@ -196,7 +194,7 @@ func (m *member) ofStream(st *stream) (strong, weak, old *suspect) {
 
 func apart(a, b time.Time) bool { return !a.IsZero() && !b.IsZero() && b.Sub(a) > together }
 
-// outlived reports whether the member lived on for long after a plain line.
+// outlived reports whether the member lived for long after a plain line.
 func (m *member) outlived(st *stream, g *sign) bool {
 	if m.exit == nil || !g.plain && g.class != rules.Message || m.exit.Time.IsZero() || st.time(g.at).IsZero() {
 		return false
@@ -208,8 +206,8 @@ func (m *member) outlived(st *stream, g *sign) bool {
 	return m.exit.Time.Sub(st.time(g.at)) > limit
 }
 
-// quietAfter reports whether the member's other streams fell silent about when
-// the sign appeared.
+// quietAfter reports whether the member's other streams printed nothing more after about the time
+// when the sign appeared.
 func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
 	seen := st.time(g.at)
 	if seen.IsZero() {
@@ -234,7 +232,7 @@ func (m *member) quietAfter(st *stream, g *sign, limit int) bool {
 
 func (m *member) suspect(st *stream, g *sign) *suspect {
 	s := &suspect{rule: g.rule, sign: g, stream: st, rank: m.rank, host: cmp.Or(m.host, st.host), time: st.time(g.from), order: m.order,
-		names: g.rule.Groups(g.text), confidence: g.rule.Confidence - g.doubt, exit: m.exit, member: m}
+		names: g.rule.Groups(g.text), confidence: g.rule.Confidence - g.discount, exit: m.exit, member: m}
 	if s.time.IsZero() && m.exit != nil || g.weak && m.exit != nil {
 		s.time = m.exit.Time
 	}
@@ -268,7 +266,7 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 
 // before reports whether a was seen before b, as far as that is known.
 func before(a, b *suspect) bool {
-	if unstarted(a) && unstarted(b) { // mostly for the same reason: the first that was told of is why the gang was ended
+	if unstarted(a) && unstarted(b) { // mostly for the same reason: gangrun ended the gang because of the first that was reported
 		return a.order < b.order
 	}
 	if !a.time.IsZero() && !b.time.IsZero() && !a.time.Equal(b.time) {

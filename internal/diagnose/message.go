@@ -59,10 +59,10 @@ var (
 	numbers = textmatch.New(`^\s*\d+(?:\s+[-+]?\d+(?:\.\d*)?(?:[eE][-+]?\d+)?){2,}\s*$`)
 )
 
-// decoration are the signs of which boxes around messages are made.
+// decoration has the characters of which boxes around messages are made.
 const decoration = "*#%!|\\/_=~ \t"
 
-// announcers are words of which every announcement holds one.
+// announcers are words. Every announcement has one of them.
 var announcers = sync.OnceValue(func() *textmatch.Index {
 	x := &textmatch.Index{}
 	for i, word := range []string{"error", "fatal", "abort", "critical", "stop ", "illegal value"} {
@@ -71,7 +71,7 @@ var announcers = sync.OnceValue(func() *textmatch.Index {
 	return x
 })
 
-// announces reports whether a line announces an error of the program's own.
+// announces reports whether a line announces an error of the program itself.
 func announces(t string) bool {
 	t = t[:min(len(t), announceBytes)]
 	if len(announcers().Find(t, nil)) == 0 {
@@ -153,18 +153,18 @@ func endOfMessage(text []string, taken []bool, from int) int {
 	return to
 }
 
-// unfinished reports whether a line announces an error and does not say which.
+// unfinished reports whether a line announces an error without saying which.
 func unfinished(t string) bool {
 	t = plainWords(t)
 	return t == "" || unfinishedLine.MatchString(t)
 }
 
-// readMessage makes a sign of the lines of a message; nil where they say no more
-// than that the program ends.
+// readMessage makes a sign of the lines of a message. It returns nil if they say only that the
+// program ends.
 func readMessage(text []string, from, to int) *sign {
 	g := &sign{class: rules.Message, from: from, at: from, to: to}
 	lead, command := leadOf(text[from]), ""
-	framed, open := inFrame(text, from), true // open: the sentence has not come to its end
+	framed, open := inFrame(text, from), true // open: the sentence is not complete
 	for i, t := range text[from:to] {
 		if aside.MatchString(t) {
 			if lastCommand.MatchString(t) {
@@ -191,7 +191,7 @@ func readMessage(text []string, from, to int) *sign {
 	return g
 }
 
-// inFrame reports whether a line stands between two rules.
+// inFrame reports whether a line is between two separators.
 func inFrame(text []string, at int) bool {
 	above := false
 	for i := at - 1; i >= 0 && i >= at-frameAbove; i-- {
@@ -203,7 +203,8 @@ func inFrame(text []string, at int) bool {
 	return above && slices.ContainsFunc(text[at+1:min(len(text), at+messageLines)], separator)
 }
 
-// separator reports whether a line is a rule: nothing but a few signs, many times.
+// separator reports whether a line only separates others: it has nothing but a few characters,
+// repeated.
 func separator(t string) bool {
 	t = strings.TrimSpace(t)
 	return len(t) >= 10 && strings.Trim(t, "-=*%#_+~|!") == ""
@@ -215,7 +216,7 @@ func deeper(first, t string) bool {
 	return indent(t) > indent(first)
 }
 
-// leadOf is what each line of a message begins with when the first line does.
+// leadOf returns the text with which each line of a message begins if the first line does.
 func leadOf(t string) string {
 	at := errorWord.FindStringIndex(t)
 	if at == nil {
@@ -227,8 +228,8 @@ func leadOf(t string) string {
 	return ""
 }
 
-// plainWords is a line of a message without its frame; empty when it holds no
-// words of its own.
+// plainWords returns a line of a message without its frame. It is empty if the line has no other
+// words.
 func plainWords(t string) string {
 	t = strings.Trim(t, decoration)
 	if rule := strings.Trim(t, "- "); len(t)-len(rule) > 8 {

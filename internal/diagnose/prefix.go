@@ -14,7 +14,7 @@ var (
 	torchDir = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log)$`)
 )
 
-// fromName tells the rank, -1 when unknown, and the stream from a log's name.
+// fromName returns the rank, or -1 if it is not known, and the stream by the name of a log.
 func fromName(name string) (int, job.Source) {
 	name = strings.TrimSuffix(strings.TrimSuffix(filepath.ToSlash(name), ".gz"), ".bz2")
 	source := job.SourceStdout
@@ -35,11 +35,11 @@ func fromName(name string) (int, job.Source) {
 	return -1, source
 }
 
-// tag is a way in which launchers mark the lines of a rank.
+// tag is a form in which launchers mark the lines of a rank.
 type tag struct {
 	line *textmatch.Pattern // groups rank, and host and stream where it has them
-	// sure says that one line is proof enough; otherwise nearly all of a log
-	// must be marked so.
+	// sure is true if one line is proof enough. Otherwise nearly all lines of a log must be
+	// marked so.
 	sure bool
 }
 
@@ -54,7 +54,7 @@ var tags = []tag{
 // launchers begin lines of their own among those of the ranks.
 var launchers = textmatch.New(`^(?:gangrun|srun|slurmstepd|mpirun|mpiexec|prterun|\[mpiexec|\[proxy): |^[-=]{5}|^=   `)
 
-// unprefix takes the tags off the lines and the ranks from the tags.
+// unprefix removes the tags of lines, and sets the ranks that the tags name.
 func unprefix(lines []job.Line) {
 	for _, t := range tags {
 		if !t.sure && !t.holds(lines) {
@@ -70,8 +70,8 @@ func unprefix(lines []job.Line) {
 	}
 }
 
-// holds reports whether nearly all lines are marked so, and with numbers that
-// come back, as those of ranks do and those of lists do not.
+// holds reports whether nearly all lines are marked so, with numbers that are repeated: those of
+// ranks are, those of lists are not.
 func (t tag) holds(lines []job.Line) bool {
 	marked, others, again := 0, 0, false
 	seen := map[string]bool{}
@@ -89,7 +89,7 @@ func (t tag) holds(lines []job.Line) bool {
 	return marked >= 3 && again && others*10 <= marked
 }
 
-// strip takes the tag off one line.
+// strip removes the tag of one line.
 func (t tag) strip(l *job.Line) bool {
 	m := t.line.FindStringSubmatch(l.Text)
 	if m == nil || len(m[t.line.SubexpIndex("rank")]) > 7 {

@@ -79,13 +79,12 @@ func (e *exception) sign() *sign {
 	g.context = strings.Join(context, "\n")
 	g.where = e.where()
 	if e.bare {
-		g.doubt = 0.2
+		g.discount = 0.2
 	}
 	return g
 }
 
-// where names the innermost frame that is in the job's own code, or else the
-// innermost.
+// where names the innermost frame in the job's own code or, if there is none, the innermost frame.
 func (e *exception) where() string {
 	if len(e.frames) == 0 {
 		return ""
@@ -144,8 +143,8 @@ func tracebacks(text []string) []exception {
 	return all
 }
 
-// errorLine reports whether a line at the margin looks like the message of an
-// exception, though no traceback stands above it.
+// errorLine reports whether a line that is not indented looks like the message of an exception, even
+// without a traceback above it.
 func errorLine(t string) bool {
 	if len(t) < 6 || t[0] == ' ' || t[0] >= 'a' && t[0] <= 'z' && !strings.Contains(t, ".") || strings.IndexByte(t, ' ') == 0 {
 		return false
@@ -159,11 +158,11 @@ func harmless(before string) bool {
 		strings.HasPrefix(before, "Error in sys.excepthook")
 }
 
-// traced reads the traceback whose header is line i. Lines of other processes
-// may stand between its own. The index returned is where to go on.
+// traced reads the traceback whose header is line i. Lines of other processes may be among its own.
+// The index returned is the line at which to go on.
 func traced(text []string, i int) (exception, int, bool) {
 	e := exception{from: i}
-	strangers := 0
+	foreign := 0 // lines of other processes
 	for j := i + 1; j < len(text); j++ {
 		t := text[j]
 		switch {
@@ -177,7 +176,7 @@ func traced(text []string, i int) (exception, int, bool) {
 			e.original(text)
 			return e, e.to, true
 		default:
-			if strangers++; strangers > 30 {
+			if foreign++; foreign > 30 {
 				return e, i + 1, false
 			}
 		}
@@ -210,7 +209,7 @@ func (e *exception) named(t string) bool {
 	return true
 }
 
-// rest takes the further lines of a message.
+// rest reads the further lines of a message.
 func (e *exception) rest(text []string, at int) {
 	e.to = at + 1
 	if codeOnly.MatchString(e.message) {
@@ -239,15 +238,15 @@ func (e *exception) rest(text []string, at int) {
 	}
 }
 
-// originalError is where NumPy, and packages that follow it, say at the end of
-// much advice why an import failed.
+// originalError begins the line in which NumPy, and packages like it, give the reason of a failed
+// import, after much advice.
 var originalError = textmatch.New(`^(?:The )?[Oo]riginal error was: *(.*)`)
 
-// adviceLines is how much advice may stand before that.
+// adviceLines is how many lines of advice may come before that line.
 const adviceLines = 60
 
-// original takes the reason of an ImportError from behind the advice that its
-// message begins with.
+// original reads the reason of an ImportError, which follows the advice at the beginning of its
+// message.
 func (e *exception) original(text []string) {
 	if base(e.class) != "ImportError" {
 		return

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What ReadLog keeps of a log, whatever its size: the last lines, and before
-// them those with what stands around a sign of failure. Longer lines are cut.
+// What ReadLog keeps of a log of any size: the last lines, and earlier lines around signs of failure.
+// Longer lines are cut.
 const (
 	keepLast  = 4000 // lines
 	keepEarly = 4000 // lines
@@ -21,11 +21,10 @@ const (
 	behind    = 60 // lines after it, so that a traceback is whole
 )
 
-// ReadLog reads a log for Diagnose, in bounded memory. Rank and stream are
-// taken from the name where it tells them (rank-0003.err, rank.3/stderr), else
-// from what a launcher put before the lines, where that is sure: the tags of
-// mpirun (--tag-output), torch, srun -l, hydra -l and gangrun itself. A rank
-// that is not known is -1.
+// ReadLog reads a log for Diagnose, in bounded memory. It takes rank and stream from the name if that
+// has them (rank-0003.err, rank.3/stderr). Otherwise it takes them from the tags that launchers
+// write before lines, if these are certain: those of mpirun (--tag-output), torch, srun -l, hydra -l
+// and gangrun itself. A rank that is not known is -1.
 func ReadLog(name string, r io.Reader) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var k keeper
@@ -58,8 +57,8 @@ func ReadLog(name string, r io.Reader) ([]job.Line, error) {
 	return lines, nil
 }
 
-// drawing is a line as a terminal would show it: what follows a carriage
-// return replaces what stands before it. It holds keepBytes at most.
+// drawing is a line as a terminal would show it: text after a carriage return replaces the text
+// before it. It has at most keepBytes bytes.
 type drawing struct {
 	text     []byte
 	returned bool
@@ -132,7 +131,7 @@ func (k *keeper) lines() []job.Line {
 	return out
 }
 
-// telling reports whether a line may be a sign, or the beginning of one.
+// telling reports whether a line may be a sign, or begin one.
 func telling(text string) bool {
 	return rules.Candidate(text) || len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
 }

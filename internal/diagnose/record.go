@@ -14,7 +14,7 @@ const (
 	windowAfter  = 5 * time.Minute
 )
 
-// record is a sign in what a host's kernel, or gangrun's agent there, noted.
+// record is a sign that a host's kernel, or gangrun's agent there, has recorded.
 type record struct {
 	rule  *rules.Rule
 	sign  *sign
@@ -29,10 +29,9 @@ func newRecord(st *stream, g *sign) record {
 	return r
 }
 
-// explain gives suspects the cause that a host's record proves: an
-// out-of-memory kill to a process that was killed, the place to one that
-// crashed, a GPU's fault to a rank
-// whose own signs do not name a fault of the program.
+// explain gives suspects the cause that a host's record proves: an out-of-memory kill to a process
+// that was killed, the place to a process that crashed, and the fault of a GPU to a rank whose own
+// signs do not name a fault of the program.
 func explain(all []*suspect, records []record, members []*member) {
 	for _, s := range all {
 		for _, r := range records {
@@ -46,8 +45,7 @@ func explain(all []*suspect, records []record, members []*member) {
 	}
 }
 
-// proves returns how sure it is that a record explains a suspect: 0 for not
-// at all.
+// proves returns the confidence with which a record explains a suspect, or 0.
 func (r record) proves(s *suspect, members []*member) float64 {
 	if r.line.Host != "" && s.host != "" && r.line.Host != s.host || !r.near(s.time) {
 		return 0
@@ -74,7 +72,7 @@ func (r record) proves(s *suspect, members []*member) float64 {
 	}
 	for _, m := range members {
 		if m.exit != nil && m.exit.PID == r.pid && (r.line.Host == "" || m.host == r.line.Host) {
-			return 0 // it is about that one
+			return 0 // the record is about that rank
 		}
 	}
 	return r.rule.Confidence - 0.2 // a child of the rank, or seen from inside a container

@@ -7,12 +7,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// refusals are the signatures of what a file system refuses: see refused.
+// refusals are the signatures of errors of file systems: see refused in package rules.
 var refusals = []string{"no-space", "disk-quota", "io-error", "stale-handle", "read-only", "file-size-limit"}
 
-// Refusal returns the cause of an error of gangrun's own, and whether it is that a file
-// system refused something: it is full, read-only or broken, or a limit is reached. It
-// knows that from the operating system's words, which come from other hosts too.
+// Refusal returns the cause of an error of gangrun itself, if a file system refused something: it is
+// full, read-only or broken, or a limit is reached. Refusal reads the operating system's message,
+// because errors of other hosts arrive as text.
 func Refusal(err error) (cause job.Cause, ok bool) {
 	text := err.Error()
 	rule := rules.OfStatus(job.Unstarted, job.ReasonNone, text)

@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
 )
 
-// report is what a launcher or shell prints of how a process ended.
+// report is what a launcher or a shell prints about the end of a process.
 type report struct {
 	rank   int // -1 when it names none
 	host   string
@@ -61,7 +61,7 @@ var reporters = func() *textmatch.Index {
 	return x
 }()
 
-// reports finds what launchers and shells say of how processes ended.
+// reports finds what launchers and shells print about the end of processes.
 func reports(text []string, covered []bool) []*sign {
 	var signs []*sign
 	var found []int
@@ -79,12 +79,12 @@ func reports(text []string, covered []bool) []*sign {
 			if !ok {
 				continue
 			}
-			g := &sign{text: t, title: t, from: i, at: at, to: at + 1, report: &r, doubt: 0.1}
+			g := &sign{text: t, title: t, from: i, at: at, to: at + 1, report: &r, discount: 0.1}
 			if g.rule = rules.OfEnd(r.signal, r.code); g.rule == nil {
 				break
 			}
 			if root && strings.Contains(t, "exitcode") {
-				g.doubt = 0 // torchrun's own choice of the first failure
+				g.discount = 0 // torchrun's own choice of the first failure
 			}
 			signs = append(signs, g)
 			break
@@ -210,7 +210,7 @@ func shell(text []string, i int) (report, int, bool) {
 	return report{rank: -1, pid: atoi(m[1]), signal: words[m[2]], core: m[3] != ""}, i, true
 }
 
-// alone is a shell's word for the end of its child and nothing else.
+// alone reads a line that is only a shell's word for the end of its child, such as "Killed".
 func alone(text []string, i int) (report, int, bool) {
 	what, _, core := strings.Cut(text[i], " (core dumped)")
 	signal := words[what]

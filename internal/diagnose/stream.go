@@ -18,14 +18,14 @@ type stream struct {
 	rank  int
 	host  string
 	lines []job.Line
-	text  []string // of the lines, without what stands before them
+	text  []string // of the lines, without the prefixes of launchers
 	signs []*sign
 	// message is the program's own error message that it ended with, or nil.
 	message *sign
 	// kernel holds the signs that are a host's records.
 	kernel []*sign
-	// plain[i] counts the lines before line i that are ordinary output: no part
-	// of a sign, of a stack trace or of a library's chatter.
+	// plain[i] counts the lines before line i that are ordinary output: not part of a sign, of
+	// a stack trace or of a library's messages.
 	plain []int
 }
 
@@ -43,11 +43,12 @@ type sign struct {
 	to    int    // the line after its last
 
 	rule *rules.Rule
-	// What a launcher reported of a rank: rank is -1 when it names none.
+	// report is what a launcher reported of a rank. Its rank is -1 if it names none.
 	report *report
-	doubt  float64 // taken off the rule's confidence
-	weak   bool
-	plain  bool // a line of output, no exception, report or announced death
+	// discount is subtracted from the rule's confidence.
+	discount float64
+	weak     bool
+	plain    bool // a line of output that is no exception, no report and no announced death
 }
 
 // match returns the rule that holds for the sign, or nil.
@@ -55,15 +56,14 @@ func (g *sign) match() *rules.Rule {
 	return rules.Match(rules.Sign{Class: g.class, Text: g.text, Context: g.context, Kernel: g.kernel})
 }
 
-// streams sorts lines into streams, in an order that does not depend on how
-// the streams were mixed.
+// streams sorts lines into streams. Their order does not depend on how they were mixed.
 func streams(lines []job.Line) []*stream {
 	type key struct {
 		rank       int
 		host, file string
 		source     job.Source
-		// What a rank has had mpirun print comes without its place in mpirun's log,
-		// and again with it.
+		// placed is 1 if the line has its place in a log. Text that mpirun prints for a
+		// rank comes twice: without its place in mpirun's log, and with it.
 		placed int
 	}
 	byKey := map[key]*stream{}
@@ -94,8 +94,8 @@ func (s *stream) records() bool {
 	return len(s.lines) > 0 && (s.lines[0].Source == job.SourceKernel || s.lines[0].Source == job.SourceAgent)
 }
 
-// scan finds the signs of a stream. With kernel, lines that look like a
-// host's records are taken for ones.
+// scan finds the signs of a stream. If kernel is true, lines that look like records of a host count
+// as records.
 func (s *stream) scan(kernel bool) {
 	covered := make([]bool, len(s.text))
 	add := func(g *sign) {
@@ -135,7 +135,7 @@ func (s *stream) scan(kernel bool) {
 			g.rule = g.match()
 		}
 		if g.rule != nil && g.rule.Is(rules.Weak) && s.records() {
-			continue // gangrun's own troubles are told otherwise
+			continue // gangrun reports its own troubles by a Reason
 		}
 		if g.rule != nil {
 			g.weak, g.plain = g.rule.Is(rules.Weak), true
@@ -164,7 +164,7 @@ func (s *stream) scan(kernel bool) {
 	}
 }
 
-// addOwn adds the sign that a line of gangrun itself is.
+// addOwn adds a line that gangrun itself has written as a sign.
 func (s *stream) addOwn(i int) {
 	g := &sign{text: s.text[i], title: s.text[i], from: i, at: i, to: i + 1, plain: true}
 	if g.rule = rules.OfReason(s.lines[i].Reason); g.rule == nil {
@@ -177,8 +177,7 @@ func (s *stream) addOwn(i int) {
 	}
 }
 
-// addMessage finds the program's own error message. A line that counts near the
-// end only may be part of it.
+// addMessage finds the program's own error message. A weak line may be part of it.
 func (s *stream) addMessage(covered []bool) {
 	taken := slices.Clone(covered)
 	for _, g := range s.signs {
@@ -201,8 +200,7 @@ func (s *stream) addMessage(covered []bool) {
 	}
 }
 
-// ordinary reports whether a line is output of a program that goes on, not
-// the trail of one that ends.
+// ordinary reports whether a line is output of a program that goes on, and not of one that ends.
 func ordinary(text string) bool {
 	if text == "" {
 		return false
@@ -223,8 +221,8 @@ func (s *stream) time(i int) time.Time {
 	return time.Time{}
 }
 
-// plainText is a line without terminal escapes, without what a carriage
-// return overwrote, and without the rank that a library puts before it.
+// plainText returns a line without terminal escapes, without text that a carriage return overwrote,
+// and without the rank that a library writes before it.
 func plainText(text string) string {
 	text = strings.TrimRight(text, "\r\n")
 	if i := strings.LastIndexByte(text, '\r'); i >= 0 {

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// WorldSize returns the line in which a program says that it wants more ranks than
-// its gang had, and whether there is one.
+// WorldSize returns the line in which a program asks for more ranks than its gang had, and whether
+// there is one.
 func WorldSize(e job.Evidence) (job.Line, bool) {
 	lines := e.Lines
 	if len(lines) == 0 {
@@ -25,25 +25,24 @@ func WorldSize(e job.Evidence) (job.Line, bool) {
 	return job.Line{}, false
 }
 
-// wish is how many ranks a program says that it wants.
-type wish struct {
-	ranks int    // 0 where it names no number
-	least bool   // more will do, too
+// request is the number of ranks that a program asks for.
+type request struct {
+	ranks int    // 0 if it names no number
+	least bool   // more ranks will do too
 	text  string // the words that say so
 }
 
-// wanted reads how many ranks a line asks for, and reports whether those are more
-// than there are.
-func wanted(text string, ranks int) (wish, bool) {
+// wanted reads how many ranks a line asks for, and reports whether that is more than there are.
+func wanted(text string, ranks int) (request, bool) {
 	if len(text) > 4<<10 || !mentions(text) {
-		return wish{}, false
+		return request{}, false
 	}
 	for _, want := range wants {
 		m := want.FindStringSubmatch(text)
 		if m == nil || one(m) {
 			continue
 		}
-		w := wish{text: m[0]}
+		w := request{text: m[0]}
 		for _, g := range m[1:] {
 			if w.ranks = number(g); w.ranks > 0 {
 				break
@@ -59,11 +58,11 @@ func wanted(text string, ranks int) (wish, bool) {
 	if ranks <= 1 {
 		for _, complaint := range ofOne {
 			if complaint.MatchString(text) {
-				return wish{text: text}, true
+				return request{text: text}, true
 			}
 		}
 	}
-	return wish{}, false
+	return request{}, false
 }
 
 var (
@@ -84,8 +83,8 @@ func number(text string) int {
 	return atoi(text)
 }
 
-// tooFew makes of a suspect the rank that asked for more ranks than there are, where
-// its error message, its exception or its last words say so.
+// tooFew changes the rule of a suspect to too-few-ranks if the error message, the exception or the
+// last line of its rank asks for more ranks than there are.
 func (s *suspect) tooFew(e job.Evidence) {
 	own := s.rule.Is(rules.Mute) || s.sign != nil && (s.sign.class != "" || s.sign.plain)
 	if e.Ranks == 0 || s.member == nil || s.exit == nil || s.exit.Status != job.Exited || s.exit.Good() || s.rule.Is(rules.Cascade) || !own {
@@ -109,13 +108,13 @@ func (s *suspect) tooFew(e job.Evidence) {
 	s.names = map[string]string{"need": need, "ranks": fmt.Sprint(w.ranks), "said": short(first, 200)}
 }
 
-// otherUnits are what a rank may have several of.
+// otherUnits matches things of which one rank may have several.
 var otherUnits = textmatch.New(`(?i)\b(?:gpus?|cpus?|devices|workers?|replicas?|tasks)\b`)
 
-// example shows how a program is started, whatever the number of ranks.
+// example matches a line that shows how to start a program, with any number of ranks.
 var example = textmatch.New(`(?i)\busage\b|\bexample:|\be\.g\.`)
 
-// mentions reports whether a text speaks of ranks at all.
+// mentions reports whether a text is about ranks at all.
 func mentions(text string) bool {
 	text = strings.ToLower(text)
 	for _, word := range [...]string{"world", "rank", "process", "nproc", "-np", "mpi", "comm", "worker", "gpus", "cpus", "procs", "tasks", "parallel", "replica", "devices"} {
@@ -126,7 +125,7 @@ func mentions(text string) bool {
 	return false
 }
 
-// one reports whether what is wanted is 1 or 0 of something.
+// one reports whether the number asked for is 1 or 0.
 func one(groups []string) bool {
 	for _, g := range groups[1:] {
 		if g == "1" || g == "0" || strings.EqualFold(g, "one") {
@@ -142,7 +141,7 @@ const (
 	world = `(?:world[ _-]?size|comm(?:unicator)?[ _]size|number of (?:mpi )?(?:processes|procs|ranks|processors|tasks|cpus|workers)|num[_ ]?(?:procs|processes|ranks|tasks|workers)|nprocs?|np)`
 )
 
-// wants are requests for ranks. The first group that is a number says for how many.
+// wants match requests for ranks. The first group that is a number is how many.
 var wants = []*textmatch.Pattern{
 	textmatch.New(`(?i)\b` + world + `\b[^.;]{0,24}?\b(?:must|should|has to|needs? to|ought to|expected|required)\b (?:to )?(?:be |equal |have |divide )?(?:at least |exactly |more than |>=? ?|==? ?|equal to |divisible by |a multiple of )?(\d+|two|three|four|eight|even|a power|divisible|a multiple|greater|larger|more)`),
 	textmatch.New(`(?i)\b(?:requires?|needs?|wants|expects?|must (?:be )?(?:run|launched|started|executed|called|invoked|use|have)(?: (?:with|on|using|by|under))?|only works with|only supports|(?:run|launch|start)(?:ed)? (?:it )?(?:with|on|using)|works only with|at least|expected)\b (?:a |an )?(?:total of )?` + many + `\s+` + units),
@@ -150,7 +149,7 @@ var wants = []*textmatch.Pattern{
 	textmatch.New(`(?i)\bexpected (\d+) (?:ranks|processes|workers),? (?:but )?(?:got|found|have) 1\b`),
 }
 
-// ofOne are complaints of a program that was started with one rank.
+// ofOne match complaints of a program that was started with one rank.
 var ofOne = []*textmatch.Pattern{
 	textmatch.New(`(?i)invalid world[ _]?size:?\s*\(?1\b`),
 	textmatch.New(`(?i)\bworld[ _]?size \(1\) (?:is not|must be|should be|is smaller|is less|isn't)`),

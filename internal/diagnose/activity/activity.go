@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// states are the states of processes in words, the most telling ones last.
+// states are the states of processes in words, the most informative ones last.
 var states = []struct {
 	state job.ProcessState
 	words string
@@ -28,8 +28,8 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds to a rule's text and hint what the ranks were doing when the gang was to end.
-// It returns that as lines: one for all ranks in the same state.
+// Add adds to a rule's text and hint what the ranks were doing when gangrun began to end the gang. It
+// returns that as lines of evidence too, one for all ranks in the same state.
 func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {
 		return nil
@@ -67,14 +67,14 @@ func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	return lines
 }
 
-// lookAt says how to find out what a rank waits for.
+// lookAt returns how to find out what a rank waits for.
 const lookAt = "look at a rank with py-spy dump --pid PID or gdb -p PID (gangrun status shows the PIDs)"
 
 // stood reports whether there was no progress for most of the time.
 func stood(all []job.Activity) bool { return age(all) > 0 && 2*still(all) >= age(all) }
 
-// spoke reports whether a rank had printed anything: else the gang may have
-// worked without output.
+// spoke reports whether a rank had printed anything. If none had, the gang may have worked without
+// output.
 func spoke(all []job.Activity) bool {
 	return slices.ContainsFunc(all, func(a job.Activity) bool { return a.Quiet < a.Age })
 }
@@ -88,7 +88,7 @@ func age(all []job.Activity) time.Duration {
 	return time.Duration(oldest)
 }
 
-// still returns for how long there was neither output nor a new step.
+// still returns how long there was neither output nor a new step.
 func still(all []job.Activity) time.Duration {
 	if idle, ok := idle(all); ok {
 		return min(idle, quiet(all))
@@ -96,7 +96,7 @@ func still(all []job.Activity) time.Duration {
 	return quiet(all)
 }
 
-// silence says for how long there was no progress, as in "no output for 3m12s, no new
+// silence returns how long there was no progress in words, as in "no output for 3m12s, no new
 // step for 3m13s".
 func silence(all []job.Activity) string {
 	said := "no output for " + rough(quiet(all))

@@ -12,7 +12,7 @@ var cudaFailure = []Rule{{
 	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "illegal instruction was encountered", "warp illegal"},
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.9,
-	Meaning: "a GPU kernel could not be started or did not come to its end",
+	Meaning: "a GPU kernel could not be started or did not finish",
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"unspecified launch failure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not"},
 }, {

@@ -25,10 +25,10 @@ var diskFull = []Rule{{
 	Match:   textmatch.New(`[Dd]isk quota exceeded(?:: ['"](?P<artefact>[^'"]+)['"])?`),
 }, refused(job.DiskFull, "disk-quota", "free space (quota -s shows how much is yours) or write elsewhere", "disk quota exceeded")}
 
-// otherRefusals are why a file system takes no more bytes, where it is not full.
+// otherRefusals are reasons other than space for which a file system accepts no more bytes.
 var otherRefusals = textmatch.New(`(?i)file too large|read-only file system|input/output error|stale (?:NFS )?file handle|disk quota exceeded`)
 
-// ownWords are those of faults that have a rule of their own, whatever the reason.
+// ownWords match faults that have their own rule, whatever the reason.
 var ownWords = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
 // refused returns the rule for ranks that could not be started, that were lost, or of

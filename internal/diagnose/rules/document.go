@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// meanings says what each category is, for the documentation.
+// meanings has what each category is, for the documentation.
 var meanings = map[job.Category]string{
 	job.IncorrectInputs:     "A file, dataset, argument or format that was given to the job is wrong or missing.",
 	job.SemanticError:       "The code does not fit its data or its libraries.",
@@ -49,7 +49,7 @@ var meanings = map[job.Category]string{
 	job.Unknown:             "The job failed and nothing tells why.",
 }
 
-// actions says what each action is.
+// actions has what each action is.
 var actions = map[job.Action]string{
 	job.RetryNever:     "no retry: the same would happen again",
 	job.RetryOnce:      "one retry",

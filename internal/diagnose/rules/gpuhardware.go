@@ -46,7 +46,7 @@ var gpuHardware = []Rule{{
 	Match:   xid("(?:74|136|155),|(?:14[4-9]|150),.* Fatal"),
 }, {
 	Category: job.GPUHardware, Signature: "xid-other", Confidence: 0.9, Traits: Kernel,
-	Meaning: "the driver reports another fault of the GPU that only a reset cures (XID 54, 62, 110, 143, 156)",
+	Meaning: "the driver reports another fault of the GPU that only a reset can fix (XID 54, 62, 110, 143, 156)",
 	Hint:    gpuHint,
 	Text:    "the GPU driver reported a fault (${title})",
 	Needles: []string{"nvrm: xid "},

@@ -96,14 +96,14 @@ var incorrectInputs = []Rule{{
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-image", Confidence: 0.9,
 	Meaning: "an image or media file is damaged or in an unknown format",
-	Hint:    "remove or fetch anew the file ${artefact|named}",
+	Hint:    "remove the file ${artefact|named}, or fetch it again",
 	Classes: []string{"*"},
 	Needles: []string{"cannot identify image file", "image file is truncated", "broken data stream when reading image", "invalid data found when processing input"},
 	Find:    textmatch.New(`image file '(?P<artefact>[^']+)'`),
 }, {
 	Category: job.IncorrectInputs, Signature: "bad-archive", Confidence: 0.85,
 	Meaning: "a compressed or pickled input is damaged or cut short",
-	Hint:    "fetch or write the file anew, and check its size against the source",
+	Hint:    "fetch or write the file again, and check its size against the source",
 	Classes: []string{"BadZipFile", "BadGzipFile", "ReadError", "LZMAError", "UnpicklingError", "zlib.error", "EOFError"},
 	Match:   textmatch.New(`(?i)zip|gzip|tar|lzma|compressed|pickle|ran out of input|end-of-stream|invalid load key|decompress|corrupt`),
 }, {

@@ -43,7 +43,7 @@ var killed = []Rule{{
 	Text:    "ended by ${signal}, which it does not handle", Ends: Ends{Signals: []int{10, 12, 14, 16, 23, 26, 27, 29, 30}},
 }, {
 	Category: job.Killed, Signature: "told-to-end", Confidence: 0.6, Traits: Cascade,
-	Meaning: "the program says that it was interrupted or told to end",
+	Meaning: "the program says that it was interrupted or asked to end",
 	Hint:    "look for the rank that failed first, and for who sends signals: a batch system, a person",
 	Classes: []string{Message},
 	Match:   textmatch.New(`(?i)\bsig(?:term|int|hup|usr1|usr2)\b|\b(?:received|caught|got) (?:\w+ )?signal\b|\bsignal (?:15|2)\b|\b(?:interrupted|cancell?ed|killed|terminated) by\b`),

@@ -7,8 +7,8 @@ import (
 
 const processHint = "lower the number of threads (OMP_NUM_THREADS, OPENBLAS_NUM_THREADS) and of workers, or raise the limit: ulimit -u, the cgroup's pids.max, kernel.threads-max"
 
-// aboutWorkdir is why a rank could not be started whose working directory cannot be
-// entered: it ends in what the kernel says of missing programs too.
+// aboutWorkdir matches the reason why a rank could not be started because its working directory
+// cannot be entered. It ends like the kernel's message for a missing program.
 var aboutWorkdir = textmatch.New(`(?i)^(?:the working directory "|chdir /)`)
 
 var launchError = []Rule{{
@@ -41,7 +41,7 @@ var launchError = []Rule{{
 }, {
 	Category: job.LaunchError, Signature: "unstarted", Confidence: 0.9,
 	Meaning: "the rank could not be started for another reason",
-	Hint:    "the reason is the host's own word; gangrun preflight checks what a host lacks",
+	Hint:    "the host gave this reason; gangrun preflight checks what a host lacks",
 	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 }, {
 	Category: job.LaunchError, Signature: "command-not-found", Confidence: 0.95,
@@ -67,7 +67,7 @@ var launchError = []Rule{{
 	Needles: []string{"not enough slots available"},
 }, {
 	Category: job.LaunchError, Signature: "container", Confidence: 0.9,
-	Meaning: "the container could not be created or its image not be had",
+	Meaning: "the container could not be created, or its image could not be fetched",
 	Hint:    "check the image's name and that every host can pull it or has it",
 	Needles: []string{"oci runtime create failed", "failed to pull image", "manifest unknown", "unable to find image '", "error response from daemon", "fatal:   could not open image"},
 	Find:    textmatch.New(`image '(?P<artefact>[^']+)'`),

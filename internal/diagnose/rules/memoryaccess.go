@@ -40,7 +40,7 @@ var invalidMemoryAccess = []Rule{{
 	Text:    "ended by a segmentation fault, ${signal}${core}", Ends: Ends{Signals: []int{11}},
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "sigbus", Confidence: 1,
-	Meaning: "the process touched memory that cannot be had: a mapped file that was cut, full shared memory, bad alignment",
+	Meaning: "the process touched memory that the kernel cannot provide: a mapped file that was cut, full shared memory, bad alignment",
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
 	Text:    "ended by a bus error, ${signal}${core}", Ends: Ends{Signals: []int{7}},
 }}

@@ -34,7 +34,7 @@ var missingLibrary = []Rule{{
 }, {
 	Category: job.MissingLibrary, Signature: "undefined-symbol", Confidence: 0.95,
 	Meaning: "a library lacks a symbol: two parts were built against different versions",
-	Hint:    "build the extension anew against the installed version of its library; look for an older copy in LD_LIBRARY_PATH",
+	Hint:    "rebuild the extension against the installed version of its library; look for an older copy in LD_LIBRARY_PATH",
 	Needles: []string{"undefined symbol: "},
 	Match:   textmatch.New(`undefined symbol: (?P<artefact>\w+)`),
 }}

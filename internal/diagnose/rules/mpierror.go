@@ -14,7 +14,7 @@ var mpiError = []Rule{{
 	Needles: []string{"mpi_err_truncate", "message truncated"},
 }, {
 	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Traits: Cascade,
-	Meaning: "MPI lost the connection to another rank: mostly the echo of that rank's failure",
+	Meaning: "MPI lost the connection to another rank, mostly because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll", "failed to tcp connect to a peer mpi process", "handshake with a connecting peer mpi", "peer process has unexpectedly disconnected"},
 	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected`),

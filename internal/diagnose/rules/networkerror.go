@@ -9,7 +9,7 @@ const peerHint = "the other end went away: look for the rank that failed first; 
 
 var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
-	Meaning: "a connection to another rank ended: mostly the echo of that rank's failure",
+	Meaning: "a connection to another rank ended, mostly because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed",
 		"sendbytes failed", "recvbytes failed", "pair closure", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "server socket has failed", "unexpected connection close"},
@@ -31,7 +31,7 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "nccl-remote-error", Confidence: 0.6, Traits: Cascade,
 	Meaning: "NCCL lost another rank: it ended, or the network failed",
-	Hint:    peerHint + "; NCCL_DEBUG=INFO and NCCL_SOCKET_IFNAME tell which way it goes",
+	Hint:    peerHint + "; NCCL_DEBUG=INFO shows which interface NCCL uses, and NCCL_SOCKET_IFNAME sets it",
 	Needles: []string{"ncclremoteerror", "unhandled system error", "ncclsystemerror", "remote process exited or there was a network error", "got completion from peer", "net/ib : got completion"},
 }, {
 	Category: job.NetworkError, Signature: "connection-refused", Confidence: 0.6, Traits: Cascade,
@@ -41,7 +41,7 @@ var networkError = []Rule{{
 	Find:    textmatch.New(`(?P<artefact>[\w.\-\[\]]+:\d{2,5})`),
 }, {
 	Category: job.NetworkError, Signature: "unreachable", Confidence: 0.85,
-	Meaning: "the network has no way to a host, or it does not answer",
+	Meaning: "the network has no route to a host, or the host does not answer",
 	Hint:    "check routes, firewalls and interface names (NCCL_SOCKET_IFNAME, GLOO_SOCKET_IFNAME) between the hosts",
 	Needles: []string{"no route to host", "network is unreachable", "host is unreachable", "connection timed out", "cannot assign requested address", "destination is unreachable", "destination host unreachable", "unable to find address for"},
 	Find:    textmatch.New(`(?P<artefact>\d+\.\d+\.\d+\.\d+(?:[:<]\d{2,5})?)|find address for: (?P<artefact>\S+)`),
@@ -65,7 +65,7 @@ var networkError = []Rule{{
 }, {
 	Category: job.NetworkError, Signature: "infiniband", Confidence: 0.8,
 	Meaning: "an InfiniBand or RoCE device or queue failed",
-	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_IB_DISABLE=1 or NCCL_IB_HCA goes round a bad one",
+	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_IB_DISABLE=1 or NCCL_IB_HCA avoids a bad one",
 	Needles: []string{"ibv_", "got async event", "transport retry count exceeded", "local catastrophic error", "port error", "endpoint timeout", "ib link"},
 	Match:   textmatch.New(`(?:Call to )?(?P<artefact>ibv_\w+) (?:failed|error)|Got async event|[Tt]ransport retry count exceeded|local catastrophic error|(?P<artefact>mlx\w+).*port error|ERROR.*[Ee]ndpoint timeout`),
 }}

@@ -10,10 +10,10 @@ const outputHint = "create the directory of ${artefact|the output} beforehand on
 const existsHint = "choose another output path, or allow the program to go on in it (exist_ok=True, --overwrite)"
 
 var (
-	// outputExists is how a program says that its output is there already: it names
-	// the output, then says that it exists.
+	// outputExists matches the message of a program whose output exists already: it names the
+	// output, then says that it exists.
 	outputExists = textmatch.New(`(?i)\boutput (?:files?|director(?:y|ies)|folders?)\b.*\balready exists?\b`)
-	// goesOn are the words of a program that does not mind.
+	// goesOn matches words of a program that goes on nevertheless.
 	goesOn = textmatch.New(`(?i)overwrit|append|skip|warning|resum|reus|continu|delet|remov|backup|backing|renam|ignor`)
 	// existing finds the path in what outputExists matches.
 	existing = textmatch.New(`(?i)\b(?:files?|directory|folder):? ['"]?(?P<artefact>[^\s'"]*/[^\s'"]*)`)

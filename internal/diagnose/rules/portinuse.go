@@ -8,7 +8,7 @@ import (
 var portInUse = []Rule{{
 	Category: job.PortInUse, Signature: "address-in-use", Confidence: 0.95,
 	Meaning: "another process listens on the port that the job wants",
-	Hint:    "take the port from MASTER_PORT, which gangrun chooses anew each attempt, instead of a fixed one; end what is left of an earlier job",
+	Hint:    "use MASTER_PORT, which gangrun chooses again for each attempt, instead of a fixed port; end processes that an earlier job has left",
 	Needles: []string{"address already in use", "eaddrinuse", "only one usage of each socket address"},
 	Find:    textmatch.New(`\[[^\]]*\]:(?P<artefact>\d{2,5})|port[:= ]+(?P<artefact>\d{2,5})|:(?P<artefact>\d{4,5})\b`),
 }}

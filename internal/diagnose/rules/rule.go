@@ -1,5 +1,5 @@
-// Package rules holds what gangrun knows of failures: rules, one file a category, and the
-// search for the rule that fits a sign of failure. docs/add-a-rule.md says how to add a
+// Package rules has the rules by which gangrun recognises failures, one file for each category, and
+// the search for the rule that fits a sign of failure. docs/add-a-rule.md says how to add a
 // rule.
 package rules
 
@@ -15,13 +15,12 @@ import (
 
 // Rule says how one kind of failure shows itself and what it means.
 //
-// A sign of failure is an uncaught exception, a line, the way in which a rank
-// ended, or a record of a host's kernel. A rule fits a sign when all fit that
-// it has of Classes, Needles, Match, Unless and Context; rules with Ends
-// fit ends of ranks only, Kernel rules records only. Of
-// several that fit, the most specific one holds: a class with a text, a text, a
-// class, a weak text, a generic class, the class of a program's own error
-// message; and of equals the first in the list.
+// A sign of failure is an uncaught exception, a line, the way in which a rank ended, or a record of
+// a host's kernel. A rule fits a sign if all of its Classes, Needles, Match, Unless and Context fit
+// that are set. Rules with Ends fit only ends of ranks, and Kernel rules fit only records of a
+// kernel. If several rules fit, the most specific one holds, in this order: a class with a text, a
+// text, a class, a weak text, a generic class, the class of a program's own error message. Of
+// equally specific rules, the first in the list holds.
 type Rule struct {
 	Category  job.Category
 	Signature string
@@ -30,10 +29,10 @@ type Rule struct {
 	// Hint tells what to do next. It and Text may hold ${name|what else} for the
 	// named groups of Match, and ${title}, ${signal}, ${code}, ${core}.
 	Hint string
-	// Text replaces what is said of the sign: the exception with its place, the
-	// line, the end.
+	// Text replaces the description of the sign, which is the exception with its place, the
+	// line, or the end of the rank.
 	Text string
-	// Retry is what the Cause calls for where that is not what its category does.
+	// Retry is the action of the Cause, if it is not that of the category.
 	Retry job.Action
 	// Confidence is that of Cause.
 	Confidence float64
@@ -44,8 +43,8 @@ type Rule struct {
 	// Needles are texts of at least 4 bytes, in lower case, one of which must
 	// occur in the text in any case. Every rule for plain lines has them.
 	Needles []string
-	// Match must match the text, Find may. Of both the groups artefact, rank,
-	// host and pid, where they matched, go into the Cause.
+	// Match must match the text, and Find may. The groups artefact, rank, host and pid of both
+	// go into the Cause if they matched.
 	Match, Find *textmatch.Pattern
 	// Unless must not match the text.
 	Unless *textmatch.Pattern
@@ -54,7 +53,7 @@ type Rule struct {
 
 	// Ends are the ends of ranks that the rule fits.
 	Ends Ends
-	// Traits say how much the rule counts beside others.
+	// Traits decide which of several rules counts.
 	Traits Traits
 }
 
@@ -63,8 +62,8 @@ type Ends struct {
 	Signals  []int
 	Codes    []int
 	Statuses []job.ExitStatus
-	// Reasons has one of which gangrun gives for an end with one of Statuses. Without
-	// Statuses, it is a reason that gangrun gives with a line.
+	// Reasons are gangrun's own reasons for an end with one of Statuses. Without Statuses, they
+	// are the reasons of lines that gangrun itself has written.
 	Reasons []job.Reason
 }
 
@@ -72,22 +71,22 @@ type Ends struct {
 type Traits uint
 
 const (
-	// Kernel rules fit records of a host's kernel, and no output.
+	// Kernel marks rules that fit records of a host's kernel, and no output.
 	Kernel Traits = 1 << iota
-	// Cascade marks what is mostly the echo of another rank's failure.
+	// Cascade marks a sign that is mostly a consequence of another rank's failure.
 	Cascade
-	// Peer marks what may be a failure of its own, and yields to another rank that
-	// ended for a reason of its own at about the same time.
+	// Peer marks a sign that may be a failure of its own. It does not count if another rank
+	// ended for its own reason at about the same time.
 	Peer
-	// Weak marks a line that appears in healthy output too: it counts near the
-	// end of a stream only.
+	// Weak marks a line that appears in healthy output too. It counts only near the end of a
+	// stream.
 	Weak
-	// Generic marks a sign that says little: any other one beside it is better.
+	// Generic marks a sign that says little. Any other sign counts more.
 	Generic
 	// Continued marks a line whose sentence ends on the next line.
 	Continued
-	// Mute marks an end, or a line about one, that says only that the program ended
-	// itself: the error message that it printed tells why.
+	// Mute marks an end, or a line about one, that shows only that the program ended itself.
+	// The reason is in the error message that the program printed.
 	Mute
 )
 
@@ -101,7 +100,7 @@ const Message = "error message"
 // no line says by itself.
 const TooFewRanks = "too few ranks"
 
-// Sign is what a rule looks at of a sign of failure.
+// Sign is the part of a sign of failure that rules look at.
 type Sign struct {
 	Class   string // of an exception, without its module; empty for a line
 	Text    string
@@ -109,8 +108,8 @@ type Sign struct {
 	Kernel  bool   // a record of the host's kernel, not output
 }
 
-// written holds every rule in the order of the files. It and what is made of it
-// come about when they are first asked for, as patterns do.
+// written returns every rule in the order of the files. The list, and what is made of it, are
+// built when they are first needed, like patterns.
 var written = sync.OnceValue(func() []*Rule {
 	var all []*Rule
 	for _, list := range [][]Rule{
@@ -226,8 +225,7 @@ var needles = sync.OnceValue(func() *textmatch.Index {
 // Candidate reports whether a needle of any rule occurs in a line.
 func Candidate(line string) bool { return len(needles().Find(line, nil)) > 0 }
 
-// Expand fills a template with names; "${name|else}" has words for a name that
-// is not there.
+// Expand fills a template with names. "${name|else}" stands for "else" if there is no such name.
 func Expand(template string, names map[string]string) string {
 	var b strings.Builder
 	for {

@@ -11,7 +11,7 @@ func semantic(signature, meaning, hint string, classes ...string) Rule {
 	return Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.9, Classes: classes}
 }
 
-// torch makes a rule for exceptions whose text tells more than their class.
+// torch makes a rule for exceptions whose text says more than their class.
 func torch(signature, meaning, hint string, needles ...string) Rule {
 	return Rule{Category: job.SemanticError, Signature: signature, Meaning: meaning, Hint: hint, Confidence: 0.95, Classes: []string{"*"}, Needles: needles}
 }

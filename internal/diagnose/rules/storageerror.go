@@ -20,7 +20,7 @@ var storageError = []Rule{{
 }, refused(job.StorageError, "stale-handle", "another process may have deleted or rewritten the file, or the server restarted: trying again mostly helps", "stale file handle", "stale nfs file handle"), {
 	Category: job.StorageError, Signature: "file-system-gone", Confidence: 0.9,
 	Meaning: "a mounted file system no longer answers (FUSE, NFS, Lustre)",
-	Hint:    "mount it anew on that host; the program that serves the mount may have died",
+	Hint:    "mount it again on that host; the program that serves the mount may have died",
 	Needles: []string{"transport endpoint is not connected", "cannot send after transport endpoint shutdown", "software caused connection abort"},
 	Match:   textmatch.New(`(?:connected|shutdown|abort): ['"](?P<artefact>/[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: (?:Transport|Cannot send)`),
 }, {

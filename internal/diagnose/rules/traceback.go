@@ -21,7 +21,7 @@ var traceback = []Rule{{
 }, {
 	Category: job.Traceback, Signature: "rust-panic", Confidence: 0.85, Traits: Generic,
 	Meaning: "a Rust panic",
-	Hint:    "look at the place named; RUST_BACKTRACE=1 shows the way to it",
+	Hint:    "look at the place named; RUST_BACKTRACE=1 shows the calls that led there",
 	Classes: []string{"rust panic"},
 }, {
 	Category: job.Traceback, Signature: "go-panic", Confidence: 0.85, Traits: Generic,

@@ -5,8 +5,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The endings of a run that say nothing of why, and those that gangrun or the
-// batch system decided.
+// These rules are for ends that do not show a reason, and for those that gangrun or the batch
+// system has caused.
 var unknown = []Rule{{
 	Category: job.TimeLimit, Signature: "cpu-time-limit", Confidence: 0.95,
 	Meaning: "the process used up the CPU time that it is allowed",
