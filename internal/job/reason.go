@@ -30,7 +30,8 @@ const (
 	ReasonSingleton Reason = "singleton" // each rank believes to be the only one
 
 	// Of lines.
-	ReasonOOMKills Reason = "oom-kills" // the kernel's count of out-of-memory kills has risen
+	ReasonDaemonLost Reason = "mpi-daemon-lost" // Open MPI's daemon on a host died, or does not answer
+	ReasonOOMKills   Reason = "oom-kills"       // the kernel's count of out-of-memory kills has risen
 )
 
 // StopReason says why gangrun ends a gang.

@@ -57,8 +57,9 @@ func ownSentence(text string, said []string) (bool, string) {
 	if !twoWords.MatchString(text) {
 		return false, ""
 	}
+	text = strings.ToLower(text) // rules match texts in any case
 	for _, s := range said {
-		if strings.Contains(s, text) {
+		if strings.Contains(strings.ToLower(s), text) {
 			return true, s
 		}
 	}
@@ -253,6 +254,10 @@ var notOurs = map[string]string{
 	"not found":                                   "shells",
 	"not supported":                               "nvidia-smi",
 	"requires reset":                              "nvidia-smi",
+	"uncorrectable ecc error":                     "the NVIDIA driver",
+	"read-only file system":                       "the kernel, in strerror(3)",
+	"operation not permitted":                     "the kernel, in strerror(3)",
+	"stale file handle":                           "the kernel, in strerror(3)",
 	"too many open files":                         "the kernel, in strerror(3)",
 }
 

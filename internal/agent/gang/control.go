@@ -27,11 +27,11 @@ func (g *Gang) RequestStop(reason string) {
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.Host, Text: reason})
 }
 
-// RequestStopFor asks the controller to end the whole gang for a reason that is a line of
-// evidence too. rank is -1 where it is no rank's.
-func (g *Gang) RequestStopFor(rank int, reason string) {
-	g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: rank, Time: hostclock.Now(), Text: reason})
-	g.RequestStop(reason)
+// RequestStopFor asks the controller to end the whole gang, for a reason that is evidence,
+// too. rank is -1 if it is not that of a rank.
+func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
+	g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: rank, Time: hostclock.Now(), Text: text, Reason: reason})
+	g.RequestStop(text)
 }
 
 // NoteSharedMemory notes which shared memory the ranks use, so that it can be removed when

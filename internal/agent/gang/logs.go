@@ -19,7 +19,7 @@ type logFailure struct {
 func (g *Gang) logStuck(err error) {
 	g.logs.once.Do(func() {
 		if g.phase.get() < Over {
-			g.RequestStopFor(-1, err.Error())
+			g.RequestStopFor(-1, job.ReasonNone, err.Error())
 			return
 		}
 		g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: -1, Time: hostclock.Now(), Text: err.Error()})

@@ -41,7 +41,11 @@ var mpiError = []Rule{{
 	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Mute,
 	Meaning: "a rank ended without MPI_Finalize",
 	Hint:    "call MPI_Finalize on every way out of the program",
-	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize", "without mpi_finalize"},
+	Needles: []string{"exiting improperly", "without calling \"finalize\"", "without calling finalize"},
+}, {
+	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 0.9, Traits: Mute,
+	Hint: "call MPI_Finalize on every way out of the program",
+	Ends: Ends{Reasons: []job.Reason{job.ReasonNoFinalize}},
 }, {
 	Category: job.MPIError, Signature: "mpi-no-finalize", Confidence: 1, Traits: Mute,
 	Hint: "call MPI_Finalize on every way out of the program",

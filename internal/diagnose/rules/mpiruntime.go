@@ -11,7 +11,11 @@ var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
 	Meaning: "mpirun lost one of its daemons, mostly because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
-	Needles: []string{"open mpi's daemon", "has lost communication with a remote daemon", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly"},
+	Needles: []string{"has lost communication with a remote daemon", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly"},
+}, {
+	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.95,
+	Hint: "a host or its network failed, or the daemon was killed there: look at that host first",
+	Ends: Ends{Reasons: []job.Reason{job.ReasonDaemonLost}},
 }, {
 	Category: job.MPIRuntime, Signature: "daemon-not-started", Confidence: 0.9,
 	Meaning: "mpirun could not start its daemons on every host",

@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// TestCluster runs jobs on two hosts, within their limits.
+// TestCluster runs jobs on two hosts. A test of the limit on memory would put a record into the
+// kernel's log, where gangs of other tests see it: TestSlurm of cmd/gangrun has one.
 func TestCluster(t *testing.T) {
 	Need(t)
 	begun := time.Now()
@@ -35,10 +36,6 @@ func TestCluster(t *testing.T) {
 	lines := strings.Fields(out)
 	slices.Sort(lines)
 	if job.State() != "COMPLETED" || !slices.Equal(lines, []string{"bob", "h1", "h2"}) {
-		t.Errorf("%v: %q", job, out)
-	}
-	job, out = run(`srun -N2 -n2 --mem=64 python3 -c 'x = bytearray(256 << 20)'`, "-N2", "--mem=128")
-	if job.State() == "COMPLETED" && !strings.Contains(out, "oom") && !strings.Contains(out, "Out Of Memory") {
 		t.Errorf("%v: %q", job, out)
 	}
 	const open = `for d in ` + "DEV" + `/nvidia[01]; do python3 -c 'import os, sys

@@ -43,7 +43,7 @@ func (w *Wireup) startDaemon(s *wire.Spawn) {
 	}
 	child, err := w.tryDaemon(s)
 	if err != nil {
-		w.gang.Reports.Lines(job.Line{Source: job.SourceAgent, Host: w.gang.Host, Rank: -1, Time: hostclock.Now(), Text: "start Open MPI's daemon: " + err.Error()})
+		w.gang.Reports.Lines(job.Line{Source: job.SourceAgent, Host: w.gang.Host, Rank: -1, Time: hostclock.Now(), Text: "start Open MPI's daemon: " + err.Error(), Reason: job.ReasonDaemonLost})
 		relay(w.gang.Reports, &wire.Relay{Id: s.Id, End: true, Code: 127})
 		w.daemons.failed(int(s.Id))
 		return

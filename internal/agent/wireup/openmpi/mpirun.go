@@ -114,7 +114,7 @@ func (w *Wireup) mpirunEnded(mpirun *process.Child) {
 		text = fmt.Sprintf("mpirun was ended by %s before every rank was there", job.SignalName(int(mpirun.Status.Signal())))
 	}
 	if len(missing) == 0 {
-		w.gang.RequestStopFor(-1, text)
+		w.gang.RequestStopFor(-1, job.ReasonNone, text)
 		return
 	}
 	w.gang.Reports.Lines(job.Line{Source: job.SourceAgent, Host: w.gang.Host, Rank: -1, Time: hostclock.Now(), Text: text})

@@ -189,7 +189,7 @@ func (w *Wireup) checkStarted() {
 	missing := len(w.waiting)
 	w.mu.Unlock()
 	if missing > 0 && w.gang.Phase() < gang.Ending {
-		w.gang.RequestStopFor(-1, fmt.Sprintf("mpirun has not started %d ranks on %s within %s: Open MPI's daemon does not answer", missing, w.gang.Host, startLimit))
+		w.gang.RequestStopFor(-1, job.ReasonDaemonLost, fmt.Sprintf("mpirun has not started %d ranks on %s within %s: Open MPI's daemon does not answer", missing, w.gang.Host, startLimit))
 	}
 }
 
@@ -229,7 +229,7 @@ func (w *Wireup) daemonLost() {
 	if w.gang.Start.Mpirun != nil {
 		daemon = "mpirun, which is Open MPI's daemon here,"
 	}
-	w.gang.RequestStopFor(-1, fmt.Sprintf("%s has left its ranks on %s: it died", daemon, w.gang.Host))
+	w.gang.RequestStopFor(-1, job.ReasonDaemonLost, fmt.Sprintf("%s has left its ranks on %s: it died", daemon, w.gang.Host))
 }
 
 // loseServer records that the ranks have lost their PMIx server. It returns false if that is

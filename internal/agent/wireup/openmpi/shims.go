@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/environ"
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/shim"
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
@@ -141,6 +142,6 @@ func (w *Wireup) followShim(words *json.Decoder, child *process.Child) bool {
 // before that it wants the gang to end: then it may kill shims itself.
 func (w *Wireup) shimLost(rank int) {
 	if w.loseServer() {
-		w.gang.RequestStopFor(-1, fmt.Sprintf("Open MPI's daemon on %s has lost rank %d: the process that stood for it there was killed", w.gang.Host, rank))
+		w.gang.RequestStopFor(-1, job.ReasonDaemonLost, fmt.Sprintf("Open MPI's daemon on %s has lost rank %d: the process that stood for it there was killed", w.gang.Host, rank))
 	}
 }

@@ -275,7 +275,7 @@ func (w *Wireup) checkFinalized() {
 	for _, r := range w.ranks() {
 		if w.server.State(r).Unfinalized && !w.reported[r] {
 			w.reported[r] = true
-			w.gang.RequestStopFor(r, fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, w.gang.Host))
+			w.gang.RequestStopFor(r, job.ReasonNoFinalize, fmt.Sprintf("rank %d on %s has started an MPI program after one that ended without MPI_Finalize", r, w.gang.Host))
 		}
 	}
 }
