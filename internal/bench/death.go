@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// death measures from the SIGKILL of one rank to the end of all others: ranks
-// that end of SIGTERM, so that what is measured is gangrun's share.
+// death measures the time from the SIGKILL of one rank to the end of all others. These end at SIGTERM,
+// so that the time is gangrun's.
 func death(ctx context.Context, gangrun string, runs int) error {
 	fmt.Printf("one rank of N killed (-9) until every rank is reaped, median and middle half of %d runs\n", runs)
 	for _, n := range []int{2, 8, 32} {

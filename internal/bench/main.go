@@ -1,6 +1,5 @@
-// Command bench measures gangrun beside what it is measured against, in
-// alternating runs, and prints ratios of medians with their spread. "make
-// bench" runs it; it decides nothing, and no test depends on it.
+// Command bench compares gangrun with other launchers in alternating runs, and prints the ratios of
+// medians with their spread. "make bench" runs it. No test depends on it.
 package main
 
 import (

@@ -125,7 +125,7 @@ func mpiJobs(ctx context.Context, gangrun string, runs int, g gangs) error {
 	return g.each(ctx, func(mpi flavour, program string, fake *fakeHosts) error {
 		fmt.Printf("whole job of MPI_Init, MPI_Barrier, MPI_Finalize, %s: median and middle half of %d alternating runs;\n", mpi.name, runs)
 		fmt.Printf("  ratio of the medians, gangrun to %s, and 90 %% of it by bootstrap; aim: %s\n", mpi.rival, mpi.aim)
-		fmt.Printf("  %s\n", footing())
+		fmt.Printf("  %s\n", conditions())
 		if mpi.note != "" {
 			fmt.Printf("  %s\n", mpi.note)
 		}

@@ -32,7 +32,7 @@ func scaleLoopback(ctx context.Context, gangrun string, runs int) error {
 	if err := adopt(); err != nil {
 		return err
 	}
-	fmt.Printf("the controller of a gang of one rank a host, each with an agent of its own: medians of %d runs\n  %s\n", runs, footing())
+	fmt.Printf("the controller of a gang of one rank a host, each with an agent of its own: medians of %d runs\n  %s\n", runs, conditions())
 	return scale(ctx, "simulated hosts", runs, []int{1, 16, 32, 64}, func(hosts int) []string {
 		return []string{gangrun, "run", "--loopback", strconv.Itoa(hosts)}
 	})

@@ -157,7 +157,7 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 	fmt.Printf("whole job over SSH on simulated hosts, %d ranks each: median and middle half of %d alternating runs;\n", ranksEach, runs)
 	fmt.Printf("  ratio of the medians, gangrun (warm) to the other, and 90 %% of it by bootstrap; aim: at most 0.5 of mpirun on %d hosts;\n", bedHosts)
 	fmt.Printf("  barrier is MPI_Init, MPI_Barrier, MPI_Finalize; cold: gangrun's program is on no host\n")
-	fmt.Printf("  %s\n", footing())
+	fmt.Printf("  %s\n", conditions())
 	for _, hosts := range sshHosts {
 		for _, job := range sshJobs(gangrun, hosts, barriers) {
 			for _, c := range job.by {
@@ -190,7 +190,7 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 			}
 		}
 	}
-	fmt.Printf("  afterwards, %s\n", footing())
+	fmt.Printf("  afterwards, %s\n", conditions())
 	return nil
 }
 

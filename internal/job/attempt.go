@@ -16,7 +16,7 @@ type Attempt struct {
 	Command   []string  `json:"command"` // with its {{templates}} unexpanded
 	Workdir   string    `json:"workdir"`
 	Placement Placement `json:"placement"`
-	// Env is the user's: it wins over everything that gangrun sets.
+	// Env has the user's variables. They take precedence over everything that gangrun sets.
 	Env           map[string]string `json:"-"`
 	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
 	ResumeFrom    string            `json:"resume_from,omitempty"`
@@ -28,7 +28,7 @@ type Attempt struct {
 	Stdin   Stdin `json:"stdin"`
 	// GPUVisibility is that of the Spec.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
-	// TTY says whether the ranks' standard output is a terminal.
+	// TTY decides whether the ranks' standard output is a terminal.
 	TTY TTY `json:"tty,omitempty"`
 	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
@@ -50,16 +50,15 @@ type Attempt struct {
 	// Contain asks the hosts to discard everything that the ranks write, except in
 	// LogDir; nil keeps it.
 	Contain *Containment `json:"-"`
-	// Hints are variables, as NAME=VALUE, that are set for the ranks unless they are
-	// set otherwise.
+	// Hints are variables, as NAME=VALUE, that are set for the ranks if nothing else sets them.
 	Hints []string `json:"-"`
 	// Watch asks which files in some directories change while the ranks run.
 	Watch *FileWatch `json:"-"`
-	// NoMPI says that the ranks are known to use no MPI: the user has said so, or
-	// the program is Python and imports none. A Launcher sets it.
+	// NoMPI is true if it is known that the ranks use no MPI, because the user says so or
+	// because the program is Python and imports none. A Launcher sets it.
 	NoMPI bool `json:"-"`
-	// Adopt says that an earlier controller has started the gang: nothing is
-	// started, and ranks whose agent is gone are lost.
+	// Adopt is true if an earlier controller has started the gang. Nothing is started then, and
+	// ranks whose agent is gone are lost.
 	Adopt bool `json:"-"`
 }
 
@@ -91,8 +90,8 @@ type Containment struct {
 	Empty string
 }
 
-// FileWatch names the directories in which changed files are looked for, and those
-// that are left out.
+// FileWatch names the directories in which changed files are looked for (Dirs), and those below
+// them that are left out (But).
 type FileWatch struct {
 	Dirs, But []string
 }
@@ -126,7 +125,7 @@ type ExitStatus string
 const (
 	Exited    ExitStatus = "exited"    // by itself, with Code
 	Signalled ExitStatus = "signalled" // by Signal
-	Lost      ExitStatus = "lost"      // nobody saw it end: its agent is gone
+	Lost      ExitStatus = "lost"      // its end was not seen: its agent is gone
 	Unstarted ExitStatus = "unstarted" // it could not be started; Text says why
 )
 
@@ -153,8 +152,8 @@ type Exit struct {
 	// Reason is why gangrun counts the rank as lost, unstarted or at fault; empty if there
 	// is only the text.
 	Reason Reason `json:"reason,omitempty"`
-	Text   string `json:"text,omitempty"` // why it could not be started or was lost, or what MPI_Abort was to say
-	// Joined is how far the rank had come in finding the others.
+	Text   string `json:"text,omitempty"` // why it could not be started or was lost, or the message of MPI_Abort
+	// Joined is how far the rank had got in the wire-up.
 	Joined Joined `json:"joined,omitempty"`
 }
 
@@ -197,12 +196,12 @@ func (e Exit) String() string {
 
 // Outcome is how an attempt ended: a fact, not a judgement.
 type Outcome struct {
-	// Exits stand in the order in which they were seen; one for every rank.
+	// Exits has one entry for each rank, in the order in which they were seen.
 	Exits []Exit `json:"exits"`
 	// Unreaped names ranks that may still be running.
 	Unreaped []Unreaped `json:"unreaped,omitempty"`
-	// Lines are the last lines of the ranks that did not end well, and what the
-	// hosts had to say (kernel records), in no particular order.
+	// Lines are the last lines of the ranks that did not end well, and records of the hosts'
+	// kernels, in no particular order.
 	Lines []Line `json:"-"`
 	// Changed are the files that Attempt.Watch asks for, at most some of each host.
 	Changed []Changed `json:"changed,omitempty"`
@@ -212,8 +211,8 @@ type Outcome struct {
 	// Wireup is the last known state of how the ranks find each other; nil if it is not
 	// known.
 	Wireup *Wireup `json:"wireup,omitempty"`
-	// AgentsEnded are the hosts of a gang to be adopted whose agents had ended before, with
-	// their ranks. The agents may have ended because they had no controller for too long.
+	// AgentsEnded are the hosts of an adopted gang whose agents and ranks had ended before, perhaps
+	// because the agents had no controller for too long.
 	AgentsEnded []string `json:"forsaken,omitempty"`
 }
 

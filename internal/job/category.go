@@ -5,7 +5,7 @@ import "slices"
 // Category is the kind of a failure. The slugs are an API.
 type Category string
 
-// The categories, by whose fault they mostly are.
+// The categories, in groups by Fault.
 const (
 	IncorrectInputs Category = "incorrect-inputs"
 	SemanticError   Category = "semantic-error"
@@ -61,7 +61,7 @@ const (
 	FaultRun            Fault = "run"
 )
 
-// Action is what a failure calls for.
+// Action is what gangrun does after a failure.
 type Action string
 
 // The actions.

@@ -8,7 +8,7 @@ type Cause struct {
 	Category Category `json:"category"`
 	// Signature is finer than the category, as in "python-zero-division".
 	Signature string `json:"signature"`
-	Rank      int    `json:"rank"` // of the root cause; -1 when it is no rank's
+	Rank      int    `json:"rank"` // the rank that failed first; -1 if it is no rank's failure
 	Host      string `json:"host"`
 	// Confidence is 0 to 1: 1 for a record that proves it, less for a text that
 	// suggests it.
@@ -16,13 +16,13 @@ type Cause struct {
 	Text       string  `json:"text"` // one sentence: what happened
 	Hint       string  `json:"hint"` // what to do about it
 	Retry      Action  `json:"retry"`
-	// Artefact names the file, port, GPU or host that it happened to, when there
-	// is one: the same cause on the same artefact is retried once at most.
+	// Artefact names the file, port, GPU or host that the cause is about, if there is one. The
+	// same cause on the same artefact is retried at most once.
 	Artefact string `json:"artefact,omitempty"`
 	// Evidence are the proving lines; the decisive one is the last.
 	Evidence []Line `json:"evidence"`
-	// After are the lines that follow the decisive one in the same output, at most
-	// 20: the end of a message of which the decisive line is the beginning.
+	// After has at most 20 lines that follow the decisive one in the same output, because that
+	// may be only the beginning of a message.
 	After []Line `json:"after,omitempty"`
 }
 

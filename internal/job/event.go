@@ -13,32 +13,32 @@ const (
 	KindCreated    Kind = "created"     // Controller, Spec
 	KindState      Kind = "state"       // State, Text: why
 	KindFinding    Kind = "finding"     // Finding
-	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir: of a step that begins; Attempt 0
+	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
 	KindPlaced     Kind = "placed"      // Attempt, Placement, Explanation
-	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom, Checkpoint: that which it resumes from
-	KindHost       Kind = "host"        // Host, Agent: one was started there
+	KindAttempt    Kind = "attempt"     // Attempt, ResumeFrom, Checkpoint: the one that it resumes from
+	KindHost       Kind = "host"        // Host, Agent: an agent was started there
 	KindStarted    Kind = "started"     // Rank, Host, PID
-	KindStdin      Kind = "stdin"       // Rank, Host: it waits for standard input, of which there is no more; of a trial
+	KindStdin      Kind = "stdin"       // Rank, Host: a rank of a trial waits for standard input, which has ended
 	KindProgress   Kind = "progress"    // Rank, Host, Progress
 	KindExit       Kind = "exit"        // Exit
 	KindStop       Kind = "stop"        // Stop and Text: why the gang is being ended
-	KindActivity   Kind = "activity"    // Host, Activity: what its ranks were doing when they were to end
+	KindActivity   Kind = "activity"    // Host, Activity: what its ranks were doing when gangrun began to end them
 	KindOutcome    Kind = "outcome"     // Attempt, Outcome
-	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: what the attempt left to resume from; of attempt 0, what lay there before the first
+	KindCheckpoint Kind = "checkpoint"  // Attempt, Checkpoint: the newest that the attempt left; with Attempt 0, the newest before the run
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
-	KindNote       Kind = "note"        // Text: what the user should know; State is waiting where that is what a place is waited for
+	KindNote       Kind = "note"        // Text: what the user should know; State is waiting if it says what the run waits for
 	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
-	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: it is silent; Since: the last contact
-	KindHeard      Kind = "heard"       // Attempt, Host, Text: it is silent no more
-	KindAttached   Kind = "attached"    // Controller: another process stays with the run from now on
-	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver tells of the gang's GPUs
+	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
+	KindHeard      Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
+	KindAttached   Kind = "attached"    // Controller: another process controls the run from now on
+	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
 )
 
-// Event is one thing that happened to a run: a line of its journal. Fields
-// that its Kind does not name are zero.
+// Event is one thing that happened to a run: a line of its journal. The comments of the kinds say
+// which fields are set; all others are zero.
 type Event struct {
 	Time    time.Time `json:"time"`
 	Kind    Kind      `json:"kind"`
@@ -72,9 +72,9 @@ type Event struct {
 	Checkpoint  *Checkpoint  `json:"checkpoint,omitempty"`
 	GPU         *GPU         `json:"gpu,omitempty"`
 	ExitCode    *int         `json:"exit_code,omitempty"`
-	// ExitWhy says what ExitCode tells, as in "the code of rank 2 on h1".
+	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
-	// Hint says what to do about Text.
+	// Hint is what to do about Text.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -85,35 +85,35 @@ type Controller struct {
 	BootID string `json:"boot_id"`
 	PID    int    `json:"pid"`
 	// Start is the process's start time in clock ticks after boot, field 22 of
-	// /proc/PID/stat, by which a later process with the same PID is not taken for it.
+	// /proc/PID/stat, which a later process with the same PID does not share.
 	Start uint64 `json:"start"`
 }
 
 // Agent identifies an agent on another host, so that it can be found again.
 type Agent struct {
-	// Token names it on its host; it is no secret, since only its user can reach it.
+	// Token is its name on its host. It is not a secret, because only its user can reach it.
 	Token string `json:"token"`
 	// Program is the path of gangrun there.
 	Program string `json:"program"`
-	// Boot is the host's boot id: an agent of an earlier one is gone.
+	// Boot is the boot ID of the host. If the host has another one now, the agent is gone.
 	Boot string `json:"boot"`
 }
 
-// Progress is the progress of the job by a line of a rank's output.
+// Progress is the progress of the job, as a line of a rank's output shows it.
 type Progress struct {
 	Step  int64 `json:"step"`
 	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown
-	// ByEpoch says that Step and Total count epochs, since the line names no step.
+	// ByEpoch is true if Step and Total count epochs, because the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
-	// Epoch is -1 when the line names none.
+	// Epoch is -1 if the line has none.
 	Epoch int64 `json:"epoch"`
-	// Loss is nil when the line names none, or one that is not finite: then
-	// LossIs says which, since JSON has no number for it.
+	// Loss is nil if the line has none. It is also nil if the loss is not finite, because JSON
+	// has no such numbers; LossIs then says which it is.
 	Loss   *float64 `json:"loss,omitempty"`
 	LossIs string   `json:"loss_is,omitempty"`
 }
 
-// What LossIs can be, beside empty.
+// The values of LossIs, which may also be empty.
 const (
 	LossNaN         = "nan"
 	LossInfinite    = "inf"
@@ -135,11 +135,11 @@ func (p *Progress) SetLoss(value float64) {
 	}
 }
 
-// HasLoss reports whether the line names a loss, finite or not.
+// HasLoss reports whether the line has a loss, finite or not.
 func (p Progress) HasLoss() bool { return p.Loss != nil || p.LossIs != "" }
 
-// Output is a piece of a rank's stream, cut anywhere, on its way to the
-// terminal. It is no Event: it is never journalled.
+// Output is a piece of a rank's stream, cut anywhere, that is sent to the terminal. It is not an
+// Event: it is never journalled.
 type Output struct {
 	Rank   int
 	Host   string

@@ -2,7 +2,7 @@ package job
 
 import "time"
 
-// Source says where a Line was read.
+// Source is where a Line was read.
 type Source string
 
 // The sources.
@@ -20,16 +20,16 @@ const (
 type Line struct {
 	Source Source `json:"source"`
 	Host   string `json:"host"`
-	Rank   int    `json:"rank"` // -1 when it belongs to no rank
-	// File is the path of the log file: where the controller is, of what ranks and MPI's
-	// own programs print; on Host, of all else.
+	Rank   int    `json:"rank"` // -1 if it belongs to no rank
+	// File is the path of the log file. For output of ranks and of MPI's own programs, it is a
+	// path on the controller's machine; for everything else, on Host.
 	File string `json:"file"`
 	Line int    `json:"line"` // number in File, from 1; 0 when unknown
-	// Time is when the line was seen, on the controller's clock; zero when it
-	// is not known (a log that is read afterwards).
+	// Time is when the line was seen, by the controller's clock. It is zero if that is not known,
+	// as for a log that is read later.
 	Time time.Time `json:"time,omitzero"`
 	Text string    `json:"text"`
-	// Reason is what a line of gangrun itself says; empty for all others.
+	// Reason is set if gangrun itself has written the line.
 	Reason Reason `json:"reason,omitempty"`
 }
 
@@ -37,12 +37,12 @@ type Line struct {
 type Evidence struct {
 	// Ranks is the size of the gang; 0 when it is not known.
 	Ranks int `json:"ranks"`
-	// Trial says that the gang was a preflight trial.
+	// Trial is true if the gang was a preflight trial.
 	Trial   bool    `json:"trial,omitempty"`
 	Outcome Outcome `json:"outcome"`
 	// Lines belong to one rank's stream in file order; streams may be mixed.
 	Lines []Line `json:"lines"`
-	// Ended is what ended the gang from gangrun's side, if anything did.
+	// Ended is why gangrun ended the gang, if it did so before the gang had failed.
 	Ended Ended `json:"ended,omitempty"`
 	// Activity is what the ranks were doing when gangrun began to end the gang, as
 	// far as it is known.
@@ -51,10 +51,10 @@ type Evidence struct {
 	Command []string `json:"command,omitempty"`
 }
 
-// Ended says why gangrun itself ended a gang.
+// Ended is why gangrun ended a gang that had not failed.
 type Ended string
 
-// The reasons for which gangrun ends a gang that has not failed.
+// The values of Ended.
 const (
 	EndedNot       Ended = ""
 	EndedTimeLimit Ended = "time-limit"

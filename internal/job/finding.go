@@ -1,27 +1,27 @@
 package job
 
-// Severity says what a Finding means for the gang.
+// Severity is what a Finding means for the gang.
 type Severity string
 
 // The severities.
 const (
 	SeverityError   Severity = "error"   // the gang is not started
-	SeverityWarning Severity = "warning" // the gang is started, the user is told
+	SeverityWarning Severity = "warning" // the gang is started, and the user is warned
 	SeverityNote    Severity = "note"
 )
 
-// Finding is one thing that the preflight has to say.
+// Finding is one thing that the preflight has found.
 type Finding struct {
 	Check    string   `json:"check"` // the code of the Check that found it
 	Severity Severity `json:"severity"`
 	Host     string   `json:"host"` // empty when it holds for every host
 	Text     string   `json:"text"`
 	Hint     string   `json:"hint"`
-	// Cause is set on errors and on what a trial died of.
+	// Cause is set for errors, and for the failure of a trial.
 	Cause *Cause `json:"cause,omitempty"`
 }
 
-// FirstError returns the first finding that is an error, nil without any.
+// FirstError returns the first finding that is an error, or nil.
 func FirstError(findings []Finding) *Finding {
 	for i := range findings {
 		if findings[i].Severity == SeverityError {

@@ -5,30 +5,29 @@ type Host struct {
 	Name string `json:"name"`
 	// Address is what the other ranks connect to.
 	Address string `json:"address"`
-	// Interface has Address, and Network is the CIDR of its network, where the gang
-	// is on several machines.
+	// Interface is the network interface with Address, and Network the CIDR of its network. They
+	// are set if the gang is on several machines.
 	Interface string `json:"interface,omitempty"`
 	Network   string `json:"network,omitempty"`
-	// Slots is the number of ranks that the host takes; Hard slots are a limit
-	// that the user stated, others a preference derived from the host's cores.
+	// Slots is the number of ranks for which the host has room. If Hard is true, the user has set
+	// this limit; otherwise it is a preference derived from the host's cores.
 	Slots  int   `json:"slots"`
 	Hard   bool  `json:"hard,omitempty"`
 	Cores  int   `json:"cores,omitempty"`
 	Memory int64 `json:"memory,omitempty"` // bytes
-	// Rack and Switch say where the host is; hosts of which neither is known are
-	// all in one place.
+	// Rack and Switch are where the host is. All hosts without both count as being in one place.
 	Rack    string   `json:"rack,omitempty"`
 	Switch  string   `json:"switch,omitempty"`
 	Devices []Device `json:"devices,omitempty"`
-	// Links holds, for each pair of Devices, how they are connected; nil where
-	// nothing is known. It is symmetric, and its diagonal is empty.
+	// Links has how each pair of Devices is connected; nil if that is not known. It is symmetric,
+	// and its diagonal is empty.
 	Links [][]Link `json:"links,omitempty"`
 	NICs  []NIC    `json:"nics,omitempty"`
 }
 
 // Device is one GPU of a host, or one MIG instance.
 type Device struct {
-	// UUID is the driver's, or GPU and the index where it tells none.
+	// UUID is the driver's, or GPU and the index if the driver has none.
 	UUID  string `json:"uuid"`
 	Index int    `json:"index"`
 	Name  string `json:"name,omitempty"`
@@ -38,27 +37,26 @@ type Device struct {
 	Memory int64  `json:"memory,omitempty"` // bytes
 	CPUs   string `json:"cpus,omitempty"`   // list of the CPUs close to it, as in 0-15,32-47
 	NUMA   string `json:"numa,omitempty"`   // number of its NUMA node, empty when it is not known
-	// Busy says who uses it, and Sick what is wrong with it; both are empty where a
-	// gang may use it.
+	// Busy is who uses it, and Sick what is wrong with it. Both are empty if a gang may use it.
 	Busy string `json:"busy,omitempty"`
 	Sick string `json:"sick,omitempty"`
 }
 
-// NIC is a network interface that GPUs may send through.
+// NIC is a network interface through which GPUs may send.
 type NIC struct {
 	Name string `json:"name"` // as in mlx5_0 or eth0
 	PCI  string `json:"pci,omitempty"`
 	NUMA string `json:"numa,omitempty"`
-	// Links holds how it is connected to each of the host's Devices.
+	// Links has how it is connected to each of the host's Devices.
 	Links []Link `json:"links,omitempty"`
 }
 
-// Link is how two devices of a host are connected, in the words of "nvidia-smi
-// topo -m": NV and the number of NVLinks, or the nearest thing that the path
-// between them goes through. Empty is not known, or a device itself.
+// Link is how two devices of a host are connected, as "nvidia-smi topo -m" shows it: NV and the
+// number of NVLinks, or the kind of the path between them. It is empty if that is not known, or for
+// a device and itself.
 type Link string
 
-// The links but NVLinks, the nearest first.
+// The links other than NVLinks, the closest first.
 const (
 	LinkPSB  Link = "PSB"  // on one board, or two halves of one
 	LinkPIX  Link = "PIX"  // at most one PCIe bridge

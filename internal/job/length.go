@@ -8,17 +8,17 @@ import (
 	"strings"
 )
 
-// MaxString is how many bytes Linux lets one argument or variable (NAME=VALUE) of a new
-// process have: MAX_ARG_STRLEN of execve(2), without the NUL byte at the end.
+// MaxString is how many bytes one argument or variable (NAME=VALUE) of a new process may have on
+// Linux: MAX_ARG_STRLEN of execve(2), without the NUL byte at the end.
 const MaxString = 128<<10 - 1
 
-// LengthError is an argument or a variable that no process can be given.
+// LengthError is the error of an argument or a variable that is too long for any process.
 type LengthError struct {
 	What   string // as in `the argument "xxx..."`
 	Length int
 }
 
-// Error says how long it is.
+// Error returns the length and the limit.
 func (e *LengthError) Error() string {
 	return fmt.Sprintf("%s is %d bytes long, but Linux gives a process none of more than %d", e.What, e.Length, MaxString)
 }
@@ -49,8 +49,8 @@ func (s Spec) lengths() (errs []error) {
 	return errs
 }
 
-// environments are the variables that the job sets: for every rank, for the trial, and
-// for the ranks of one program.
+// environments returns the variables that the job sets: for every rank, for the trial, and for the
+// ranks of each program.
 func (s Spec) environments() []map[string]string {
 	all := []map[string]string{s.Env, s.Trial.Env}
 	for _, app := range s.Apps {
@@ -59,10 +59,9 @@ func (s Spec) environments() []map[string]string {
 	return all
 }
 
-// Commands returns the commands that processes of the job are started with, as far as
-// that is known before: those of all programs and of the trial, for the first rank and
-// the last, with a checkpoint to resume from and without. One whose templates cannot be
-// expanded is left out.
+// Commands returns the commands with which processes of the job are started, as far as they are known
+// before: those of all programs and of the trial, for the first and the last rank, with and without
+// a checkpoint to resume from. It leaves out commands whose templates cannot be expanded.
 func (s Spec) Commands() (commands [][]string) {
 	raw := [][]string{s.Command}
 	for _, app := range s.Apps {
@@ -79,7 +78,7 @@ func (s Spec) Commands() (commands [][]string) {
 			continue
 		}
 		for _, rank := range []int{0, max(s.Ranks-1, 0)} {
-			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // what lies in it is longer
+			for _, from := range []string{"", cmp.Or(s.CheckpointDir, "/")} { // a checkpoint in it has a longer path
 				fields := Fields{Rank: rank, LocalRank: rank, CheckpointDir: s.CheckpointDir, ResumeFrom: from}
 				if expanded, err := Expand(command, fields); err == nil {
 					commands = append(commands, expanded)

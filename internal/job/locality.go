@@ -5,7 +5,7 @@ type Locality string
 
 // The levels of locality, the closest first.
 const (
-	LocalityIsland Locality = "island" // one host, and within it one set of GPUs joined as well as any there
+	LocalityIsland Locality = "island" // one island of one host: its best-connected GPUs
 	LocalityHost   Locality = "host"   // one host
 	LocalityRack   Locality = "rack"   // hosts of one rack
 	LocalityAny    Locality = "any"

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// PreflightMode says how much is checked before the gang is started.
+// PreflightMode is how much is checked before the gang is started.
 type PreflightMode string
 
 // The preflight modes.
@@ -22,13 +22,13 @@ func PreflightModes() []PreflightMode {
 	return []PreflightMode{PreflightFull, PreflightStatic, PreflightOff}
 }
 
-// TrialMode says whether and how a job is tried before its gang is started.
+// TrialMode is whether and how a job is tried before its gang is started.
 type TrialMode string
 
 // The trial modes.
 const (
-	// TrialOn runs the trial so that nothing that it writes is kept, and leaves it out on
-	// hosts that cannot do so.
+	// TrialOn runs the trial and discards everything that it writes. There is no trial on hosts
+	// that cannot do that.
 	TrialOn  TrialMode = "on"
 	TrialOff TrialMode = "off"
 	// TrialUncontained runs the trial among the job's own files.
@@ -38,15 +38,15 @@ const (
 // TrialModes lists every TrialMode.
 func TrialModes() []TrialMode { return []TrialMode{TrialOn, TrialOff, TrialUncontained} }
 
-// OutputMode says which ranks' output the terminal shows. Log files always
-// hold every rank's.
+// OutputMode is which ranks' output the terminal shows. The log files always have the output of every
+// rank.
 type OutputMode string
 
 // The output modes.
 const (
-	OutputFirst  OutputMode = "first"  // rank 0, and whoever fails
+	OutputFirst  OutputMode = "first"  // rank 0, and ranks that fail
 	OutputAll    OutputMode = "all"    // every rank
-	OutputFailed OutputMode = "failed" // only whoever fails
+	OutputFailed OutputMode = "failed" // only ranks that fail
 	OutputNone   OutputMode = "none"
 )
 
@@ -55,7 +55,7 @@ func OutputModes() []OutputMode {
 	return []OutputMode{OutputFirst, OutputAll, OutputFailed, OutputNone}
 }
 
-// ExitMode says what the exit code of a run tells.
+// ExitMode is what the exit code of a run means.
 type ExitMode string
 
 // The exit modes.
@@ -67,7 +67,7 @@ const (
 // ExitModes lists every ExitMode.
 func ExitModes() []ExitMode { return []ExitMode{ExitRank, ExitVerdict} }
 
-// GPUVisibility says which of the gang's GPUs each rank sees.
+// GPUVisibility is which of the gang's GPUs each rank sees.
 type GPUVisibility string
 
 // The GPU visibilities.
@@ -94,8 +94,8 @@ const (
 // LauncherModes lists every LauncherMode.
 func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
 
-// EnvCompat says whose variables the ranks are given beside PyTorch's, for
-// programs that read their rank from those of an MPI.
+// EnvCompat is the MPI whose variables the ranks get besides PyTorch's, for programs that read their
+// rank from these.
 type EnvCompat string
 
 // The values of EnvCompat.
@@ -114,8 +114,7 @@ func EnvCompats() []EnvCompat {
 // Includes reports whether the variables of an MPI are wanted.
 func (c EnvCompat) Includes(one EnvCompat) bool { return c == one || c == EnvCompatAll }
 
-// Stdin says which ranks get gangrun's standard input: "none", "all", or the
-// decimal number of one rank.
+// Stdin is which ranks get gangrun's standard input: "none", "all", or the number of one rank.
 type Stdin string
 
 // The Stdin values that name no single rank.
@@ -148,8 +147,8 @@ func ParseStdin(text string, ranks int) (Stdin, error) {
 	return StdinRank(rank), nil
 }
 
-// ParseMode returns the mode that text names, or an error that lists what may
-// stand there; what is the flag's or key's name.
+// ParseMode returns the mode that text names, or an error that lists the modes. what is the name of
+// the flag or key.
 func ParseMode[M ~string](what, text string, modes []M) (M, error) {
 	if m := M(text); slices.Contains(modes, m) {
 		return m, nil

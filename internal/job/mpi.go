@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// MPI says how the ranks of a gang find each other.
+// MPI is how the ranks of a gang find each other.
 type MPI string
 
 // The ways in which ranks find each other.
@@ -13,7 +13,7 @@ const (
 	MPIAuto    MPI = "auto"    // by the MPI library that the program uses
 	MPIMPICH   MPI = "mpich"   // MPICH and its family, over PMI-1
 	MPIOpenMPI MPI = "openmpi" // Open MPI, through its own mpirun
-	MPINone    MPI = "none"    // by what the environment says alone
+	MPINone    MPI = "none"    // by variables of the environment
 )
 
 // MPIs lists every MPI that a user may ask for.
@@ -28,39 +28,39 @@ type App struct {
 	Workdir string            `json:"workdir,omitempty"`
 }
 
-// Joined is how far a rank has come in finding the others.
+// Joined is how far a rank has got in the wire-up.
 type Joined string
 
-// What can be seen of a rank.
+// The values of Joined.
 const (
-	JoinedUnknown   Joined = ""          // nobody can see it
-	JoinedSilent    Joined = "silent"    // it never spoke to the process manager
+	JoinedUnknown   Joined = ""          // gangrun cannot see it
+	JoinedSilent    Joined = "silent"    // it has sent nothing to the process manager
 	JoinedInit      Joined = "init"      // it is in MPI_Init, or past it
 	JoinedFinalized Joined = "finalized" // it has called MPI_Finalize
 )
 
-// Wireup is how far the ranks of a gang have found each other. Ranks in none
-// of the lists cannot be seen.
+// Wireup is how far the wire-up of a gang is. gangrun cannot see the ranks that are in none of the
+// lists.
 type Wireup struct {
 	MPI MPI `json:"mpi"`
-	// In are the ranks in MPI_Init or past it, Waiting those of them that wait
-	// for the others there, Silent those that never spoke; in rank order.
+	// In are the ranks that have called MPI_Init, Waiting those of them that wait there for the
+	// others, and Silent those that have sent nothing. All are in rank order.
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`
-	// Answer says that somebody has asked.
+	// Answer is true if this is the answer to a request.
 	Answer bool `json:"answer,omitempty"`
-	// Ordered says that Open MPI itself wants the gang to end.
+	// Ordered is true if Open MPI itself wants the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
-	// Library is the Open MPI, as a path, that a rank has initialised though it was
-	// not started by Open MPI: it believes to be rank 0 of 1.
+	// Library is the path of the Open MPI library that a silent singleton has initialised: a rank
+	// that was not started by Open MPI and runs as rank 0 of 1.
 	Library string `json:"library,omitempty"`
-	// Lasting says that it is no tool that a rank has used for a moment.
+	// Lasting is true if that is the rank's program, and not a tool that it used for a moment.
 	Lasting bool `json:"lasting,omitempty"`
 }
 
-// Words says who is in and who is not, of a gang of that size, as in "3 of 4
-// ranks have called MPI_Init and wait there for the others; never spoke: rank 2".
+// Words describes the wire-up of a gang of a size, as in "3 of 4 ranks have called MPI_Init and wait
+// there for the others; never spoke: rank 2".
 func (up *Wireup) Words(size int) string {
 	if len(up.In)+len(up.Silent) == 0 {
 		return "which ranks are in MPI_Init cannot be seen"

@@ -6,10 +6,9 @@ import (
 	"time"
 )
 
-// Patience is how long a gang waits for GPUs that are as close as a level says
-// before it takes wider ones: one duration for every level ("2m"), or one for
-// each ("island=10m,host=2m"), or Strict, which waits for the closest for ever. In
-// a job file it may also be a mapping.
+// Patience is how long a gang waits for GPUs of a level of locality before it accepts the next wider
+// level. It is one duration for every level ("2m"), one for each ("island=10m,host=2m"), or Strict,
+// which never accepts a wider level. In a job file it may also be a mapping.
 type Patience string
 
 // DefaultPatience is the wait for each level.
@@ -18,8 +17,8 @@ const DefaultPatience = "2m"
 // Strict is the wait, for one level or for all, that never ends.
 const Strict = "strict"
 
-// For returns how long a level is waited for; bounded is false where that is for
-// ever. Levels that are not named have the default.
+// For returns how long a gang waits for a level; bounded is false if it waits for ever. Levels that
+// are not named have the default.
 func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 	if p == Strict {
 		return 0, false
@@ -43,7 +42,7 @@ func (p Patience) For(level Locality) (wait time.Duration, bounded bool) {
 	return time.Duration(d), true
 }
 
-// Validate reports what is wrong with it.
+// Validate returns an error if p is not valid.
 func (p Patience) Validate() error {
 	if p == Strict {
 		return nil

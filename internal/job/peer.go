@@ -2,23 +2,22 @@ package job
 
 import "time"
 
-// ReachFact is what came of a host's connection to another one of the gang.
+// ReachFact is the result of a host's connection to another host of the gang.
 type ReachFact struct {
 	To      string `json:"to"`      // the other host
 	Address string `json:"address"` // of the other host
-	// Time is how long a token took to the other host and back, in nanoseconds; 0
-	// where it did not come back.
+	// Time is how long a message took to the other host and back, in nanoseconds; 0 if it did not
+	// come back.
 	Time time.Duration `json:"time,omitempty"`
-	// Error says why not; an empty one is that it did.
+	// Error is why it did not come back; empty if it did.
 	Error string `json:"error,omitempty"`
 }
 
-// SharedFact is which files of a directory that hosts share a host has seen.
+// SharedFact is which hosts' files a host has seen in a directory that the hosts should share.
 type SharedFact struct {
-	// Sees names the hosts whose file it saw, as they had written it; its own is
-	// among them.
+	// Sees names the hosts, itself included, whose file it saw with the right content.
 	Sees []string `json:"sees"`
-	// Time is how long it took until it saw them all or gave up, in nanoseconds.
+	// Time is how long it looked until it saw all of them or gave up, in nanoseconds.
 	Time time.Duration `json:"time,omitempty"`
 }
 
@@ -37,6 +36,6 @@ const (
 type VersionFact struct {
 	Kind VersionKind `json:"kind"`
 	Name string      `json:"name"`
-	// Version tells builds apart, too, where it can.
+	// Version also distinguishes builds, if possible.
 	Version string `json:"version"`
 }

@@ -19,7 +19,7 @@ type Rank struct {
 	Node      int `json:"node"`
 }
 
-// Placement is where every rank of a gang goes, in rank order.
+// Placement is where every rank of a gang runs, in rank order.
 type Placement struct {
 	Ranks []Rank `json:"ranks"`
 	// Hosts are the hosts used, in node order.
@@ -37,14 +37,14 @@ func (p Placement) On(host string) []Rank {
 	return ranks
 }
 
-// Explanation says why a placement was chosen, or why there is none.
+// Explanation is why a placement was chosen, or why there is none.
 type Explanation struct {
 	Why []string `json:"why"`
-	// Oversubscribed is set where the hosts have fewer cores than the gang has ranks.
+	// Oversubscribed is set if the hosts have fewer cores than the gang has ranks.
 	Oversubscribed *Oversubscription `json:"oversubscribed,omitempty"`
 }
 
-// Oversubscription says that ranks share cores.
+// Oversubscription is how many ranks share how many cores.
 type Oversubscription struct {
 	Ranks int `json:"ranks"`
 	Cores int `json:"cores"`
@@ -72,8 +72,8 @@ type Excluded struct {
 // Empty reports whether nothing is excluded.
 func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }
 
-// Device reports whether a device of a host is excluded: itself, the GPU that it is
-// part of, or its host.
+// Device reports whether a device of a host is excluded. It is if the device itself, the GPU that it
+// is part of, or its host is.
 func (e Excluded) Device(host string, d Device) bool {
 	if slices.Contains(e.Hosts, host) {
 		return true
@@ -84,8 +84,8 @@ func (e Excluded) Device(host string, d Device) bool {
 	return slices.Contains(e.Devices, DeviceID(host, d.UUID)) || d.GPU != "" && slices.Contains(e.Devices, DeviceID(host, d.GPU))
 }
 
-// IsUUID reports whether text has the form of the UUIDs that NVIDIA's driver gives
-// to GPUs and MIG instances, which are the same nowhere else.
+// IsUUID reports whether text has the form of the UUIDs that NVIDIA's driver gives to GPUs and MIG
+// instances, which are unique everywhere.
 func IsUUID(text string) bool {
 	for _, kind := range []string{"GPU-", "MIG-"} {
 		if rest, ok := strings.CutPrefix(text, kind); ok && rest != "" && rest[0] != '/' {
@@ -95,8 +95,8 @@ func IsUUID(text string) bool {
 	return false
 }
 
-// DeviceID names a GPU among those of all hosts: its UUID, or where the driver has
-// told none, so that Device.UUID is as on other hosts, as in "h1/GPU0".
+// DeviceID returns the name of a GPU that is unique among all hosts: its UUID. If the driver has
+// none, Device.UUID is the same on several hosts, and the name has the host, as in "h1/GPU0".
 func DeviceID(host, uuid string) string {
 	if IsUUID(uuid) {
 		return uuid

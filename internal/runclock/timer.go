@@ -38,7 +38,7 @@ func NewTimer(d time.Duration) *Timer {
 	return t
 }
 
-// Reset starts the timer anew, to fire after d. A value that C holds is taken out.
+// Reset makes the timer fire after d. It removes a value that C holds.
 func (t *Timer) Reset(d time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

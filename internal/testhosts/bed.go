@@ -35,7 +35,7 @@ import (
 // is still at it then hangs.
 const limit = time.Minute
 
-// most hosts can be in a bed: a network has 254 addresses, and the tests that
+// most is how many hosts can be in a bed: a network has 254 addresses, and the tests that
 // want one that nobody has need some left.
 const most = 200
 
@@ -237,7 +237,7 @@ func awaitUp(ready *os.File, log string) error {
 	}
 }
 
-// onlyChild goes from a process to its only child as often as it is told.
+// onlyChild returns the only child of a process or, for 2 generations, the only child of that.
 func onlyChild(pid, generations int) (int, error) {
 	for range generations {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))

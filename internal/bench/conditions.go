@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// footing says on what terms the contenders meet: how busy the machine is, and
-// whether the kernel shares its time out among sessions.
-func footing() string {
+// conditions describes the conditions of a measurement: how busy the machine is, and whether the
+// kernel shares the processors by sessions.
+func conditions() string {
 	read := func(path string) string {
 		data, _ := os.ReadFile(path) // a kernel without it has no such thing
 		return string(data)
@@ -24,8 +24,8 @@ func footing() string {
 	return text
 }
 
-// autogroups says whether a process with that /proc/self/cgroup is scheduled by
-// session: the kernel does so, if enabled, for those in no cpu cgroup.
+// autogroups reports whether a process with that /proc/self/cgroup is scheduled by session: if
+// enabled, the kernel does that for processes in no cpu cgroup.
 func autogroups(enabled, cgroup string) bool {
 	path, found := "/", false
 	for line := range strings.Lines(cgroup) {
