@@ -132,7 +132,7 @@ func TestEndings(t *testing.T) {
 	}
 }
 
-// What a cancelled gang saved at the last moment is told.
+// The report has what a cancelled gang saved at the last moment.
 func TestSavedWhenCancelled(t *testing.T) {
 	w := newWorld(t, gang{life: time.Hour}.saving(7))
 	w.spec.CheckpointDir, w.checkpoints.wait, w.cancelAfter = "/ckpt", time.Second, time.Minute
@@ -142,7 +142,7 @@ func TestSavedWhenCancelled(t *testing.T) {
 	}
 }
 
-// Who has ended a run is told of --resume where there is something to resume from.
+// The hint of a run that was ended names --resume if there is a checkpoint to resume from.
 func TestHintAtResume(t *testing.T) {
 	const hint, more = "do as you like", ", or run with --resume to go on from the last checkpoint"
 	limit := func(w *world) { w.spec.Timeout = job.Duration(time.Minute) }

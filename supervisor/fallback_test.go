@@ -178,7 +178,7 @@ func TestFallback(t *testing.T) {
 
 // TestFallbackBounded holds that whatever a job dies of, no checkpoint is started
 // from a third time without progress where it may be the cause, that every run
-// ends, and that one that was told to resume never begins anew.
+// ends, and that one with --resume never starts from the beginning again.
 func TestFallbackBounded(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		policy := Policy{Retries: rapid.IntRange(0, 6).Draw(t, "retries"), Checkpoints: true}

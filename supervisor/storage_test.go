@@ -40,7 +40,7 @@ func TestStorageEnds(t *testing.T) {
 }
 
 // TestRefusedLogDirectory: where the directory of an attempt's logs cannot be made, that
-// is the cause of the attempt, and its hint is told.
+// is the cause of the attempt, and the report has its hint.
 func TestRefusedLogDirectory(t *testing.T) {
 	w := newWorld(t)
 	w.logDir = func(int) (string, error) {

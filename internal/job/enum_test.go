@@ -60,7 +60,7 @@ func constants(t *testing.T) map[string][]string {
 
 var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
 
-// Values of an enumeration are slugs, told apart, and survive JSON as themselves.
+// The values of an enumeration are different slugs, and do not change in JSON.
 func TestEnumerations(t *testing.T) {
 	through := map[string]func(string) any{
 		"Action":        enum[job.Action],

@@ -126,7 +126,7 @@ func TestEventOfEachKindSurvivesJSON(t *testing.T) {
 	}
 }
 
-// An exit code of 0 is told, unlike the lack of one.
+// JSON has an exit code of 0, unlike the lack of one.
 func TestEventTellsExitCodeZero(t *testing.T) {
 	zero := 0
 	thereAndBack(t, job.Event{Kind: job.KindEnded, State: job.StateSucceeded, ExitCode: &zero})

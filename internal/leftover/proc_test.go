@@ -119,7 +119,7 @@ func TestEnd(t *testing.T) {
 	}
 }
 
-// What the kernel does not let go is told, and waited for no longer than was said.
+// End reports processes that the kernel does not end, and waits for them no longer than limit.
 func TestEndLimit(t *testing.T) {
 	if !alone(t) {
 		return

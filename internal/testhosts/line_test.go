@@ -64,7 +64,7 @@ func carries(t *testing.T, h *Host, want string) {
 	}
 }
 
-// session is an SSH session in which the host repeats what it is told.
+// session is an SSH session in which the host sends back what it receives.
 type session struct {
 	t     *testing.T
 	stdin io.Writer

@@ -356,14 +356,14 @@ func TestEndOfAgentThatWasFoundAgain(t *testing.T) {
 	if err != nil || took < lives {
 		t.Errorf("after %s: %v; want %s at least", took, err, lives)
 	}
-	kill(t, h.processes()["agent"]) // unless it has ended, since it has heard nothing for so long
+	kill(t, h.processes()["agent"]) // it may have ended by itself, because it has received nothing for so long
 	if err := link.End(t.Context()); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestEndOfAgentThatHearsLate: an agent that is found again may have heard until then
-// what was held back, and has its time from there.
+// TestEndOfAgentThatHearsLate: an agent that is found again may have received delayed data until
+// then, so its orphan grace counts from that time.
 func TestEndOfAgentThatHearsLate(t *testing.T) {
 	t.Parallel()
 	h := newHosts(t)
@@ -389,7 +389,7 @@ func TestEndOfAgentThatHearsLate(t *testing.T) {
 	}
 }
 
-// TestExpected: an agent is waited for that may have heard that it is to end, and none
+// TestExpected: end waits for an agent that may have received the end of the stream, and not for one
 // that counts as lost.
 func TestExpected(t *testing.T) {
 	for name, c := range map[string]struct {

@@ -30,8 +30,8 @@ func start(t *testing.T, s *sshtest.Site) (hint string, err error) {
 	return hint, err
 }
 
-// TestLoginShells: of a login shell that does not start what it is told to it is said
-// what it printed, how it ended and where to look; some noise does no harm.
+// TestLoginShells: if a login shell does not run the command, the error has what it printed, how it
+// ended and where to look. A few lines of other output do no harm.
 func TestLoginShells(t *testing.T) {
 	for _, test := range []struct {
 		name, sshd, bashrc string

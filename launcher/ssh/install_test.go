@@ -142,8 +142,8 @@ func TestInstall(t *testing.T) {
 	if again, _ := installed(t, c, p); again != path {
 		t.Errorf("the second time it is in %q", again)
 	}
-	// What is not whole is not run but put there anew, with a note, and so is what has
-	// another byte somewhere; what else has its name goes without one.
+	// A damaged program is not run but installed again, with a note, even if only one byte
+	// differs. Other files in its place are replaced without a note.
 	whole, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
@@ -180,10 +180,10 @@ func TestInstall(t *testing.T) {
 			t.Errorf("%s: note %q", name, note)
 		}
 		if got := start(); got != "a bridge-1\n" {
-			t.Errorf("%s: it was not mended: it says %q", name, got)
+			t.Errorf("%s: it was not replaced: it prints %q", name, got)
 		}
 	}
-	// What was found whole is not read again until it changes.
+	// A program that was found complete is not read again until it changes.
 	read := func() bool { // or else what was noted of it stays
 		t.Helper()
 		old := time.Now().Add(-time.Hour)

@@ -108,7 +108,8 @@ func testOutputOfKilledAgent(t *testing.T, what string, end syscall.Signal, whol
 			t.Fatal(err)
 		}
 	}
-	// The line is mended only once the agent is gone: it could send the rest itself until then.
+	// The line works again only once the agent is gone: until then, the agent could send the rest
+	// itself.
 	some(t, func() []int {
 		if len(h.processes()["agent"]) > 0 {
 			return nil

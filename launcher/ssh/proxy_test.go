@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// A proxy stands before an sshd and can fall silent: what it holds then goes on
-// when it is mended, as on a network.
+// A proxy passes connections to an sshd on and can fall silent. What it holds then is passed on once
+// it works again, as on a network.
 type proxy struct {
 	listener net.Listener
 	to       string

@@ -124,8 +124,8 @@ func TestHostStartedAnew(t *testing.T) {
 	r.end(75, "host-lost (host-restarted)", errHostAnew.Error())
 }
 
-// TestHurryWithSilentHost: who ends a run twice does not wait for a host that is
-// silent, and is told until when it may have ranks.
+// TestHurryWithSilentHost: a run that is ended twice does not wait for a host that is silent, and
+// reports until when the host may have ranks.
 func TestHurryWithSilentHost(t *testing.T) {
 	bed := testhosts.Up(t, 2)
 	const grace = 30 * time.Second

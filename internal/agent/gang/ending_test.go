@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// TestSooner: who is told again to end gets no more time for it than before.
+// TestSooner: a second request to end never extends the grace period.
 func TestSooner(t *testing.T) {
 	before := time.Now()
 	first := sooner(time.Time{}, time.Hour)

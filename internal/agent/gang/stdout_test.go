@@ -73,7 +73,7 @@ func TestStdout(t *testing.T) {
 				}
 			}
 			if notes != c.notes {
-				t.Errorf("%d notes were told of %d ranks, want %d", notes, given, c.notes)
+				t.Errorf("there were %d notes for %d ranks, want %d", notes, given, c.notes)
 			}
 			if wants := job.TTY(c.tty).For(c.mpi); wants != (asked == 3) || !wants && asked != 0 {
 				t.Errorf("a terminal was asked for %d times", asked)

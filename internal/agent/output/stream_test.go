@@ -88,7 +88,7 @@ func (p *pumped) whole(t *testing.T, text []byte) {
 		t.Errorf("%d lines are counted, want %d", p.lines, bytes.Count(text, []byte("\n")))
 	}
 	if p.ended != 1 {
-		t.Errorf("the end was told %d times", p.ended)
+		t.Errorf("the end was reported %d times", p.ended)
 	}
 }
 

@@ -46,7 +46,7 @@ func TestOwnPeer(t *testing.T) {
 	defer func() { _, _ = child.Process.Kill(), child.Wait() }()
 	for _, likely := range []int{0, child.Process.Pid, os.Getpid()} {
 		if !IsDescendant(server, likely) {
-			t.Errorf("a child's connection counts as a stranger's (likely %d)", likely)
+			t.Errorf("a child's connection does not count as a descendant's (likely %d)", likely)
 		}
 	}
 }

@@ -299,7 +299,7 @@ func (c *timed) Write(piece []byte) (int, error) {
 	return len(piece), nil
 }
 
-// Idle counts from when the step was reached, not from when it was last told.
+// Idle counts from the time when the step was first printed, not from its last report.
 func TestProgressIdle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		c := newTimed(t, 0)

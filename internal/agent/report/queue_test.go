@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// slow is a controller that takes a message when it is told to.
+// slow is a controller that receives a message only when the test lets it.
 type slow struct {
 	taking chan struct{} // a message is being sent
 	take   chan error    // what becomes of it
@@ -142,7 +142,7 @@ func TestReportsKeepTheirOrder(t *testing.T) {
 		}
 	}
 	if exits != ranks {
-		t.Errorf("%d exits were told, want %d", exits, ranks)
+		t.Errorf("%d exits were reported, want %d", exits, ranks)
 	}
 }
 

@@ -95,7 +95,8 @@ func TestCarryToTheEnd(t *testing.T) {
 	}
 }
 
-// A controller that goes ends the bridge; whether it has said a word is told.
+// A controller that closes its side ends the bridge, and carry reports whether the controller has
+// sent anything.
 func TestCarryWithoutController(t *testing.T) {
 	for _, word := range []string{"", "hello"} {
 		conn, agent := pair(t)

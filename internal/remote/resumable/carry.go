@@ -108,9 +108,9 @@ func (c *Conn) carry(ctx context.Context, carrier io.ReadWriteCloser, s *source,
 	if err == nil {
 		err = l.receive(r)
 	}
-	var told *Refused
-	if errors.As(err, &told) && !told.ByPeer {
-		l.refuse <- told
+	var refused *Refused
+	if errors.As(err, &refused) && !refused.ByPeer {
+		l.refuse <- refused
 		limit := time.NewTimer(refuseTime)
 		select {
 		case <-sent:
@@ -201,7 +201,7 @@ func (c *Conn) check(h hello) error {
 	case h.id != c.id:
 		return no(ErrUnknownStream, "stream %s here, %s there", c.id.hint(), h.id.hint())
 	case c.link.peer != 0 && h.instance != c.link.peer:
-		return no(ErrUnknownStream, "the peer of stream %s was started anew", c.id.hint())
+		return no(ErrUnknownStream, "the peer of stream %s was started again", c.id.hint())
 	case h.known != 0 && h.known != c.instance:
 		return no(ErrUnknownStream, "the peer of stream %s knows one that was here before", c.id.hint())
 	case h.generation <= c.link.peerLines:

@@ -48,7 +48,7 @@ func FuzzRubbish(f *testing.F) {
 	})
 }
 
-// speech is a carrier that says what it has to say, whatever it is told.
+// speech is a carrier with fixed data to read, which ignores what is written to it.
 type speech struct{ io.Reader }
 
 func (*speech) Write(p []byte) (int, error) { return len(p), nil }

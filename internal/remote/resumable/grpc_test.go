@@ -17,7 +17,7 @@ import (
 	"google.golang.org/protobuf/types/known/wrapperspb"
 )
 
-// echo is a service with one stream that says again what it is told.
+// echo is a service with one stream, which sends back what it receives.
 var echo = grpc.ServiceDesc{
 	ServiceName: "echo",
 	HandlerType: (*any)(nil),
