@@ -132,7 +132,7 @@ func consider(path string) (candidate, bool) {
 	return c, c.tier > tierNone
 }
 
-// tierOf tells how likely a file is a checkpoint, or part of one with that step,
+// tierOf returns how likely a file is a checkpoint, or part of one with that step,
 // and the format that it seems to have.
 func tierOf(path string, size, step int64) (_ tier, format string) {
 	name := filepath.Base(path)
@@ -144,7 +144,7 @@ func tierOf(path string, size, step int64) (_ tier, format string) {
 	}
 	var head []byte
 	if f, done, err := openFile(context.Background(), path); err == nil {
-		head, _ = f.bytes(0, min(f.size, 64)) // a file that cannot be read is told by its name
+		head, _ = f.bytes(0, min(f.size, 64)) // a file that cannot be read is recognised by its name
 		done()
 	}
 	format = sniff(name, head)

@@ -18,7 +18,7 @@ var (
 	integer  = re(`\d+`)
 )
 
-// Step returns the step that a checkpoint's name tells, -1 for none: the
+// Step returns the step in a checkpoint's name, -1 for none: the
 // number after "step" or the like, else after "epoch", else the last whole
 // number. Extensions, dates and the numbers of shards are left out.
 func Step(name string) int64 {

@@ -20,7 +20,7 @@ type Skipped struct {
 	Taken  bool   `json:"taken,omitempty"`
 }
 
-// String says so, as in "skipped ckpt-40.pt: truncated: entry archive/data/3
+// String describes it, as in "skipped ckpt-40.pt: truncated: entry archive/data/3
 // fails its CRC".
 func (s Skipped) String() string {
 	how := "skipped"
@@ -126,7 +126,7 @@ func (s Seen) has(c candidate) bool {
 }
 
 // verify verifies a candidate. A directory of plain files must have as many of
-// every kind as the one before it: whoever died between two files leaves whole
+// every kind as the one before it: a program that died between two files leaves whole
 // ones.
 func (c candidate) verify(ctx context.Context, older []candidate) (_ job.Checkpoint, open tree, _ error) {
 	found, open, err := verify(ctx, c.path)

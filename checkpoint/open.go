@@ -10,7 +10,7 @@ import (
 
 // openFile opens a regular file to be verified. Whoever gets it calls done.
 func openFile(ctx context.Context, path string) (f *file, done func(), err error) {
-	// Not to hang on a pipe that somebody has put there.
+	// So that a pipe in place of a file does not block.
 	h, err := os.OpenFile(path, os.O_RDONLY|syscall.O_NONBLOCK, 0)
 	if err != nil {
 		return nil, nil, err

@@ -26,7 +26,7 @@ type program struct {
 	// the program writes no magic, when its name matches names.
 	magic string
 	names func() *regexp.Regexp
-	// step returns the step that a name tells, -1 for none; nil is Step.
+	// step returns the step in a name, -1 for none; nil is Step.
 	step func(name string) int64
 	// check says what is wrong with a checkpoint file; nil checks nothing.
 	check func(f *file, path string) error
@@ -124,7 +124,7 @@ func isOutput(head []byte) bool {
 	return false
 }
 
-// stepOf returns the step that the name of a checkpoint of that format tells.
+// stepOf returns the step in the name of a checkpoint of that format.
 func stepOf(name, format string) int64 {
 	if p := programOfFormat(format); p != nil && p.step != nil {
 		return p.step(name)
@@ -159,7 +159,7 @@ func checkGROMACS(f *file, _ string) error {
 }
 
 // checkNWChem checks the molecular orbitals beside a run's database, which are
-// written first. The database itself does not tell how long it should be.
+// written first. The database itself does not have its length.
 func checkNWChem(f *file, path string) error {
 	vectors, found := strings.CutSuffix(path, ".db")
 	if !found {

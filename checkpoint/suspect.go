@@ -12,8 +12,8 @@ const (
 )
 
 // isOpen reports whether a file of that format that was cut off may look whole:
-// where nothing tells its end, or where several things follow each other in it
-// and nothing tells how many.
+// where nothing marks its end, or where several things follow each other in it and their
+// number is not recorded.
 func isOpen(format string) bool {
 	switch format {
 	case formatPlain, formatPickle, formatNPY, formatCompressed, formatRecords:

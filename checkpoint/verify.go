@@ -48,7 +48,7 @@ type IncompleteError struct {
 	Reason string // as in "truncated: entry archive/data/3 fails its CRC"
 }
 
-// Error says so.
+// Error describes what is missing.
 func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%q is not complete: %s", e.Path, e.Reason)
 }
@@ -129,7 +129,7 @@ const formatNeither = "neither"
 // is one.
 var pickleNames = []string{"", ".pt", ".pth", ".bin", ".ckpt", ".pkl", ".pickle", ".p", ".pk", ".sav", ".tar", ".model", ".joblib"}
 
-// sniff tells a file's format from its first bytes and, where those do not, from
+// sniff returns a file's format by its first bytes and, if these do not show it, by
 // its name.
 func sniff(name string, head []byte) string {
 	starts := func(magic string) bool { return bytes.HasPrefix(head, []byte(magic)) }

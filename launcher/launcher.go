@@ -134,7 +134,7 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []age
 	return hosts, unreached, nil
 }
 
-// Survey asks hosts for the facts of the static preflight, all at once. One host
+// Survey asks hosts for the facts of the static preflight, all at the same time. One host
 // compiles the program for all: the hashes must be equal anyway. Those of several
 // machines meet then.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {

@@ -32,7 +32,7 @@ type Problem struct {
 	// Category is that of the job.Cause; empty on warnings, which have none of
 	// their own.
 	Category job.Category
-	// Text and Hint are what the user is told; a {name} is replaced by the
+	// Text and Hint are shown to the user; a {name} is replaced by the
 	// value of that name, and {hosts} by the hosts that it holds for.
 	Text, Hint string
 }
@@ -133,7 +133,7 @@ func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []H
 }
 
 // pathHits returns the Hit for what is wrong with a path, if anything is. Its
-// signature is prefix-KIND for the kinds that the check tells apart, and
+// signature is prefix-KIND for the kinds that the check distinguishes, and
 // prefix-io for all others.
 func pathHits(prefix string, f job.PathFact, kinds ...job.ErrorKind) []Hit {
 	if f.Kind == job.ErrorNone && f.Error == "" {

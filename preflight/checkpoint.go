@@ -102,7 +102,7 @@ var checkpointRoomCheck = Check{
 
 // roomProblem returns the signature of what is wrong with the room, or "". Some
 // network and FUSE file systems report no free byte whatever there is: since a
-// file could be written, that tells nothing.
+// file could be written, that shows nothing.
 func roomProblem(d job.DirectoryFact) string {
 	switch {
 	case d.Free == 0:

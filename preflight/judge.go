@@ -109,7 +109,7 @@ func missingInput(c job.Cause) bool {
 	return c.Category == job.IncorrectInputs && c.Signature == "missing-file"
 }
 
-// numbered reports whether the number of ranks stands in what is said of a cause, as in a
+// numbered reports whether the text of a cause names the number of ranks, as in a
 // file that is named after it: another number of ranks may look for another file.
 func numbered(c job.Cause, ranks int) bool {
 	numbers := strings.FieldsFunc(c.Text, func(r rune) bool { return r < '0' || r > '9' })

@@ -296,7 +296,7 @@ func clockCells(facts []job.Facts) []Cell {
 	return out
 }
 
-// reachCells tells how many of the others a host reaches, the longest time that
+// reachCells shows how many of the others a host reaches, the longest time that
 // takes, and how many reach it.
 func reachCells(facts []job.Facts) []Cell {
 	out := make([]Cell, len(facts))
@@ -327,7 +327,7 @@ func reachCells(facts []job.Facts) []Cell {
 		}
 		out[i].Text += fmt.Sprintf(", from %d/%d", from, tried)
 	}
-	// As the check tells it: of a host that is cut off, not of all that miss it.
+	// As the check reports it: for a host that is cut off, not for all hosts that miss it.
 	for _, h := range reachCheck.Judge(job.Spec{}, facts) {
 		for i, f := range facts {
 			if slices.Contains(h.Hosts, f.Host) || h.Signature == "reach-one-way" && h.Values["to"] == f.Host {

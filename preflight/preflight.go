@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Surveyor asks every host of the gang for its Facts, all at once, and returns
+// Surveyor asks all hosts of the gang for their Facts at the same time, and returns
 // them in node order. The order is that of one round trip: a host that does
 // not answer is an error. Compile is meant for one host of the gang: the
 // Surveyor clears it for the others.
@@ -36,13 +36,13 @@ type Preflight struct {
 	// Place returns where that many ranks of a trial go, which ends within limit, and
 	// what gives the place back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
-	// Diagnose finds why a trial failed; WorldSize tells a program that only
+	// Diagnose finds why a trial failed; WorldSize recognises a program that only
 	// complains of too few ranks.
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
 	// Env is the environment that the ranks get besides the job's own variables.
-	// The Memory tells trials in different environments apart.
+	// The Memory distinguishes trials in different environments.
 	Env []string
 	// Run is the run's identity. The trial's first attempt has it too; each
 	// further one has it with -trial2, -trial3 ... behind, since launchers know
@@ -51,8 +51,8 @@ type Preflight struct {
 	// LogDir exists; the first attempt's logs go there, those of further ones
 	// into trial2, trial3 ... in it.
 	LogDir string
-	// Input tells the standard input of this run from that of another one; it is empty
-	// where nothing comes from there, and UnknownInput where nobody can tell.
+	// Input identifies the standard input of this run. It is empty if there is none, and
+	// UnknownInput if it cannot be identified.
 	Input string
 	// Alone says that no gang follows: one of a single rank is then tried as well.
 	Alone bool

@@ -52,7 +52,7 @@ var reachCheck = Check{
 	},
 }
 
-// mostReach is how many hosts and pairs are told of one by one.
+// mostReach is how many hosts and pairs are reported one by one.
 const mostReach = 4
 
 // ways are the connections between hosts that fail.

@@ -7,8 +7,8 @@ import (
 )
 
 // Static judges the facts of a gang's hosts, one for each host in node order,
-// and returns what is to be said, in the order of Checks. What is equal on
-// several hosts is said once: Host is then empty, and Text names the hosts.
+// and returns the findings, in the order of Checks. A finding that is equal on several hosts
+// is reported once: Host is then empty, and Text names the hosts.
 func Static(spec job.Spec, facts []job.Facts) []job.Finding {
 	var findings []job.Finding
 	failed := make(map[string]map[string]bool) // check, host

@@ -107,7 +107,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 		t.changed = append(t.changed, res.outcome.Changed...)
 		if up := res.outcome.Wireup; t.spec.MPI == job.MPIAuto && up != nil && up.Library != "" {
 			t.sayOpenMPI(up)
-			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the steps that follow; the gang is told by the event
+			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the steps that follow; the gang gets it from the event
 		}
 		s = t.judge(a, res)
 		t.tell(s)
@@ -118,7 +118,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	return s, nil
 }
 
-// tell says how a step went.
+// tell reports the result of a step.
 func (t *trial) tell(s step) {
 	switch s.judgement {
 	case good:

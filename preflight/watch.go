@@ -99,7 +99,7 @@ func try(ctx context.Context, r Runner, a job.Attempt, steps int, limit time.Dur
 		case e := <-events:
 			take(e)
 		case <-timer.C:
-			select { // what was told in time counts, though this process comes to it late
+			select { // a report that came in time counts, even if this process reads it late
 			case e := <-events:
 				timer.Reset(0)
 				take(e)

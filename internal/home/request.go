@@ -20,7 +20,7 @@ import (
 // directory, for processes that cannot send the controller a signal. The process that
 // removes the file has the request.
 type StopRequest struct {
-	To   job.Controller `json:"to"`   // nobody else heeds it
+	To   job.Controller `json:"to"`   // other processes ignore it
 	By   job.Controller `json:"by"`   // the process that asks
 	User string         `json:"user"` // who has started that
 	Now  bool           `json:"now"`  // give the ranks no grace period

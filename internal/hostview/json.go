@@ -30,7 +30,7 @@ type topoMachine struct {
 	NICs   []topoNIC  `json:"nics"`
 	Driver string     `json:"driver"` // empty where there is none
 	CUDA   string     `json:"cuda"`   // the newest that the driver can run
-	Source string     `json:"source"` // the program that told of the GPUs
+	Source string     `json:"source"` // the program that reported the GPUs
 }
 
 // topoNode is a NUMA node.
@@ -71,7 +71,7 @@ func JSON(w io.Writer, l hostlist.List) error {
 	return view.JSON(w, r)
 }
 
-// report is what topo tells of this machine.
+// report is what topo shows of this machine.
 func reportOf(m *machine.Machine) *topoMachine {
 	t := &topoMachine{CPUs: m.Kernel.CPUs, NUMA: []topoNode{}, NICs: []topoNIC{}, Driver: m.Driver.Driver, CUDA: m.Driver.CUDA, Source: m.Driver.Source}
 	for _, n := range m.Kernel.Nodes {

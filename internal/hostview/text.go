@@ -84,7 +84,7 @@ func hostText(w io.Writer, h job.Host, own *machine.Machine) {
 	legend(w, h)
 }
 
-// ownText tells of this machine what is no GPU.
+// ownText describes this machine, without its GPUs.
 func ownText(w io.Writer, h job.Host, m *machine.Machine) {
 	if m.Driver.Driver != "" {
 		fmt.Fprintf(w, "driver  %s, CUDA up to %s, told by %s\n", text.Printable(m.Driver.Driver), cmp.Or(text.Printable(m.Driver.CUDA), "not known"), m.Driver.Source)

@@ -62,7 +62,7 @@ type Field struct {
 // Flagged returns the name of the field's flag.
 func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 
-// twoBeats is how long hosts and gangrun can be silent and well: each is heard of once
+// twoBeats is how long healthy hosts and gangrun can be silent: each sends something once
 // a second.
 const twoBeats = job.Duration(2 * time.Second)
 
@@ -198,7 +198,7 @@ var table = withDefaults([]Field{
 		at:    func(s *job.Spec) any { return &s.InitTimeout }},
 })
 
-// withDefaults fills in the defaults that a Spec itself tells.
+// withDefaults fills in the defaults that a Spec has.
 func withDefaults(fields []Field) []Field {
 	s := job.Default()
 	for i, f := range fields {

@@ -58,7 +58,7 @@ func Load(path string, read func(path string, limit int64) ([]byte, error)) (*Fi
 }
 
 // Parse reads the YAML in data; name is the file's in errors, which are
-// Errors: everything that can be told to be wrong, in the order of the file.
+// Errors are all errors that can be found, in the order of the file.
 // An empty file sets nothing.
 func Parse(name string, data []byte) (*File, error) {
 	root, bad := yamldoc.Parse(data, what, MaxSize)

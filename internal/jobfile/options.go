@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Options puts a Spec together from what a user said, and remembers where each
+// Options builds a Spec from the settings of a user, and remembers where each
 // value came from. Its order is the caller's: the defaults are there from the
 // start, a file is applied before the flags are set. It is for one goroutine.
 type Options struct {

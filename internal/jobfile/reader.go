@@ -14,7 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// maxErrors bounds how many errors of one file are told.
+// maxErrors bounds how many errors of one file are reported.
 const maxErrors = 20
 
 // reader walks a YAML document and collects what it sets. Its walk is as deep
@@ -132,7 +132,7 @@ func (r *reader) text(n *yaml.Node, what, wants string, show bool) (string, bool
 		}
 		r.bad(n, faultf("", "%s is tagged !!binary, but is not base64", what))
 	}
-	return "", false // tags has told it
+	return "", false // tags has reported it
 }
 
 // set notes a value, unless something is wrong with it wherever it stands, and

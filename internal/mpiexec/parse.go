@@ -27,7 +27,7 @@ type Args struct {
 	placement
 	Environment
 	Shown
-	Universe      int  // MPI_UNIVERSE_SIZE: 0 is not said, -1 is no bound
+	Universe      int  // MPI_UNIVERSE_SIZE: 0 is not given, -1 is no bound
 	Help, Version bool // what to print in place of running anything
 }
 

@@ -5,8 +5,8 @@ import "time"
 // How long a run may be silent before a follower is warned that its controller, which
 // cannot be seen from this host, may be gone.
 const (
-	warnUnlocked = 5 * time.Second // nobody holds the lock on the run's directory
-	warnLocked   = time.Minute     // somebody seems to hold it
+	warnUnlocked = 5 * time.Second // the lock on the run's directory is free
+	warnLocked   = time.Minute     // a process seems to hold it
 )
 
 // Silence decides when to warn of a silent run: once per silence, and then at doubling
@@ -19,7 +19,7 @@ type Silence struct {
 }
 
 // Warn returns how long there has been no sign of life, and whether to warn of that now.
-// Count is the number of signs of life so far; locked says whether somebody seems to hold
+// Count is the number of signs of life so far; locked reports whether a process seems to hold
 // the lock on the run's directory.
 func (s *Silence) Warn(now time.Time, count int64, locked bool) (silent time.Duration, warn bool) {
 	if count != s.count || s.since.IsZero() {

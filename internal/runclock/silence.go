@@ -13,7 +13,7 @@ const (
 	leastPause = time.Second
 )
 
-// Silence measures the time since the last contact with somebody. Time in which this
+// Silence measures the time since the last contact with another process. Time in which this
 // process did not run, and so could receive nothing, does not count. It is measured by
 // looks, of which there must be several in each half second. The zero value is ready for
 // use, and safe for concurrent use.

@@ -5,7 +5,7 @@ package screen
 
 import "unicode/utf8"
 
-// listener is told what a stream of bytes comes to on a terminal, as far as
+// listener receives what a stream of bytes does on a terminal, as far as
 // that can do no harm. Its runs and parameters are not its to keep.
 type listener interface {
 	text(run []byte)   // visible text and tabs, whole characters

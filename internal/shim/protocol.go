@@ -14,13 +14,13 @@ const Variable = "GANGRUN_AGENT"
 type Greeting struct {
 	Shim bool     `json:"shim,omitempty"`
 	Rank int      `json:"rank,omitempty"`
-	PMIx []string `json:"pmix,omitempty"` // variables that tell of its server
+	PMIx []string `json:"pmix,omitempty"` // variables that name its server
 	// Node and Command are those of a daemon that mpirun wants started.
 	Node    string `json:"node,omitempty"`
 	Command []byte `json:"command,omitempty"`
 }
 
-// Order tells a shim what to start. Three descriptors come with it.
+// Order is what a shim is to start. Three descriptors come with it.
 type Order struct {
 	Path    []byte   `json:"path"`
 	Argv    [][]byte `json:"argv"`

@@ -159,7 +159,7 @@ func dial(hello Greeting) (*os.File, error) {
 // PMIX_SERVER_URI41=3747282944.0;tcp4://127.0.0.1:42267.
 const TCP4 = ";tcp4://"
 
-// pmixServers returns the variables that tell a PMIx client of its server.
+// pmixServers returns the variables that name the server for a PMIx client.
 func pmixServers(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return !strings.HasPrefix(entry, "PMIX_SERVER_URI") || !strings.Contains(entry, TCP4)

@@ -1,4 +1,4 @@
-// Package thishost tells which hosts of a list are the machine that this process runs on.
+// Package thishost finds which hosts of a list are the machine that this process runs on.
 package thishost
 
 import (

@@ -1,4 +1,4 @@
-// Package view prints what gangrun knows of a run: while it goes on, and afterwards.
+// Package view prints what gangrun knows of a run, during the run and afterwards.
 package view
 
 import (
@@ -25,7 +25,7 @@ type Options struct {
 	Ending bool // this process has taken the run over in order to end it
 }
 
-// Live shows a run while it goes on: it folds the run's events into a report, and shows
+// Live shows a run while it is running: it folds the run's events into a report, and shows
 // the ranks' output, a status line and the events that a user wants to know of. Its
 // methods may be called at the same time.
 type Live struct {

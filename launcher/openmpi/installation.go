@@ -16,7 +16,7 @@ import (
 type Installation struct {
 	Mpirun  string // path of its mpirun
 	Daemon  string // path of its orted or prted; "" where none lies beside mpirun
-	Version string // such as "4.1", as far as the libraries' names tell; "" if they do not
+	Version string // such as "4.1", from the names of the libraries; "" if these have none
 	Major   int    // 5 for the family of PRRTE, 4 for all before it
 }
 
@@ -150,7 +150,7 @@ var (
 	releases = map[string]string{"0": "3.0", "10": "3.1", "20": "4.0", "30": "4.1", "40": "5.0"}
 )
 
-// version is what the name of libmpi tells of Open MPI's version, "" if nothing
+// version returns Open MPI's version from the name of libmpi, or "" if there is none
 // or if it is not of the family major.
 func version(library, prefix string, major int) string {
 	paths := []string{}

@@ -25,7 +25,7 @@ type Plan struct {
 //
 // What the user set wins, but for what places and starts ranks. With more than
 // one node, Shm is left out: mpirun's environment reaches the ranks of every
-// node and wins over their daemon's, so that whoever starts a rank must give it
+// node and wins over their daemon's, so that the process that starts a rank must give it
 // RankEnv.
 func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
@@ -77,7 +77,7 @@ func (p Plan) hosts(node []int, sequential bool) string {
 	return strings.Join(names, ",")
 }
 
-// environment returns what mpirun is told by variables.
+// environment returns the settings of mpirun that are variables.
 func (p Plan) environment(sequential bool, userEnv []string) []string {
 	rmaps := "round_robin"
 	if sequential {
@@ -109,7 +109,7 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
-	// A daemon that is not there yet cannot be told of a signal: mpirun, which passes on
+	// A daemon that has not started yet cannot receive a signal: mpirun, which passes on
 	// SIGCONT, then ends.
 	unless("OMPI_MCA_ess_base_forward_signals=none", "PRTE_MCA_ess_base_forward_signals=none")
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")

@@ -6,7 +6,7 @@ import "slices"
 // one; threads of PMI-1.2 in several, one for each tag.
 const maxIn = 64
 
-// barrier is a group whose ranks of this host have begun to meet.
+// barrier is a group of which ranks of this host have entered a barrier.
 type barrier struct {
 	group  group
 	here   []*rank
@@ -32,9 +32,8 @@ type entering struct {
 	puts  []Pair
 }
 
-// arrive notes that a rank has come to a barrier; false means that it may not:
-// it is not of the group, or waits in too many. s.mu is held. It returns the
-// waiters that may go.
+// arrive records that a rank has entered a barrier, and returns the waiters to answer. It
+// returns false if the rank is not in the group or waits in too many barriers. s.mu is held.
 func (s *Server) arrive(r *rank, g group, w waiter) (free []waiter, ok bool) {
 	b := s.barriers[g.name]
 	if b == nil {
@@ -60,8 +59,8 @@ func (b *barrier) has(r *rank) bool {
 	return false
 }
 
-// meet lets a barrier go on as far as it can, and returns the waiters that may
-// go. s.mu is held.
+// meet completes barriers of a group as far as possible, and returns the waiters to answer.
+// s.mu is held.
 func (s *Server) meet(b *barrier) (free []waiter) {
 	for !b.entered && len(b.came) == len(b.here) {
 		var all []waiter
@@ -84,8 +83,8 @@ func (s *Server) meet(b *barrier) (free []waiter) {
 	return free
 }
 
-// leave takes back the arrivals of a connection that has ended. Others may have
-// been told of some: they stay told, but nobody is answered. s.mu is held.
+// leave removes the arrivals of a connection that has ended. Arrivals that other hosts know
+// of still count, but nothing is answered. s.mu is held.
 func (s *Server) leave(r *rank, c *conn) {
 	ours := func(w waiter) bool { return w.conn == c }
 	for name, b := range s.barriers {
@@ -102,8 +101,8 @@ func (s *Server) leave(r *rank, c *conn) {
 	r.in, r.state.Waiting = 0, false
 }
 
-// Release lets the ranks of a group go with what all hosts' ranks have put. On a
-// host of whose ranks none waits there, it only takes over what was put.
+// Release answers the ranks of a group, with what the ranks of all hosts have put. If no rank
+// of this host waits, it only stores what was put.
 func (s *Server) Release(name string, puts []Pair) {
 	s.mu.Lock()
 	s.store.merge(puts)
@@ -119,8 +118,9 @@ func (s *Server) Release(name string, puts []Pair) {
 	s.tell()
 }
 
-// Part answers a rank that waits in a barrier of all ranks as if they had come; to
-// them it has, and they still wait for each other. It reports whether it waited.
+// Part answers a rank that waits in a barrier of all ranks as if all had arrived. For the
+// others, the rank has arrived, and they wait for each other. Part reports whether the rank
+// waited.
 func (s *Server) Part(number int) bool {
 	s.mu.Lock()
 	r, b := s.ranks[number], s.barriers[""]
@@ -145,7 +145,7 @@ func (s *Server) Part(number int) bool {
 	return true
 }
 
-// release answers waiters and returns the ranks that wait no more. s.mu is held.
+// release answers waiters and returns the ranks that no longer wait. s.mu is held.
 func (s *Server) release(free []waiter) (changed []*rank) {
 	for _, w := range free {
 		if w.conn == nil {
@@ -161,12 +161,12 @@ func (s *Server) release(free []waiter) (changed []*rank) {
 	return changed
 }
 
-// tell calls Config.Enter for what is due, in order. s.mu is not held.
+// tell makes the calls of Config.Enter that are due, in order. s.mu is not held.
 func (s *Server) tell() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.telling {
-		return // whoever is at it will come to ours
+		return // the goroutine that does this now makes ours, too
 	}
 	s.telling = true
 	for len(s.entries) > 0 {

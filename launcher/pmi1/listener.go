@@ -7,8 +7,8 @@ import (
 	"time"
 )
 
-// How strangers are kept from holding the port: those who have not yet said who
-// they are may be so many, and may take so long.
+// Limits on peers that have not identified themselves yet, so that they cannot block the port:
+// their number, and the time that they may take.
 const (
 	maxStrangers = 256
 	patience     = 30 * time.Second
@@ -20,7 +20,7 @@ func (s *Server) accept(listener *net.TCPListener, admit func(*net.TCPConn, int)
 	for {
 		peer, err := listener.AcceptTCP()
 		if err != nil {
-			// Descriptors may have run out; that passes.
+			// Descriptors may have run out, for a while.
 			pause := time.NewTimer(10 * time.Millisecond)
 			select {
 			case <-s.closing:
@@ -51,7 +51,7 @@ func (s *Server) accept(listener *net.TCPListener, admit func(*net.TCPConn, int)
 	}
 }
 
-// admit asks a peer who it is.
+// admit has a peer identify itself.
 func (s *Server) admit(c *conn, peer *net.TCPConn, admit func(*net.TCPConn, int) (int, bool)) (int, bool) {
 	peer.SetReadDeadline(time.Now().Add(patience))
 	line, err := c.in.ReadSlice('\n')

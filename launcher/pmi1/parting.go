@@ -1,32 +1,32 @@
 package pmi1
 
-// Standing is what a host tells of its ranks once one of them waits in a barrier
-// while others wait for it.
+// Standing is a host's report of its ranks, sent when one of them waits in a barrier while
+// other ranks wait for an answer of it.
 type Standing struct {
-	Stuck bool    `json:"stuck,omitempty"` // one cannot be let go from what the host itself knows
+	Stuck bool    `json:"stuck,omitempty"` // from what the host itself knows, one of them cannot be released
 	Ranks []Stand `json:"ranks"`
 }
 
-// Stand is how a rank that has not ended stands to the others.
+// Stand describes the connections of a rank that has not ended.
 type Stand struct {
 	Rank  int    `json:"rank"`
 	Waits bool   `json:"waits,omitempty"` // in a barrier
-	Links []Link `json:"links,omitempty"` // that may still be spoken on, or ask
+	Links []Link `json:"links,omitempty"` // over which the rank may still send or receive
 }
 
-// Link is one end of a connection between two ranks. Each end has an address, in
-// words that are the same on all hosts.
+// Link is one end of a connection between two ranks. The address of an end is written in the
+// same way on all hosts.
 type Link struct {
 	Local  string `json:"local"`
 	Remote string `json:"remote"`
 	Asks   bool   `json:"asks,omitempty"` // the other rank's last request waits to be read
 }
 
-// Parted returns the ranks that wait in a barrier, are asked by another rank for an
-// answer that they will not give before they are let go, and will be spoken to no
-// more: whoever has the other end of a connection that does not ask waits in the
-// barrier as well, or has sent its last request to a rank that waits, and so was done
-// with all others before. An end that nobody is known to have keeps its rank.
+// Parted returns the ranks that can be released from a barrier before the others have come:
+// another rank waits for an answer that such a rank gives only after the barrier, and no
+// further request will reach it. That is so if, for each of its connections without a
+// request, the rank at the other end waits in the barrier as well, or has sent its last
+// request to a rank that waits. If the other end of a connection is unknown, the rank stays.
 func Parted(all []Stand) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

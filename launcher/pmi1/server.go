@@ -9,11 +9,11 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Config is what a Server is to know of its gang.
+// Config describes the gang of a Server.
 type Config struct {
 	Name string // of the key-value store; at most 256 bytes and no space in it
 	Size int    // how many ranks the gang has
-	// Universe is how many ranks there is room for; 0 is not known.
+	// Universe is the number of ranks that there is room for; 0 is unknown.
 	Universe int
 	Ranks    []int // this host's
 	// Appnum returns the number of a rank's program; nil is 0 for all.
@@ -23,18 +23,19 @@ type Config struct {
 	// Enter is called, from one goroutine at a time, when every rank of this host
 	// that belongs to the group has entered the barrier, with what they have put
 	// since the last one. The callee calls Release later, or at once. Group ""
-	// is all ranks. Where all ranks of a group are on this host it is not called.
+	// is all ranks. It is not called if all ranks of a group are on this host.
 	Enter func(group string, puts []Pair)
-	// Tell is called where there are ranks on other hosts, with a name that a rank of
-	// this host has published or withdrawn, or asks for. The other hosts' servers are
-	// to be given it, unless it asks, and then this one. It must not block.
+	// Tell is called with a name that a rank of this host has published, has withdrawn or
+	// looks up, if the gang has ranks on other hosts. The callee passes a published or
+	// withdrawn name to Hear of the other hosts' servers and then, in all cases, to Hear
+	// of this one. It must not block.
 	Tell func(Name)
 	// Changed is called after a rank's state has changed; it must not block. Nil
 	// is allowed.
 	Changed func(rank int)
 }
 
-// State is what the server has seen of a rank.
+// State is the state of a rank, as far as the server has seen it.
 type State struct {
 	Joined    job.Joined
 	Waiting   bool   // in a barrier
@@ -42,8 +43,8 @@ type State struct {
 	Code      int    // of the abort: any int
 	Message   string // of the abort, where there was one
 	Finalized bool   // Joined is JoinedFinalized
-	// Unfinalized says that a program of the rank's has ended without MPI_Finalize,
-	// and another one has called MPI_Init since.
+	// Unfinalized says that a program of the rank has ended without MPI_Finalize, and that
+	// another one has called MPI_Init since.
 	Unfinalized bool
 }
 
@@ -58,7 +59,7 @@ type Server struct {
 	ranks    map[int]*rank
 	store    *store
 	names    names
-	pending  map[int64]chan struct{} // names that other hosts do not know yet, by ID
+	pending  map[int64]chan struct{} // names that other hosts have not confirmed yet, by ID
 	asked    int
 	barriers map[string]*barrier
 	entries  []entering // of barriers, to be reported by Enter
@@ -70,11 +71,11 @@ type Server struct {
 type rank struct {
 	number int
 	state  State
-	conn   *conn // the one that it speaks on
+	conn   *conn // the connection that it uses
 	in     int   // barriers that it waits in
 }
 
-// NewServer returns a Server, which does nothing until ranks speak to it.
+// NewServer returns a Server. It starts nothing: Serve and Listen do.
 func NewServer(config Config) *Server {
 	s := &Server{
 		config:   config,
@@ -92,8 +93,7 @@ func NewServer(config Config) *Server {
 	return s
 }
 
-// State returns what has been seen of a rank; the zero State when it is not of
-// this host.
+// State returns the state of a rank, or the zero State if the rank is not on this host.
 func (s *Server) State(rank int) State {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -103,8 +103,7 @@ func (s *Server) State(rank int) State {
 	return State{}
 }
 
-// Hear takes a name: of another host, or one that was told here and has been told
-// to all others since.
+// Hear takes a name of another host, or a name of this host that all other hosts have got.
 func (s *Server) Hear(n Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -120,8 +119,8 @@ func (s *Server) Hear(n Name) {
 	}
 }
 
-// tellName tells the other hosts of a name, and returns when they have been told, or
-// at Close. s.mu must not be held.
+// tellName sends a name to the other hosts, and returns when they have got it, or at Close.
+// s.mu must not be held.
 func (s *Server) tellName(n Name) {
 	if s.config.Tell == nil || !s.store.shared {
 		return
@@ -139,8 +138,8 @@ func (s *Server) tellName(n Name) {
 	}
 }
 
-// Close closes every connection and waits until nobody serves one any more. It
-// may not be called from Enter or Changed.
+// Close closes every connection and waits until none is served any longer. It may not be
+// called from Enter or Changed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -181,10 +180,10 @@ func (s *Server) end(c io.Closer) {
 	s.serving.Done()
 }
 
-// Serve speaks with one rank over conn until it ends, breaks the rules of the
-// protocol, or Close; then conn is closed. A rank speaks on one connection at a
-// time: a second one waits a little for the first to end, which it does at once
-// after finalize. conn's Close must end a Read and a Write under way.
+// Serve serves one rank over conn, until the rank ends or violates the protocol, or until
+// Close. It closes conn. A rank uses one connection at a time: a second connection waits a
+// short time for the end of the first, which ends right after finalize. Closing conn must
+// end a Read and a Write under way.
 func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	if !s.begin(conn) {
 		return
@@ -194,8 +193,8 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 }
 
 // Listen serves PMI_PORT on a free port of 127.0.0.1 until Close and returns its
-// address. admit decides whether the peer that calls itself id may speak and as
-// which rank; it may be called by several goroutines at once.
+// address. admit returns the rank of the peer that names itself id, or that it is refused.
+// Several goroutines may call it at the same time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {
@@ -229,7 +228,7 @@ func (s *Server) locals(g group) (here []*rank, others bool) {
 	return here, len(here) < len(g.members)
 }
 
-// changed tells of changes to ranks' states. s.mu must not be held.
+// changed reports that states of ranks have changed. s.mu must not be held.
 func (s *Server) changed(ranks ...*rank) {
 	if s.config.Changed == nil {
 		return

@@ -1,6 +1,6 @@
 package pmi1
 
-// Limits of the protocol, as get_maxes tells them, in bytes.
+// Limits of the protocol, as get_maxes returns them, in bytes.
 const (
 	maxName  = 256
 	maxKey   = 64
@@ -14,7 +14,7 @@ const (
 )
 
 // What one rank may keep in the store and in the published names. MPICH puts a
-// few addresses of under 1 KiB a rank; the limits keep a mad rank from filling
+// few addresses of under 1 KiB a rank; the limits keep a faulty rank from filling
 // the agent's memory.
 const (
 	maxEntries = 4096
@@ -27,14 +27,14 @@ const elsewhere = -1
 // Pair is one entry of the key-value store.
 type Pair struct{ Key, Value string }
 
-// entry is a value, who put it, and whether other hosts have yet to hear of it.
+// entry is a value, the rank that put it, and whether other hosts have not got it yet.
 type entry struct {
 	value string
 	owner int
 	fresh bool
 }
 
-// usage is what one rank keeps.
+// usage is what one rank has stored.
 type usage struct{ entries, bytes int }
 
 // store is the key-value store of one host.
@@ -49,7 +49,7 @@ func newStore(shared bool) *store {
 	return &store{entries: map[string]entry{}, used: map[int]usage{}, shared: shared}
 }
 
-// put sets a value on behalf of a rank; false means that the rank keeps too much.
+// put sets a value for a rank. It returns false if the rank would store too much.
 func (s *store) put(owner int, key, value string) bool {
 	old, had := s.entries[key]
 	use := s.used[owner]
@@ -73,8 +73,8 @@ func (s *store) put(owner int, key, value string) bool {
 	return true
 }
 
-// merge takes over what other hosts' ranks have put. What this host has put
-// since, and told nobody yet, is newer.
+// merge stores what the ranks of other hosts have put. What this host has put and not sent
+// yet is newer.
 func (s *store) merge(puts []Pair) {
 	for _, p := range puts {
 		old, had := s.entries[p.Key]
@@ -98,8 +98,8 @@ func (s *store) disown(owner int, key, value string) {
 	s.used[owner] = use
 }
 
-// news returns what other hosts have yet to hear. When all of them will, it is
-// not news any more.
+// news returns what other hosts have not got yet. After a barrier of all, there is nothing of
+// that kind.
 func (s *store) news(all bool) []Pair {
 	puts := make([]Pair, 0, len(s.fresh))
 	for _, key := range s.fresh {
@@ -116,19 +116,19 @@ func (s *store) news(all bool) []Pair {
 	return puts
 }
 
-// Name is what is told of a published name.
+// Name is a published name, as it is sent to other hosts.
 type Name struct {
-	ID      int64 // of this telling, in the whole gang
+	ID      int64 // of this message, unique in the gang
 	Service string
 	Port    string // empty: it was withdrawn
-	Ask     bool   // nobody is told anything: a rank wants to know all that was told before
+	Ask     bool   // nothing is published: a rank waits until earlier messages have arrived
 }
 
 // names are the published names of one host's ranks.
 type names map[string]entry
 
-// publish tells of a name; false means that another rank has it, or that the
-// rank has too many.
+// publish publishes a name. It returns false if another rank has the name, or the rank has too
+// many.
 func (n names) publish(owner int, service, port string) bool {
 	if old, had := n[service]; had && old.owner != owner {
 		return false

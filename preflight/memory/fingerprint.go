@@ -2,7 +2,7 @@ package memory
 
 import "time"
 
-// mark is what tells a file from a changed one without reading it.
+// mark is what differs if a file has changed, without reading the file.
 type mark struct {
 	Bytes int64     `json:"bytes"`
 	Time  time.Time `json:"time"`
