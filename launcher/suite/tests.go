@@ -3,6 +3,7 @@ package suite
 import (
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -31,6 +32,9 @@ func Run(t *testing.T, b Bed) {
 		tests = append(tests, farTests...)
 	}
 	for _, test := range tests {
+		if slices.Contains(b.Skip, test.name) {
+			continue
+		}
 		t.Run(test.name, func(t *testing.T) { test.run(t, b) })
 	}
 }

@@ -124,9 +124,8 @@ func (b *stepBed) signal(kind string, sig syscall.Signal) error {
 	return errors.Join(errs...)
 }
 
-// TestStepSuite runs the suite for all ways to start processes over the servers of a job.
-func TestStepSuite(t *testing.T) {
-	b := newStepBed(t)
+// suiteBed returns the bed of the suite.
+func (b *stepBed) suiteBed() suite.Bed {
 	end := func(kind string) func(*testing.T) {
 		return func(t *testing.T) {
 			if err := b.signal(kind, syscall.SIGKILL); err != nil {
@@ -134,7 +133,7 @@ func TestStepSuite(t *testing.T) {
 			}
 		}
 	}
-	suite.Run(t, suite.Bed{
+	return suite.Bed{
 		Dialer: b.dialer,
 		Agents: func(int) map[string][]int {
 			found := b.processes()
@@ -155,5 +154,13 @@ func TestStepSuite(t *testing.T) {
 			},
 			Break: map[string]func(*testing.T){"bridge killed": end("bridge"), "server killed": end("step")},
 		},
-	})
+	}
+}
+
+// TestStepSuite runs the suite for all ways to start processes over the servers of a job, but for
+// the tests that take longest: TestSoakStepSuite has these.
+func TestStepSuite(t *testing.T) {
+	bed := newStepBed(t).suiteBed()
+	bed.Skip = []string{"first failure ends the rest", "kill", "cancel early", "given up"}
+	suite.Run(t, bed)
 }

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -209,8 +210,10 @@ func (s *Site) StartIn(name, setup string, more ...string) *Server {
 		go func() { d.cmd.Wait(); close(ended) }()
 		if d.serves(ended) {
 			s.t.Cleanup(func() {
+				sessions := descendants(d.cmd.Process.Pid)
 				d.cmd.Process.Kill()
 				<-ended
+				endAll(sessions)
 				if s.t.Failed() {
 					s.t.Logf("sshd said:\n%s", d.log.String())
 				}
@@ -221,6 +224,36 @@ func (s *Site) StartIn(name, setup string, more ...string) *Server {
 		if try == 4 {
 			s.t.Fatalf("sshd does not start: %s", d.log.String())
 		}
+	}
+}
+
+// descendants returns the processes below another one.
+func descendants(pid int) (all []int) {
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
+	for _, field := range strings.Fields(string(data)) {
+		if child, err := strconv.Atoi(field); err == nil {
+			all = append(append(all, child), descendants(child)...)
+		}
+	}
+	return all
+}
+
+// endAll kills the processes of sessions, and what these start meanwhile, and waits for their
+// end: a shell whose connection has ended may go on, and make files in a directory that the test
+// removes.
+func endAll(pids []int) {
+	for deadline := time.Now().Add(Longest); len(pids) > 0 && time.Now().Before(deadline); time.Sleep(5 * time.Millisecond) {
+		var left []int
+		for _, pid := range pids {
+			left = append(left, descendants(pid)...)
+			_ = syscall.Kill(pid, syscall.SIGKILL)
+			if stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid)); err == nil {
+				if _, rest, ok := strings.Cut(string(stat), ") "); ok && rest[0] != 'Z' {
+					left = append(left, pid)
+				}
+			}
+		}
+		pids = left
 	}
 }
 

@@ -1,0 +1,12 @@
+//go:build soak
+
+package hosts
+
+import (
+	"testing"
+
+	"github.com/gangrun/gangrun/launcher/suite"
+)
+
+// TestSoakStepSuite runs all of the suite over the servers of a job.
+func TestSoakStepSuite(t *testing.T) { suite.Run(t, newStepBed(t).suiteBed()) }
