@@ -105,6 +105,5 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	}
 }
 
-// Renew has the agents that an earlier controller has started ended before their hosts
-// are used.
+// After Renew, agents of an earlier controller are ended before their hosts are used again.
 func (l *Launcher) Renew() { l.pool.RetireHeld() }

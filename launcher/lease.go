@@ -117,7 +117,7 @@ func newGrant(t *Turn, a *agents.Agent) *Grant {
 }
 
 // Adopted returns the lease that the agent of a host holds for a gang of an earlier
-// controller. Release ends no more than the watch: the agent gives the GPUs back with
+// controller. Release only stops watching the lease: the agent gives the GPUs back with
 // its own end.
 func (l *Launcher) Adopted(host string) *Grant {
 	ctx, cancel := context.WithCancel(l.life)

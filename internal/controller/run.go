@@ -72,7 +72,7 @@ func (s *session) conclude(report runreport.Report, err error) error {
 	return Exit(report)
 }
 
-// Exit returns the error with which a program exits whose run has ended.
+// Exit returns the error with which the program exits after its run has ended.
 func Exit(r runreport.Report) error {
 	if r.ExitCode == nil {
 		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)

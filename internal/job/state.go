@@ -3,7 +3,7 @@ package job
 // State is where a run is.
 type State string
 
-// The states. The first group is of a live run; Gone is never written: it is
+// The states. The first group is of a live run; StateLost is never written: it is
 // what a live state means once the controller no longer exists.
 const (
 	StatePreflight State = "preflight"

@@ -208,8 +208,7 @@ func (a *Agent) watch(limit time.Duration) {
 	}
 }
 
-// Judge notes the silence for which the agent is given up, and reports whether it is
-// the first.
+// Judge records that the agent is given up after this silence, and reports whether it had not been given up before.
 func (a *Agent) Judge(silence time.Duration) bool {
 	return a.contact.judged.CompareAndSwap(0, max(1, int64(silence)))
 }
@@ -297,7 +296,7 @@ func (a *Agent) Why(err error) error {
 	return err
 }
 
-// Failed words the error of what an agent was asked. Where an agent on another machine
+// Failed returns the error to report when a call of the agent has failed. Where an agent on another machine
 // is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
 // UnreachableError.
 func (a *Agent) Failed(ctx context.Context, err error) error {

@@ -62,7 +62,7 @@ func (a *Agent) end(ctx context.Context) error {
 // errHurried is why a wait has ended.
 var errHurried = errors.New("told to end at once")
 
-// Unhurried returns a context that ends when hurry is closed, or when stop is called.
+// Unhurried returns a context that ends with ctx, when hurry is closed, or when stop is called.
 func Unhurried(ctx context.Context, hurry <-chan struct{}) (unhurried context.Context, stop func()) {
 	unhurried, cancel := context.WithCancelCause(ctx)
 	var waiting sync.WaitGroup

@@ -39,7 +39,7 @@ func New(opts Options) *Pool {
 }
 
 // Get returns the agent of a host. If the host has none, or gangrun has given up the one
-// that it had, get starts one; other callers wait meanwhile.
+// that it had, Get starts one; other callers wait meanwhile.
 func (p *Pool) Get(ctx context.Context, host string) (*Agent, error) {
 	for {
 		p.mu.Lock()
@@ -110,7 +110,7 @@ const EndLimit = 15 * time.Second
 // found again in the meantime, its orphan grace has started anew.
 func (p *Pool) leaveLimit() time.Duration { return 3*EndLimit + 2*p.opts.OrphanGrace }
 
-// Retire has the agents of hosts ended before the hosts are used again.
+// Retire marks the agents of hosts: each is ended before its host is used again.
 func (p *Pool) Retire(hosts ...string) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -37,10 +37,10 @@ type Source struct {
 // Collector collects the output of all gangs of a run.
 type Collector struct {
 	// Limit is how long gangrun waits for a gang that has ended if no more output comes
-	// although its host is not silent. The zero value is 30 seconds.
+	// although its host is not silent. New sets it to 30 seconds.
 	Limit time.Duration
 	// RetryEvery is the time between two requests to a lost host for the output that it
-	// keeps. The zero value is 10 seconds.
+	// keeps. New sets it to 10 seconds.
 	RetryEvery time.Duration
 
 	life  context.Context

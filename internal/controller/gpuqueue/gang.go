@@ -65,8 +65,7 @@ func (t AgentTurn) Try(ctx context.Context, r lease.Request) (Grant, *lease.Wait
 // LookEvery is how often a gang that waits looks for what others use.
 const LookEvery = 5 * time.Second
 
-// Place waits until the gang can have GPUs and leases them. The lease is lost when that
-// of any of the GPUs is.
+// Place waits until the gang can have GPUs and leases them. It is lost as soon as the lease of one of its GPUs is lost.
 func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	w := newWait(g)
 	defer w.close()

@@ -89,8 +89,7 @@ type DialOptions struct {
 	Started func(host string, at job.Agent)
 }
 
-// NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A
-// host that has one counts as another machine, because it was reached from another one.
+// NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A host with such an agent counts as another machine even if it is this one, because the earlier controller reached it from elsewhere.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
 	d := Dialer{local: local.Dialer{LogDir: o.LogDir, Held: o.Lock}, own: map[string]bool{}}
 	targets := map[string]string{}

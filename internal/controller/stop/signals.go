@@ -166,8 +166,8 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 	}
 }
 
-// Ignore has this process ignore signals of others that want a run to end, while it ends
-// that run itself. done ends that.
+// While this process ends a run itself, Ignore has it ignore signals that ask for the same. done
+// stops ignoring them.
 func Ignore() (done func()) {
 	ignored := make(chan os.Signal, 1)
 	ossignal.Notify(ignored, unix.SIGTERM, signalNow)
