@@ -176,7 +176,7 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 		switch cause := context.Cause(gang); {
 		case e.Kind != job.KindStop || stopping:
 		case errors.As(cause, &lost), errors.As(cause, &left):
-			e.Text = cause.Error()
+			e.Stop, e.Text = job.StopFailure, cause.Error()
 		case cause != nil && e.Stop == job.StopOrder:
 			e.Text += ": " + cause.Error()
 		}

@@ -372,6 +372,33 @@ func TestResumeCancelled(t *testing.T) {
 	}
 }
 
+// TestResumeStopped: a gang that is taken over while it is being ended is started again
+// after its lease was lost, and not after the run was cancelled.
+func TestResumeStopped(t *testing.T) {
+	for name, c := range map[string]struct {
+		set   func(*world)
+		stop  job.StopReason
+		state job.State
+	}{
+		"lease lost": {func(w *world) { w.placer.lose = 5 * time.Second }, job.StopFailure, job.StateSucceeded},
+		"cancelled":  {func(w *world) { w.cancelAfter = time.Minute }, job.StopOrder, job.StateCancelled},
+	} {
+		whole := newWorld(t, gang{life: time.Hour}, works())
+		c.set(whole)
+		whole.run(t)
+		past := cut(whole.events, job.KindStop, 1)
+		if i := slices.IndexFunc(past, func(e job.Event) bool { return e.Kind == job.KindStop }); past[i].Stop != c.stop {
+			t.Errorf("%s: the gang is ended because of %q, want %q", name, past[i].Stop, c.stop)
+		}
+		w := newWorld(t, works(), works())
+		w.supervisor.Launcher = &adopter{fakeLauncher: w.launcher}
+		w.resume(t, past, time.Second)
+		if w.report.State != c.state {
+			t.Errorf("%s: the run is %s, want %s: %s", name, w.report.State, c.state, w.report.Reason)
+		}
+	}
+}
+
 // TestResumeTimeLimit: the time in which there was no controller counts.
 func TestResumeTimeLimit(t *testing.T) {
 	whole := newWorld(t, works())

@@ -49,8 +49,7 @@ type Event struct {
 	Rank    int       `json:"rank,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 
-	// Stop is empty in journals of versions that had no such field; it then counts as
-	// StopFailure.
+	// Stop is never empty in an event that internal/journal has read.
 	Stop        StopReason   `json:"stop,omitempty"`
 	Since       *time.Time   `json:"since,omitempty"`
 	Controller  *Controller  `json:"controller,omitempty"`

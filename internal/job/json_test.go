@@ -97,7 +97,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindProgress, Attempt: 1, Rank: 3, Host: "h2", Progress: &job.Progress{Step: 22, Epoch: 1, LossIs: job.LossNegInfinite}},
 		{Time: at, Kind: job.KindActivity, Attempt: 1, Host: "h2", Activity: []job.Activity{filled[job.Activity]()}},
 		{Time: at, Kind: job.KindExit, Attempt: 1, Exit: &exit},
-		{Time: at, Kind: job.KindStop, Attempt: 1, Text: "rank 2 on h1 exited with code 1"},
+		{Time: at, Kind: job.KindStop, Attempt: 1, Stop: job.StopFailure, Text: "rank 2 on h1 exited with code 1"},
 		{Time: at, Kind: job.KindOutcome, Attempt: 1, Outcome: &outcome},
 		{Time: at, Kind: job.KindCheckpoint, Attempt: 1, Checkpoint: &checkpoint},
 		{Time: at, Kind: job.KindCause, Attempt: 1, Cause: &cause},

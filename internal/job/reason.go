@@ -39,7 +39,7 @@ type StopReason string
 
 // The reasons to end a gang.
 const (
-	StopFailure StopReason = "failure" // a rank has failed, or a host is lost
+	StopFailure StopReason = "failure" // a rank has failed, or a host, the lease or the controller is lost
 	StopOrder   StopReason = "order"   // of the user, a time limit, or the end of gangrun
 	StopHurry   StopReason = "hurry"   // as StopOrder, without a grace period
 )

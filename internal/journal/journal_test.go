@@ -52,6 +52,31 @@ func text(t testing.TB, e job.Event) string {
 	return string(b)
 }
 
+// Stop events of versions that wrote only their text have the reason that the text gives.
+func TestReplayOldStops(t *testing.T) {
+	for text, want := range map[string]job.StopReason{
+		"gangrun was told to end the gang":                      job.StopOrder,
+		"gangrun was told to end the gang: cancelled by SIGINT": job.StopOrder,
+		"gangrun was told to end the gang at once":              job.StopHurry,
+		"rank 2 on h1 exited with code 1":                       job.StopFailure,
+		"the lease was lost: the lock file is gone":             job.StopFailure,
+		"": job.StopFailure,
+	} {
+		for stop, want := range map[job.StopReason]job.StopReason{"": want, job.StopFailure: job.StopFailure, job.StopHurry: job.StopHurry} {
+			j, path := create(t)
+			if err := j.Append(job.Event{Kind: job.KindStop, Stop: stop, Text: text}); err != nil {
+				t.Fatal(err)
+			}
+			if err := j.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if events, _, err := journal.Replay(path); err != nil || len(events) != 1 || events[0].Stop != want || events[0].Text != text {
+				t.Errorf("%q with %q: %+v, %v; want %q", stop, text, events, err, want)
+			}
+		}
+	}
+}
+
 func TestAppendAndReplay(t *testing.T) {
 	j, path := create(t)
 	code, loss := 3, 0.25

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"strings"
 
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
@@ -71,7 +72,23 @@ func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 func parse(line []byte) (job.Event, bool) {
 	var e job.Event
 	err := exact.Unmarshal(line, &e)
+	if e.Kind == job.KindStop && e.Stop == "" {
+		e.Stop = oldStop(e.Text)
+	}
 	return e, err == nil && e.Kind != ""
+}
+
+// oldStop returns the reason to end a gang that an event without Stop gives in its text.
+// Older versions wrote such events, and their runs may be taken over. No other code may
+// decide by this text.
+func oldStop(text string) job.StopReason {
+	switch {
+	case text == "gangrun was told to end the gang at once":
+		return job.StopHurry
+	case strings.HasPrefix(text, "gangrun was told to end the gang"):
+		return job.StopOrder
+	}
+	return job.StopFailure
 }
 
 // tooLong replaces a line that is longer than MaxLine.

@@ -250,6 +250,8 @@ var notOurs = map[string]string{
 	"gangrun step: ":                              "the protocol of the step server",
 	"fallen off the bus":                          "the NVIDIA driver",
 	"general protection":                          "the kernel",
+	"gangrun was told to end the gang":            "journals of older versions, which only internal/journal reads",
+	"gangrun was told to end the gang at once":    "journals of older versions, which only internal/journal reads",
 	"gpu is lost":                                 "nvidia-smi",
 	"not found":                                   "shells",
 	"not supported":                               "nvidia-smi",
