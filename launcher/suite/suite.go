@@ -37,8 +37,9 @@ type Bed struct {
 	// Far is what only agents have that are not on the controller's own machine; nil
 	// where they are. Its hosts are one machine all the same, and see the same files.
 	Far *Far
-	// Skip names tests that this bed leaves to a run of all of them, in "make soak".
-	Skip []string
+	// Only names the tests to run; nil is all. A bed whose transport has run all of them in
+	// another bed may leave the rest to "make soak".
+	Only []string
 }
 
 // Far is how the suite gets at the lines to agents.

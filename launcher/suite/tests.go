@@ -32,7 +32,7 @@ func Run(t *testing.T, b Bed) {
 		tests = append(tests, farTests...)
 	}
 	for _, test := range tests {
-		if slices.Contains(b.Skip, test.name) {
+		if b.Only != nil && !slices.Contains(b.Only, test.name) {
 			continue
 		}
 		t.Run(test.name, func(t *testing.T) { test.run(t, b) })

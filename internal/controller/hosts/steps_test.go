@@ -157,10 +157,11 @@ func (b *stepBed) suiteBed() suite.Bed {
 	}
 }
 
-// TestStepSuite runs the suite for all ways to start processes over the servers of a job, but for
-// the tests that take longest: TestSoakStepSuite has these.
+// TestStepSuite runs those tests of the suite for all ways to start processes that depend most on
+// the servers of a job. TestSoakStepSuite runs all of them, and launcher/ssh all over the same
+// transport.
 func TestStepSuite(t *testing.T) {
 	bed := newStepBed(t).suiteBed()
-	bed.Skip = []string{"first failure ends the rest", "kill", "cancel early", "given up"}
+	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "a line that breaks", "lost agent", "nothing is left"}
 	suite.Run(t, bed)
 }
