@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -54,29 +55,31 @@ func usage() string {
 	return lines.String()
 }
 
-// act carries out an action on one of b's hosts; without words it says which
-// there are.
-func act(b *testhosts.Bed, words []string) (string, error) {
+// act carries out an action on one of the hosts. Without words it returns the list of actions.
+func (s *server) act(words []string) (string, error) {
 	if len(words) == 0 {
 		return usage(), nil
 	}
-	for _, a := range actions {
-		if a.name != words[0] {
+	i := slices.IndexFunc(actions, func(a action) bool { return a.name == words[0] })
+	if i < 0 {
+		return "", fmt.Errorf("there is no action %q: run %s without words to see them", words[0], bedName)
+	}
+	a, want := actions[i], 2
+	if a.arg != "" {
+		want = 3
+	}
+	if len(words) != want {
+		return "", fmt.Errorf("%d words are too many or too few: it is %s", len(words), strings.TrimSpace(bedName+" "+a.name+" HOST "+a.arg))
+	}
+	for _, h := range s.bed.Hosts() {
+		if h.Name() != words[1] {
 			continue
 		}
-		want := 2
-		if a.arg != "" {
-			want = 3
+		err := a.do(h, strings.Join(words[2:], ""))
+		if err == nil && a.name == "boot" && s.slurm != nil {
+			err = s.slurm.StartNode(h)
 		}
-		if len(words) != want {
-			return "", fmt.Errorf("%d words are too many or too few: it is %s", len(words), strings.TrimSpace(bedName+" "+a.name+" HOST "+a.arg))
-		}
-		for _, h := range b.Hosts() {
-			if h.Name() == words[1] {
-				return "", a.do(h, strings.Join(words[2:], ""))
-			}
-		}
-		return "", fmt.Errorf("there is no host %q: take h1 to h%d", words[1], len(b.Hosts()))
+		return "", err
 	}
-	return "", fmt.Errorf("there is no action %q: run %s without words to see them", words[0], bedName)
+	return "", fmt.Errorf("there is no host %q: take h1 to h%d", words[1], len(s.bed.Hosts()))
 }

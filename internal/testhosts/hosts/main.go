@@ -1,7 +1,8 @@
 // Command hosts brings up simulated hosts and runs a shell, or one command, on
 // their controller, where SSH can reach them; then it takes all down. "make
 // hosts" runs it. In the shell, the command bed does to hosts what a day in a
-// machine room can.
+// machine room can. With -slurm the hosts are a Slurm cluster, and the command
+// bob runs another command as a user whom sshd lets in nowhere.
 package main
 
 import (
@@ -16,6 +17,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
 func main() {
@@ -26,6 +28,7 @@ func main() {
 	command := flag.String("c", "", "the `command` for sh -c; without one, there is a shell")
 	second := flag.Bool("second-network", false, "give each host a second network card")
 	docker0 := flag.Bool("docker0", false, "give each host a docker0 that leads nowhere")
+	withSlurm := flag.Bool("slurm", false, "run a Slurm cluster on the hosts")
 	flag.Parse()
 	var options []testhosts.Option
 	if *second {
@@ -38,33 +41,56 @@ func main() {
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGQUIT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	code, err := run(ctx, *n, *command, options...)
+	code, err := run(ctx, setup{*n, *withSlurm, options}, *command)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hosts:", err)
 	}
 	os.Exit(code)
 }
 
+// setup is what there is besides the controller.
+type setup struct {
+	hosts   int
+	slurm   bool
+	options []testhosts.Option
+}
+
 // run returns the exit code of the command or shell that it runs on the
-// controller of n hosts.
-func run(ctx context.Context, n int, command string, options ...testhosts.Option) (code int, err error) {
-	b, err := testhosts.New(n, options...)
+// controller of the hosts.
+func run(ctx context.Context, what setup, command string) (code int, err error) {
+	b, err := testhosts.New(what.hosts, what.options...)
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	s, err := serve(b)
+	var cluster *slurm.Cluster
+	if what.slurm {
+		if cluster, err = slurm.New(b); err != nil {
+			return 1, err
+		}
+		defer func() { err = errors.Join(err, cluster.Close()) }()
+	}
+	s, err := serve(b, cluster)
 	if err != nil {
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, s.close()) }()
 
+	prefix := []string{}
+	text := fmt.Sprintf("hosts: h1 to h%d are up: ssh h1 works here; %s is the directory that all share; %q lists what can happen to them; exit takes them down\n", what.hosts, b.Shared(), bedName)
+	if cluster != nil {
+		if err := s.addBob(); err != nil {
+			return 1, err
+		}
+		prefix = cluster.Prefix("root")
+		text += fmt.Sprintf("hosts: they are a Slurm cluster: sinfo works here; %q is a shell of a user whom sshd lets in nowhere, and who has gangrun; \"bob COMMAND\" runs one command\n", bobName)
+	}
 	argv := []string{"sh", "-c", command}
 	if command == "" {
-		fmt.Fprintf(os.Stderr, "hosts: h1 to h%d are up: ssh h1 works here; %s is the directory that all share; %q lists what can happen to them; exit takes them down\n", n, b.Shared(), bedName)
+		fmt.Fprint(os.Stderr, text)
 		argv = []string{"bash"}
 	}
-	cmd := b.Controller().Command(ctx, argv...)
+	cmd := b.Controller().Command(ctx, append(prefix, argv...)...)
 	cmd.Env = append(cmd.Env, s.env()...)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, os.Stdout, os.Stderr
 	err = cmd.Run()

@@ -9,6 +9,7 @@ import (
 	"go.uber.org/goleak"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
 // TestMain lets the test's own binary be the program bed.
@@ -23,7 +24,7 @@ func TestRunGivesACommandTheHosts(t *testing.T) {
 	testhosts.Need(t)
 	out := filepath.Join(t.TempDir(), "out")
 	t.Setenv("OUT", out)
-	code, err := run(t.Context(), 2, `set -e
+	code, err := run(t.Context(), setup{hosts: 2}, `set -e
 		exec >"$OUT" 2>&1
 		ssh h2 hostname
 		open() { timeout "$1" bash -c '</dev/tcp/h1/22'; }
@@ -58,9 +59,29 @@ usage: bed ACTION HOST [ARGUMENT]
 
 func TestRunEndsAsItsCommandDoes(t *testing.T) {
 	testhosts.Need(t)
-	code, err := run(t.Context(), 1, "kill -TERM $$")
+	code, err := run(t.Context(), setup{hosts: 1}, "kill -TERM $$")
 	if err != nil || code != 128+15 {
 		t.Errorf("exit code %d and error %v, want 143 and none", code, err)
+	}
+}
+
+// TestRunWithSlurm runs a job of bob's on a cluster of which a node was switched off and on.
+func TestRunWithSlurm(t *testing.T) {
+	slurm.Need(t)
+	out := filepath.Join(t.TempDir(), "out")
+	t.Setenv("OUT", out)
+	code, err := run(t.Context(), setup{hosts: 2, slurm: true}, `set -e
+		exec >"$OUT" 2>&1
+		bed kill h2
+		bed boot h2
+		bob srun -N2 sh -c 'echo $(id -un) $(hostname)' | sort
+		bob ssh -o BatchMode=yes h1 true 2>/dev/null || echo refused`)
+	if err != nil || code != 0 {
+		t.Errorf("exit code %d and error %v, want none", code, err)
+	}
+	got, err := os.ReadFile(out)
+	if want := "bob h1\nbob h2\nrefused\n"; err != nil || string(got) != want {
+		t.Errorf("the command wrote %q, want %q; %v", got, want, err)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
 const (
@@ -34,18 +35,19 @@ type answer struct {
 // server carries out what is asked of it through a socket.
 type server struct {
 	bed    *testhosts.Bed
-	dir    string // of the program bed
+	slurm  *slurm.Cluster // nil: there is none
+	dir    string         // of the program bed
 	listen net.Listener
 	group  sync.WaitGroup
 }
 
-// serve starts to answer; close ends it.
-func serve(b *testhosts.Bed) (*server, error) {
+// serve starts to answer; close ends it. The cluster may be nil.
+func serve(b *testhosts.Bed, c *slurm.Cluster) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
 		return nil, err
 	}
-	s := &server{bed: b, dir: filepath.Join(b.Controller().Home(), "bin")}
+	s := &server{bed: b, slurm: c, dir: filepath.Join(b.Controller().Home(), "bin")}
 	if err := os.Mkdir(s.dir, 0o700); err != nil {
 		return nil, err
 	}
@@ -85,7 +87,7 @@ func (s *server) accept() {
 			if json.NewDecoder(conn).Decode(&words) != nil {
 				return // whoever asked is gone
 			}
-			text, err := act(s.bed, words)
+			text, err := s.act(words)
 			if err != nil {
 				text = err.Error()
 			}

@@ -18,14 +18,21 @@ var users = map[string]string{"root": "0", "alice": "7001", "bob": "7002"}
 
 // Command makes a command that a user runs on the controller, where Slurm's commands work.
 func (c *Cluster) Command(ctx context.Context, user string, argv ...string) *exec.Cmd {
-	id := users[user]
-	cmd := c.bed.Controller().Command(ctx, append([]string{"setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--"}, argv...)...)
-	cmd.Env = append(cmd.Env, "SLURM_CONF="+c.path("etc/slurm.conf"), "USER="+user, "LOGNAME="+user)
+	cmd := c.bed.Controller().Command(ctx, append(c.Prefix(user), argv...)...)
 	if user != "root" {
-		cmd.Env = append(cmd.Env, "HOME="+c.Dir(user))
 		cmd.Dir = c.Dir(user)
 	}
 	return cmd
+}
+
+// Prefix returns the words that root puts before a command on the controller to run it as a user.
+func (c *Cluster) Prefix(user string) []string {
+	words := []string{"env", "SLURM_CONF=" + c.path("etc/slurm.conf"), "USER=" + user, "LOGNAME=" + user}
+	if user != "root" {
+		words = append(words, "HOME="+c.Dir(user))
+	}
+	id := users[user]
+	return append(words, "setpriv", "--reuid", id, "--regid", id, "--clear-groups", "--")
 }
 
 // Exec runs a command of a user on the controller and returns its output and errors.
