@@ -51,13 +51,20 @@ type daemon struct {
 	done chan struct{} // closed when it has ended
 }
 
-type options struct{ gpus, cpus, memory, killWait int }
+type options struct {
+	gpus, cpus, memory, killWait int
+	allDevices                   bool
+}
 
 // Option changes what Up makes.
 type Option func(*options)
 
 // GPUs gives each host devices nvidia0 to nvidiaN-1.
 func GPUs(n int) Option { return func(o *options) { o.gpus = n } }
+
+// AllDevices lets every job open the devices of all GPUs of its nodes, as a site does that does
+// not limit devices by cgroups.
+func AllDevices() Option { return func(o *options) { o.allDevices = true } }
 
 // Memory is the memory of each host that Slurm gives to jobs, in MiB.
 func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
@@ -294,6 +301,9 @@ func v1Roots() (roots []string) {
 	}
 	return roots
 }
+
+// Devices is the directory of the devices of the GPUs. It is the same on all hosts.
+func (c *Cluster) Devices() string { return c.path("dev") }
 
 // mknod makes a character device that all users may open, as far as cgroups allow.
 func mknod(path string, major, minor int) error {

@@ -28,12 +28,16 @@ func (c *Cluster) writeFiles() error {
 	if len(devices) > 0 {
 		gres = fmt.Sprintf("Name=gpu File=%s[0-%d]\n", c.path("dev", "nvidia"), len(devices)-1)
 	}
+	constrain := "yes"
+	if c.options.allDevices {
+		constrain = "no"
+	}
 	return errors.Join(
 		os.Chmod(c.path("munge"), 0o700),
 		os.WriteFile(c.path("munge/key"), key, 0o400),
 		os.WriteFile(c.path("etc/slurm.conf"), []byte(c.config()), 0o644),
 		os.WriteFile(c.path("etc/gres.conf"), []byte(gres), 0o644),
-		os.WriteFile(c.path("etc/cgroup.conf"), []byte(cgroupConf), 0o644),
+		os.WriteFile(c.path("etc/cgroup.conf"), []byte(cgroupConf+"ConstrainDevices="+constrain+"\n"), 0o644),
 		os.WriteFile(c.path("slurmd.sh"), []byte(slurmdScript), 0o644),
 	)
 }
@@ -43,7 +47,6 @@ CgroupMountpoint=/run/slurmcg
 CgroupAutomount=no
 ConstrainRAMSpace=yes
 ConstrainSwapSpace=no
-ConstrainDevices=yes
 AllowedSwapSpace=0
 `
 
