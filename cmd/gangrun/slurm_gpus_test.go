@@ -42,6 +42,7 @@ until [ -e go ]; do sleep 0.05; done'`
 // TestSlurmGPUs: two jobs share the GPUs of two nodes, and have other GPUs on one node than on the
 // other. Each rank has a GPU of its own that Slurm has granted to its job on its node.
 func TestSlurmGPUs(t *testing.T) {
+	t.Parallel()
 	for name, options := range map[string][]slurm.Option{
 		"the job can open its own devices": nil,
 		"the job can open all devices":     {slurm.AllDevices()},

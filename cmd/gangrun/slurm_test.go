@@ -2,10 +2,13 @@ package main_test
 
 import (
 	"encoding/json"
+	"errors"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -17,23 +20,49 @@ import (
 // slurmBed is a Slurm cluster with gangrun where its user, bob, sees it. sshd lets bob in nowhere.
 type slurmBed struct {
 	*slurm.Cluster
-	t   *testing.T
-	bed *testhosts.Bed
-	dir string // of bob, shared by all nodes
+	t    *testing.T
+	bed  *testhosts.Bed
+	dir  string // of bob, shared by all nodes
+	mark string // in the environment of the jobs
 }
 
 func newSlurmBed(t *testing.T, nodes int, options ...slurm.Option) *slurmBed {
 	t.Helper()
 	slurm.Need(t)
-	path, err := binary()
+	gangrun, err := binary()
 	if err != nil {
 		t.Fatal(err)
 	}
 	bed := testhosts.Up(t, nodes)
-	b := &slurmBed{Cluster: slurm.Up(t, bed, options...), t: t, bed: bed}
+	b := &slurmBed{Cluster: slurm.Up(t, bed, options...), t: t, bed: bed, mark: ownMark + "=slurm"}
 	b.dir = b.Dir("bob")
-	b.put("gangrun", path)
+	b.put("gangrun", gangrun)
 	return b
+}
+
+// part returns the bed for a part of a test that runs beside others. It has a directory and a marker
+// of its own.
+func (b *slurmBed) part(t *testing.T) *slurmBed {
+	t.Helper()
+	p := *b
+	p.t, p.mark = t, b.mark+"-"+path.Base(t.Name())
+	p.dir = filepath.Join(b.dir, path.Base(t.Name()))
+	p.makeDir(".")
+	return &p
+}
+
+// makeDir makes a directory of bob's.
+func (b *slurmBed) makeDir(name string) {
+	b.t.Helper()
+	home, err := os.Stat(b.Dir("bob"))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	bob := int(home.Sys().(*syscall.Stat_t).Uid)
+	dir := filepath.Join(b.dir, name)
+	if err := errors.Join(os.MkdirAll(dir, 0o755), os.Chown(dir, bob, bob)); err != nil {
+		b.t.Fatal(err)
+	}
 }
 
 // put copies a program to bob's directory.
@@ -49,7 +78,7 @@ func (b *slurmBed) put(name, source string) {
 // submit submits a script of bob's in his directory.
 func (b *slurmBed) submit(script string, flags ...string) (id string) {
 	b.t.Helper()
-	id, err := b.Submit("bob", "#!/bin/bash\nexport GANGRUN_HOME=$HOME/runs PATH=$HOME:$PATH "+ownMark+"=slurm\ncd ~\n"+script, flags...)
+	id, err := b.Submit("bob", "#!/bin/bash\ncd "+b.dir+"\nexport GANGRUN_HOME=$PWD/runs PATH=$PWD:$HOME:$PATH "+b.mark+"\n"+script, flags...)
 	if err != nil {
 		b.t.Fatal(err)
 	}
@@ -73,7 +102,7 @@ func (b *slurmBed) nothingLeft() {
 	var left []testhosts.Process
 	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
 		var err error
-		if left, err = b.Left(ownMark + "=slurm"); err != nil {
+		if left, err = b.Left(b.mark + "\x00"); err != nil {
 			b.t.Fatal(err)
 		} else if len(left) == 0 {
 			return
@@ -114,10 +143,16 @@ func TestSlurm(t *testing.T) {
 			}
 		}
 	})
+	t.Run("digits", func(t *testing.T) {
+		t.Parallel()
+		slurmDigits(b.part(t))
+	})
 	t.Run("cancelled", func(t *testing.T) {
+		t.Parallel()
+		b := b.part(t)
 		id := b.submit("gangrun run -n 8 --preflight off -- sleep 600\necho a trailing line", "-N4")
 		if _, err := b.Await(id, patience, func(slurm.Job) bool {
-			found, err := b.Left(ownMark + "=slurm")
+			found, err := b.Left(b.mark + "\x00")
 			return err == nil && slices.ContainsFunc(found, func(p testhosts.Process) bool {
 				return slices.Contains(p.Args, "600") && !slices.Contains(p.Args, "run")
 			})
