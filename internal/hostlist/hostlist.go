@@ -58,7 +58,7 @@ func (s Source) read() (inventory.List, error) {
 			Topo: func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error) { return probe.ParseTopo(string(text)) },
 		})
 	}
-	return inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile)
+	return inventory.FromEnvironment(os.LookupEnv, inventory.ReadFile, inventory.Output)
 }
 
 // readFile reads a list of hosts that the user has named.

@@ -199,7 +199,7 @@ func (p *parser) finish(env func(string) (string, bool)) error {
 		return failure.Usage("use -genvnone or -genvlist, for all of them", "mpiexec: of several programs one alone (%q) cannot be kept from seeing the environment", p.listed[0])
 	}
 	if p.loopback == 0 {
-		list, err := inventory.FromEnvironment(env, p.read)
+		list, err := inventory.FromEnvironment(env, p.read, inventory.Output)
 		p.allocated = err != nil || list.Kind != inventory.None
 		switch {
 		case p.here:

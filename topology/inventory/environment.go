@@ -9,14 +9,16 @@ import (
 )
 
 // FromEnvironment returns the hosts of the batch system's allocation that this
-// process is in, or a List of the Kind None outside of every allocation. Slurm,
-// PBS and LSF are known; lookup is os.LookupEnv, and read gives a file's text, as
-// ReadFile does. Hosts of Slurm get Switch and Rack from a topology.conf where
-// there is one in the usual places.
+// process is in, or a List of the Kind None outside of every allocation. lookup is
+// os.LookupEnv, read gives a file's text, as ReadFile does, and run gives what a
+// command prints, as Output does. Hosts of Slurm get Switch and Rack from a
+// topology.conf where there is one in the usual places.
 //
 // An allocation that is there but cannot be read is an error: gangrun does not
-// fall back to this machine then.
-func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error)) (List, error) {
+// fall back to this machine then. If several batch systems give hosts, the
+// allocation that lies within all others is used; if there is none, that is an
+// error.
+func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {
 			if v, ok := lookup(name); ok && strings.TrimSpace(v) != "" {
@@ -25,39 +27,39 @@ func FromEnvironment(lookup func(string) (string, bool), read func(path string) 
 		}
 		return ""
 	}
-	e := environment{get, read}
-	var systems []string
-	var first func() (List, error)
+	e := environment{get, read, run}
+	var found []allocation
 	for _, s := range []struct {
-		name string
-		in   bool
-		list func() (List, error)
+		name  string
+		signs []string // variables, each of which shows the system
+		list  func() (List, error)
 	}{
-		{"Slurm", get("SLURM_JOB_ID", "SLURM_JOBID") != "", e.slurm},
-		{"PBS", get("PBS_JOBID", "PBS_NODEFILE") != "", e.pbs},
-		{"LSF", get("LSB_JOBID") != "", e.lsf},
+		{"Slurm", []string{"SLURM_JOB_ID", "SLURM_JOBID"}, e.slurm},
+		{"PBS", []string{"PBS_JOBID", "PBS_NODEFILE"}, e.pbs},
+		{"LSF", []string{"LSB_JOBID"}, e.lsf},
+		{"Grid Engine", []string{"PE_HOSTFILE"}, e.gridEngine},
+		{"OAR", []string{"OAR_JOB_ID", "OAR_JOBID"}, e.oar},
+		{"Flux", []string{"FLUX_JOB_ID", "FLUX_URI"}, e.flux},
+		{"the MPI Operator", []string{"K_MPI_JOB_ROLE"}, e.mpiOperator},
 	} {
-		if s.in {
-			systems = append(systems, s.name)
-			if first == nil {
-				first = s.list
+		for _, sign := range s.signs {
+			if get(sign) == "" {
+				continue
 			}
+			if list, err := s.list(); err != nil || list.Kind != None {
+				found = append(found, allocation{s.name, sign, list, err})
+			}
+			break
 		}
 	}
-	if first == nil {
-		return List{}, nil
-	}
-	list, err := first()
-	if err == nil && len(systems) > 1 {
-		list.Notes = append(list.Notes, fmt.Sprintf("the environment has variables of %s; the allocation of %s is used", strings.Join(systems, " and "), systems[0]))
-	}
-	return list, err
+	return choose(found)
 }
 
 // environment is a process's environment and files.
 type environment struct {
 	get  func(names ...string) string
 	read func(path string) ([]byte, error)
+	run  func(name string, args ...string) ([]byte, error)
 }
 
 func (e environment) slurm() (List, error) {
@@ -120,11 +122,63 @@ func (e environment) lsf() (List, error) {
 }
 
 func (e environment) nodefile(variable, file string, kind Kind) (List, error) {
-	text, err := e.read(file)
+	text, err := e.text(variable, file)
 	if err != nil {
-		return List{}, one(variable, 0, faultf("unset it, or give --hosts", "its file %s cannot be read: %v", quote(file), reason(err)))
+		return List{}, err
 	}
 	return nodefile(file, kind, text)
+}
+
+// text reads a file that a variable names.
+func (e environment) text(variable, file string) ([]byte, error) {
+	text, err := e.read(file)
+	if err != nil {
+		return nil, one(variable, 0, faultf("unset it, or give --hosts", "its file %s cannot be read: %v", quote(file), reason(err)))
+	}
+	return text, nil
+}
+
+// gridEngine reads the hosts of a parallel environment. Jobs without one have a single slot
+// and no list of hosts.
+func (e environment) gridEngine() (List, error) {
+	file := e.get("PE_HOSTFILE")
+	text, err := e.text("PE_HOSTFILE", file)
+	if err != nil {
+		return List{}, err
+	}
+	return gridEngine(file, text)
+}
+
+func (e environment) oar() (List, error) {
+	for _, name := range []string{"OAR_NODEFILE", "OAR_NODE_FILE", "OAR_FILE_NODES"} {
+		if file := e.get(name); file != "" {
+			return e.nodefile(name, file, OAR)
+		}
+	}
+	return List{}, missing("OAR_NODEFILE", "OAR_JOB_ID")
+}
+
+// mpiOperator reads the hostfile of an MPIJob's launcher. Workers have none.
+func (e environment) mpiOperator() (List, error) {
+	if e.get("K_MPI_JOB_ROLE") != "launcher" {
+		return List{}, nil
+	}
+	file, variable := "/etc/mpi/hostfile", "K_MPI_JOB_ROLE"
+	for _, name := range []string{"OMPI_MCA_orte_default_hostfile", "I_MPI_HYDRA_HOST_FILE", "HYDRA_HOST_FILE"} {
+		if v := e.get(name); v != "" {
+			file, variable = v, name
+			break
+		}
+	}
+	text, err := e.text(variable, file)
+	if err != nil {
+		return List{}, err
+	}
+	list, err := Hostfile(file, text)
+	if err == nil {
+		list.Kind = MPIOperator
+	}
+	return list, err
 }
 
 // missing is the error of an allocation that one variable shows, while the variable

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"reflect"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -16,9 +17,11 @@ func TestFromEnvironment(t *testing.T) {
 	slurmHost := func(name string, slots int, isHard bool, cores int, site Site) job.Host {
 		return job.Host{Name: name, Address: name, Slots: slots, Hard: isHard, Cores: cores, Switch: site.Switch, Rack: site.Rack}
 	}
+	uid := strconv.Itoa(os.Getuid())
 	for name, c := range map[string]struct {
 		env   map[string]string
 		files map[string]string
+		runs  map[string]string // what commands print
 		want  List
 		err   string
 	}{
@@ -67,8 +70,49 @@ func TestFromEnvironment(t *testing.T) {
 		"LSF, shifted":   {env: map[string]string{"LSB_JOBID": "1", "LSB_MCPU_HOSTS": "a b 4"}, err: "LSB_MCPU_HOSTS: the number of slots of \"a\" is \"b\"\nLSB_MCPU_HOSTS: \"4\" is a number, no host"},
 		"LSF, bad name":  {env: map[string]string{"LSB_JOBID": "1", "LSB_HOSTS": "a -b"}, err: `LSB_HOSTS: "-b" is no host`},
 
-		"two systems": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h1", "LSB_JOBID": "1", "LSB_HOSTS": "x"},
+		"Grid Engine": {env: map[string]string{"JOB_ID": "1", "PE_HOSTFILE": "/p"}, files: map[string]string{"/p": "n1.lab 2 all.q@n1.lab UNDEFINED\nn2.lab 1 all.q@n2.lab 0,0\nn1.lab 1 gpu.q@n1.lab <NULL>\n"},
+			want: List{Kind: GridEngine, Hosts: []job.Host{hard("n1.lab", 3), hard("n2.lab", 1)}}},
+		"Grid Engine, serial job": {env: map[string]string{"JOB_ID": "1", "SGE_TASK_ID": "undefined", "NSLOTS": "1"}},
+		"Grid Engine, no file":    {env: map[string]string{"PE_HOSTFILE": "/p"}, err: `PE_HOSTFILE: its file "/p" cannot be read: file does not exist`},
+		"Grid Engine, no slots":   {env: map[string]string{"PE_HOSTFILE": "/p"}, files: map[string]string{"/p": "n1 2 q U\nn2\n"}, err: `/p:2: host "n2" has no number of slots`},
+		"Grid Engine, bad slots":  {env: map[string]string{"PE_HOSTFILE": "/p"}, files: map[string]string{"/p": "n1 all.q 2\n"}, err: `/p:1: the number of slots of "n1" is "all.q"`},
+		"Grid Engine, empty":      {env: map[string]string{"PE_HOSTFILE": "/p"}, files: map[string]string{"/p": ""}, err: `/p: names no host`},
+
+		"OAR":          {env: map[string]string{"OAR_JOB_ID": "1", "OAR_NODEFILE": "/o"}, files: map[string]string{"/o": "n1\nn1\nn2\n"}, want: List{Kind: OAR, Hosts: []job.Host{hard("n1", 2), hard("n2", 1)}}},
+		"OAR, old":     {env: map[string]string{"OAR_JOBID": "1", "OAR_FILE_NODES": "/o"}, files: map[string]string{"/o": "n1\n"}, want: List{Kind: OAR, Hosts: []job.Host{hard("n1", 1)}}},
+		"OAR, no file": {env: map[string]string{"OAR_JOB_ID": "1"}, err: `OAR_NODEFILE: is not set, but OAR_JOB_ID is`},
+
+		"MPI Operator": {env: map[string]string{"K_MPI_JOB_ROLE": "launcher"}, files: map[string]string{"/etc/mpi/hostfile": "pi-worker-0.pi.default.svc slots=2\npi-worker-1.pi.default.svc slots=2\n"},
+			want: List{Kind: MPIOperator, Hosts: []job.Host{hard("pi-worker-0.pi.default.svc", 2), hard("pi-worker-1.pi.default.svc", 2)}}},
+		"MPI Operator, Intel MPI": {env: map[string]string{"K_MPI_JOB_ROLE": "launcher", "I_MPI_HYDRA_HOST_FILE": "/h"}, files: map[string]string{"/h": "w0.pi.default.svc:4\n"},
+			want: List{Kind: MPIOperator, Hosts: []job.Host{hard("w0.pi.default.svc", 4)}}},
+		"MPI Operator, worker":  {env: map[string]string{"K_MPI_JOB_ROLE": "worker"}},
+		"MPI Operator, no file": {env: map[string]string{"K_MPI_JOB_ROLE": "launcher"}, err: `K_MPI_JOB_ROLE: its file "/etc/mpi/hostfile" cannot be read: file does not exist`},
+
+		"Flux batch": {env: map[string]string{"FLUX_URI": "local:///x"}, runs: map[string]string{"flux getattr security.owner": uid, "flux resource R": `{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3","gpu":"0"}},{"rank":"2","children":{"core":"0,2"}}],"nodelist":["h[1-3]"]}}`},
+			want: List{Kind: Flux, Hosts: []job.Host{slurmHost("h1", 4, false, 4, Site{}), slurmHost("h2", 4, false, 4, Site{}), slurmHost("h3", 2, false, 2, Site{})}}},
+		"Flux task": {env: map[string]string{"FLUX_URI": "local:///x", "FLUX_JOB_ID": "f1", "FLUX_JOB_SIZE": "1"}, runs: map[string]string{"flux job info f1 R": `{"version":1,"execution":{"R_lite":[{"rank":"17","children":{"core":"3"}}],"nodelist":["h7"]}}`},
+			want: List{Kind: Flux, Hosts: []job.Host{slurmHost("h7", 1, false, 1, Site{})}}},
+		"the cluster's Flux":     {env: map[string]string{"FLUX_URI": "local:///x"}, runs: map[string]string{"flux getattr security.owner": uid + "1"}},
+		"several Flux tasks":     {env: map[string]string{"FLUX_JOB_ID": "f1", "FLUX_JOB_SIZE": "4"}, err: `FLUX_JOB_SIZE: is "4": gangrun is one of several tasks of a Flux job`},
+		"Flux, no command":       {env: map[string]string{"FLUX_JOB_ID": "f1"}, err: `flux job info f1 R: does not say which hosts the job has: flux: not found`},
+		"Flux, names missing":    {env: map[string]string{"FLUX_JOB_ID": "f1"}, runs: map[string]string{"flux job info f1 R": `{"version":1,"execution":{"R_lite":[{"rank":"0-1"}],"nodelist":["h7"]}}`}, err: `flux job info f1 R: has 1 names for 2 hosts`},
+		"Flux, another version":  {env: map[string]string{"FLUX_JOB_ID": "f1"}, runs: map[string]string{"flux job info f1 R": `{"version":2}`}, err: `flux job info f1 R: is in version 2 of the format, not in 1`},
+		"Flux, bad rank":         {env: map[string]string{"FLUX_JOB_ID": "f1"}, runs: map[string]string{"flux job info f1 R": `{"version":1,"execution":{"R_lite":[{"rank":"3-1"}]}}`}, err: `flux job info f1 R: "3-1" is no number, and no range of them`},
+		"Flux, too many ranks":   {env: map[string]string{"FLUX_JOB_ID": "f1"}, runs: map[string]string{"flux job info f1 R": `{"version":1,"execution":{"R_lite":[{"rank":"0-100000"}]}}`}, err: `flux job info f1 R: there are more than 100000 hosts`},
+		"Flux, brokers share it": {env: map[string]string{"FLUX_JOB_ID": "f1"}, runs: map[string]string{"flux job info f1 R": `{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0"}}],"nodelist":["h7,h7"]}}`}, want: List{Kind: Flux, Hosts: []job.Host{slurmHost("h7", 2, false, 2, Site{})}}},
+
+		"two systems, same hosts": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h1", "LSB_JOBID": "1", "LSB_HOSTS": "H1.lab"},
 			want: List{Kind: Slurm, Hosts: []job.Host{soft("h1")}, Notes: []string{"the environment has variables of Slurm and LSF; the allocation of Slurm is used"}}},
+		"one inside the other": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-3]", "PE_HOSTFILE": "/p"}, files: map[string]string{"/p": "h2 4 q U\n"},
+			want: List{Kind: GridEngine, Hosts: []job.Host{hard("h2", 4)}, Notes: []string{"the environment has variables of Slurm and Grid Engine; the allocation of Grid Engine is used"}}},
+		"one gives no hosts": {env: map[string]string{"SLURM_JOB_ID": "7", "LSB_JOBID": "1", "LSB_HOSTS": "x"},
+			want: List{Kind: LSF, Hosts: []job.Host{hard("x", 1)}, Notes: []string{"SLURM_JOB_ID is set, but the hosts of Slurm are not known: SLURM_JOB_NODELIST: is not set, but SLURM_JOB_ID is", "the environment has variables of Slurm and LSF; the allocation of LSF is used"}}},
+		"none gives hosts": {env: map[string]string{"SLURM_JOB_ID": "7", "LSB_JOBID": "1"}, err: `SLURM_JOB_NODELIST: is not set, but SLURM_JOB_ID is`},
+		"contradiction": {env: map[string]string{"SLURM_JOB_ID": "7", "SLURM_JOB_NODELIST": "h[1-5]", "LSB_JOBID": "1", "LSB_HOSTS": "h1 x"},
+			err: `SLURM_JOB_ID and LSB_JOBID: the hosts differ: Slurm gives "h1" "h2" "h3" and 2 more, LSF gives "h1" "x"`},
+		"addresses are not shortened": {env: map[string]string{"PBS_NODEFILE": "/n", "LSB_JOBID": "1", "LSB_HOSTS": "10.0.0.1"}, files: map[string]string{"/n": "10.0.0.2\n"},
+			err: `PBS_NODEFILE and LSB_JOBID: the hosts differ: PBS gives "10.0.0.2", LSF gives "10.0.0.1"`},
 	} {
 		t.Run(name, func(t *testing.T) {
 			list, err := FromEnvironment(
@@ -82,6 +126,12 @@ func TestFromEnvironment(t *testing.T) {
 					default:
 						return []byte(text), nil
 					}
+				},
+				func(name string, args ...string) ([]byte, error) {
+					if out, ok := c.runs[strings.Join(append([]string{name}, args...), " ")]; ok {
+						return []byte(out), nil
+					}
+					return nil, errors.New(name + ": not found")
 				})
 			if c.err != "" {
 				if err == nil || err.Error() != c.err {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -53,7 +54,7 @@ func bounded(t *testing.T, source string, text string, list List, err error) {
 		if again, bad := hostName(bracketed(h.Address)); bad != nil || again != h.Address {
 			t.Errorf("address %q is none", h.Address)
 		}
-		if h.Slots < 0 || h.Slots > MaxSlots || h.Hard && h.Slots == 0 || !h.Hard && h.Slots != 0 && list.Kind != Slurm {
+		if h.Slots < 0 || h.Slots > MaxSlots || h.Hard && h.Slots == 0 || !h.Hard && h.Slots != 0 && list.Kind != Slurm && list.Kind != Flux {
 			t.Errorf("host %+v has wrong slots", h)
 		}
 		if len(h.Devices) > MaxGPUs || h.Links != nil && len(h.Links) != len(h.Devices) {
@@ -202,6 +203,40 @@ func FuzzLSF(f *testing.F) {
 	})
 }
 
+func FuzzGridEngine(f *testing.F) {
+	for _, s := range []string{"h1 2 all.q@h1 UNDEFINED\nh2.lab 1 all.q@h2.lab 0,0:0,1\n", "h1 2 a.q x\nh1 3 b.q x\n", "h1\n", "h1 0 q\n", "", "4 h1\n", "h1 131072\nh1 131072\n", "\x00"} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := gridEngine("hostfile", text)
+		bounded(t, "hostfile", string(text), list, err)
+		if err != nil {
+			return
+		}
+		var again strings.Builder
+		for _, h := range list.Hosts {
+			fmt.Fprintln(&again, bracketed(h.Name), h.Slots, "all.q", "UNDEFINED")
+		}
+		second, err := gridEngine("hostfile", []byte(again.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		same(t, second, list, string(text))
+	})
+}
+
+func FuzzFluxR(f *testing.F) {
+	for _, s := range []string{`{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3","gpu":"0"}}],"nodelist":["h[1-2]"],"expiration":0}}`,
+		`{"version":1,"execution":{"R_lite":[{"rank":"0,1"}],"nodelist":["h1","h1"]}}`, `{"version":1,"execution":{"R_lite":[{"rank":"0-99999999"}]}}`, "{}", "", `{"version":2}`,
+		`{"version":1,"execution":{"R_lite":[{"rank":"1-0","children":{"core":"x"}}],"nodelist":["-h","H","h"]}}`} {
+		f.Add([]byte(s))
+	}
+	f.Fuzz(func(t *testing.T, text []byte) {
+		list, err := fluxR("flux resource R", text)
+		bounded(t, "flux resource R", "", list, err)
+	})
+}
+
 func FuzzNodeList(f *testing.F) {
 	for _, s := range []string{"h[1-3,7]", "rack[01-02]n[001-004]", "h[001-10]", "h[1-010]", "h[3-1]", "h[]", "]", "h[[1]]", "a,,b", "h[1-100000]", "h[1-1000][1-1000][1-1000]", "h[000000000000000000-1]", "h[999999999999999999]"} {
 		f.Add(s)
@@ -334,6 +369,11 @@ func FuzzFromEnvironment(f *testing.F) {
 	f.Add("PBS_JOBID=1\nPBS_NODEFILE=/n", "h1\nh1\n")
 	f.Add("LSB_JOBID=1\nLSB_MCPU_HOSTS=h1 2", "")
 	f.Add("LSB_JOBID=1\nLSB_DJOB_HOSTFILE=/n", "h1\n")
+	f.Add("PE_HOSTFILE=/n", "h1 2 q UNDEFINED\n")
+	f.Add("OAR_JOB_ID=1\nOAR_NODEFILE=/n\nPBS_NODEFILE=/n", "h1\nh1\n")
+	f.Add("K_MPI_JOB_ROLE=launcher", "h1 slots=2\n")
+	f.Add("FLUX_URI=local:///x", `{"version":1,"execution":{"R_lite":[{"rank":"0-1","children":{"core":"0-3"}}],"nodelist":["h[1-2]"]}}`)
+	f.Add("FLUX_JOB_ID=f1\nSLURM_JOB_ID=1\nSLURM_JOB_NODELIST=h1", `{"version":1,"execution":{"R_lite":[{"rank":"0"}],"nodelist":["h1"]}}`)
 	f.Add("", "")
 	f.Fuzz(func(t *testing.T, env, file string) {
 		m := map[string]string{}
@@ -342,7 +382,13 @@ func FuzzFromEnvironment(f *testing.F) {
 			m[k] = v
 		}
 		list, err := FromEnvironment(func(k string) (string, bool) { v, ok := m[k]; return v, ok },
-			func(string) ([]byte, error) { return []byte(file), nil })
+			func(string) ([]byte, error) { return []byte(file), nil },
+			func(_ string, args ...string) ([]byte, error) {
+				if args[0] == "getattr" {
+					return fmt.Appendln(nil, os.Getuid()), nil
+				}
+				return []byte(file), nil
+			})
 		if err == nil && list.Kind == None {
 			if !reflect.DeepEqual(list, List{}) {
 				t.Errorf("%+v outside of an allocation", list)

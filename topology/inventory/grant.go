@@ -24,8 +24,9 @@ func (g Grant) Bounded() bool { return g.Source != "" }
 // comes CUDA_VISIBLE_DEVICES, read as the CUDA driver does (what stands behind the
 // first word that is no GPU does not count). In a Slurm job without it the GPUs
 // are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, else none; in a PBS job those of
-// the file PBS_GPUFILE (lines HOST-gpuN) where there is one. Other batch systems
-// that say nothing leave all that can be seen.
+// the file PBS_GPUFILE (lines HOST-gpuN) where there is one; in a Grid Engine job
+// those of SGE_HGR_gpu, the granted ids of a resource map, where it is set. Other
+// batch systems that say nothing leave all that can be seen.
 func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
@@ -39,6 +40,12 @@ func Granted(lookup func(string) (string, bool), read func(path string) ([]byte,
 		g.Kind = PBS
 	case get("LSB_JOBID") != "":
 		g.Kind = LSF
+	case get("JOB_ID") != "" && get("SGE_ROOT") != "":
+		g.Kind = GridEngine
+	case get("OAR_JOB_ID") != "" || get("OAR_JOBID") != "":
+		g.Kind = OAR
+	case get("FLUX_JOB_ID") != "":
+		g.Kind = Flux
 	}
 	if visible, ok := lookup("CUDA_VISIBLE_DEVICES"); ok {
 		g.Source = "CUDA_VISIBLE_DEVICES"
@@ -46,6 +53,16 @@ func Granted(lookup func(string) (string, bool), read func(path string) ([]byte,
 		return g, nil
 	}
 	switch g.Kind {
+	case GridEngine:
+		list := get("SGE_HGR_gpu")
+		if list == "" || list == "NONE" {
+			return g, nil
+		}
+		var err error
+		g.Source = "SGE_HGR_gpu"
+		if g.GPUs, err = indices(strings.Join(strings.Fields(list), ",")); err != nil {
+			return Grant{}, one(g.Source, 0, faultf("set CUDA_VISIBLE_DEVICES to the GPUs of this job", "is %s: %v", quote(list), err))
+		}
 	case Slurm:
 		for _, name := range []string{"SLURM_STEP_GPUS", "SLURM_JOB_GPUS"} {
 			list := get(name)

@@ -32,6 +32,12 @@ func TestGranted(t *testing.T) {
 		"PBS":                   {env: map[string]string{"PBS_JOBID": "1"}, want: Grant{Kind: PBS}},
 		"PBS with a file":       {env: map[string]string{"PBS_JOBID": "1", "PBS_GPUFILE": "/g"}, files: map[string]string{"/g": "n1-gpu2\nn2-gpu0\nN1.lab-gpu0\nrubbish\n"}, want: Grant{Source: "PBS_GPUFILE", Kind: PBS, GPUs: []string{"2", "0"}}},
 		"PBS without its file":  {env: map[string]string{"PBS_JOBID": "1", "PBS_GPUFILE": "/g"}, err: `PBS_GPUFILE: its file "/g" cannot be read: file does not exist`},
+		"Grid Engine":           {env: map[string]string{"JOB_ID": "1", "SGE_ROOT": "/s"}, want: Grant{Kind: GridEngine}},
+		"Grid Engine with ids":  {env: map[string]string{"JOB_ID": "1", "SGE_ROOT": "/s", "SGE_HGR_gpu": "3 1"}, want: Grant{Source: "SGE_HGR_gpu", Kind: GridEngine, GPUs: []string{"3", "1"}}},
+		"Grid Engine, names":    {env: map[string]string{"JOB_ID": "1", "SGE_ROOT": "/s", "SGE_HGR_gpu": "gpu0 gpu1"}, err: `SGE_HGR_gpu: is "gpu0 gpu1": "gpu0" is no index of a GPU, and no range of them`},
+		"Grid Engine and CUDA":  {env: map[string]string{"JOB_ID": "1", "SGE_ROOT": "/s", "SGE_HGR_gpu": "3", "CUDA_VISIBLE_DEVICES": "1"}, want: Grant{Source: "CUDA_VISIBLE_DEVICES", Kind: GridEngine, GPUs: []string{"1"}}},
+		"OAR":                   {env: map[string]string{"OAR_JOB_ID": "1"}, want: Grant{Kind: OAR}},
+		"Flux":                  {env: map[string]string{"FLUX_JOB_ID": "f"}, want: Grant{Kind: Flux}},
 		"LSF":                   {env: map[string]string{"LSB_JOBID": "1"}, want: Grant{Kind: LSF}},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -31,6 +31,11 @@ const (
 	Slurm     Kind = "slurm"     // the Slurm allocation of this process
 	PBS       Kind = "pbs"       // the PBS allocation of this process
 	LSF       Kind = "lsf"       // the LSF allocation of this process
+
+	GridEngine  Kind = "gridengine"   // the Grid Engine allocation of this process, with a parallel environment
+	OAR         Kind = "oar"          // the OAR allocation of this process
+	Flux        Kind = "flux"         // the Flux job or instance of this process
+	MPIOperator Kind = "mpi-operator" // the workers of the MPIJob whose launcher pod this process is in
 )
 
 // List is what a list of hosts says.
@@ -38,7 +43,8 @@ type List struct {
 	Kind Kind
 	// Hosts are in the order of the list, each once. A host's Address is its name
 	// where no other is stated. Slots are Hard where they are stated, else 0 (but
-	// for the slots that Slurm worked out by itself, which are not Hard).
+	// for the slots that Slurm worked out by itself and the cores of Flux, which are
+	// not Hard).
 	// Hosts with the same topo file share Links and NICs: do not write to these.
 	Hosts []job.Host
 	// Users holds, by name of the host, the login name there where one is stated.

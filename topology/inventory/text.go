@@ -2,11 +2,14 @@ package inventory
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"io"
 	"io/fs"
+	"os/exec"
 	"strings"
+	"time"
 	"unicode/utf8"
 
 	"github.com/gangrun/gangrun/internal/safefile"
@@ -28,6 +31,26 @@ func ReadFile(path string) ([]byte, error) {
 	}
 	defer f.Close()
 	return io.ReadAll(io.LimitReader(f, MaxSize+1))
+}
+
+// commandLimit bounds how long a command of a batch system may run.
+const commandLimit = 10 * time.Second
+
+// Output runs a command of a batch system and returns what it prints. It is the run of
+// FromEnvironment.
+func Output(name string, args ...string) ([]byte, error) {
+	ctx, stop := context.WithTimeout(context.Background(), commandLimit)
+	defer stop()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	if ctx.Err() != nil {
+		return nil, fmt.Errorf("%s has not ended within %v", name, commandLimit)
+	}
+	if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(exit.Stderr) > 0 {
+		return nil, fmt.Errorf("%s", bytes.TrimSpace(exit.Stderr))
+	}
+	return out, err
 }
 
 // reason is why a file could not be read, without its path.
