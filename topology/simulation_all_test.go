@@ -18,8 +18,8 @@ type figures struct {
 	slice    string
 }
 
-// shortCut is the part of the document that every run of the tests works out: two days
-// on machines that are empty at first, with more gangs than they can serve.
+// shortCut is the table of the document that every run of the tests computes: two days on
+// machines that are empty at first, with more gangs than they can serve.
 func shortCut() (string, error) {
 	c, err := compare(trial{clusters[mixed].make(), 0, 2, 0, []int64{2 * day}, defaultWait}, seeds[:1])
 	if err != nil {
@@ -40,8 +40,8 @@ func names(own string) []string {
 	return list
 }
 
-// simulateAll works out all figures; it takes minutes. It fails where the words of
-// the document are not what the figures say.
+// simulateAll computes all figures, which takes minutes. It fails if the text of the document
+// is not what the figures say.
 func simulateAll() (figures, error) {
 	var f figures
 	var err error
@@ -55,8 +55,8 @@ func simulateAll() (figures, error) {
 	brief := slices.DeleteFunc(slices.Clone(rows), func(r row) bool { return r.digits < 0 })
 	var runs []compared
 	var verdicts, chances strings.Builder
-	heading(&verdicts, "machines", "rival", "day: more on an island", "day: delay no more", "day: both", "half year: more on an island", "half year: delay no more", "half year: both")
-	heading(&chances, "machines", "rival", "days with more, %", "with fewer, %", "difference on a day, mean", "its standard deviation", "more in no seed, % of days", "more in every seed, % of days")
+	heading(&verdicts, "machines", "other policy", "day: more on an island", "day: delay not longer", "day: both", "half year: more on an island", "half year: delay not longer", "half year: both")
+	heading(&chances, "machines", "other policy", "days with more, %", "with fewer, %", "difference on a day, mean", "its standard deviation", "more in no seed, % of days", "more in every seed, % of days")
 	for _, k := range clusters {
 		tr.fleet = k.make()
 		c, err := compare(tr, seeds)
@@ -71,7 +71,7 @@ func simulateAll() (figures, error) {
 		}
 		var b, d strings.Builder
 		heading(&b, names("")...)
-		heading(&d, names("gangrun less")[:1+ruleOwn]...)
+		heading(&d, names("gangrun minus")[:1+ruleOwn]...)
 		for p, period := range periods {
 			fmt.Fprintf(&b, "| **%s** |%s\n", period.name, strings.Repeat(" |", len(policies)))
 			table(&b, c.outcomes[p], brief)
@@ -84,14 +84,14 @@ func simulateAll() (figures, error) {
 	if f.patience, err = simulatePatience(tr); err != nil {
 		return f, err
 	}
-	return f, told(runs)
+	return f, checkConclusion(runs)
 }
 
-// simulatePatience lets gangrun wait for other times, on the mixed machines.
+// simulatePatience lets gangrun wait for different times, on the mixed cluster.
 func simulatePatience(tr trial) (string, error) {
 	var b strings.Builder
 	columns := []string{rowIsland, rowHost, rowDelay, rowBusy}
-	heading(&b, append([]string{"a level"}, columns...)...)
+	heading(&b, append([]string{"patience"}, columns...)...)
 	tr.fleet = clusters[mixed].make()
 	var islands, delays []float64
 	for _, tr.patience = range patiences {
@@ -112,5 +112,5 @@ func simulatePatience(tr trial) (string, error) {
 		fmt.Fprintln(&b)
 		islands, delays = append(islands, mean(values[rowIsland])), append(delays, mean(values[rowDelay]))
 	}
-	return b.String(), toldOfWaiting(islands, delays)
+	return b.String(), checkPatience(islands, delays)
 }

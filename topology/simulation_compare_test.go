@@ -94,8 +94,8 @@ func daily(gangs []simulated, from, length int64) []float64 {
 var moreIsBetter = map[string]bool{rowIsland: true, rowHost: true, rowLinks: true}
 
 // less is by how much gangrun's figure differs from another policy's, seed by seed,
-// and in which seeds it holds its own: where more is better it must be more,
-// where less is, no more.
+// and in which seeds it is as good or better: greater if more is better, not greater if less
+// is better.
 func less(all [][]outcome, policy int, name string) (values []float64, holds []bool) {
 	for n, o := range all[ruleOwn] {
 		d := o[name] - all[policy][n][name]
@@ -105,7 +105,7 @@ func less(all [][]outcome, policy int, name string) (values []float64, holds []b
 	return values, holds
 }
 
-// held is in how many seeds gangrun holds its own in all of some figures.
+// held is in how many seeds gangrun is as good or better in all of some figures.
 func held(all [][]outcome, policy int, names ...string) int {
 	count := 0
 	for n := range all[ruleOwn] {
@@ -163,10 +163,10 @@ func table(w io.Writer, all [][]outcome, rows []row) {
 }
 
 // differences writes by how much gangrun's figures differ from the others', seed
-// by seed, and how often it holds its own.
+// by seed, and how often it is as good or better.
 func differences(w io.Writer, all [][]outcome, rows []string) {
 	for _, name := range rows {
-		words := "no more in"
+		words := "not more in"
 		if moreIsBetter[name] {
 			words = "more in"
 		}
@@ -179,7 +179,7 @@ func differences(w io.Writer, all [][]outcome, rows []string) {
 	}
 }
 
-// verdict writes how often gangrun holds its own on a cluster, rival by rival.
+// verdict writes how often gangrun is as good as each other policy on a cluster, or better.
 func verdict(w io.Writer, cluster string, c compared) {
 	for i := range ruleOwn {
 		fmt.Fprintf(w, "| %s | %s |", cluster, policies[i].name)

@@ -15,72 +15,77 @@ func document(f figures) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `# How well gangs are placed
 Written by the simulation in topology/simulation_*_test.go (`+"`make docs`"+`); do not edit.
-Nothing here was measured on machines: it is simulated time, of gangs that exist only
-as a number of GPUs and a run time.
+Nothing here was measured on machines. Time is simulated, and a gang is only a number of
+GPUs and a run time.
 
 ## Verdict
-How many of %d seeds gangrun holds its own in, beside each rival: more gangs of two GPUs or more on one
-island; a mean queueing delay that is no longer; both in one seed. First the gangs
-that come within a day, then those of half a year that begins with that day.
+In how many of %d seeds gangrun is as good as each other policy, or better. Three things are
+counted: more gangs of two GPUs or more are on one island; the mean queueing delay is not
+longer; both hold in the same seed. The first three columns are for the gangs that arrive
+within a day, the last three for those of half a year that begins with that day.
 
 %s
 %s
 ## What is compared
-256 GPUs: four racks of eight hosts with eight GPUs each, four hosts under a switch. The hosts are all
-DGX-1V (a mesh in which some pairs have two NVLinks, some one, some none: a machine of the
-time of the Philly study), all HGX-H100 (all GPUs joined by NVSwitch), or two racks of
-each. Gangs come one by one:
+There are 256 GPUs: four racks of eight hosts with eight GPUs each; a switch connects four
+hosts. Three clusters are simulated. In the first, all hosts are DGX-1V: pairs of GPUs have
+two, one or no NVLinks, as was usual at the time of the Philly study. In the second, all are
+HGX-H100, whose GPUs are all connected by NVSwitch. The third has two racks of each.
 
-- **how many GPUs** they ask for: %s. That is how jobs of
-  Microsoft's Philly cluster are drawn by Gavel (Narayanan et al., OSDI 2020), but that 5 %% have eight
-  GPUs there, and none more: those of 16 and 32 are our choice.
-- **how long** they run: Figure 2 of the Philly study (Jeon et al., USENIX ATC 2019), read
-  from the plot in its authors' notebook. A gang of one GPU runs for %.0f minutes in the
-  mean, of 2-4 for %.0f, of 8 for %.0f, of more for %.0f; the longest run for a week. A wide place
-  makes nobody slower here, though it does in life.
-- **when** they come: at one rate at all hours (our choice), so that in the long run they ask
-  for %.0f %% of the GPUs. Sizes and run times are drawn evenly (in every %d gangs each size as
-  often as it should be), or a few big gangs would decide a seed.
+- **Number of GPUs** of a gang: %s. Gavel (Narayanan et
+  al., OSDI 2020) draws the jobs of Microsoft's Philly cluster in the same way, but with
+  5 %% of eight GPUs and none above: the shares of 16 and 32 are our choice.
+- **Run time**: from Figure 2 of the Philly study (Jeon et al., USENIX ATC 2019), read
+  from the plot in its authors' notebook. The mean is %.0f minutes for gangs of one GPU,
+  %.0f for 2-4, %.0f for 8, and %.0f for more; the longest run takes a week. Distance between
+  GPUs does not change the run time here, unlike on real machines.
+- **Arrival**: at the same rate at all hours (our choice), such that gangs ask for %.0f %% of
+  the GPUs in the long run. In every %d gangs, each size and run time has its exact share.
+  Otherwise a few large gangs would decide a seed.
 
-Before anything is measured, gangs come for %d days. Who waits takes a wider level each
-%s, as with `+"`gangrun run`"+`, and who may start is for all
-policies what the ticket rule of gangrun says: the oldest first, younger ones only on GPUs
-that no older one has its ticket for. Nobody says how long it will run.
+Gangs arrive for %d days before the measurement begins. As with `+"`gangrun run`"+`, a gang that waits
+accepts the next wider level after %s. All policies use gangrun's rule for the order: the
+oldest gang starts first; a younger one may only use GPUs that are not reserved for an older
+one. No policy knows how long a gang will run.
 
 | policy | where it puts a gang | waits for |
 |---|---|---|
 | first-fit | on the first host with room, else on the first free GPUs | nothing |
 | best-fit | on the host with the fewest free GPUs that has room, else under the switch, in the rack, or anywhere, as Slurm with a topology; the host's first free GPUs | nothing |
-| best-fit, waiting, blind to links | the same: Slurm, told of no Links between GPUs, with gangrun's waiting rule | a host, then a rack |
-| best-fit, waiting, lent gangrun's eyes | the same, but while it waits for an island it takes one of the fullest host that has one: an ideal rival, no known scheduler | an island, a host, then a rack |
+| best-fit with waiting | the same, with gangrun's waiting rule: Slurm without Links between GPUs in its configuration | a host, then a rack |
+| ideal best-fit | the same, but it knows islands, and takes one on the fullest host that has a free one; no known scheduler does that | an island, a host, then a rack |
 | gangrun | `+"`topology.PlaceGPUs`"+` | an island, a host, then a rack |
 
-An island is as joined as so many GPUs of that host can be; what is on an island is
-on a host, and what is on a host is in a rack. Where all GPUs of a host are joined alike, every host
-is an island. Every figure is the median of %d seeds, and in brackets the least and the
-greatest. Delays are minutes. Gangs are followed until they have started.
+A gang is on an island if its GPUs are connected as well as that number of GPUs of the host
+can be. A gang on an island also counts as on one host, and a gang on one host as in one
+rack. If all GPUs of a host are connected equally, the whole host is an island. Every figure
+is the median of %d seeds, with the least and the greatest in brackets. Delays are in minutes.
+Each gang is followed until it has started.
 
 `, len(seeds), f.verdict, conclusion, shares(), meanMinutes(0), meanMinutes(1), meanMinutes(2), meanMinutes(3), 100*fullLoad, block, warmUp/day, defaultWait, len(seeds))
 	for i, k := range clusters {
 		fmt.Fprintf(&b, "## %s\n%s\nThe same, seed by seed:\n\n%s\n", k.name, f.clusters[i], f.less[i])
 	}
 	fmt.Fprintf(&b, `## What a day can tell
-The half years cut into their days: on how many gangrun puts more gangs on an island, or fewer (of
-%d seeds times %d days), and what a table of one day and %d seeds could have said, had that
-day been another. A day has some 180 gangs, of which every third has more than one GPU, and one
-that starts a little earlier changes where all that follow go: beside the ideal rival the difference of
-a day is spread over twice its mean at least, and at most a tenth of the days have more in every seed, though
-more days have more than have fewer. The days above begin the half years; they were not chosen.
+This table divides the half years into days. It shows on how many of them (%d seeds times %d
+days) gangrun puts more gangs on an island, or fewer. It also shows how often a table of one
+day and %d seeds would have had the same result in every seed.
+
+A day has about 180 gangs, of which a third have more than one GPU. If one of them starts a
+little earlier, all later ones get other places. Compared with ideal best-fit, the standard
+deviation of the difference on a day is therefore at least twice its mean. gangrun puts more
+gangs on an island on more days than fewer, but on at most a tenth of the days in every seed.
+The days in the tables above are the first days of the half years; they were not chosen.
 
 %s
 ## How long to wait
-gangrun, half a year on the mixed machines, with other patience for each level:
+gangrun, half a year on the mixed cluster, with different patience for each level:
 
 %s
 ## A short run
-One seed, two days on the mixed machines, empty at first, with gangs that in the long run
-would ask for twice the GPUs that there are. It is here because every run of the tests works it out anew and holds
-this page against it; the other tables are held by `+"`make soak`"+`.
+One seed and two days on the mixed cluster, which is empty at first. Gangs ask for twice the
+number of GPUs. Every run of the tests computes this table and compares the page with it;
+`+"`make soak`"+` does that for the other tables.
 
 %s`, len(seeds), longRun/day, len(seeds), f.chances, f.patience, f.slice)
 	return b.String()
@@ -125,8 +130,8 @@ func committed(page string) figures {
 	return f
 }
 
-// TestDocumentPlacement holds the page against its words and the short run, and
-// writes it with UPDATE=1. TestSoakDocumentPlacement holds it against all runs.
+// TestDocumentPlacement compares the page with its text and the short run, and writes it with
+// UPDATE=1. TestSoakDocumentPlacement compares it with all runs.
 func TestDocumentPlacement(t *testing.T) {
 	if os.Getenv("UPDATE") == "1" {
 		f, err := simulateAll()

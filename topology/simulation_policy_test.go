@@ -133,8 +133,8 @@ type policy struct {
 var policies = []policy{
 	{"first-fit", []job.Locality{job.LocalityAny}, firstFit},
 	{"best-fit", []job.Locality{job.LocalityAny}, bestFit},
-	{"best-fit, waiting, blind to links", []job.Locality{job.LocalityHost, job.LocalityRack, job.LocalityAny}, bestFit},
-	{"best-fit, waiting, lent gangrun's eyes", job.Localities(), bestFit},
+	{"best-fit with waiting", []job.Locality{job.LocalityHost, job.LocalityRack, job.LocalityAny}, bestFit},
+	{"ideal best-fit", job.Localities(), bestFit},
 	{"gangrun", job.Localities(), packed},
 }
 

@@ -1,0 +1,113 @@
+package topology
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+// conclusion is the text that checkConclusion and checkPatience compare with the figures.
+const conclusion = `The claim "better locality, and no longer delay, than the best other policy" is **only partly
+shown**. Over half a year, locality is better. Delay is neither better nor worse on the clusters
+of equal machines, but a little longer in most seeds on the mixed one. A day is too short to
+distinguish gangrun from ideal best-fit, and on the days of these seeds gangrun is not better.
+
+- **Islands, half a year.** gangrun puts more gangs on one island than first-fit, best-fit and
+  best-fit with waiting, in every seed on all three clusters. It also puts more there than ideal
+  best-fit: in every seed on DGX-1V and on the mixed cluster, and in four of five on HGX-H100.
+  The median of this last difference is 0.5 to 3.5 of 100 gangs.
+- **Islands, a day.** gangrun has more than first-fit in every seed. On DGX-1V and on the mixed
+  cluster it also has more than best-fit, with and without waiting, in every seed. On HGX-H100,
+  where every host is an island, it has more than best-fit with waiting in four seeds, but more
+  than best-fit in at most one. Compared with ideal best-fit, it has more in two seeds of five on
+  the clusters of equal machines, and **in one on the mixed cluster**. That is mostly chance: see
+  [what a day can tell](#what-a-day-can-tell).
+- **Delay.** In half a year, delay is longer than with each other policy in some seeds and shorter
+  in others, on all clusters. **On the mixed cluster it is longer in four of five seeds**, whatever
+  the other policy. The median difference is below 1.5 minutes, of about 25, in either direction.
+  On a day the median difference is 0.1 minutes at most. It counts as longer even if only one gang
+  waits two minutes for close GPUs on a cluster where hardly any gang waits.
+- **Hosts.** gangrun puts as many gangs on one host as each best-fit, within 2 of 100. Its better
+  locality comes from knowing the links.
+- **Rings and fragmentation, mixed cluster.** For gangrun, a fast ring is more important than
+  what stays free. So it starts to use a well-connected host where best-fit fills a slower one. In
+  every seed of the half year its rings are the fastest, and it leaves more GPUs free on partly
+  busy hosts than each best-fit.
+- **Waiting.** A gang that has to wait mostly waits for hours, so that two minutes for each level
+  change little. More patience gives closer GPUs; an hour for each level makes delays longer.
+`
+
+// checkConclusion fails if the figures of the clusters are not what the conclusion says.
+func checkConclusion(runs []compared) error {
+	for k, c := range runs {
+		for i := range ruleOwn {
+			if err := checkRival(k, i, c); err != nil {
+				return fmt.Errorf("%s beside %s: %w", clusters[k].name, policies[i].name, err)
+			}
+		}
+	}
+	return nil
+}
+
+// checkRival is checkConclusion for one cluster and one other policy.
+func checkRival(cluster, rival int, c compared) error {
+	day, long := c.outcomes[aDay], c.outcomes[halfYear]
+	n := len(seeds)
+	median := func(all [][]outcome, name string) float64 {
+		values, _ := less(all, rival, name)
+		slices.Sort(values)
+		return quantile(values, 0.5)
+	}
+	islands, want := held(long, rival, rowIsland), n
+	if rival == ruleLent && clusters[cluster].name == "HGX-H100" {
+		want = n - 1
+	}
+	if m := median(long, rowIsland); islands != want || rival == ruleLent && (m < 0.5 || m > 3.5) {
+		return fmt.Errorf("more gangs are on islands in %d seeds of half a year, by %.1f", islands, m)
+	}
+	if delays := held(long, rival, rowDelay); delays == 0 || delays == n || cluster == mixed && delays != 1 {
+		return fmt.Errorf("the delay is no longer in %d seeds of half a year", delays)
+	}
+	if m := median(long, rowDelay); math.Abs(m) >= 1.5 {
+		return fmt.Errorf("the delay differs by %.1f minutes", m)
+	}
+	least, most := n, n
+	switch {
+	case rival == ruleLent && cluster == mixed:
+		least, most = 1, 1
+	case rival == ruleLent:
+		least, most = 2, 2
+	case clusters[cluster].name == "HGX-H100" && rival == ruleBest:
+		least, most = 0, 1
+	case clusters[cluster].name == "HGX-H100" && rival == ruleBlind:
+		least, most = n-1, n-1
+	}
+	if islands = held(day, rival, rowIsland); islands < least || islands > most {
+		return fmt.Errorf("more gangs are on islands in %d seeds of a day", islands)
+	}
+	if m := median(day, rowDelay); math.Abs(m) >= 0.15 {
+		return fmt.Errorf("the delay of a day differs by %.2f minutes", m)
+	}
+	if m := median(long, rowHost); rival != ruleFirst && math.Abs(m) > 2 {
+		return fmt.Errorf("%.1f %% more gangs are on hosts", m)
+	}
+	if rings := held(long, rival, rowLinks); cluster == mixed && rings < n {
+		return fmt.Errorf("rings are stronger in %d seeds", rings)
+	}
+	if partly := held(long, rival, rowPartly); cluster == mixed && rival != ruleFirst && partly > 0 || rival == ruleFirst && partly < n {
+		return fmt.Errorf("no more GPUs are free on partly busy hosts in %d seeds", partly)
+	}
+	if h := c.chance(rival); rival == ruleLent && (h.mean < 0 || h.sigma < 2*h.mean || h.all > 10 || h.more < h.fewer) {
+		return fmt.Errorf("a day says %+v", h)
+	}
+	return nil
+}
+
+// checkPatience fails if the figures for different patience, means of islands and of delays,
+// are not what the conclusion says.
+func checkPatience(islands, delays []float64) error {
+	if !slices.IsSorted(islands) || delays[len(delays)-1] <= delays[1] {
+		return fmt.Errorf("with more patience %.1f %% of gangs are on islands, and wait for %.1f minutes", islands, delays)
+	}
+	return nil
+}
