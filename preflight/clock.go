@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/preflight/compare"
 )
 
-const clockHint = "fix time synchronisation (chronyc tracking, timedatectl): gangrun corrects the times that it tells itself, and nothing corrects those in the job's own logs and files"
+const clockHint = "fix time synchronisation (chronyc tracking, timedatectl): gangrun corrects its own times, but not those in the job's logs and files"
 
 var clockCheck = Check{
 	Code: "clock",

@@ -21,7 +21,7 @@ var inputsCheck = Check{
 			elsewhereHint},
 		{"input-empty", job.SeverityWarning, "",
 			"input {path} is empty",
-			"see whether its file system is mounted and whether the data has been copied whole"},
+			"check that its file system is mounted and that the data was copied completely"},
 	},
 	Judge: each(func(_ job.Spec, f job.Facts) []Hit {
 		var hits []Hit

@@ -89,7 +89,7 @@ func family(m job.MPI) string {
 
 var mpiSameCheck = Check{
 	Code:      "mpi-same",
-	Asks:      "Is the MPI library, and Open MPI's mpirun, of the same version on every host?",
+	Asks:      "Do all hosts have the same version of the MPI library, and of Open MPI's mpirun?",
 	DependsOn: []string{"mpi"},
 	Problems: []Problem{
 		{"mpi-version-differs", job.SeverityError, job.MPIError,

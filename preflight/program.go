@@ -15,7 +15,7 @@ var programCheck = Check{
 	Problems: []Problem{
 		{"program-missing", job.SeverityError, job.LaunchError,
 			missingText,
-			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS: on every host it is that of the shell that gangrun was started in, which may not name the directories that the program is in there"},
+			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS; every host uses the PATH of the shell in which gangrun was started, which may lack directories of that host"},
 		{"program-here", job.SeverityError, job.LaunchError,
 			missingText, "write {instead}"},
 		{"program-assignment", job.SeverityError, job.LaunchError,

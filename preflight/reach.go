@@ -11,7 +11,7 @@ const reachHint = "let the hosts open TCP connections to each other's ports of a
 
 var reachCheck = Check{
 	Code: "reach",
-	Asks: "Can every host connect to a port of every other one, on the network that the ranks meet on?",
+	Asks: "Can every host connect to a port of every other host, on the network over which the ranks communicate?",
 	Problems: []Problem{
 		{"reach-host", job.SeverityError, job.NetworkError,
 			"{host} ({address}) is cut off from other hosts: {ways}", reachHint},

@@ -10,7 +10,7 @@ import (
 
 var checkpointSharedCheck = Check{
 	Code:      "checkpoint-shared",
-	Asks:      "Is the checkpoint directory of a gang on several machines one for all: does every host see, within 3 s, the file that another has just written into it?",
+	Asks:      "Do all hosts of a gang have the same checkpoint directory? Each must see, within 3 s, a file that another host has just written into it.",
 	DependsOn: []string{"checkpoint-dir"},
 	Problems: []Problem{
 		{"checkpoint-dir-not-shared", job.SeverityError, job.OutputError,

@@ -8,9 +8,9 @@ import (
 )
 
 const (
-	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: N}` or `trial: {args: [...]}`, or leave the trial out with --trial off"
+	trialHint = "say in the job file how it can be tried, as in `trial: {ranks: N}` or `trial: {args: [...]}`, or omit the trial with --trial off"
 	// leaveOut ends the hint of a trial that failed; the cause's own stands before it.
-	leaveOut = "{hint}--trial off leaves the trial out"
+	leaveOut = "{hint}--trial off omits the trial"
 )
 
 var trialCheck = Check{
@@ -18,12 +18,12 @@ var trialCheck = Check{
 	Asks: "Does the job's own command work on one rank?",
 	Problems: append(trialProblems(CodeTrial), Problem{"trial-uncontained", job.SeverityWarning, "",
 		"the trial was left out, since what it writes could not be thrown away: {reason}",
-		"--trial uncontained tries the job all the same, among its own files; --trial off says nothing of it"}),
+		"--trial uncontained tries the job nevertheless, on its own files; --trial off omits the trial and this warning"}),
 }
 
 var trialRanksCheck = Check{
 	Code:     CodeTrialRanks,
-	Asks:     "Does it work on more ranks, where the trial begins with more or goes on to more?",
+	Asks:     "If the trial uses more ranks: does the command work on them?",
 	Problems: trialProblems(CodeTrialRanks),
 }
 
@@ -35,28 +35,28 @@ func trialProblems(code string) []Problem {
 			"the trial failed on {ranks} after {elapsed}: {cause}", leaveOut},
 		{code + "-few-ranks", job.SeverityWarning, "",
 			"the trial failed on {ranks} after {elapsed}; the gang of {gang} may still work: {cause}",
-			"{hint}say how the job can be tried, as in `trial: {ranks: 4}` or `trial: {args: [...]}`; " + "--trial off leaves the trial out"},
+			"{hint}say how the job can be tried, as in `trial: {ranks: 4}` or `trial: {args: [...]}`; " + "--trial off omits the trial"},
 		{code + "-world-size", job.SeverityWarning, "",
 			"the program does not run on {ranks}, so that it could not be tried: {line}", trialHint},
 		{code + "-memory", job.SeverityWarning, "",
 			"the job does not fit on {ranks}, so that it could not be tried: {cause}", trialHint},
 		{code + "-full", job.SeverityWarning, "",
 			"the trial on {ranks} wrote more than it may keep in memory, so that it shows nothing: {cause}",
-			"let it write less, as with `trial: {args: [...]}`; --trial uncontained lets it write to the job's own file systems; --trial off leaves the trial out"},
+			"let it write less, as with `trial: {args: [...]}`; --trial uncontained lets it write to the job's own file systems; --trial off omits the trial"},
 		{code + "-contained", job.SeverityWarning, "",
 			"the trial failed on {ranks} after {elapsed}, perhaps because it was contained: {cause}",
-			"{hint}--trial uncontained tries the job among its own files; --trial off leaves the trial out"},
+			"{hint}--trial uncontained tries the job on its own files; --trial off omits the trial"},
 		{code + "-inconclusive", job.SeverityWarning, "",
 			"the trial was ended by an error that may be temporary: {cause}", leaveOut},
 		{code + "-stdin", job.SeverityWarning, "",
 			"the trial on {ranks} was ended after {elapsed}: the program waits for standard input, which is kept for the gang",
-			"the trial gets what a file holds, or a pipe within a second, and the gang gets it again; --trial off leaves the trial out"},
+			"the trial reads a file, or what a pipe has within a second, and the gang reads it again; --trial off omits the trial"},
 		{code + "-late", job.SeverityWarning, "",
 			"the trial's {ranks} did not start within {limit}, so that the job was not tried",
-			"look at the hosts and at the network between them if the gang does not start either; --trial off leaves the trial out"},
+			"look at the hosts and at the network between them if the gang does not start either; --trial off omits the trial"},
 		{code + "-unreaped", job.SeverityWarning, "",
 			"the trial is over, but {ranks} may still be running",
-			"look for it on that host, and end it there; --trial off leaves the trial out"},
+			"look for it on that host, and end it there; --trial off omits the trial"},
 	}
 }
 
@@ -76,17 +76,17 @@ func ofStorage(c job.Category) bool {
 
 var trialFilesCheck = Check{
 	Code: CodeTrialFiles,
-	Asks: "Did a trial that was not contained leave the job's files alone?",
+	Asks: "Did a trial that was not contained leave the job's files unchanged?",
 	Problems: []Problem{
 		{"trial-files-made", job.SeverityError, job.OutputError,
 			"the trial left files behind that the gang might read: {files}",
 			"remove them: {remove}; then start the job with --trial on or off"},
 		{"trial-files-changed", job.SeverityError, job.OutputError,
 			"the trial changed or removed files of the job: {files}",
-			"bring back what they were before the job is started, with --trial on or off"},
+			"restore these files, then start the job with --trial on or off"},
 		{"trial-files-many", job.SeverityWarning, "",
 			"there are too many files in {dirs} to see whether the trial changed any",
-			"use --trial on where the host can contain a trial, or look at them before you rely on the job's results"},
+			"use --trial on if the host can contain a trial, or check these files before you rely on the job's results"},
 	},
 }
 

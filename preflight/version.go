@@ -9,7 +9,7 @@ import (
 
 var versionsCheck = Check{
 	Code: "versions",
-	Asks: "Are the NVIDIA driver, the shared libraries that the program loads (CUDA, NCCL and MPI among them), Python and the packages that the script imports of the same version on every machine?",
+	Asks: "Do all machines have the same versions of the NVIDIA driver, of the shared libraries that the program loads (also CUDA, NCCL and MPI), of Python and of the packages that the script imports?",
 	// Other programs need other libraries.
 	DependsOn: []string{"program-same", "program-libraries"},
 	Problems: []Problem{

@@ -78,7 +78,7 @@ const documentText = `# The job file
 
 <!-- Written by ´make docs´ from internal/jobfile. Change it there. -->
 
-A job file has the settings of ´gangrun run´, so that they need not be given on the command line each time.
+A job file has the settings of a job, so that you need not give them to ´gangrun run´ each time.
 It is YAML, UTF-8, one document, at most {{size}}.
 
 ´´´yaml
@@ -86,7 +86,7 @@ It is YAML, UTF-8, one document, at most {{size}}.
 
 ## Keys and flags
 
-Keys and flags have the same names, but for two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
+Keys and flags have the same names, except two: ´--trial´ is ´trial.mode´, and ´--trial-ranks´ is ´trial.ranks´. In the file, ´trial.steps´ is ´steps:´ inside of ´trial:´, and ´trial: off´ is short for ´trial: {mode: off}´.
 
 {{table}}
 ## Precedence
@@ -94,7 +94,7 @@ Keys and flags have the same names, but for two: ´--trial´ is ´trial.mode´, 
 1. Flags replace the settings of the file, which replace the defaults.
 2. ´env´ is merged by variable: ´-e K=V´ replaces ´K´ of the file and no others. ´-e K´ takes the value of ´K´ from the environment of gangrun; it is an error if ´K´ is not set there.
 3. A list is replaced as a whole. The words after ´--´ replace ´command´ as a whole.
-4. ´--resume=false´ turns off a switch that is on in the file.
+4. ´--resume=false´ switches off a setting that is on in the file.
 5. An empty path (´--checkpoint-dir ''´) means none.
 
 ## Paths
@@ -109,7 +109,7 @@ A line of text is split at blanks. Single quotes, double quotes and backslashes 
 These are refused unless they are quoted, because a shell would treat them specially: ´$´, backquotes, ´|´, ´&´, ´;´, ´<´, ´>´, ´(´, ´)´, ´*´, ´?´, a ´~´ or ´#´ that begins a word, ´NAME=value´ before the command, a second line.
 To use a shell, name it: ´command: [sh, -c, "python train.py > log"]´.
 
-An argument, or a variable with its name, may have at most 131,071 bytes, and all of them together a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB: Linux starts no process with more. gangrun refuses a longer command before it starts anything; it expands templates for that as far as their values are known.
+Linux limits arguments and variables. Each argument, and each variable with its name, may have at most 131,071 bytes; all of them together may have a quarter of the limit of the stack (´ulimit -s´), at most 6 MiB. gangrun refuses a longer command before it starts anything. For that, it expands the templates whose values it knows.
 
 ### Templates
 
@@ -119,7 +119,7 @@ Arguments may have templates, which are expanded for each rank:
 | --- | --- |
 | ´[[.Rank]]´, ´[[.LocalRank]]´ | the number of the rank, in the gang and among those of its host |
 | ´[[.Host]]´ | the name of the rank's host |
-| ´[[.CheckpointDir]]´ | ´checkpoint-dir´; in the trial, a separate directory |
+| ´[[.CheckpointDir]]´ | ´checkpoint-dir´; in the trial it may be a separate directory |
 | ´[[.ResumeFrom]]´ | the checkpoint to start from, on a retry or with ´resume´; otherwise empty |
 | ´[[if .ResumeFrom]]a[[else]]b[[end]]´ | ´a´ if the field is neither empty nor 0, otherwise ´b´; ´[[else]]b´ is optional |
 | ´[["[["]]´ | two braces |
@@ -130,28 +130,28 @@ A condition may begin in one argument and end in a later one. An argument that i
 command: [python, train.py, "[[if .ResumeFrom]]--resume", "[[.ResumeFrom]][[end]]"]
 ´´´
 
-starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, quote a template that contains a blank. ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ as one argument stays one argument, with a blank in it.
+starts ´python train.py´ at first and ´python train.py --resume CHECKPOINT´ on a retry. In a command of one line, and in a shell, quote a template that contains a blank. If ´[[if .ResumeFrom]]--resume [[.ResumeFrom]][[end]]´ is one argument, its expansion is one argument with a blank in it.
 
 gangrun refuses an unknown field (´[[.Foo]]´), a condition without its end, and any other expression with a field that it cannot expand. Other text in braces (´[[ x ]]´, ´[[range .]]´) is passed on unchanged. To pass on text that looks like a field, as in ´docker ps --format '[[.Names]]'´, write ´[["[["]].Names]]´.
 
 ## Secrets
 
-´secret´ lists variables whose values gangrun neither writes nor shows. The copy of the job file in the run's directory has ´***´ in their place, and so have the journal, the report, the last lines on the screen and the output that they quote. The output of ranks itself, on the terminal and in logs, is not changed, and arguments of the command are written unchanged.
-The value of a secret that ´env´ does not set is taken from the environment of gangrun, as with ´-e NAME´. The same holds for one with the value ´***´, as in that copy; it is then an error if the environment does not have it. gangrun warns of a secret that is not set at all.
+´secret´ lists variables whose values gangrun neither writes nor shows. It writes ´***´ in their place: in the copy of the job file in the run's directory, in the journal, in the report, in the last lines on the screen and in the output that they quote. It does not change the output of ranks, on the terminal and in logs, nor the arguments of the command.
+If ´env´ does not set a secret, gangrun takes its value from its own environment, as with ´-e NAME´. It does the same for a secret with the value ´***´, as in that copy, which must be in the environment. gangrun warns of a secret that is not set at all.
 
-A value is hidden in its plain form and as it is encoded in a URL, in JSON and in base64. Each line of a value with several lines is hidden separately. Values of less than 4 bytes are not hidden in quoted output, with a warning, and neither are single lines and encoded forms of less than 8 bytes: they would hide too much other text.
-On the command line, ´-e NAME=VALUE´ is visible to all users of the machine (´ps´) while gangrun runs; ´-e NAME´ and ´secret´ alone are not. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
+gangrun hides a value in its plain form and as it is encoded in a URL, in JSON and in base64. It hides each line of a value with several lines separately. In quoted output, it does not hide values of less than 4 bytes, with a warning, nor single lines and encoded forms of less than 8 bytes: that would hide too much other text.
+All users of the machine can see ´-e NAME=VALUE´ on the command line (´ps´) while gangrun runs. They cannot see the values with ´-e NAME´ or ´secret´ alone. The controller of a run with ´--detach´ has ´***´ in its command line for every value of ´-e´.
 
 ## YAML
 
-Where a key needs text, values are read literally: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´.
-Tags are those of YAML itself (´!!str´, ´!!int´, ´!!float´, ´!!bool´, ´!!null´, ´!!binary´, ´!!map´, ´!!seq´); any other, as ´!!python/object´ or ´!env´, is an error.
+If a key needs text, gangrun reads the value literally: ´LR: 1e-3´ is the text ´1e-3´, and ´yes´ is ´yes´.
+The tags of YAML itself are supported (´!!str´, ´!!int´, ´!!float´, ´!!bool´, ´!!null´, ´!!binary´, ´!!map´, ´!!seq´); any other, such as ´!!python/object´ or ´!env´, is an error.
 Anchors and aliases are supported, up to {{size}} after their expansion. Merge keys (´<<´) are not supported.
-A repeated key is an error, and so is a value of the wrong kind. A list or mapping key without a value sets nothing.
+A repeated key is an error, and so is a value of the wrong kind. A key without a value sets nothing if it takes a list or a mapping.
 
 ## Errors
 
-All errors are reported at once, with their line and column or their flag. This file:
+gangrun reports all errors at once, with their line and column or their flag. This file:
 
 ´´´yaml
 {{mistakes}}´´´

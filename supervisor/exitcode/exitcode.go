@@ -26,7 +26,7 @@ const (
 	Aborted     = 255
 )
 
-// WhyStorage is what MayPass means where a file system is to blame.
+// WhyStorage is the meaning of MayPass if a file system caused the failure.
 const WhyStorage = "a file system was full or did not answer"
 
 // Ending is everything that the exit code of a run depends on.
@@ -34,31 +34,31 @@ type Ending struct {
 	State job.State
 	// Finding is the first error of a failed preflight.
 	Finding *job.Finding
-	// Cause and Exits are the last attempt's, and Budget its verdict's. Cause is
-	// nil when no attempt failed.
+	// Cause and Exits are those of the last attempt. Cause is nil if no attempt failed. Budget
+	// says that its verdict was to stop because the retries were used up.
 	Cause  *job.Cause
 	Exits  []job.Exit
 	Budget bool
-	// Action is what the cause, or that of Finding, calls for; empty for none.
+	// Action is the action for the cause, or for the cause of Finding; empty if there is none.
 	Action job.Action
-	// Signal is what a cancelled run was ended by.
+	// Signal is the signal that cancelled the run.
 	Signal int
-	// TimeLimit says that the run's time was up.
+	// TimeLimit says that the run reached its time limit.
 	TimeLimit bool
 	// Internal says that gangrun itself failed.
 	Internal bool
 	// Storage says that a file system was full or did not answer when gangrun itself
 	// needed it.
 	Storage bool
-	// Never says of a run without a place that there will be none at another time.
+	// Never says that there will be no place for the gang at another time either.
 	Never bool
-	// Saved says that the run left a good checkpoint of its own; Resume, that
-	// the job starts from the newest one when it is run again.
+	// Saved says that the run has written a good checkpoint; Resume, that the next run of the
+	// job starts from the newest one.
 	Saved, Resume bool
 }
 
-// exitRule is one line of the table of exit codes: it returns a code, and what
-// that code means, for the endings that it is about.
+// exitRule is one line of the table of exit codes. match returns the code and its meaning, and
+// whether the line applies.
 type exitRule struct {
 	codes string // as documented
 	doc   string
@@ -66,42 +66,42 @@ type exitRule struct {
 	match func(Ending) (code int, why string, ok bool)
 }
 
-// exitRules are tried in order; the last one takes everything.
+// exitRules are tried in order; the last one applies to every ending.
 var exitRules = []exitRule{
 	{codes: "0", doc: "The job succeeded: every rank ended by itself with code 0.",
 		match: fixed(OK, "success", func(e Ending) bool { return e.State == job.StateSucceeded })},
-	{codes: "0", doc: "The run was stopped early on purpose and left a good checkpoint of its own.",
+	{codes: "0", doc: "gangrun stopped the run early on purpose, and the run has written a good checkpoint.",
 		match: fixed(OK, "stopped early with a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly && e.Saved })},
-	{codes: "130, 143, 129, 131", doc: "The run was cancelled, before or after its gang had started, by SIGINT, SIGTERM, SIGHUP or SIGQUIT: 128 + the signal's number.",
+	{codes: "130, 143, 129, 131", doc: "SIGINT, SIGTERM, SIGHUP or SIGQUIT cancelled the run, before or after its gang had started: 128 + the number of the signal.",
 		match: func(e Ending) (int, string, bool) {
 			return 128 + e.Signal, "128 + " + job.SignalName(e.Signal), e.State == job.StateCancelled
 		}},
 	{codes: "64", doc: "Bad flags or a bad job file: nothing was started.", match: nil}, // the command line returns it before there is a run
 
-	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: the cause calls for a retry on another try or elsewhere, the retries were spent, no place was found in time that there may be later, or the time was up and the next run resumes (`resume`) from a checkpoint that this one left.",
+	{mode: job.ExitVerdict, codes: "75", doc: "Running the job again may help: a retry may fix the cause; the retries were used up; there was no place for the gang in time, but there may be one later; or the time limit was reached, and the next run resumes (`resume`) from a checkpoint that this one has written.",
 		match: fixed(MayPass, "running the job again may help", requeueHelps)},
 	{mode: job.ExitVerdict, codes: "93", doc: "Running the job again does not help.",
 		match: fixed(NoRequeue, "running the job again does not help", func(Ending) bool { return true })},
 
 	{codes: "70", doc: "gangrun itself failed.",
 		match: fixed(Internal, "gangrun itself failed", func(e Ending) bool { return e.Internal })},
-	{codes: "75", doc: "A file system was full, read-only or broken, or a file reached a limit on its size, when the run's records were to be written (also where every rank ended well: a run whose records have gaps never ends with 0); or one with the job's files did not answer on the controller's own machine.",
+	{codes: "75", doc: "gangrun could not write the records of the run: a file system was full, read-only or broken, or a file reached a limit on its size. A run whose records have gaps never ends with 0, even if every rank ended well. This is also the code if a file system with the job's files did not answer on the machine of the controller.",
 		match: fixed(MayPass, WhyStorage, func(e Ending) bool { return e.Storage })},
 	{codes: "69", doc: "No hosts, slots or GPUs for the gang in time.",
 		match: fixed(NoPlacement, "no place for the gang", func(e Ending) bool { return e.State == job.StateNoPlacement })},
-	{codes: "75", doc: "A host was lost while the job was tried before its gang, or, for `gangrun preflight`, was not reached.",
+	{codes: "75", doc: "A host was lost during the trial, or `gangrun preflight` could not reach a host.",
 		match: fixed(MayPass, "a host was lost or not reached in the preflight", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && e.Finding != nil && e.Finding.Cause != nil && e.Finding.Cause.Category == job.HostLost
 		})},
-	{codes: "65", doc: "The preflight found something wrong with the job's inputs: paths, data, the checkpoint directory.",
+	{codes: "65", doc: "The preflight found an error in the job's inputs: paths, data, the checkpoint directory.",
 		match: fixed(Inputs, "the preflight found a fault in the job's inputs", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed && aboutInputs(e.Finding)
 		})},
-	{codes: "78", doc: "The preflight found something else that would break the job: its program, libraries or environment.",
+	{codes: "78", doc: "The preflight found an error in the job's program, libraries or environment.",
 		match: fixed(Environment, "the preflight found a fault in the job's program or environment", func(e Ending) bool {
 			return e.State == job.StatePreflightFailed
 		})},
-	{codes: "1", doc: "The run was stopped early and left no good checkpoint of its own.",
+	{codes: "1", doc: "gangrun stopped the run early, and the run has written no good checkpoint.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
 	{codes: "124", doc: "The time limit of the whole run (`timeout`) was reached.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
@@ -110,21 +110,21 @@ var exitRules = []exitRule{
 			x, ok := e.root()
 			return Aborted, fmt.Sprintf("rank %d called MPI_Abort with a code that is 0 modulo 256", x.Rank), ok && x.Aborted && x.ShellCode() == 0
 		}},
-	{codes: "1 to 255", doc: "The code of the root-cause rank, the one that the failure began with: what it exited with; 128 + the number of the signal that ended it; 127 when its program is missing, 126 when it cannot be executed. A rank that gangrun ended has no code of its own: then it is the code of the first rank that failed by itself.",
+	{codes: "1 to 255", doc: "The code of the root-cause rank, with which the failure began: its exit code, or 128 + the number of the signal that ended it. It is 127 if the program is missing, and 126 if the program cannot be executed. If gangrun ended that rank, it is the code of the first rank that failed by itself.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
 			return x.ShellCode(), rankWhy(x), ok && x.ShellCode() != 0
 		}},
-	{codes: "1", doc: "The root-cause rank exited with code 0, which counts as a failure here: it left the others behind, never called MPI_Finalize, ran as a gang of its own, or its output did not all arrive.",
+	{codes: "1", doc: "The root-cause rank exited with code 0, but failed: it ended while the other ranks still needed it, it did not call MPI_Finalize, it was a silent singleton, or some of its output is missing.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
 			return Failed, fmt.Sprintf("rank %d exited with code 0, which is a failure here", x.Rank), ok && x.Status == job.Exited
 		}},
 	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
 		match: fixed(Internal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
-	{codes: "75", doc: "No rank has a code, and the cause may pass: a lost host, a hang, network, storage, or the retries were spent.",
+	{codes: "75", doc: "No rank has a code, and the cause may pass: a lost host, a hang, the network, storage. Or the retries were used up.",
 		match: fixed(MayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
-	{codes: "1", doc: "The run failed, and nothing of the above holds.",
+	{codes: "1", doc: "The run failed in any other way.",
 		match: fixed(Failed, "the run failed", func(Ending) bool { return true })},
 }
 
@@ -138,7 +138,7 @@ func Of(e Ending, mode job.ExitMode) (code int, why string) {
 			return code, why
 		}
 	}
-	panic("the last exit rule takes everything")
+	panic("the last exit rule applies to every ending")
 }
 
 func fixed(code int, why string, holds func(Ending) bool) func(Ending) (int, string, bool) {
@@ -147,9 +147,8 @@ func fixed(code int, why string, holds func(Ending) bool) func(Ending) (int, str
 
 func (e Ending) is(c job.Category) bool { return e.Cause != nil && e.Cause.Category == c }
 
-// root returns the exit of the root-cause rank. Where the cause names neither a
-// rank nor a host, or a rank that gangrun ended, it is the first rank that failed by
-// itself.
+// root returns the exit of the root-cause rank. If the cause names neither a rank nor a host,
+// or if gangrun ended that rank, root returns the exit of the first rank that failed by itself.
 func (e Ending) root() (job.Exit, bool) {
 	if e.Cause == nil {
 		return job.Exit{}, false
@@ -180,8 +179,7 @@ func rankWhy(x job.Exit) string {
 	return fmt.Sprintf("the code of rank %d on %s", x.Rank, x.Host)
 }
 
-// requeueHelps reports whether the whole job, run again by a batch system, has
-// a chance that this run did not have.
+// requeueHelps reports whether the job may succeed if a batch system runs it again.
 func requeueHelps(e Ending) bool {
 	switch {
 	case e.Internal || e.State == job.StateStoppedEarly:
@@ -219,13 +217,13 @@ func aboutInputs(f *job.Finding) bool {
 	return false
 }
 
-// Document writes docs/exit-codes.md, from the table that Of walks.
+// Document writes docs/exit-codes.md from the table that Of uses.
 func Document(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(`# Exit codes of gangrun run
 
-The first line that holds gives the code. A failed job never ends with 0.
-The report tells the code, and in one phrase what it stands for.
+The first line that applies gives the code. A failed job never ends with 0.
+The report has the code and its meaning.
 
 `)
 	table := func(keep func(exitRule) bool) {
@@ -240,14 +238,14 @@ The report tells the code, and in one phrase what it stands for.
 	b.WriteString(`
 ## For batch systems: --exit-code=verdict
 
-Success (0), cancelled (128 + signal) and bad flags (64) stay what they are.
-Every other ending gives one of two codes, so that a batch script can decide
-with one test whether to queue the job again:
+The codes for success (0), cancellation (128 + signal) and bad flags (64) stay the
+same. In all other cases the code is 75 or 93, so that a batch script can decide with
+one test whether to queue the job again:
 
 `)
 	table(func(r exitRule) bool { return r.mode == job.ExitVerdict })
 	b.WriteString(`
-Endings of gangrun's own making, and what each gives:
+The codes of runs that gangrun itself ended:
 
 | ending | code | with --exit-code=verdict |
 | --- | --- | --- |

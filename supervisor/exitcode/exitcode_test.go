@@ -169,32 +169,32 @@ func TestFailureIsNeverZero(t *testing.T) {
 	})
 }
 
-// TestOwnEndings decides for each ending of gangrun's own making, by the words that
-// its line in docs/exit-codes.md begins with, whether the job is to be queued again.
+// TestOwnEndings checks the exit codes of each of ownEndings, which it finds by the first words
+// of its line in docs/exit-codes.md.
 func TestOwnEndings(t *testing.T) {
 	want := []struct {
 		begins        string
 		rank, verdict int
 	}{
-		{"A directory of gangrun's own, such as that for the run's records", 70, 93},
-		{"A file system is full", 75, 75},
+		{"gangrun cannot make a directory", 70, 93},
+		{"gangrun itself needs a file system that is full", 75, 75},
 		{"The gang would not fit if every slot", 69, 93},
-		{"The gang would not fit since some of the GPUs are sick", 69, 75},
+		{"The gang does not fit because some GPUs are faulty", 69, 75},
 		{"The GPUs that the gang needs are in use", 69, 75},
-		{"The gang would fit if hosts were there", 69, 75},
-		{"The same, but all of these hosts refuse by policy", 69, 93},
+		{"The gang needs hosts that gangrun cannot reach", 69, 75},
+		{"The same, but the reason is the login", 69, 93},
 		{"The hosts have no network in common", 69, 93},
 		{"`gangrun preflight`: a host is not reached", 75, 75},
-		{"`gangrun preflight`: a host refuses by policy", 75, 93},
-		{"The preflight, or its trial, finds a fault that may pass", 65, 75},
-		{"The preflight, or its trial, finds a fault of the job's", 78, 93},
-		{"The preflight finds a fault of which no cause is known", 78, 93},
+		{"`gangrun preflight`: the login on a host fails", 75, 93},
+		{"The preflight, or its trial, finds an error that may pass", 65, 75},
+		{"The preflight, or its trial, finds an error in the job's", 78, 93},
+		{"The preflight finds an error whose cause is not known", 78, 93},
 		{"No place is found for another attempt", 75, 75},
-		{"The lease of the gang's GPUs is lost", 75, 75},
-		{"The time limit is reached, and the next run would start afresh", 124, 93},
+		{"The gang loses the lease of its GPUs", 75, 75},
+		{"The time limit is reached, and the next run would start from the beginning", 124, 93},
 		{"The time limit is reached, and the next run resumes", 124, 75},
-		{"gangrun ends the gang early on purpose, and no good", 1, 93},
-		{"gangrun ends the gang early on purpose, and a good", 0, 0},
+		{"gangrun ends the gang early on purpose, and the run has written no good", 1, 93},
+		{"gangrun ends the gang early on purpose, and the run has written a good", 0, 0},
 		{"The run is cancelled", 143, 143},
 	}
 	if len(want) != len(ownEndings) {

@@ -2,39 +2,38 @@ package exitcode
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// ownEnding is an ending that gangrun itself decides, before, beside or after its gang: it
-// does not follow from the end of a rank.
+// ownEnding is an ending that gangrun itself decides; it does not follow from the end of a rank.
 type ownEnding struct {
 	doc    string
 	ending Ending
 }
 
-// ownEndings lists them all. Of decides each; docs/exit-codes.md lists the results, and
-// TestOwnEndings what they must be.
+// ownEndings lists all of them. docs/exit-codes.md lists what Of returns for each;
+// TestOwnEndings has what it must return.
 var ownEndings = []ownEnding{
-	{"A directory of gangrun's own, such as that for the run's records, cannot be made, or gangrun cannot start its own parts.", Ending{State: job.StateFailed, Internal: true}},
-	{"A file system is full, or one with the job's files does not answer, when gangrun itself needs it.", Ending{State: job.StateFailed, Storage: true}},
+	{"gangrun cannot make a directory that it needs, such as that for the records of the run, or cannot start its own processes.", Ending{State: job.StateFailed, Internal: true}},
+	{"gangrun itself needs a file system that is full or, if it has the job's files, does not answer.", Ending{State: job.StateFailed, Storage: true}},
 	{"The gang would not fit if every slot and GPU of its hosts were free.", Ending{State: job.StateNoPlacement, Never: true}},
-	{"The gang would not fit since some of the GPUs are sick, or not all hosts could be asked for theirs.", Ending{State: job.StateNoPlacement}},
-	{"The GPUs that the gang needs are in use, and do not become free in time.", Ending{State: job.StateNoPlacement}},
-	{"The gang would fit if hosts were there that cannot be reached: connection refused, no route, no answer, a name without an address, no room for gangrun there.", Ending{State: job.StateNoPlacement}},
-	{"The same, but all of these hosts refuse by policy: they do not let the user in, their host key is not known or another one, or ssh_config cannot be followed.", Ending{State: job.StateNoPlacement, Never: true}},
+	{"The gang does not fit because some GPUs are faulty, or because some hosts could not report their GPUs.", Ending{State: job.StateNoPlacement}},
+	{"The GPUs that the gang needs are in use and do not become free in time.", Ending{State: job.StateNoPlacement}},
+	{"The gang needs hosts that gangrun cannot reach: connection refused, no route, no answer, a name without an address, no room to install gangrun.", Ending{State: job.StateNoPlacement}},
+	{"The same, but the reason is the login on all of these hosts: they refuse the user, their host key is unknown or has changed, or gangrun does not support their ssh_config.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"The hosts have no network in common, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"`gangrun preflight`: a host is not reached, or is lost.", refusedBy(job.HostLost, job.RetryAgain)},
-	{"`gangrun preflight`: a host refuses by policy.", refusedBy(job.HostLost, job.RetryNever)},
-	{"The preflight, or its trial, finds a fault that may pass: storage, network, a lost host.", refusedBy(job.StorageError, job.RetryAgain)},
-	{"The preflight, or its trial, finds a fault of the job's inputs, program or environment.", refusedBy(job.SemanticError, job.RetryNever)},
-	{"The preflight finds a fault of which no cause is known.", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}},
+	{"`gangrun preflight`: the login on a host fails for one of these reasons.", refusedBy(job.HostLost, job.RetryNever)},
+	{"The preflight, or its trial, finds an error that may pass: storage, network, a lost host.", refusedBy(job.StorageError, job.RetryAgain)},
+	{"The preflight, or its trial, finds an error in the job's inputs, program or environment.", refusedBy(job.SemanticError, job.RetryNever)},
+	{"The preflight finds an error whose cause is not known.", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}},
 	{"No place is found for another attempt.", Ending{State: job.StateFailed, Budget: true}},
-	{"The lease of the gang's GPUs is lost, and the restarts are spent.", Ending{State: job.StateFailed, Cause: &job.Cause{Category: job.LaunchError, Rank: -1}, Action: job.RetryAgain}},
-	{"The time limit is reached, and the next run would start afresh.", Ending{State: job.StateFailed, TimeLimit: true}},
-	{"The time limit is reached, and the next run resumes from a checkpoint that this one left.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
-	{"gangrun ends the gang early on purpose, and no good checkpoint is left.", Ending{State: job.StateStoppedEarly}},
-	{"gangrun ends the gang early on purpose, and a good checkpoint is left.", Ending{State: job.StateStoppedEarly, Saved: true}},
+	{"The gang loses the lease of its GPUs, and the retries are used up.", Ending{State: job.StateFailed, Cause: &job.Cause{Category: job.LaunchError, Rank: -1}, Action: job.RetryAgain}},
+	{"The time limit is reached, and the next run would start from the beginning.", Ending{State: job.StateFailed, TimeLimit: true}},
+	{"The time limit is reached, and the next run resumes from a checkpoint that this one has written.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
+	{"gangrun ends the gang early on purpose, and the run has written no good checkpoint.", Ending{State: job.StateStoppedEarly}},
+	{"gangrun ends the gang early on purpose, and the run has written a good checkpoint.", Ending{State: job.StateStoppedEarly, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},
 }
 
-// refusedBy is the end of a run whose preflight failed for a cause.
+// refusedBy returns the ending of a run whose preflight found an error of that category.
 func refusedBy(category job.Category, action job.Action) Ending {
 	cause := job.Cause{Category: category, Rank: -1, Retry: action}
 	return Ending{State: job.StatePreflightFailed, Action: action, Finding: &job.Finding{Severity: job.SeverityError, Cause: &cause}}

@@ -9,7 +9,7 @@ const waitHint = "find the rank that did not come: it hung, was slow, or took an
 
 var collectiveTimeout = []Rule{{
 	Category: job.CollectiveTimeout, Signature: "monitored-barrier", Confidence: 0.85,
-	Meaning: "a monitored barrier names the rank that did not come",
+	Meaning: "a monitored barrier reports the rank that did not arrive",
 	Hint:    "look at what rank ${rank} did meanwhile: it hung, was slow, or took another branch",
 	Needles: []string{"failed to pass monitoredbarrier"},
 	Match:   textmatch.New(`[Rr]anks? (?P<rank>\d+)[\d, ]* failed to pass monitoredBarrier`),
@@ -28,7 +28,7 @@ var collectiveTimeout = []Rule{{
 	Match:   textmatch.New(`Timed out waiting \d+ms for (?P<artefact>\w+) operation|[Aa]pplication timeout|connectFullMesh failed|[Ww]ait timeout after|[Tt]imed out waiting for`),
 }, {
 	Category: job.CollectiveTimeout, Signature: "rendezvous-timeout", Confidence: 0.7, Traits: Cascade,
-	Meaning: "not every rank came to the rendezvous in time",
+	Meaning: "not every rank arrived at the rendezvous in time",
 	Hint:    "look at the ranks that did not come, and whether MASTER_ADDR and MASTER_PORT can be reached from their hosts",
 	Needles: []string{"the client socket has timed out after", "the client socket has failed to connect", "clients joined", "socket timeout", "rendezvoustimeouterror", "rendezvousconnectionerror", "storetimeouterror", "store.get('"},
 	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),

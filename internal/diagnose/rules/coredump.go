@@ -14,7 +14,7 @@ var coreDump = []Rule{{
 	Unless:  textmatch.New(`illegal instruction was encountered`),
 }, {
 	Category: job.CoreDump, Signature: "cpp-terminate", Confidence: 0.85, Traits: Generic,
-	Meaning: "C++ ended the program with an exception of its own kind",
+	Meaning: "the C++ runtime ended the program: std::terminate, or a call of a pure virtual function",
 	Hint:    "run the program in a debugger and break on throw (gdb: catch throw)",
 	Needles: []string{"terminate called without an active exception", "terminate called recursively", "pure virtual method called", "fatal python error: aborted", "signal: aborted (6)", "caught signal 6", "program received signal sigabrt", "signal (6): abort"},
 }, {
@@ -24,7 +24,7 @@ var coreDump = []Rule{{
 	Text:    "ended by ${signal}: it called abort()${core}", Ends: Ends{Signals: []int{6}},
 }, {
 	Category: job.CoreDump, Signature: "sigill", Confidence: 1,
-	Meaning: "the process met an instruction that the processor does not know",
+	Meaning: "the process executed an instruction that the processor does not know",
 	Hint:    "the program was built for a newer processor than that host's: build without -march=native, or leave the host out",
 	Text:    "ended by an illegal instruction, ${signal}${core}", Ends: Ends{Signals: []int{4}},
 }, {

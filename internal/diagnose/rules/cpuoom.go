@@ -27,7 +27,7 @@ var cpuOOM = []Rule{{
 	Match:   textmatch.New(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|[Ee]xceeded (?:job )?memory limit`),
 }, {
 	Category: job.CPUOOM, Signature: "dataloader-shm", Confidence: 0.9,
-	Meaning: "the shared memory (/dev/shm) through which data workers hand over batches is full",
+	Meaning: "the shared memory (/dev/shm) that data workers use for batches is full",
 	Hint:    "give the container more shared memory (--shm-size, --ipc=host), or use fewer workers",
 	Needles: []string{"out of shared memory", "unable to write to file </torch", "killed by signal: bus error", "unable to allocate shared memory", "unable to open shared memory object"},
 	Unless:  textmatch.New(`CUDA|triton|Too many open files`),

@@ -7,7 +7,7 @@ import (
 
 var cudaFailure = []Rule{{
 	Category: job.CUDAFailure, Signature: "cuda-illegal-access", Confidence: 0.9,
-	Meaning: "a GPU kernel touched memory that is not its own",
+	Meaning: "a GPU kernel accessed memory that does not belong to it",
 	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
 	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "illegal instruction was encountered", "warp illegal"},
 }, {

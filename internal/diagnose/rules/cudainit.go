@@ -14,7 +14,7 @@ var cudaInit = []Rule{{
 	Unless: textmatch.New(`driver version is insufficient|driver on your system is too old|UserWarning: CUDA initialization: Found no NVIDIA`),
 }, {
 	Category: job.CUDAInit, Signature: "gpu-busy", Confidence: 0.9,
-	Meaning: "the GPU is in use by another process and allows one only",
+	Meaning: "another process uses the GPU, which allows only one process",
 	Hint:    "look for other processes with nvidia-smi; the compute mode may be exclusive",
 	Needles: []string{"devices are busy or unavailable", "cudaerrordevicesunavailable", "device is busy or unavailable"},
 }, {

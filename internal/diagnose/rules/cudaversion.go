@@ -12,7 +12,7 @@ var cudaVersion = []Rule{{
 	Needles: []string{"driver version is insufficient for cuda runtime version", "nvidia driver on your system is too old", "forward compatibility was attempted", "unsupported display driver / cuda driver combination", "unsupported toolchain", "cudaerrorinsufficientdriver"},
 }, {
 	Category: job.CUDAVersion, Signature: "no-kernel-image", Confidence: 0.95,
-	Meaning: "the program holds no code for this kind of GPU",
+	Meaning: "the program has no code for this kind of GPU",
 	Hint:    "build or install it for the GPU's compute capability (TORCH_CUDA_ARCH_LIST), or use other GPUs",
 	Needles: []string{"no kernel image is available for execution", "cudaerrornokernelimagefordevice", "cuda_error_no_binary_for_gpu"},
 }, {

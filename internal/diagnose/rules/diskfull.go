@@ -7,7 +7,7 @@ import (
 
 var diskFull = []Rule{{
 	Category: job.DiskFull, Signature: "log-unwritten", Confidence: 1,
-	Meaning: "the ranks ended well, but what they printed could not be written to its log",
+	Meaning: "the ranks ended well, but gangrun could not write their output to the logs",
 	Hint:    "free space where the logs are: on other hosts that is the agent's directory in /tmp, here the run's (GANGRUN_HOME)",
 	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonLogWriteFailed}},
 	Unless: otherRefusals,

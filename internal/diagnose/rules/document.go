@@ -15,46 +15,46 @@ var meanings = map[job.Category]string{
 	job.SemanticError:       "The code does not fit its data or its libraries.",
 	job.SyntaxError:         "The program cannot be parsed.",
 	job.ImportError:         "A module or package of the program's language is missing or of the wrong version.",
-	job.PermissionError:     "The user may not do what the job does.",
+	job.PermissionError:     "The user lacks a permission that the job needs.",
 	job.Traceback:           "Any other exception that the program did not catch.",
 	job.Assertion:           "The program or a library checked a condition, and it did not hold.",
 	job.CPUOOM:              "The memory of the host, or of the job's share of it, is full.",
 	job.GPUOOM:              "The memory of the GPU is full.",
 	job.ModelDiverged:       "The loss is no longer a finite number, or grows.",
-	job.OutputError:         "Results cannot be written where the user said.",
-	job.CoreDump:            "The process crashed: it called abort(), or a signal that means a fault of the program ended it.",
-	job.InvalidMemoryAccess: "The process touched memory that is not its own.",
-	job.Killed:              "A signal from outside, not gangrun's, ended the process.",
+	job.OutputError:         "The job cannot write its results to the place that the user named.",
+	job.CoreDump:            "The process crashed: it called abort(), or a signal for a fault of the program ended it.",
+	job.InvalidMemoryAccess: "The process accessed memory that does not belong to it.",
+	job.Killed:              "A signal from outside, which gangrun did not send, ended the process.",
 	job.CUDAFailure:         "A GPU kernel or a CUDA library failed.",
 	job.CUDAInit:            "CUDA or the GPU cannot be used on the host.",
-	job.CUDAVersion:         "Driver, CUDA and program do not go together.",
+	job.CUDAVersion:         "The versions of driver, CUDA and program do not fit together.",
 	job.MissingLibrary:      "A shared library is missing or too old.",
 	job.MPIError:            "An MPI call failed, or the program aborted through MPI.",
-	job.CollectiveTimeout:   "Ranks waited for others in vain.",
-	job.MPIRuntime:          "MPI itself, its daemons or its transport, failed.",
+	job.CollectiveTimeout:   "Ranks waited in a collective for others that did not come.",
+	job.MPIRuntime:          "The MPI library itself, its daemons or its transport failed.",
 	job.CheckpointError:     "A checkpoint cannot be loaded.",
 	job.StorageError:        "A disk, file server or object store failed.",
-	job.DiskFull:            "There is no room left to write to.",
+	job.DiskFull:            "A file system is full, or a quota is used up.",
 	job.GPUHardware:         "A GPU or its links failed.",
 	job.HostLost:            "A host stopped answering or failed.",
-	job.NetworkError:        "A connection failed that no other rank's end explains.",
+	job.NetworkError:        "A connection failed, and not because another rank had ended.",
 	job.PortInUse:           "A port that the job wants is taken.",
-	job.Preempted:           "The hosts were taken for something else.",
+	job.Preempted:           "The batch system or the cloud took the hosts away.",
 	job.LaunchError:         "The program, or a process or thread of it, could not be started.",
-	job.Hang:                "The ranks run but make no progress. gangrun's watch finds it, not the rules.",
-	job.Straggler:           "One rank is much slower than the others. gangrun's watch finds it, not the rules.",
+	job.Hang:                "The ranks run but make no progress. No rule finds it: gangrun does not detect it yet.",
+	job.Straggler:           "One rank is much slower than the others. No rule finds it: gangrun does not detect it yet.",
 	job.TimeLimit:           "A time limit ended the job.",
 	job.Cancelled:           "Somebody ended the run.",
-	job.StoppedEarly:        "Going on would have been waste. gangrun's watch on the loss decides it, not the rules.",
-	job.Unknown:             "The job failed and nothing tells why.",
+	job.StoppedEarly:        "gangrun ended the run because going on was useless. gangrun does not do that yet.",
+	job.Unknown:             "The job failed, and gangrun found no cause.",
 }
 
 // actions has what each action is.
 var actions = map[job.Action]string{
 	job.RetryNever:     "no retry: the same would happen again",
 	job.RetryOnce:      "one retry",
-	job.RetryAgain:     "retries up to the budget, each after a longer wait",
-	job.RetryElsewhere: "retries without the host or GPU that failed",
+	job.RetryAgain:     "up to `--retries` retries, each after a longer wait",
+	job.RetryElsewhere: "the same, without the host or GPU that failed",
 }
 
 // Document writes docs/categories.md: every category with its fault, default
@@ -66,7 +66,7 @@ func Document(w io.Writer) error {
 Written by the rules in internal/diagnose/rules; do not edit. Category slugs and
 signatures are an API: they appear as `+"`category` and `signature`"+` of a cause in
 reports and in `+"`gangrun diagnose -o json`"+`. A job file's `+"`policy:`"+` replaces the
-default action of a category. [add-a-rule.md](add-a-rule.md) tells how to add a
+default action of a category. [add-a-rule.md](add-a-rule.md) says how to add a
 signature.
 
 | action | what gangrun does |
@@ -76,8 +76,9 @@ signature.
 		fmt.Fprintf(out, "| `%s` | %s |\n", a, actions[a])
 	}
 	fmt.Fprint(out, `
-A signature marked *echo* is mostly the consequence of another rank's failure,
-and is the cause only when nothing else can be.
+A signature marked *echo* usually follows from the failure of another rank. It is
+the cause only if there is no other sign of a failure. "Charged" retries count
+against `+"`--retries`"+`.
 
 | category | fault | default action | retry charged |
 |---|---|---|---|

@@ -9,42 +9,42 @@ const downHint = "see on its console or in its logs why the host went down (last
 
 var hostLost = []Rule{{
 	Category: job.HostLost, Signature: "host-silent", Confidence: 1,
-	Meaning: "a host, or the line to it, fell silent while ranks ran on it",
+	Meaning: "there was no contact with a host on which ranks ran: the host or the network failed",
 	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonHostSilent}},
 }, {
 	Category: job.HostLost, Signature: "host-gone", Confidence: 1,
-	Meaning: "a host ended its connections and answers no more: it crashed, is rebooting or was shut down",
+	Meaning: "a host closed its connections and does not answer: it crashed, is rebooting or was shut down",
 	Hint:    downHint,
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonHostGone}},
 }, {
 	Category: job.HostLost, Signature: "host-restarted", Confidence: 1,
-	Meaning: "a host was started anew while ranks ran on it: it crashed, lost power or was rebooted",
+	Meaning: "a host was booted again while ranks ran on it: it crashed, lost power or was rebooted",
 	Hint:    downHint,
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonHostRestarted}},
 }, {
 	Category: job.HostLost, Signature: "controller-paused", Confidence: 1, Retry: job.RetryAgain,
-	Meaning: "gangrun itself was stopped or suspended for longer than agents go on without it",
+	Meaning: "gangrun itself was stopped or suspended for so long that agents ended their ranks",
 	Hint:    "gangrun was stopped (Ctrl-Z, a suspended machine, a frozen container) or its machine is overloaded; --orphan-grace has agents wait longer",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonControllerPaused}},
 }, {
 	Category: job.HostLost, Signature: "agent-gone", Confidence: 1,
-	Meaning: "gangrun's agent on a host was killed while ranks ran there, and they with it",
+	Meaning: "gangrun's agent on a host was killed while ranks ran there, and the ranks ended with it",
 	Hint:    "see on the host who killed it: the OOM killer (dmesg), a limit on the login session (loginctl, KillUserProcesses) or a person",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonAgentGone}},
 }, {
 	Category: job.HostLost, Signature: "not-reached", Confidence: 1,
-	Meaning: "a host was not reached when ranks were to be started there, or found again",
+	Meaning: "gangrun could not reach a host to start ranks there, or to find them after a takeover",
 	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",
 	Text:    "its host is not reached: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonNotReached}},
 }, {
 	Category: job.HostLost, Signature: "rank-lost", Confidence: 1,
-	Meaning: "nobody saw a rank end",
+	Meaning: "it is not known how a rank ended",
 	Hint:    "the host, its network or gangrun's agent on it is gone: look at it before it is used again",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}},
 }, {
 	Category: job.HostLost, Signature: "output-lost", Confidence: 1, Retry: job.RetryNever,
-	Meaning: "the ranks ended well, but what they printed did not all arrive from their host",
+	Meaning: "the ranks ended well, but some of their output did not arrive from their host",
 	Hint:    "the ranks themselves ended well: the notes of the run say where on the host the rest of their output is",
 	Text:    "${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonOutputLost}},
 }, {

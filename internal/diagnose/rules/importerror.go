@@ -25,7 +25,7 @@ var importError = []Rule{{
 	Match:   textmatch.New(`Package (?P<artefact>\w+) not found in current path|no package called .(?P<artefact>[\w.]+)`),
 }, {
 	Category: job.ImportError, Signature: "import-name", Confidence: 0.95,
-	Meaning: "a module is installed but lacks the name that is imported, mostly another version",
+	Meaning: "a module is installed but lacks the name that is imported; usually it is of another version",
 	Hint:    "install the version of ${artefact|the module} that the program was written for; two modules that import each other show this too",
 	Classes: []string{"ImportError"},
 	Find:    textmatch.New(`cannot import name '\w+' from (?:partially initialized module )?'(?P<artefact>[^']+)'`),

@@ -44,7 +44,7 @@ var incorrectInputs = []Rule{{
 	Find:    textmatch.New(`(?:File|file) '?(?P<artefact>[^\s']+)'? does not exist|file not found, .*file (?P<artefact>\S+)|[Cc]annot open file '(?P<artefact>[^']+)'`),
 }, {
 	Category: job.IncorrectInputs, Signature: "not-a-file", Confidence: 0.9,
-	Meaning: "a directory stands where a file is needed",
+	Meaning: "the path of a file is a directory",
 	Hint:    "give the file inside ${artefact|it}, not the directory",
 	Classes: []string{"IsADirectoryError"},
 	Find:    textmatch.New(`directory: '(?P<artefact>[^']+)'`),
@@ -119,7 +119,7 @@ var incorrectInputs = []Rule{{
 	Find:    textmatch.New(`^\w+: (?P<artefact>[\w./-]+) (?:is not a local folder|does not appear)|url: (?P<artefact>\S+)`),
 }, {
 	Category: job.IncorrectInputs, Signature: "empty-dataset", Confidence: 0.9,
-	Meaning: "the dataset holds nothing",
+	Meaning: "the dataset is empty",
 	Hint:    "check the data path and the filters on it: no sample was found",
 	Classes: []string{"*"},
 	Needles: []string{"num_samples should be a positive integer", "found 0 files in subfolders", "found no valid file", "the dataset is empty", "dataset is empty", "with n_samples=0"},
@@ -132,7 +132,7 @@ var incorrectInputs = []Rule{{
 	Find: textmatch.New(`(?i)(?:file|script|open|directory):? ['"]?(?P<artefact>[^\s'":,;()]*[/.][^\s'":,;()]*[^\s'":,;().])|['"](?P<artefact>[^\s'"]+\.[^\s'"]+)['"]|(?:input script) (?P<artefact>[^\s:]+)`),
 }, {
 	Category: job.IncorrectInputs, Signature: "program-input", Confidence: 0.85,
-	Meaning: "the program's own error message is about what it was given: an input file, a keyword, an option, a parameter",
+	Meaning: "the program's own error message is about its input: a file, a keyword, an option, a parameter",
 	Hint:    "correct the input or option that the message names; the program's documentation lists what it takes",
 	Classes: []string{Message},
 	Match: textmatch.New(`(?i)\b(?:input|namelist|keywords?|options?|arguments?|args|parameters?|command[- ]line|config\w*|syntax|card|usage|token|line number|not found|pseudopotentials?|basis set|topology|unknown|unrecogni[sz]ed|unsupported|unexpected|` +

@@ -31,14 +31,14 @@ var killed = []Rule{{
 	Classes: []string{"KeyboardInterrupt"},
 }, {
 	Category: job.Killed, Signature: "worker-killed", Confidence: 0.85, Traits: Generic,
-	Meaning: "a process that the rank started, as a data worker, was killed",
+	Meaning: "a process that the rank started, such as a data worker, was killed",
 	Hint:    "mostly memory: use fewer workers or smaller batches; the kernel log tells who killed it",
 	Classes: []string{"*"},
 	Needles: []string{"is killed by signal: ", "exited unexpectedly", "terminated with signal sigkill"},
 	Match:   textmatch.New(`worker \(pid (?P<pid>\d+)\) is killed by signal: (?:Killed|Terminated|Aborted)|\(pids?\(?s?\)? (?P<pid>\d+)[^)]*\) exited unexpectedly|terminated with signal SIGKILL`),
 }, {
 	Category: job.Killed, Signature: "signal", Confidence: 0.9, Traits: Generic,
-	Meaning: "a signal that is no fault by itself ended the process (SIGUSR1, SIGUSR2, SIGALRM, ...)",
+	Meaning: "a signal that does not mean a fault ended the process (SIGUSR1, SIGUSR2, SIGALRM, ...)",
 	Hint:    "the program does not handle a signal that it or its batch system sends",
 	Text:    "ended by ${signal}, which it does not handle", Ends: Ends{Signals: []int{10, 12, 14, 16, 23, 26, 27, 29, 30}},
 }, {

@@ -20,7 +20,7 @@ var launchError = []Rule{{
 	Match:   aboutWorkdir, Find: textmatch.New(`directory "(?P<artefact>[^"]+)"|chdir (?P<artefact>/[^\s":]+)`),
 }, {
 	Category: job.LaunchError, Signature: "program-missing", Confidence: 1,
-	Meaning: "the program to start does not exist, or its interpreter",
+	Meaning: "the program, or its interpreter, does not exist",
 	Hint:    "check the first word of the job's command on that host, and its PATH there; a script's #! line must name an existing interpreter",
 	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"no such file or directory", "not found in $path", "executable file not found", "not found", "\" is not in path:"},
@@ -28,7 +28,7 @@ var launchError = []Rule{{
 	Find:    textmatch.New(`"(?P<artefact>[^"]+)"|(?P<artefact>/[^\s:]+)`),
 }, {
 	Category: job.LaunchError, Signature: "exec-format", Confidence: 1,
-	Meaning: "the kernel cannot execute the file: another machine's program, or a script without a #! line",
+	Meaning: "the kernel cannot execute the file: a program for another kind of machine, or a script without a #! line",
 	Hint:    "build the program for the host's machine, or put #!/bin/sh into the script's first line",
 	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"exec format error"},

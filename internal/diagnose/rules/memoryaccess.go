@@ -28,19 +28,19 @@ var invalidMemoryAccess = []Rule{{
 	Match: textmatch.New(`(?i)segmentation|bus error|sigsegv|sigbus|segfault`),
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "kernel-segfault", Confidence: 1, Traits: Kernel,
-	Meaning: "the kernel noted where the process touched memory that is not its own",
+	Meaning: "the kernel noted where the process accessed memory that does not belong to it",
 	Hint:    "look at ${artefact|the place named} first; " + debugHint,
 	Text:    "ended by SIGSEGV: ${title}",
 	Needles: []string{"segfault at ", "general protection"},
 	Match:   textmatch.New(`\[(?P<pid>\d+)\]:? (?:segfault at|general protection).*?(?: in (?P<artefact>[^\s\[]+)|$)`),
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "sigsegv", Confidence: 1,
-	Meaning: "the process touched memory that is not its own",
+	Meaning: "the process accessed memory that does not belong to it",
 	Hint:    debugHint,
 	Text:    "ended by a segmentation fault, ${signal}${core}", Ends: Ends{Signals: []int{11}},
 }, {
 	Category: job.InvalidMemoryAccess, Signature: "sigbus", Confidence: 1,
-	Meaning: "the process touched memory that the kernel cannot provide: a mapped file that was cut, full shared memory, bad alignment",
+	Meaning: "the process accessed memory that the kernel cannot provide: a mapped file that was cut, full shared memory, bad alignment",
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
 	Text:    "ended by a bus error, ${signal}${core}", Ends: Ends{Signals: []int{7}},
 }}

@@ -14,7 +14,7 @@ var mpiError = []Rule{{
 	Needles: []string{"mpi_err_truncate", "message truncated"},
 }, {
 	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Traits: Cascade,
-	Meaning: "MPI lost the connection to another rank, mostly because that rank failed",
+	Meaning: "MPI lost the connection to another rank, usually because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"mca_btl_tcp", "communication error", "mpi_err_proc_failed", "rank termination", "process failed", "mpid_nem_tcp_connpoll", "failed to tcp connect to a peer mpi process", "handshake with a connecting peer mpi", "peer process has unexpectedly disconnected"},
 	Match:   textmatch.New(`mca_btl_tcp\w* ?.*(?:failed|closed|reset)|[Cc]ommunication error with rank (?P<artefact>\d+)|(?:\.\.|:) *Communication error|MPI_ERR_PROC_FAILED|[Pp]rocess failed|Open MPI failed to (?:TCP connect|handshake)|unexpectedly disconnected`),
@@ -52,7 +52,7 @@ var mpiError = []Rule{{
 	Text: "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonNoFinalize}},
 }, {
 	Category: job.MPIError, Signature: "mpi-singleton", Confidence: 1, Retry: job.RetryNever,
-	Meaning: "every rank believed to be alone: the program was built for another MPI than it was started with",
+	Meaning: "silent singletons: the program was built for another MPI library than it was started with",
 	Hint:    "name the flavour with --mpi (openmpi or mpich), or build the program for the MPI that starts it",
 	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}, Reasons: []job.Reason{job.ReasonSingleton}},
 }, {
@@ -62,7 +62,7 @@ var mpiError = []Rule{{
 	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}, Reasons: []job.Reason{job.ReasonMixedMPI}},
 }, {
 	Category: job.MPIError, Signature: "zero-exit", Confidence: 0.9, Traits: Mute,
-	Meaning: "a rank ended with code 0 at a time or in a way that is a failure for the gang",
+	Meaning: "a rank ended with code 0, but too early or in a way that is a failure for the gang",
 	Hint:    "every rank must stay until the work of all is done: look at what lets this one end early",
 	Text:    "ended with code 0, but ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Exited}},
 }, {

@@ -9,7 +9,7 @@ const singletonHint = "run with --mpi openmpi, so that mpirun starts one daemon 
 
 var mpiRuntime = []Rule{{
 	Category: job.MPIRuntime, Signature: "daemon-lost", Confidence: 0.9, Traits: Cascade,
-	Meaning: "mpirun lost one of its daemons, mostly because a host or a rank ended",
+	Meaning: "mpirun lost one of its daemons, usually because a host or a rank ended",
 	Hint:    "a host or its network failed, or the daemon was killed there: look at that host first",
 	Needles: []string{"has lost communication with a remote daemon", "daemon has unexpectedly failed", "lost connection to a remote daemon", "hyd_pmcd_pmiserv_control_listen", "one or more daemons died", "prted daemon unexpectedly"},
 }, {

@@ -9,7 +9,7 @@ const peerHint = "the other end went away: look for the rank that failed first; 
 
 var networkError = []Rule{{
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
-	Meaning: "a connection to another rank ended, mostly because that rank failed",
+	Meaning: "a connection to another rank ended, usually because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed",
 		"sendbytes failed", "recvbytes failed", "pair closure", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "server socket has failed", "unexpected connection close"},
@@ -35,7 +35,7 @@ var networkError = []Rule{{
 	Needles: []string{"ncclremoteerror", "unhandled system error", "ncclsystemerror", "remote process exited or there was a network error", "got completion from peer", "net/ib : got completion"},
 }, {
 	Category: job.NetworkError, Signature: "connection-refused", Confidence: 0.6, Traits: Cascade,
-	Meaning: "nobody listens where the job connects to",
+	Meaning: "no process listens on the port to which the job connects",
 	Hint:    "the rank or service that should listen has not started or has ended: look at it first; then at the address and port ${artefact|itself}",
 	Needles: []string{"connection refused", "econnrefused"},
 	Find:    textmatch.New(`(?P<artefact>[\w.\-\[\]]+:\d{2,5})`),

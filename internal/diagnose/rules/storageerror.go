@@ -19,13 +19,13 @@ var storageError = []Rule{{
 	Match:   textmatch.New(`file handle(?:: ['"](?P<artefact>[^'"]+)['"])?`),
 }, refused(job.StorageError, "stale-handle", "another process may have deleted or rewritten the file, or the server restarted: trying again mostly helps", "stale file handle", "stale nfs file handle"), {
 	Category: job.StorageError, Signature: "file-system-gone", Confidence: 0.9,
-	Meaning: "a mounted file system no longer answers (FUSE, NFS, Lustre)",
+	Meaning: "a mounted file system does not answer (FUSE, NFS, Lustre)",
 	Hint:    "mount it again on that host; the program that serves the mount may have died",
 	Needles: []string{"transport endpoint is not connected", "cannot send after transport endpoint shutdown", "software caused connection abort"},
 	Match:   textmatch.New(`(?:connected|shutdown|abort): ['"](?P<artefact>/[^'"]+)['"]|['"]?(?P<artefact>/[^\s'":]+)['"]?: (?:Transport|Cannot send)`),
 }, {
 	Category: job.StorageError, Signature: "object-store", Confidence: 0.85,
-	Meaning: "an object store refused or lost a request for reasons of its own",
+	Meaning: "an object store refused or lost a request",
 	Hint:    "the store was busy or away: trying again mostly helps",
 	Classes: []string{"*"},
 	Needles: []string{"slowdown", "internalerror", "serviceunavailable", "requesttimeout", "reduce your request rate", "503 service unavailable"},

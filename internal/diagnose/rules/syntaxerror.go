@@ -4,7 +4,7 @@ import "github.com/gangrun/gangrun/internal/job"
 
 var syntaxError = []Rule{{
 	Category: job.SyntaxError, Signature: "python-syntax", Confidence: 1,
-	Meaning: "Python cannot parse the program, or a version of Python too old for it runs it",
+	Meaning: "Python cannot parse the program, perhaps because this version of Python is too old",
 	Hint:    "correct the line named; where the syntax is newer than the interpreter, choose another python",
 	Classes: []string{"SyntaxError", "IndentationError", "TabError"},
 }, {

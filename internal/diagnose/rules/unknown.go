@@ -26,7 +26,7 @@ var unknown = []Rule{{
 	Match:   textmatch.New(`CANCELLED AT \S+ \*\*\*`),
 }, {
 	Category: job.Unknown, Signature: "exit-code", Confidence: 0.3, Traits: Generic | Mute,
-	Meaning: "the rank ended with a code that is not 0 and printed nothing that tells why",
+	Meaning: "the rank ended with a code that is not 0 and printed no reason",
 	Hint:    "read the rank's last lines; let the program say why it ends",
 	Text:    "ended with code ${code}${silence}",
 	Ends:    Ends{Statuses: []job.ExitStatus{job.Exited}},
