@@ -157,7 +157,7 @@ var rooms = []room{
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
 	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/layers"}, ours: only()},
-	{paths: []string{"internal/noskip", "internal/testport"}, ours: only(), stdOnly: true},
+	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/testexec"}, ours: only("internal/noskip")},
 	{paths: []string{"internal/deps"}, noGo: true},
 	{paths: []string{"examples/..."}, ours: only()},

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -23,6 +22,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/remote/resumable"
 	"github.com/gangrun/gangrun/internal/remote/sshtest"
+	"github.com/gangrun/gangrun/internal/testbuild"
 	"github.com/gangrun/gangrun/launcher"
 	"github.com/gangrun/gangrun/launcher/suite"
 )
@@ -45,11 +45,9 @@ func gangrun(t testing.TB) Program {
 			t.Fatal(err)
 		}
 		path := filepath.Join(dir, "gangrun")
-		build := exec.Command("go", "build", "-buildvcs=false", "-ldflags=-s -w", "-tags", "urfave_cli_no_docs,grpcnotrace", "-o", path, "../../cmd/gangrun")
-		build.Env = append(os.Environ(), "CGO_ENABLED=0")
-		if out, err := build.CombinedOutput(); err != nil {
+		if err := testbuild.Gangrun(path); err != nil {
 			os.RemoveAll(dir)
-			t.Fatalf("build gangrun: %v\n%s", err, out)
+			t.Fatal(err)
 		}
 		data, err := os.ReadFile(path)
 		if err != nil {
@@ -170,7 +168,7 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 // some waits until there are some.
 func some(t *testing.T, list func() []int) []int {
 	t.Helper()
-	for deadline := time.Now().Add(sshtest.Longest); time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(sshtest.Longest); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		if pids := list(); len(pids) > 0 {
 			return pids
 		}
@@ -246,7 +244,7 @@ func TestProgramArrives(t *testing.T) {
 			if !strings.Contains(noted, test.note) || (noted == "") != (test.note == "") {
 				t.Errorf("noted is %q, want %q", noted, test.note)
 			}
-			for deadline := time.Now().Add(sshtest.Longest); len(h.processes()) > 0; time.Sleep(time.Millisecond) {
+			for deadline := time.Now().Add(sshtest.Longest); len(h.processes()) > 0; time.Sleep(20 * time.Millisecond) {
 				if time.Now().After(deadline) {
 					t.Fatalf("left are %v", h.processes())
 				}

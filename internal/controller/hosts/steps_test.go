@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -16,6 +15,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/testbuild"
 	"github.com/gangrun/gangrun/launcher/agents"
 	"github.com/gangrun/gangrun/launcher/slurm"
 	"github.com/gangrun/gangrun/launcher/ssh"
@@ -44,10 +44,8 @@ type stepBed struct {
 func newStepBed(t *testing.T) *stepBed {
 	t.Helper()
 	b := &stepBed{dir: t.TempDir()}
-	build := exec.Command("go", "build", "-o", b.program(), "github.com/gangrun/gangrun/cmd/gangrun")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+	if err := testbuild.Gangrun(b.program()); err != nil {
+		t.Fatal(err)
 	}
 	if err := os.WriteFile(filepath.Join(b.dir, "srun"), []byte(srun), 0o755); err != nil {
 		t.Fatal(err)
@@ -112,7 +110,7 @@ func (b *stepBed) processes() map[string][]int {
 // signal sends a signal to all processes of a kind, once there are some.
 func (b *stepBed) signal(kind string, sig syscall.Signal) error {
 	var pids []int
-	for deadline := time.Now().Add(time.Minute); len(pids) == 0 && time.Now().Before(deadline); time.Sleep(2 * time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); len(pids) == 0 && time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		pids = b.processes()[kind]
 	}
 	var errs []error

@@ -1,0 +1,22 @@
+// Package testbuild builds gangrun for tests as make build does, so that both compile
+// each package once.
+package testbuild
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+)
+
+// tags are the build tags of the Makefile.
+const tags = "urfave_cli_no_docs,grpcnotrace"
+
+// Gangrun writes gangrun to path as users have it: static, and without the race detector.
+func Gangrun(path string) error {
+	build := exec.Command("go", "build", "-trimpath", "-buildvcs=false", "-tags", tags, "-ldflags", "-s -w", "-o", path, "github.com/gangrun/gangrun/cmd/gangrun")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if out, err := build.CombinedOutput(); err != nil {
+		return fmt.Errorf("%s: %w\n%s", build, err, out)
+	}
+	return nil
+}
