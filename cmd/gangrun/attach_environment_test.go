@@ -13,13 +13,14 @@ import (
 // TestAttachTellsOfAnotherEnvironment: who takes a run over is told once in what the
 // environment of later attempts is another, and no value of either is written down.
 func TestAttachTellsOfAnotherEnvironment(t *testing.T) {
+	t.Parallel()
 	const changed, missing, added = "GR_TEST_CHANGED", "GR_TEST_MISSING", "GR_TEST_ADDED"
 	const value = "value-5d2c71"
 	for name, moved := range map[string]bool{"another": true, "the same": false} {
 		t.Run(name, func(t *testing.T) {
-			t.Setenv(changed, value+"-before")
-			t.Setenv(missing, value)
+			t.Parallel()
 			b := newBench(t)
+			b.env = []string{changed + "=" + value + "-before", missing + "=" + value}
 			r := b.start(nil, "--retries", "2", "--preflight", "off", "-n", "1", "--", "sh", "-c",
 				`case $GANGRUN_ATTEMPT in 1) : >ready; exec sleep 1000 ;; 2) kill -9 $$ ;; esac`)
 			for limit := time.Now().Add(patience); ; time.Sleep(10 * time.Millisecond) {
@@ -37,11 +38,7 @@ func TestAttachTellsOfAnotherEnvironment(t *testing.T) {
 			want := 0
 			if moved {
 				want = 1
-				t.Setenv(changed, value+"-after")
-				t.Setenv(added, value)
-				if err := os.Unsetenv(missing); err != nil { // and set anew by t.Setenv
-					t.Fatal(err)
-				}
+				b.env = []string{changed + "=" + value + "-after", added + "=" + value}
 			}
 			said, err := b.command("attach").CombinedOutput()
 			if err != nil {

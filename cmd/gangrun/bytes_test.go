@@ -94,6 +94,7 @@ func (o odd) await(t *testing.T, attempt string) {
 // TestBytes: what is not UTF-8 arrives at the ranks as it was given, at those of the
 // trial too, in every flavour and on every kind of local host.
 func TestBytes(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	for _, c := range []struct {
 		name  string
@@ -129,6 +130,7 @@ func TestBytes(t *testing.T) {
 
 // TestBytesUncontained: the ranks of a trial find the same.
 func TestBytesUncontained(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	o := newOdd(t, b.dir)
 	cmd := b.command(append([]string{"run", "--retries", "0", "--mpi", "none", "--trial", "uncontained", "--trial-ranks", "2"}, o.args...)...)
@@ -154,6 +156,7 @@ func TestBytesUncontained(t *testing.T) {
 // TestBytesAfterAttach: who goes on with a detached run starts its ranks with the
 // same bytes, from what the run's directory tells.
 func TestBytesAfterAttach(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	o := newOdd(t, b.dir)
 	run := func(args ...string) ([]byte, error) {

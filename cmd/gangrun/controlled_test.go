@@ -23,6 +23,7 @@ import (
 	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/journal"
+	"github.com/gangrun/gangrun/internal/testbuild"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
@@ -60,12 +61,7 @@ var binary = sync.OnceValues(func() (string, error) {
 	}
 	alive = w
 	path := filepath.Join(dir, "gangrun")
-	build := exec.Command("go", "build", "-o", path, ".")
-	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	if out, err := build.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("go build: %w\n%s", err, out)
-	}
-	return path, nil
+	return path, testbuild.Gangrun(path)
 })
 
 // alive is open as long as this process lives; see binary.
@@ -84,6 +80,7 @@ type bench struct {
 	binary string
 	dir    string // where commands run
 	mark   string
+	env    []string // of commands, besides that of this process
 }
 
 func newBench(t testing.TB) *bench {
@@ -110,6 +107,7 @@ func (b *bench) command(args ...string) *exec.Cmd {
 		}
 	}
 	cmd.Env = append(cmd.Env, "GANGRUN_HOME="+filepath.Join(b.dir, "home"), "TMPDIR="+filepath.Join(b.dir, "tmp"), ownMark+"="+b.mark)
+	cmd.Env = append(cmd.Env, b.env...)
 	return cmd
 }
 
@@ -330,7 +328,7 @@ func parent(pid int) (ppid int) {
 // await waits for a condition; a gangrun that ends meanwhile fails the test.
 func (r *controlled) await(what string, ok func() bool) {
 	r.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(patience); !ok(); {
 		select {
@@ -422,7 +420,7 @@ func (r *controlled) strike(pid int, sig unix.Signal) bool {
 // returns how long the last process of the job was seen.
 func (r *controlled) vanish(since time.Time) (gone time.Duration) {
 	r.t.Helper()
-	tick := time.NewTicker(5 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for none := 0; none < 2; <-tick.C {
 		left := r.marked()

@@ -108,6 +108,7 @@ func checkpoint(step int64) string {
 // that claims to be the newest: the second attempt goes on from the newest good
 // one, and ends with the very weights of a run that nobody has disturbed.
 func TestResume(t *testing.T) {
+	t.Parallel()
 	b, args := digits(t)
 	goOn := []func(){b.hold(1), b.hold(2)}
 	r := b.start(nil, args("--out=broken")...)
@@ -179,6 +180,7 @@ func TestResume(t *testing.T) {
 // TestValueError: an error in the code ends the run at once, and what it says
 // is the last that the user sees.
 func TestValueError(t *testing.T) {
+	t.Parallel()
 	b, args := digits(t)
 	r := b.start(b.create("stderr"), args("--fail-rank=1", "--fail-step=20")...)
 	if code := r.finish(); code != 1 {
@@ -201,6 +203,7 @@ func TestValueError(t *testing.T) {
 
 // TestImportError: a module that is missing is found before the gang starts.
 func TestImportError(t *testing.T) {
+	t.Parallel()
 	needPython(t, "sys")
 	b := newBench(t)
 	r := b.start(nil, "-n", "4", "--", python, "-c", "import nosuch")

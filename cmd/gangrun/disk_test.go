@@ -57,6 +57,7 @@ func (b *bench) ends(cmd *exec.Cmd) (code int, said string) {
 // TestNoInodes runs out of inodes at every moment of a run: gangrun says disk-full, and
 // where, and its exit code is none of a missing host's or of a fault in the program.
 func TestNoInodes(t *testing.T) {
+	t.Parallel()
 	for _, where := range []struct{ name, dir string }{{"home", "home"}, {"TMPDIR", "tmp"}} {
 		for _, preflight := range []string{"full", "off"} {
 			t.Run(where.name+"/"+preflight, func(t *testing.T) {
@@ -101,6 +102,7 @@ func TestNoInodes(t *testing.T) {
 
 // TestRefusals: what else a file system refuses to gangrun itself.
 func TestRefusals(t *testing.T) {
+	t.Parallel()
 	const quiet = `cat /dev/zero >"$GANGRUN_HOME/fill" 2>/dev/null; exit 0`
 	for _, test := range []struct {
 		name, script string
@@ -149,6 +151,7 @@ func TestRefusals(t *testing.T) {
 
 // TestRefusedLogReport: the report names the reason too.
 func TestRefusedLogReport(t *testing.T) {
+	t.Parallel()
 	b := newBench(t)
 	b.ends(b.inShell("ulimit -f 256", "run", "--preflight", "off", "--retries", "0", "-n", "1", "--", "python3", "-c", "print('x' * 4000000)"))
 	var report runreport.Report

@@ -43,6 +43,7 @@ type fault struct{ phase, victim string }
 // phase: nothing of the job is left soon after, gangrun ends, and what it tells
 // is true.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	for _, phase := range []string{"preflight", "launch", "running", "stopping"} {
 		for _, victim := range []string{"controller", "agent", "watchdog", "rank", "parent"} {
 			t.Run(phase+"/"+victim, func(t *testing.T) {
@@ -276,6 +277,7 @@ func TestStrays(t *testing.T) {
 // TestLateRanks cancels ranks that need most of their grace to end, or more of it than
 // what they have hidden gets: that is gone before they are, or with them.
 func TestLateRanks(t *testing.T) {
+	t.Parallel()
 	for name, c := range map[string]struct{ grace, late string }{
 		"soon":  {"2s", "sleep 1.8"},
 		"later": {"10m", "while [ ! -e end ]; do sleep 0.02; done"},

@@ -13,6 +13,7 @@ import (
 // A host in another domain that has this machine's plain name is another machine: its
 // ranks run there. This machine's own addresses need no SSH.
 func TestHostsOfOneNameInTwoDomains(t *testing.T) {
+	t.Parallel()
 	gangrun, err := binary()
 	if err != nil {
 		t.Fatal(err)

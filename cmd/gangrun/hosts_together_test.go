@@ -24,6 +24,7 @@ const (
 
 // TestHostsKilledTogether is a part of TestSoakHostsKilledTogether.
 func TestHostsKilledTogether(t *testing.T) {
+	t.Parallel()
 	for _, victims := range [][]string{{"outer watchdog", "watchdog", "agent"}, allVictims[:4]} {
 		k := together{"running", job.MPINone, victims}
 		t.Run(k.name(), func(t *testing.T) {

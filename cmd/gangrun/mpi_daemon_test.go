@@ -15,6 +15,7 @@ import (
 // TestMPIDaemonLost kills mpirun and its daemons under a gang: that is the
 // cause, whatever becomes of the ranks.
 func TestMPIDaemonLost(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	for _, c := range []struct {
 		daemon string

@@ -44,6 +44,7 @@ func mpiDigits(t *testing.T) (*bench, func(options ...string) []string) {
 // trial as users have it: the second attempt ends with the very weights of a
 // run that nobody has disturbed.
 func TestMPIDigits(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	b, args := mpiDigits(t)
 	goOn := b.hold(1)

@@ -284,4 +284,7 @@ func mpiRuns(t *testing.T, count int) {
 }
 
 // TestMPIRuns: gangrun leaves nothing of one run to the next.
-func TestMPIRuns(t *testing.T) { mpiRuns(t, 3) }
+func TestMPIRuns(t *testing.T) {
+	t.Parallel()
+	mpiRuns(t, 3)
+}

@@ -13,6 +13,7 @@ import (
 // TestMPIMessages: what rank 0 said before the gang ended is the cause, and such an end is
 // not tried again.
 func TestMPIMessages(t *testing.T) {
+	t.Parallel()
 	const style = "ERROR: Unrecognized pair style 'foo' (src/force.cpp:278); Last command: pair_style foo"
 	for mode, want := range map[string]struct {
 		category  job.Category
@@ -31,6 +32,7 @@ func TestMPIMessages(t *testing.T) {
 		for _, flavour := range mpiFlavours {
 			program := mpiProgram(t, "testdata/mpi/speak.c", flavour)
 			t.Run(fmt.Sprintf("%s/%s", mode, flavour), func(t *testing.T) {
+				t.Parallel()
 				r := newBench(t).start(nil, "--mpi", string(flavour), "--preflight", "off", "--retries", "1", "-n", "3", "--", program, mode)
 				code := r.finish()
 				r.gone()
@@ -50,6 +52,7 @@ func TestMPIMessages(t *testing.T) {
 // TestMPITruncated: the text of an MPI library's own error is shown to its end and
 // without anything before it, and the cause names the file that holds it.
 func TestMPITruncated(t *testing.T) {
+	t.Parallel()
 	for flavour, want := range map[job.MPI]struct{ file, first, last string }{
 		job.MPIMPICH:   {"rank-0000.err", "Abort(", "count=4, MPI_CHAR"},
 		job.MPIOpenMPI: {"mpirun.log", "[", "potentially your MPI job)"},

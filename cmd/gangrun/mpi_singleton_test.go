@@ -66,6 +66,7 @@ func TestMPISingletons(t *testing.T) {
 // TestMPITrialTells: what the trial's rank is seen to use is what the gang is
 // started with.
 func TestMPITrialTells(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	b := newBench(t)
 	// The trial's rank stays until it is told that it has been seen.

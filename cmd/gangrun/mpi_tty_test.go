@@ -29,6 +29,7 @@ var unflushed = func() string {
 // flushed or not, where their standard output is a terminal: which is so for Open
 // MPI, unless something else is asked for.
 func TestMPITerminals(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	for _, c := range []struct {
 		flavour  job.MPI // that the program is built for
@@ -88,6 +89,7 @@ func stderrOf(t *testing.T, logs string, rank int) string {
 // TestMPITerminalBytes: a log has the bytes that the rank has written, and no
 // others, whether it was written to a terminal or not.
 func TestMPITerminalBytes(t *testing.T) {
+	t.Parallel()
 	sharesNothing(t)
 	want := make([]byte, 256)
 	for b := range want {
@@ -117,6 +119,7 @@ func TestMPITerminalBytes(t *testing.T) {
 
 // TestMPITerminalTrial: a trial has what its gang will have.
 func TestMPITerminalTrial(t *testing.T) {
+	t.Parallel()
 	program := mpiProgram(t, linesSource, job.MPIOpenMPI)
 	for tty, want := range map[string]string{"auto": "terminals: 010\n", "off": "terminals: 000\n"} {
 		t.Run(tty, func(t *testing.T) {
@@ -139,6 +142,7 @@ func TestMPITerminalTrial(t *testing.T) {
 // TestMPINoTerminals: where a host has no terminals to give, that is told once,
 // and is an error where they were asked for.
 func TestMPINoTerminals(t *testing.T) {
+	t.Parallel()
 	program := mpiProgram(t, linesSource, job.MPIOpenMPI)
 	const none = "/dev/ptmx has no devpts: mount it on /dev/pts"
 	run := func(args ...string) (code int, errs string) {
@@ -182,6 +186,7 @@ func TestMPINoTerminals(t *testing.T) {
 
 // TestMpiexecTerminals: gangrun mpiexec gives what mpirun would.
 func TestMpiexecTerminals(t *testing.T) {
+	t.Parallel()
 	for flavour, want := range map[job.MPI]string{job.MPIOpenMPI: "terminals: 010\n", job.MPIMPICH: "terminals: 000\n"} {
 		program := mpiProgram(t, linesSource, flavour)
 		t.Run(string(flavour), func(t *testing.T) {

@@ -256,6 +256,7 @@ func counted(t *testing.T, from io.Reader, ranks int) []int {
 // TestStoppedStdout: nobody reads gangrun's standard output until the ranks
 // have ended, which they do all the same; then all of it arrives.
 func TestStoppedStdout(t *testing.T) {
+	t.Parallel()
 	const ranks, lines = 4, 400_000
 	stdout, w, err := os.Pipe()
 	if err != nil {

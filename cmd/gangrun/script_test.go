@@ -24,6 +24,7 @@ import (
 // GANGRUN_HOME of its own. Beside testscript's own commands they have those of
 // scriptCommands.
 func TestScripts(t *testing.T) {
+	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir:                filepath.Join("testdata", "script"),
 		Cmds:               scriptCommands,
@@ -150,7 +151,7 @@ func await(ts *testscript.TestScript, neg bool, args []string) {
 		ts.Fatalf("usage: await PROGRAM [ARGS...]")
 	}
 	environ := scriptEnv(ts)
-	for deadline := time.Now().Add(waitLimit); ; time.Sleep(10 * time.Millisecond) {
+	for deadline := time.Now().Add(waitLimit); ; time.Sleep(25 * time.Millisecond) {
 		cmd := exec.Command(args[0], args[1:]...)
 		cmd.Dir, cmd.Env = ts.MkAbs("."), environ
 		out, err := cmd.CombinedOutput()

@@ -15,6 +15,7 @@ import (
 // TestHangingExec ends runs whose ranks hang while they are executed: nothing of them is
 // left soon after, and gangrun says how it ended.
 func TestHangingExec(t *testing.T) {
+	t.Parallel()
 	for _, test := range []struct {
 		name string
 		end  func(*controlled)
@@ -31,6 +32,7 @@ func TestHangingExec(t *testing.T) {
 		{"an agent is killed", func(r *controlled) { r.strike(r.tree().agents[0], unix.SIGKILL) }, "host-lost"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			program, _ := testexec.Hanging(t)
 			r := b.start(nil, "--preflight", "off", "--retries", "0", "--loopback", "2", "-n", "4", "--grace", "1s", "--", program, "1000")

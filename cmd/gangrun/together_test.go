@@ -20,7 +20,7 @@ import (
 // that has closed its streams, one in a session of its own that does both, and one that has
 // an empty environment besides.
 const detached = `
-loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.02; done'
+loop='while :; do echo $GANGRUN_ATTEMPT >> order; sleep 0.05; done'
 sh -c "$loop" &
 sh -c "trap '' TERM; $loop" &
 (sh -c "exec <&- >&- 2>&-; $loop" &)
@@ -55,6 +55,7 @@ func (k together) blind() bool {
 
 // TestKilledTogether is a part of TestSoakKilledTogether.
 func TestKilledTogether(t *testing.T) {
+	t.Parallel()
 	for _, victims := range [][]string{{"watchdog", "agent"}, {"controller", "watchdog", "agent"}, {"outer watchdog", "watchdog", "agent"}, {"controller", "outer watchdog", "watchdog", "agent"}} {
 		for phase, flavour := range map[string]job.MPI{"preflight": job.MPINone, "launch": job.MPIMPICH, "running": job.MPIOpenMPI, "stopping": job.MPINone} {
 			k := together{phase, flavour, victims}
@@ -204,7 +205,7 @@ func (r *controlled) deserted() {
 	if err != nil {
 		r.t.Fatal(err)
 	}
-	for deadline := time.Now().Add(goneLimit); ; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(goneLimit); ; time.Sleep(20 * time.Millisecond) {
 		var left []string
 		links, _ := filepath.Glob("/proc/[0-9]*/cwd")
 		for _, link := range links {

@@ -275,9 +275,11 @@ func TestTrialOverStackedOverlays(t *testing.T) {
 // Whatever is killed while a trial runs, nothing is left of it: no process, however it was
 // detached, and no directory. What lives on goes on or ends in order.
 func TestTrialKilled(t *testing.T) {
+	t.Parallel()
 	const program = `(setsid sh -c 'trap "" TERM HUP; while :; do sleep 60; done' >/dev/null 2>&1 &) ; echo ready; trap "" TERM; while :; do sleep 60; done`
 	for _, victim := range []string{"controller", "watchdog", "agent", "contained agent", "rank"} {
 		t.Run(victim, func(t *testing.T) {
+			t.Parallel()
 			b := newBench(t)
 			r := b.start(nil, "-n", "2", "--retries", "0", "--grace", "1s", "--", "sh", "-c", "test $GANGRUN_ATTEMPT = 1 && exit; "+program)
 			rank := r.started(0, 0)

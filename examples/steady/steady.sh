@@ -5,7 +5,7 @@
 [ $# -eq 2 ] || [ $# -eq 3 ] || { echo "usage: steady.sh STEPS SECONDS [FILE]" >&2; exit 2; }
 i=1
 while [ "$i" -le "$1" ]; do
-	while [ "$i" -eq "$1" ] && [ $# -eq 3 ] && [ ! -e "$3" ]; do sleep 0.02; done
+	while [ "$i" -eq "$1" ] && [ $# -eq 3 ] && [ ! -e "$3" ]; do sleep 0.1; done
 	echo "rank $RANK of $WORLD_SIZE: step $i/$1"
 	echo "rank $RANK of $WORLD_SIZE: note $i" >&2
 	sleep "$2"
