@@ -1,6 +1,8 @@
 package ssh
 
 import (
+	"flag"
+	"fmt"
 	"io"
 	"os"
 	"testing"
@@ -18,6 +20,14 @@ import (
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == "self-check" {
 		os.Exit(selfcheck.Main(os.Args[2:]))
+	}
+	flag.Parse()
+	// Tests of this package wait most of the time.
+	if f := flag.Lookup("test.parallel"); f != nil && f.Value.String() == f.DefValue {
+		if err := f.Value.Set("5"); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
 	}
 	goleak.VerifyTestMain(m, goleak.Cleanup(func(code int) { removeBuilds(); os.Exit(code) }))
 }

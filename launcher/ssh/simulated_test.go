@@ -85,6 +85,7 @@ func (r *controlled) end(code int, words ...string) {
 // TestHostUnderTwoNames: a host that has two names is refused with both, before
 // anything of the job has started.
 func TestHostUnderTwoNames(t *testing.T) {
+	t.Parallel()
 	bed := testhosts.Up(t, 2)
 	config := bed.Controller().SSHConfig()
 	own, err := os.ReadFile(config)
@@ -112,6 +113,7 @@ func TestHostUnderTwoNames(t *testing.T) {
 // TestHostStartedAnew: of a host that comes back without gangrun, its home and /tmp
 // being new, it is known that its agent is gone, and why.
 func TestHostStartedAnew(t *testing.T) {
+	t.Parallel()
 	bed := testhosts.Up(t, 2)
 	r := control(t, bed, "h1,h2", "--host-timeout", sshtest.Longest.String())
 	r.await("both ranks", func() bool { return len(r.started()) == 2 })
@@ -127,6 +129,7 @@ func TestHostStartedAnew(t *testing.T) {
 // TestHurryWithSilentHost: a run that is ended twice does not wait for a host that is silent, and
 // reports until when the host may have ranks.
 func TestHurryWithSilentHost(t *testing.T) {
+	t.Parallel()
 	bed := testhosts.Up(t, 2)
 	const grace = 30 * time.Second
 	r := control(t, bed, "h1,h2", "--host-timeout", grace.String(), "--orphan-grace", grace.String())

@@ -179,7 +179,7 @@ func nothingLeft(t *testing.T, b Bed) {
 func (b Bed) leftNothing(t *testing.T, before []string) {
 	t.Helper()
 	var left []string
-	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(limit); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
 		left = slices.DeleteFunc(b.Far.Left(), func(path string) bool { return slices.Contains(before, path) })
 		if len(left) == 0 {
 			return
@@ -212,7 +212,7 @@ func givenUp(t *testing.T, b Bed) {
 // could say a word ends by itself: long before it would for want of a controller.
 func (b Bed) none(t *testing.T) {
 	t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(20 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(orphanGrace / 2); ; {
 		left := b.Agents(os.Getpid())

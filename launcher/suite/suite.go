@@ -244,7 +244,7 @@ func (g *gang) pid(rank int) int {
 // await waits for a condition that events, files or processes bring about.
 func (g *gang) await(what string, ok func() bool) {
 	g.t.Helper()
-	tick := time.NewTicker(2 * time.Millisecond)
+	tick := time.NewTicker(10 * time.Millisecond)
 	defer tick.Stop()
 	for deadline := time.After(limit); !ok(); {
 		select {

@@ -291,7 +291,7 @@ func TestLostJump(t *testing.T) {
 		defer d.mu.Unlock()
 		return len(d.jumps)
 	}
-	for deadline := time.Now().Add(sshtest.Longest); jumps() > 1; time.Sleep(time.Millisecond) { // none where the living one was the dying one
+	for deadline := time.Now().Add(sshtest.Longest); jumps() > 1; time.Sleep(20 * time.Millisecond) { // none where the living one was the dying one
 		if time.Now().After(deadline) {
 			t.Fatalf("%d jumps, want the living one at most", jumps())
 		}

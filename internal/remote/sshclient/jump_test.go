@@ -45,7 +45,7 @@ func TestProxyJump(t *testing.T) {
 	}
 	for _, jump := range []*sshtest.Server{outer, gate} {
 		n := 0
-		for limit := time.Now().Add(sshtest.Longest); n == 0 && time.Now().Before(limit); time.Sleep(time.Millisecond) {
+		for limit := time.Now().Add(sshtest.Longest); n == 0 && time.Now().Before(limit); time.Sleep(20 * time.Millisecond) {
 			n = strings.Count(jump.Said(), "Accepted publickey") // which sshd may say later than to who logs in
 		}
 		if n != 1 {
