@@ -168,7 +168,7 @@ func TestResume(t *testing.T) {
 	if err := os.RemoveAll(filepath.Join(b.dir, "examples/digits/checkpoints")); err != nil {
 		t.Fatal(err)
 	}
-	undisturbed := b.start(nil, args("--out=whole")...)
+	undisturbed := b.start(nil, append([]string{"--preflight", "off"}, args("--out=whole")...)...)
 	if code := undisturbed.finish(); code != 0 {
 		t.Fatalf("exit code %d of a run that nobody disturbs", code)
 	}
