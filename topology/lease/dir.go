@@ -111,8 +111,8 @@ func fit(dir string) error {
 	return local(dir)
 }
 
-// trusted says why somebody else could have replaced what is named in the
-// directory at, or at itself.
+// trusted returns an error if a user other than root and the caller could replace at, or
+// what is in it if it is a directory.
 func trusted(at string, info fs.FileInfo) error {
 	if info.Mode()&fs.ModeSymlink != 0 {
 		return fmt.Errorf("%q is a symbolic link; give the path without it", at)

@@ -1,86 +1,85 @@
-// Package lease holds GPUs: at most one gang has a GPU at a time, whoever its
-// user is, and gangs get their turn in the order in which they came. There is
-// no daemon: the kernel's file locks are the truth, and they go with the
-// process that holds them, however it ends.
+// Package lease lets at most one gang hold a GPU at a time, among the gangs of all
+// users of a machine, and serves waiting gangs in the order in which they came. There
+// is no daemon. Kernel file locks decide who holds a GPU; the kernel releases them when
+// the holder's process ends, in whatever way.
 //
 // # Files
 //
-// Everything lies in one local directory that every user can write to (Open
-// says which), in files that begin with "gangrun.", the host ("@" for the real
-// one, a name for a simulated one, whose leases all runs share) and what they
-// are:
+// All files are in one local directory to which every user can write (see Open). A
+// file's name has "gangrun.", the host, and a kind. The host is "@" for the real one or
+// the name of a simulated one; all runs share the leases of a simulated host.
 //
-//	gangrun.@.gpu.GPU-6c1f...   one GPU; who has its flock has the GPU
-//	gangrun.@.ticket.0          one waiting gang; without a flock it is void
-//	gangrun.@.order             flocked for the moment in which a host decides
+//	gangrun.@.gpu.GPU-6c1f...   a GPU; the process with the flock holds the GPU
+//	gangrun.@.ticket.0          the ticket of a waiting gang; void without a flock
+//	gangrun.@.order             the order lock, held while a process decides for a host
 //
-// They lie in the directory itself, not in one below it: that one would belong
-// to the user who came first, who could replace it at will. They have mode 0666
-// from the moment in which they have a name, whatever the umask, and are never
-// replaced or removed: a GPU's file stays when the GPU is free, and the next
-// gang that waits writes its ticket into a void one. Files that exist are opened
-// without O_CREAT, which fs.protected_regular refuses for files of others in a
-// sticky directory, and without following links.
+// The files are directly in that directory. A subdirectory would belong to the user who
+// created it, and that user could replace it. The files have mode 0666 from the moment
+// in which they have a name, whatever the umask is. They are never replaced or removed:
+// a GPU's file stays when the GPU is released, and a waiting gang writes its ticket to a
+// void file. Existing files are opened without O_CREAT, because fs.protected_regular
+// refuses O_CREAT for other users' files in a sticky directory. Symbolic links are not
+// followed.
 //
-// A record says who holds a file, in JSON behind a line with its length and
-// checksum. It is written under the flock and only informs: the flock decides.
-// A record without a flock is that of a holder which died; the GPU is free. So
-// is one whose record is truncated, with a warning. A GPU whose file is no regular
-// file, or may not be read, counts as held.
+// The record in a file describes the holder. It is JSON after a line with its length
+// and checksum, and is written under the flock. It only informs: the flock decides. A
+// record without a flock was written by a holder that died; the GPU is free. That
+// holds for a truncated record, too, with a warning. A GPU counts as held if its file is
+// not a regular file or may not be read.
 //
-// What others write is read with care. A ticket counts only in a file that belongs
-// to the user that it names, with at most MaxDevices GPUs and names that are short
-// and can be printed; others are passed over with a warning. That an order file or
-// a GPU's has a second name means nothing: who can make one can write to it anyway.
+// Records of other users are not trusted. A ticket counts only if its file belongs to
+// the user whom it names, if it names at most MaxDevices GPUs, and if its names are
+// short and printable. Other tickets are ignored with a warning. An order file or a
+// GPU's file may have a second name (a hard link): a user who can make one can write to
+// the file anyway.
 //
 // # The ticket rule
 //
-// A ticket names the GPUs of the host that a gang could use (Devices), how many of
-// them it claims (Count), and how many it must have there to start (Least). Older
-// tickets, by Since and then Run, are served first, wherever they have come from. A host grants a request at once or
-// not at all: never waiting for a GPU, and only if
+// A ticket names the GPUs of the host that a gang could use (Devices), how many of them
+// it claims (Count), and how many it must have there to start (Least). Older tickets are
+// served first, by Since and then by Run, whichever process wrote them. A host never
+// makes a request wait. It grants a request if
 //
-//  1. nobody holds a GPU that it takes, and
-//  2. no older ticket is worse off. Let every older ticket, the oldest first,
-//     claim up to Count idle GPUs of its Devices; claims are moved between GPUs
-//     so that younger tickets claim as many as they can without taking from older
-//     ones. The request passes if the idle GPUs that it leaves allow every older
-//     ticket as large a claim as before,
-//  3. or if the request has a time limit, and ends before the earliest moment at
-//     which the tickets that it takes from could start.
+//  1. nobody holds a GPU of the request's Take, and
+//  2. no older ticket can claim less than before. In this test every older ticket,
+//     the oldest first, claims up to Count idle GPUs of its Devices; claims may move
+//     to other GPUs so that younger tickets can claim as many as possible. The test
+//     is made with and without the GPUs of Take.
+//  3. Older tickets that can claim less do not forbid a request with a time limit that
+//     ends before the earliest time at which these tickets could start.
 //
-// So a small job goes ahead of a big one on GPUs that the big one does not wait
-// for, on those that it leaves over, and for a time in which the big one could
-// not start anyway. That moment is known if the records of the holders of
-// the missing GPUs have an end. A holder without one is taken to hold its GPUs for
-// Horizon more. So a ticket can lose at most Horizon to jobs with a time limit, and
-// that only once: when the holders without an end are gone, all ends are known, and
-// a job goes ahead only if it ends before them. The limit is the
-// caller's to enforce; a job over its limit counts as about to end, so that
-// nothing more is let past on its account.
+// So a small job goes ahead of a big one on GPUs for which the big one does not wait,
+// on GPUs that it does not need, and as long as the big one could not start anyway. The
+// time at which the big one can start is known if the records of the holders of the
+// missing GPUs have an end. A holder without an end is assumed to hold its GPUs for
+// another Horizon. So jobs with a time limit can delay a ticket by at most Horizon, and
+// only once: when the holders without an end are gone, all ends are known, and a job
+// goes ahead only if it ends before them. The caller must enforce the limit. A job over
+// its limit counts as about to end, so nothing more goes ahead because of it.
 //
-// A gang that could start on one of several hosts, or on parts of several, has a
-// ticket on each, of the same age, and claims on each all that it could use there.
-// So of what it could use nothing that is idle, or becomes so, goes to anybody who
-// came later: the GPUs that it can start with only grow, and it starts on the first
-// place that has drained, as soon as it looks, however many come after it. What it
-// keeps idle for that is less than it needs on each place where it could start. Its
-// tickets have the earliest moment at which it can start, all of its hosts taken
-// together, as NotBefore (see Earliest), so that GPUs that are kept for it can do
-// short work until then.
+// A gang that could start on one of several hosts, or on parts of several, has a ticket
+// on each. They have the same age, and each claims all GPUs that the gang could use
+// there. So a gang that came later gets none of these GPUs when they are or become idle:
+// the set with which the older gang can start only grows, and that gang starts on the
+// first place with enough idle GPUs, however many gangs come after it. Meanwhile it
+// keeps fewer GPUs idle on each place than it needs to start there. The NotBefore of
+// its tickets is the earliest time at which it can start on all of its hosts together
+// (see Earliest), so that short jobs can use the GPUs that are kept for it until then.
 //
 // # Several hosts
 //
-// Acquire asks all hosts of a gang and keeps the grants only if all granted;
-// else it gives all of them back at once, and only then waits. Nobody holds while
-// it waits, hence no deadlock. No livelock either: tickets are on all hosts before
-// the first GPU is taken, their order is the same on every host and never changes,
-// so of the gangs that wait the oldest meets no older ticket anywhere, and
-// younger ones are refused what it claims. What it may meet are grants
-// of younger gangs in flight, from before its tickets were written or under rule
-// 3: finitely many, each given back after one round or kept by a gang that then
-// runs; and a random, bounded pause keeps two gangs from meeting in step forever. So the oldest
-// gang starts as soon as its GPUs are idle, and then the next is the oldest.
+// Acquire sends a request to all hosts of a gang, and keeps the grants only if all hosts
+// grant theirs. Otherwise it releases the grants, and waits only after that. A gang
+// holds nothing while it waits, so there is no deadlock.
+//
+// There is no livelock either. A gang has tickets on all hosts before it takes its first
+// GPU, and the order of tickets is the same on every host and never changes. So the
+// oldest waiting gang finds no older ticket on any host, and younger gangs are refused
+// the GPUs that it claims. It may find GPUs held by younger gangs that were granted
+// them before its tickets were written, or under rule 3. These grants are finitely many:
+// each is released after one round, or kept by a gang that then runs. Random, bounded
+// pauses keep two gangs from colliding again and again. So the oldest gang starts as
+// soon as its GPUs are idle, and then the next one is the oldest.
 //
 // CPU slots are not leased.
 package lease

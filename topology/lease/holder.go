@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Holder says who holds the GPU and since when, with the day where that is not within
-// the last 24 hours.
+// Holder returns who holds the GPU and since when, for messages. The time includes the day
+// if it is more than 24 hours ago.
 func (l Lease) Holder(now time.Time) string {
 	if l.State == StateBarred {
 		return "barred: " + l.Warning

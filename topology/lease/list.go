@@ -10,7 +10,7 @@ import (
 	"strings"
 )
 
-// Listing has the leases and the waiting gangs of one host.
+// Listing is the leases and the waiting gangs of one host.
 type Listing struct {
 	// Host is empty for this machine, or the name of a simulated host.
 	Host   string  `json:"host"`
@@ -20,8 +20,9 @@ type Listing struct {
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// List returns the leases in the directory dir, which is chosen as Open does, of every
-// host, this machine first. If a host cannot be listed, its Warnings say why.
+// List returns the leases of every host in the directory dir, those of this machine first.
+// It chooses a directory as Open does. If a host cannot be listed, the Warnings of its
+// Listing say why.
 func List(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, warnings, err := spaces(dir)
 	if err != nil {
@@ -61,10 +62,10 @@ func (s *Space) List(ctx context.Context) (Listing, error) {
 	return l, nil
 }
 
-// Release clears the records of holders that are dead, on every host of the
-// directory dir, and returns their leases, with what could not be cleared among the
-// Warnings of its host. It changes no lease that is held. It is never necessary: the GPU
-// of a dead holder is free anyway.
+// Release clears the records of dead holders on every host of the directory dir, and
+// returns their leases. What it could not clear is in the Warnings of the host's Listing.
+// It changes no lease that is held. Calling it is never necessary, since the GPU of a dead
+// holder is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, _, err := spaces(dir)
 	if err != nil {
@@ -110,8 +111,8 @@ func Release(ctx context.Context, dir string) ([]Listing, error) {
 	return all, nil
 }
 
-// spaces returns one Space for every host that has files in dir, and what is
-// wrong with the names of others.
+// spaces returns a Space for every host that has files in dir. Warnings describe files
+// whose names are not valid.
 func spaces(dir string) (all []*Space, warnings []string, err error) {
 	here, err := Open(dir, "")
 	if err != nil {
