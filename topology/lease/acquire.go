@@ -10,16 +10,16 @@ import (
 
 // Grant is the GPUs that one host has granted.
 type Grant interface {
-	// Release gives the GPUs back.
+	// Release returns the GPUs, so that others can take them.
 	Release() error
 }
 
-// Member is one host of a gang, as the gang's controller sees it: a *Turn on this
-// machine, or an agent that has one.
+// Member is one host of a gang. On this machine it is a *Turn; for another host it is a
+// client of an agent that has a Turn there.
 type Member[G Grant] interface {
-	// Try is Turn.Try.
+	// Try does what Turn.Try does.
 	Try(ctx context.Context, r Request) (G, *Waiting, error)
-	// Wait is Turn.Wait.
+	// Wait does what Turn.Wait does.
 	Wait(ctx context.Context) error
 }
 
@@ -29,17 +29,20 @@ const (
 	lastPause  = 256 * time.Millisecond
 )
 
-// Acquire takes a gang's GPUs on all of its hosts, or none. It asks plan what to
-// request of each member, by its index, and plan gets the state of each member of a
-// moment ago; the first time it gets nil, and its requests take nothing. Requests
-// without Take only keep the ticket. When every member that is asked for GPUs has
-// granted them Acquire returns the grants, with a zero one where none was asked
-// for. Else it gives back those that it got, waits for a change on any member, and
-// asks again: at the latest every few seconds, so that plan can relax what it wants
-// as time goes by, and at the moment again that plan names, where it names one.
+// Acquire takes a gang's GPUs on all of its hosts, or none.
 //
-// It ends with the error of plan or of a member, or when ctx is done; then nothing
-// is held. Tickets stay until the caller closes the members' turns.
+// It calls plan for the requests, one for each member. In the first call the states are
+// nil, and the requests must take nothing. In later calls states has what each member
+// answered last. A request without Take only keeps the ticket.
+//
+// If every member with a Take has granted it, Acquire returns the grants; the grant of a
+// member without a Take is zero. Otherwise Acquire releases the grants of this round, waits
+// until something changes on any member, and calls plan again. It does so every few seconds
+// even if nothing changes, so that plan can ask for less as time passes, and at the time
+// again if plan returns one.
+//
+// Acquire returns an error if plan or a member returns one, or if ctx is done. It then
+// holds no GPU. The tickets stay until the caller closes the members' turns.
 func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, again time.Time, err error)) ([]G, error) {
 	requests, _, err := plan(nil)
 	if err != nil {
@@ -92,8 +95,8 @@ func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Wai
 	}
 }
 
-// tryAll asks all members at once. If a member that is asked for GPUs fails or does not
-// grant them, tryAll gives back what the others granted.
+// tryAll sends all members their requests at the same time. If a member that is asked for
+// GPUs fails or does not grant them, tryAll releases what the others granted.
 func tryAll[G Grant](ctx context.Context, members []Member[G], requests []Request) (grants []G, states []*Waiting, granted int, err error) {
 	grants, states = make([]G, len(members)), make([]*Waiting, len(members))
 	errs := make([]error, len(members))
@@ -124,8 +127,8 @@ func tryAll[G Grant](ctx context.Context, members []Member[G], requests []Reques
 	return nil, states, granted, errors.Join(errs...)
 }
 
-// waitAny returns when the Wait of one member has, or at the moment again where
-// that is not zero, and all others have ended.
+// waitAny calls Wait of all members. It ends these calls as soon as one of them returns, or
+// at the time again if that is not zero, and returns when all have ended.
 func waitAny[G Grant](ctx context.Context, members []Member[G], again time.Time) error {
 	any, cancel := context.WithCancel(ctx)
 	defer cancel()

@@ -20,33 +20,35 @@ import (
 // users of a machine must name the same. Callers read it and hand it to Open.
 const Env = "GANGRUN_LEASE_DIR"
 
-// directories are the default directories of leases, of which the first usable one is
-// taken. All users must find the same one. All are made by the system for every user,
-// belong to root, and lie outside TMPDIR; a reboot empties the first two, and the
-// files of the third are void after one, as it ends all processes. /run/lock is
-// the place for locks; where only root may write to it (Red Hat), /dev/shm is next.
-// It is not the first because systemd-logind may remove there what belongs to a
-// user who logged out (RemoveIPC, off by default on Red Hat); a lease that is
-// lost so is noticed, see Held. /tmp is no candidate: it is often private to a
-// session, and cleaned by age.
+// directories are the default directories for leases. Open takes the first one that is fit,
+// so all users of a machine find the same one. The system creates each of them for all
+// users, they belong to root, and they are not in TMPDIR. A reboot empties the first two.
+// It voids the leases in the third, since it ends all processes.
+//
+// /run/lock is meant for locks. If only root may write there (Red Hat), /dev/shm is next.
+// It is not the first because systemd-logind may remove files there when their owner logs
+// out (RemoveIPC; off by default on Red Hat). Held notices that loss. /tmp is not in the
+// list: it is often private to a login, and files in it are removed by age.
 var directories = [...]string{"/run/lock", "/dev/shm", "/var/tmp"}
 
-// Space is the leases of one host in a directory. Its methods may be called at
-// the same time; it holds nothing open.
+// Space is the leases of one host, in one directory. Its methods may be called
+// concurrently. It keeps no file open.
 type Space struct {
 	dir    string
 	host   string        // empty for the real one
-	part   string        // what stands for it in the names of files
-	pulse  time.Duration // how often held files are looked at
-	repoll time.Duration // how long at most a waiter goes without looking
+	part   string        // the host in the names of files
+	pulse  time.Duration // how often Held checks its files
+	repoll time.Duration // how often a waiter looks even if nothing changes
 	clock  func() time.Time
 }
 
-// Open returns the leases of host in the directory dir. An empty host is this
-// machine, another name a simulated host. Without a dir it takes the first fit one
-// of /run/lock, /dev/shm and /var/tmp. A directory is fit when it is local, has
-// mode 1777, and nobody but root and the caller could have put it there; no part of
-// its path may be a symbolic link. One that is not is refused with the reason.
+// Open returns the leases of host in the directory dir. If host is empty, it is this
+// machine; otherwise it is a simulated host. If dir is empty, Open takes the first of
+// /run/lock, /dev/shm and /var/tmp that is fit.
+//
+// A directory is fit if it is local, has mode 1777, has no symbolic link in its path, and
+// if nobody but root and the caller could have put it there. Open returns an error with the
+// reason for a dir that is not fit.
 func Open(dir, host string) (*Space, error) {
 	dir, err := find(dir)
 	if err != nil {
@@ -84,7 +86,7 @@ func find(dir string) (string, error) {
 	return "", fmt.Errorf("no directory is fit for leases; have root make one of mode 1777 and name it in %s: %w", Env, errors.Join(why...))
 }
 
-// fit says why the absolute path dir cannot hold leases.
+// fit returns the reason why the absolute path dir cannot hold leases.
 func fit(dir string) error {
 	dir = filepath.Clean(dir)
 	for at := dir; ; at = filepath.Dir(at) {
@@ -133,8 +135,8 @@ func trusted(at string, info fs.FileInfo) error {
 	return nil
 }
 
-// remote lists the file systems on which another machine may see the same files,
-// or on which flock may mean nothing.
+// remote lists the file systems that several machines may share, or on which flock may have
+// no effect.
 var remote = map[uint32]string{
 	unix.NFS_SUPER_MAGIC: "NFS", unix.SMB_SUPER_MAGIC: "SMB", unix.CIFS_SUPER_MAGIC: "CIFS", unix.SMB2_SUPER_MAGIC: "SMB2",
 	unix.AFS_SUPER_MAGIC: "AFS", unix.AFS_FS_MAGIC: "AFS", unix.CODA_SUPER_MAGIC: "Coda", unix.CEPH_SUPER_MAGIC: "Ceph",
@@ -153,7 +155,7 @@ func local(dir string) error {
 	return nil
 }
 
-// prefix begins the names of all files of gangrun.
+// prefix is how the names of all files of gangrun begin.
 const prefix = "gangrun."
 
 // Kinds of files.
@@ -163,7 +165,7 @@ const (
 	kindOrder  = "order"
 )
 
-// path returns the path of the file of a kind and, but for kindOrder, a name.
+// path returns the path of the file of a kind. The file of kindOrder needs no name.
 func (s *Space) path(kind, name string) string {
 	file := prefix + s.part + "." + kind
 	if kind != kindOrder {
@@ -172,8 +174,8 @@ func (s *Space) path(kind, name string) string {
 	return filepath.Join(s.dir, file)
 }
 
-// split returns the parts of a file's name, as escape made them; ok is false for files
-// that are not gangrun's.
+// split returns the parts of a file's name, still escaped. ok is false for files that are
+// not gangrun's.
 func split(file string) (host, kind, name string, ok bool) {
 	rest, ours := strings.CutPrefix(file, prefix)
 	parts := strings.Split(rest, ".")
@@ -190,9 +192,9 @@ func split(file string) (host, kind, name string, ok bool) {
 	return host, kind, name, true
 }
 
-// escape returns the part of a file's name for any name: bytes other than letters,
-// digits, - and _ become %XX, and what is longer than 80 bytes then is cut and
-// ends in a tilde and a hash.
+// escape returns name as a part of a file's name. Bytes other than letters, digits, - and _
+// become %XX. If the result has more than 80 bytes, it is cut and ends in a tilde and a
+// hash.
 func escape(name string) string {
 	var b strings.Builder
 	for _, c := range []byte(name) {
@@ -208,7 +210,7 @@ func escape(name string) string {
 	return fmt.Sprintf("%s~%x", b.String()[:40], sha256.Sum256([]byte(name)))[:40+1+32]
 }
 
-// unescape is the reverse of escape, for messages: a name that was cut stays cut.
+// unescape is the reverse of escape, for messages. It returns a name that was cut as it is.
 func unescape(part string) string {
 	name, err := url.PathUnescape(part)
 	if err != nil || strings.Contains(part, "~") && !utf8.ValidString(name) { // cut within a character

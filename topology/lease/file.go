@@ -17,7 +17,7 @@ import (
 	"github.com/gangrun/gangrun/internal/runclock"
 )
 
-// errHeld says that somebody else has the flock of a file.
+// errHeld reports that another process has the flock of a file.
 var errHeld = errors.New("held by another process")
 
 // file is an open lock file. Its descriptor is not inherited by children.
@@ -26,8 +26,8 @@ type file struct {
 	path string
 }
 
-// openFile opens the file at path as it is: not created, not followed where it is
-// a link, not waited for where it is a pipe. flag is O_RDONLY or O_RDWR.
+// openFile opens the existing file at path. It does not create a file, follow a symbolic
+// link, or wait for the other end of a pipe. flag is O_RDONLY or O_RDWR.
 func openFile(path string, flag int) (*file, error) {
 	f, err := os.OpenFile(path, flag|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_NONBLOCK|unix.O_NOCTTY, 0)
 	if errors.Is(err, unix.ELOOP) {
@@ -47,7 +47,7 @@ func openFile(path string, flag int) (*file, error) {
 	return &file{File: f, path: path}, nil
 }
 
-// made says why the file at path cannot be one that gangrun has made.
+// made returns an error if the file at path cannot be one that gangrun has created.
 func made(path string, info fs.FileInfo) error {
 	switch {
 	case !info.Mode().IsRegular():
@@ -58,9 +58,9 @@ func made(path string, info fs.FileInfo) error {
 	return nil
 }
 
-// openOrCreate is openFile for a file that is created where there is none.
+// openOrCreate is like openFile, but creates the file if it does not exist.
 func openOrCreate(path string, flag int) (*file, error) {
-	for range 10 { // somebody may remove what was just created
+	for range 10 { // another process may remove the new file
 		f, err := openFile(path, flag)
 		if !errors.Is(err, fs.ErrNotExist) {
 			return f, err
@@ -72,9 +72,9 @@ func openOrCreate(path string, flag int) (*file, error) {
 	return nil, fmt.Errorf("%q is removed again and again", path)
 }
 
-// create makes an empty file of mode 0666 at path, which gets its name only when
-// it has its mode: with a narrow umask another user could not open it before.
-// A file that exists stays as it is and gives fs.ErrExist.
+// create creates an empty file of mode 0666 at path. The file gets its name only after its
+// mode: otherwise, under a narrow umask, another user could fail to open it in between. If
+// path exists, create returns fs.ErrExist.
 func create(path string) error {
 	dir := filepath.Dir(path)
 	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o666)
@@ -99,11 +99,12 @@ func create(path string) error {
 	if err := f.Chmod(0o666); err != nil {
 		return err
 	}
-	// A rename and no link: it leaves no other name behind, however this ends.
+	// A rename, unlike a link, leaves no second name if this process is killed.
 	return unix.Renameat2(unix.AT_FDCWD, temp, unix.AT_FDCWD, path, unix.RENAME_NOREPLACE)
 }
 
-// flock takes the lock how (LOCK_EX or LOCK_SH), or returns errHeld at once.
+// flock takes the lock how (LOCK_EX or LOCK_SH). It does not wait: it returns errHeld if
+// another process has the lock.
 func (f *file) flock(how int) error {
 	for {
 		err := unix.Flock(int(f.Fd()), how|unix.LOCK_NB)
@@ -119,15 +120,15 @@ func (f *file) flock(how int) error {
 	}
 }
 
-// drop gives the lock back and closes the file. The lock goes at once, even where
-// a process that is being started still has a copy of the descriptor.
+// drop releases the lock and closes the file. The lock is released even if a process that
+// is being started still has a copy of the descriptor.
 func (f *file) drop() error {
 	err := unix.Flock(int(f.Fd()), unix.LOCK_UN)
 	return errors.Join(err, f.Close())
 }
 
-// named reports whether path still names this very file. An error other than
-// that it is gone says nothing and is returned.
+// named reports whether path still names this file. It returns false and no error if path
+// does not exist, and other errors as they are.
 func (f *file) named() (bool, error) {
 	at, err := os.Lstat(f.path)
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ENOTDIR) {
@@ -143,13 +144,13 @@ func (f *file) named() (bool, error) {
 	return os.SameFile(at, info), nil
 }
 
-// read returns what the file holds, at most one byte more than a record may have.
+// read returns the content of the file, at most one byte more than a record may have.
 func (f *file) read() ([]byte, error) {
 	return io.ReadAll(io.NewSectionReader(f, 0, maxRecord+1))
 }
 
-// write replaces the record in the file by v. Where that fails it leaves the
-// file empty. The caller has the lock.
+// write replaces the record in the file by v. If that fails, write empties the file. The
+// caller must have the lock.
 func (f *file) write(v any) error {
 	data, err := encode(v)
 	if err != nil {
@@ -165,10 +166,10 @@ func (f *file) write(v any) error {
 	return nil
 }
 
-// lock opens the file at path, creates it where there is none, and takes its
-// lock, or returns errHeld at once.
+// lock opens or creates the file at path and takes its lock. It returns errHeld if another
+// process has the lock.
 func lock(path string, flag int) (*file, error) {
-	for range 10 { // the name may have been given to another file before the lock was ours
+	for range 10 { // another file may have got the name before this process got the lock
 		f, err := openOrCreate(path, flag)
 		if err != nil {
 			return nil, err
@@ -189,15 +190,16 @@ func lock(path string, flag int) (*file, error) {
 	return nil, fmt.Errorf("%q is replaced again and again", path)
 }
 
-// patience bounds how long to wait for the order of a host, in time in which this process
-// ran: others have it for a millisecond, but a stopped process may have it for ever.
+// patience bounds how long ordered waits for the order lock of a host, in time in which
+// this process ran. Other processes hold that lock for about a millisecond, but a stopped
+// process may hold it for ever.
 const patience = 30 * time.Second
 
-// decision bounds how long who has the order of a host may decide.
+// decision bounds how long the process with the order lock of a host may decide.
 const decision = 10 * time.Second
 
-// ordered calls decide while nobody else decides or looks on this host. decide
-// ends with its ctx: whoever else decides waits for it.
+// ordered calls decide while no other process decides or looks on this host. decide must
+// return when its ctx is done, since others wait for it.
 func (s *Space) ordered(ctx context.Context, decide func(context.Context) error) error {
 	patient := runclock.NewTimer(patience)
 	defer patient.Stop()
@@ -230,7 +232,7 @@ func (s *Space) ordered(ctx context.Context, decide func(context.Context) error)
 	}
 }
 
-// owner returns the uid that a path belongs to, for messages.
+// owner returns the uid that owns a file, for messages.
 func owner(info fs.FileInfo) int {
 	if stat, ok := info.Sys().(*syscall.Stat_t); ok {
 		return int(stat.Uid)

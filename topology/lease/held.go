@@ -8,11 +8,12 @@ import (
 	"time"
 )
 
-// ErrLost is the error of a lease that does not protect its GPUs any more: the file of
-// one was removed or replaced, so that another process can take the GPU.
+// ErrLost is the error of a lease that no longer protects its GPUs: a lock file was removed
+// or replaced, so that another process can take the GPU.
 var ErrLost = errors.New("lease lost")
 
-// Held is a lease: GPUs that this process has until Release, or until it ends.
+// Held is a lease on GPUs. This process has the GPUs until Release, or until the process
+// ends.
 type Held struct {
 	devices []string
 	owner   Owner
@@ -31,8 +32,8 @@ type Held struct {
 // Devices returns the UUIDs of the GPUs.
 func (h *Held) Devices() []string { return slices.Clone(h.devices) }
 
-// Descriptors returns the file descriptors of the locked files. A process with copies of
-// them holds the GPUs until Release, or until all copies are closed.
+// Descriptors returns the file descriptors of the locked files. If another process inherits
+// copies of them, the GPUs stay leased until Release is called or all copies are closed.
 func (h *Held) Descriptors() []int {
 	fds := make([]int, len(h.files))
 	for i, f := range h.files {
@@ -41,23 +42,23 @@ func (h *Held) Descriptors() []int {
 	return fds
 }
 
-// Owner returns the holder of the GPUs as other processes read it.
+// Owner returns the record that other processes read about the holder of the GPUs.
 func (h *Held) Owner() Owner { return h.owner }
 
-// Done is closed when the lease is lost, which is noticed within about a second,
-// or released. The user of the GPUs must then stop.
+// Done returns a channel that is closed when the lease is released or lost. A loss is
+// noticed within about a second. The holder must then stop using the GPUs.
 func (h *Held) Done() <-chan struct{} { return h.done }
 
-// Err returns nil until Done is closed by a loss, and then an ErrLost that says
-// what happened.
+// Err returns an ErrLost that describes what happened if the lease was lost, and otherwise
+// nil.
 func (h *Held) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lostErr
 }
 
-// Release gives the GPUs back. It returns when nothing of the lease is left, also
-// where it was lost before. A second call returns what the first did.
+// Release returns the GPUs, also after the lease was lost. It waits for the goroutine that
+// checks the files. A second call returns the result of the first.
 func (h *Held) Release() error {
 	h.once.Do(func() {
 		close(h.stop)
@@ -76,7 +77,8 @@ func (h *Held) drop() error {
 	return errors.Join(errs...)
 }
 
-// watch starts looking at the files every so often, until Release waits for it.
+// watch starts a goroutine that checks the files at the given interval until Release is
+// called.
 func (h *Held) watch(every time.Duration) {
 	h.stop, h.done, h.gone = make(chan struct{}), make(chan struct{}), make(chan struct{})
 	go func() {
@@ -100,7 +102,8 @@ func (h *Held) watch(every time.Duration) {
 	}()
 }
 
-// check says which file is not what others find under its name.
+// check returns an error if the name of a file no longer leads to the file that this
+// process has locked.
 func (h *Held) check() error {
 	for i, f := range h.files {
 		if same, err := f.named(); err == nil && !same {

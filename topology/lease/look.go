@@ -21,28 +21,29 @@ type State string
 const (
 	StateFree State = "free" // nobody holds it
 	StateHeld State = "held"
-	// StateDead: its holder ended without giving it back. Nobody holds it.
+	// StateDead: its holder ended without releasing it. Nobody holds it.
 	StateDead State = "dead"
 	// StateBarred: its file cannot be used; Warning says why. It counts as held.
 	StateBarred State = "barred"
 )
 
-// Lease is one GPU of a host, and its holder.
+// Lease describes one GPU of a host, and who holds it.
 type Lease struct {
 	Device string `json:"device"`
 	State  State  `json:"state"`
-	// Owner is the holder, or the last one; nil if it is not known.
+	// Owner is the holder, or the last one if the GPU is free. It is nil if that is not
+	// known.
 	Owner *Owner `json:"owner,omitempty"`
-	// Warning says what is wrong with its file, as a truncated record.
+	// Warning is what is wrong with the GPU's file, for example a truncated record.
 	Warning string `json:"warning,omitempty"`
 
 	file string // the name of its file, empty without one
 }
 
-// Idle reports whether the GPU may be taken, as far as its file says.
+// Idle reports whether the file of the GPU shows that nobody holds it.
 func (l Lease) Idle() bool { return l.State == StateFree || l.State == StateDead }
 
-// Waiter is a gang that waits on a host.
+// Waiter is a gang that waits for GPUs of a host.
 type Waiter struct {
 	Owner  Owner  `json:"owner"`
 	Ticket Ticket `json:"ticket"`
@@ -54,15 +55,15 @@ type leaseRecord struct {
 	Owner  Owner  `json:"owner"`
 }
 
-// scene is the content of the directory for one host.
+// scene is what look has found in the directory, for one host.
 type scene struct {
 	leases   []Lease  // by device
 	waiters  []Waiter // the oldest first
 	warnings []string
 }
 
-// look reads the directory. Its result is reliable only within ordered: look finds out
-// whether a file is locked by locking it for a moment.
+// look reads the directory. It tests whether a file is locked by locking it for a moment,
+// so the result is reliable only within ordered.
 func (s *Space) look(ctx context.Context) (scene, error) {
 	entries, err := os.ReadDir(s.dir)
 	if err != nil {
@@ -91,7 +92,7 @@ func (s *Space) look(ctx context.Context) (scene, error) {
 			sc.leases = append(sc.leases, lookLease(path, device))
 		case kindTicket:
 			if n, err := strconv.Atoi(name); err != nil || n < 0 || n >= maxTickets || strconv.Itoa(n) != name {
-				continue // not one of ours
+				continue // not a file of gangrun
 			}
 			w, warning := lookTicket(path)
 			if warning != "" {
@@ -106,13 +107,13 @@ func (s *Space) look(ctx context.Context) (scene, error) {
 	return sc, nil
 }
 
-// lookLease reads the file at path, which is named after device.
+// lookLease reads the file at path, whose name is that of the GPU device.
 func lookLease(path, device string) Lease {
 	l := Lease{Device: device, State: StateBarred, file: filepath.Base(path)}
 	var record leaseRecord
 	held, whole, _, err := inspect(path, &record)
 	for again := 0; held && !whole && (err == nil || errors.Is(err, errTruncated)) && again < 3; again++ {
-		held, whole, _, err = inspect(path, &record) // one that is just given back
+		held, whole, _, err = inspect(path, &record) // one that is being released
 	}
 	if errors.Is(err, fs.ErrNotExist) {
 		return Lease{Device: device, State: StateFree}
@@ -149,14 +150,14 @@ func lookTicket(path string) (*Waiter, string) {
 	var w Waiter
 	held, whole, uid, err := inspect(path, &w)
 	for again := 0; held && errors.Is(err, errTruncated) && again < 3; again++ {
-		held, whole, uid, err = inspect(path, &w) // one that is just taken back
+		held, whole, uid, err = inspect(path, &w) // one that is being withdrawn
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, ""
 	case err != nil && !errors.Is(err, errTruncated):
 		return nil, barred(path, err)
-	case !held, !whole && err == nil: // or one that is just taken back
+	case !held, !whole && err == nil: // or it is being withdrawn
 		return nil, ""
 	case !whole:
 		return nil, fmt.Sprintf("%q is locked and holds no ticket; it is passed over", path)
@@ -177,8 +178,9 @@ func barred(path string, err error) string {
 	return err.Error()
 }
 
-// inspect reports whether the file at path is locked and its owner, and reads its
-// record into v: whole, truncated (errTruncated), or neither where it is empty.
+// inspect reports whether the file at path is locked, and its owner. It reads the file's
+// record into v. whole says that the record is complete; the error is errTruncated if it is
+// truncated. An empty file is neither.
 func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	f, err := openFile(path, os.O_RDONLY)
 	if err != nil {
@@ -210,7 +212,7 @@ func inspect(path string, v any) (held, whole bool, uid int, err error) {
 	return held, true, uid, nil
 }
 
-// view is the scene as the rule sees it.
+// view returns the scene in the form to which the ticket rule is applied.
 func (sc scene) view(s *Space) view {
 	v := view{now: s.clock(), held: make(map[string]holding), key: func(device string) string {
 		return filepath.Base(s.path(kindGPU, device))

@@ -14,32 +14,32 @@ type Owner struct {
 	Run  string `json:"run"`
 	User string `json:"user"`
 	UID  int    `json:"uid"`
-	// PID is the process that holds the lock. Start is when it began, in the clock ticks
-	// since boot of /proc/PID/stat, so that a later process with the same PID is not
-	// taken for it.
+	// PID is the process that holds the lock. Start is when that process began, in clock
+	// ticks since boot as in /proc/PID/stat. It distinguishes the process from a later one
+	// with the same PID.
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
-	// Host is the machine's name, or the simulated host's.
+	// Host is the name of the machine or of the simulated host.
 	Host string `json:"host"`
-	// Ranks are those of the run that the GPUs are for, where they are known.
+	// Ranks are the ranks that use the GPUs, if they are known.
 	Ranks   []int  `json:"ranks,omitempty"`
 	Command string `json:"command,omitempty"`
-	// Since is when the GPU was taken, of a ticket when the gang began to wait.
+	// Since is when the GPU was taken or, in a ticket, when the gang began to wait.
 	Since time.Time `json:"since"`
-	// Until is when the job ends at the latest, zero where that is not known.
+	// Until is the time by which the job ends. It is zero if the job has no time limit.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// String names the owner for people, as in "run r1 of ada (pid 12)".
+// String returns the owner as messages name it, as in "run r1 of ada (pid 12)".
 func (o Owner) String() string {
 	return fmt.Sprintf("run %s of %s (pid %d)", o.Run, o.User, o.PID)
 }
 
-// process returns an Owner that names this process.
+// process returns an Owner that describes this process.
 func process(host, user string) Owner {
 	o := Owner{UID: os.Geteuid(), PID: os.Getpid(), Host: host, User: user}
 	if o.Host == "" {
-		o.Host, _ = os.Hostname() // only for people
+		o.Host, _ = os.Hostname() // only shown in messages
 	}
 	if o.User == "" {
 		o.User = "uid " + strconv.Itoa(o.UID)

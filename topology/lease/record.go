@@ -9,11 +9,11 @@ import (
 	"strconv"
 )
 
-// magic begins every record, version included.
+// magic is how every record begins. It includes the version of the format.
 const magic = "gangrun-lease 1 "
 
-// maxRecord bounds a record, in bytes: room for MaxDevices names of maxName bytes,
-// and for what else a ticket says.
+// maxRecord bounds a record, in bytes. It leaves room for MaxDevices names of maxName bytes
+// and the rest of a ticket.
 const maxRecord = 128 << 10
 
 // errTruncated says that a record was written or copied in part, or changed since.
@@ -21,8 +21,8 @@ var errTruncated = errors.New("truncated record")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// encode returns v as a record: a line with the length and the CRC-32C of the
-// JSON, the JSON, and a line feed, which is in neither.
+// encode returns v as a record: a line with the length and the CRC-32C of the JSON, then
+// the JSON, then a line feed, which neither of the two covers.
 func encode(v any) ([]byte, error) {
 	body, err := json.Marshal(v)
 	if err != nil {
@@ -36,8 +36,8 @@ func encode(v any) ([]byte, error) {
 	return data, nil
 }
 
-// decode reads a record into v. A record that is not whole gives errTruncated;
-// data without any byte is no record and is not for decode.
+// decode reads a record into v. It returns errTruncated if the record is incomplete. data
+// must not be empty.
 func decode(data []byte, v any) error {
 	line, rest, ok := bytes.Cut(data, []byte("\n"))
 	head, isRecord := bytes.CutPrefix(line, []byte(magic))

@@ -5,24 +5,24 @@ import (
 	"time"
 )
 
-// Horizon is how much longer a holder whose end is not known is taken to hold its
-// GPUs, in the decision whether a job with a time limit may go ahead of an older
-// ticket. It is the most that such jobs delay a ticket.
+// Horizon is how much longer a holder without a known end is assumed to hold its GPUs. The
+// ticket rule uses it to decide whether a job with a time limit may go ahead of an older
+// ticket. Such jobs delay a ticket by at most Horizon.
 const Horizon = 2 * time.Minute
 
-// holding is how a GPU is used.
+// holding is who holds a GPU, and until when.
 type holding struct {
 	run   string    // empty where it is not known
 	until time.Time // zero where it is not known
 }
 
-// view is how things stand on a host at one moment: what the rule is applied to.
+// view is the state of a host at one moment. The ticket rule is applied to it.
 type view struct {
 	now time.Time
-	// held are the GPUs that somebody has, by their key; others are idle.
+	// held are the GPUs that are in use, by key(UUID). All others are idle.
 	held map[string]holding
 	key  func(device string) string
-	// tickets are those that count, the oldest first.
+	// tickets are the valid tickets, the oldest first.
 	tickets []Ticket
 }
 
@@ -38,17 +38,17 @@ func (v view) ahead(t Ticket) []Ticket {
 	return older
 }
 
-// usable reports whether device is idle for t: nobody has it, or its own run.
+// usable reports whether t could take device now: nobody holds it, or the run of t does.
 func (v view) usable(device string, t Ticket) bool {
 	h, held := v.held[v.key(device)]
 	return !held || h.run == t.Run
 }
 
-// market is what tickets, the oldest first, compete for.
+// market is the GPUs for which tickets compete, and the tickets, the oldest first.
 type market struct {
 	devices map[string]int // numbers of the GPUs that are named
-	wants   [][]int        // of each ticket the GPUs that it could use, if they were not gone
-	counts  []int          // how many of them each wants
+	wants   [][]int        // for each ticket, the GPUs that it could use
+	counts  []int          // for each ticket, how many of them it wants
 }
 
 func (v view) market(tickets []Ticket) market {
@@ -71,13 +71,13 @@ func (v view) market(tickets []Ticket) market {
 	return m
 }
 
-// claims returns how many of the usable GPUs each of the tickets, the oldest
-// first, can claim when nobody can use those in gone. It is a matching between
-// tickets and GPUs: each claim is found by an augmenting path, which moves older
-// claims between GPUs but ends none.
+// claims returns how many usable GPUs each ticket can claim if nobody can use those in
+// gone. Older tickets claim first. claims finds a matching between tickets and GPUs by
+// augmenting paths: a path may move the claims of older tickets to other GPUs, but never
+// ends one.
 func (m market) claims(gone []string) []int {
 	const idle, never = -1, -2
-	claimant := make([]int, len(m.devices)) // the number of its ticket
+	claimant := make([]int, len(m.devices)) // for each GPU, the ticket that claims it
 	for d := range claimant {
 		claimant[d] = idle
 	}
@@ -86,9 +86,9 @@ func (m market) claims(gone []string) []int {
 			claimant[n] = never
 		}
 	}
-	next := make([]int, len(m.wants))   // of each ticket those before it are not idle, and stay so
-	met := make([]int, len(m.wants))    // in which search it was met last
-	spent := make([]bool, len(m.wants)) // no path from it leads to an idle one, nor ever will
+	next := make([]int, len(m.wants))   // for each ticket, its first GPU that may still be idle
+	met := make([]int, len(m.wants))    // for each ticket, the last search that reached it
+	spent := make([]bool, len(m.wants)) // no path from the ticket leads to an idle GPU any more
 	search := 0
 	var claim func(int) bool
 	claim = func(i int) bool {
@@ -123,8 +123,8 @@ func (m market) claims(gone []string) []int {
 	return counts
 }
 
-// ready returns when each of the Devices of t can be idle at the earliest, the
-// soonest first.
+// ready returns the earliest times at which each of the Devices of t can be idle, in
+// ascending order.
 func (v view) ready(t Ticket) []time.Time {
 	free := make([]time.Time, 0, len(t.Devices))
 	for _, d := range t.Devices {
@@ -133,7 +133,7 @@ func (v view) ready(t Ticket) []time.Time {
 			free = append(free, v.now)
 		case h.until.IsZero():
 			free = append(free, v.now.Add(Horizon))
-		default: // one over its limit is about to end
+		default: // a job over its limit is about to end
 			free = append(free, later(v.now, h.until))
 		}
 	}
@@ -141,7 +141,7 @@ func (v view) ready(t Ticket) []time.Time {
 	return free
 }
 
-// earliest returns when t could start at the earliest if all idle GPUs were its.
+// earliest returns the earliest time at which t could start if it got all idle GPUs.
 func (v view) earliest(t Ticket) time.Time {
 	if t.Least == 0 {
 		return later(v.now, t.NotBefore)
@@ -149,9 +149,9 @@ func (v view) earliest(t Ticket) time.Time {
 	return later(v.ready(t)[t.Least-1], t.NotBefore)
 }
 
-// Earliest returns when n GPUs of hosts that a gang could start on can be idle at
-// the earliest, were it alone there: the NotBefore of its tickets on them. It is
-// zero where that is not known.
+// Earliest returns the earliest time at which n GPUs of the given hosts can be idle, if no
+// other gang waited. A gang that could start on these hosts sets it as the NotBefore of its
+// tickets there. It is zero if the time is not known.
 func Earliest(n int, hosts ...*Waiting) time.Time {
 	var ready []time.Time
 	for _, w := range hosts {
@@ -174,8 +174,8 @@ func later(a, b time.Time) time.Time {
 	return a
 }
 
-// against returns the older tickets that would be worse off if t took the idle
-// GPUs take: those that forbid it.
+// against returns the older tickets that forbid t to take the idle GPUs take, because they
+// would be worse off.
 func (v view) against(t Ticket, take []string) []Ticket {
 	older := v.ahead(t)
 	if len(older) == 0 || len(take) == 0 {
@@ -185,8 +185,8 @@ func (v view) against(t Ticket, take []string) []Ticket {
 	return v.hurt(t, older, m.claims(nil), m.claims(take))
 }
 
-// hurt returns those of the older tickets whose claims after are less than before,
-// and which cannot start only after t has ended.
+// hurt returns the older tickets that can claim fewer GPUs after than before, without those
+// that could not start before t has ended anyway.
 func (v view) hurt(t Ticket, older []Ticket, before, after []int) (hurt []Ticket) {
 	for i, u := range older {
 		if after[i] >= before[i] {
@@ -200,8 +200,8 @@ func (v view) hurt(t Ticket, older []Ticket, before, after []int) (hurt []Ticket
 	return hurt
 }
 
-// spare returns as many of the idle GPUs of t as it may take now, the first in
-// the order of its Devices; any part of them it may take as well. It may take others
+// spare returns idle GPUs that t may take now, as many as the ticket rule allows, the first
+// in the order of its Devices. t may also take any part of them. It may take other GPUs
 // instead, but not more.
 func (v view) spare(t Ticket) []string {
 	older := v.ahead(t)

@@ -12,38 +12,37 @@ import (
 
 // Ticket is what a waiting gang asks of one host.
 type Ticket struct {
-	// Run names the run. What has the same run never waits for one another's
-	// tickets: a gang and its trial.
+	// Run is the ID of the run. Tickets of the same run, such as those of a gang and its
+	// trial, do not wait for each other.
 	Run string `json:"run"`
 	// Since is when the gang began to wait, the same on all of its hosts.
 	Since time.Time `json:"since"`
-	// Devices are the GPUs of this host that the gang could use, those that it
-	// would rather have first, at most MaxDevices; Count is how many of them it
-	// claims: all that it can make use of here. Least is how many of them must be
-	// idle before it can start: fewer than Count where the others help it only
-	// together with some, or where it may start on other hosts, too.
+	// Devices are the GPUs of this host that the gang could use, those that it prefers
+	// first, at most MaxDevices. Count is how many of them it claims: as many as it can use
+	// here. Least is how many must be idle before the gang can start. Least is less than
+	// Count if the gang could start with some of them, or on other hosts as well.
 	Devices []string `json:"devices"`
 	Count   int      `json:"count"`
 	Least   int      `json:"least,omitempty"`
-	// Limit is how long the job runs at the most, zero where it has no limit.
+	// Limit is the time limit of the job, zero if it has none.
 	Limit time.Duration `json:"limit,omitempty"`
-	// NotBefore is when the gang can start at the earliest, all of its hosts taken
-	// together, zero where nothing is known: see Earliest.
+	// NotBefore is the earliest time at which the gang can start, over all of its hosts. It
+	// is zero if that is not known. See Earliest.
 	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
-// Bounds of what a ticket says. Everybody who decides reads the tickets of all
+// Bounds of a ticket. Every process that decides reads the tickets of all
 // users, so that none may be costly to read.
 const (
-	// MaxDevices bounds the GPUs that a ticket names: a host with 16 of them, each
-	// cut into 7 MIG instances, has 112.
+	// MaxDevices bounds the GPUs of a ticket. A host with 16 GPUs of 7 MIG instances each
+	// has 112 devices.
 	MaxDevices = 256
 	// maxName bounds the name of a run or a GPU, in bytes.
 	maxName = 256
 )
 
-// checkName says what is wrong with the name of a run, a GPU or a host. Names are
-// shown to others on their terminals.
+// checkName returns an error if the name of a run, a GPU or a host is not valid. Other
+// users' terminals show these names.
 func checkName(name string) error {
 	if len(name) > maxName {
 		return fmt.Errorf("a name of %d bytes is too long; at most %d are possible", len(name), maxName)
@@ -56,7 +55,7 @@ func checkName(name string) error {
 	return nil
 }
 
-// validate says what is wrong with a ticket.
+// validate returns an error if a ticket is not valid.
 func (t Ticket) validate() error {
 	switch {
 	case t.Run == "":
@@ -91,23 +90,23 @@ func (t Ticket) validate() error {
 	return nil
 }
 
-// before orders tickets: the older first, of two of one age the one whose run has
-// the lesser name.
+// before reports whether t is served before u: it is older, or as old and its run has the
+// lesser name.
 func (t Ticket) before(u Ticket) bool { return compare(t, u) < 0 }
 
 func compare(t, u Ticket) int {
 	return cmp.Or(t.Since.Compare(u.Since), cmp.Compare(t.Run, u.Run))
 }
 
-// Request is what a gang wants to have from one host now, besides the ticket
-// that it waits with if it cannot have it.
+// Request is what a gang wants from one host now. The gang waits with the ticket if it
+// cannot have that.
 type Request struct {
 	Ticket
-	// Take are the GPUs to be taken now, all or none; at most Count of Devices. With
-	// none, the answer only shows the state of the host.
+	// Take are the GPUs to be taken now, all or none, at most Count of Devices. If Take is
+	// empty, Try only returns the state of the host.
 	Take []string `json:"take,omitempty"`
-	// Ranks, User and Command show others what the GPUs are used for. User is the
-	// user's name; without it the uid is shown.
+	// Ranks, User and Command show other users what the GPUs are used for. User is the
+	// user's name; if it is empty, the uid is shown.
 	Ranks   []int  `json:"ranks,omitempty"`
 	User    string `json:"user,omitempty"`
 	Command string `json:"command,omitempty"`

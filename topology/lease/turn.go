@@ -13,11 +13,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// maxTickets bounds how many gangs wait on a host.
+// maxTickets bounds how many gangs can wait on a host.
 const maxTickets = 4096
 
-// Turn is the place of a gang among those that wait on a host. It has a ticket
-// from the first Try until Close. Its methods may be called at the same time.
+// Turn is a gang's place in the queue for the GPUs of a host. It has a ticket from the
+// first Try until Close. Its methods may be called concurrently.
 type Turn struct {
 	space *Space
 	watch *watch
@@ -26,47 +26,49 @@ type Turn struct {
 
 	mu     sync.Mutex
 	ticket *file   // nil without one
-	last   Request // what the ticket says
+	last   Request // the request that the ticket was written for
 	closed bool
 }
 
-// Turn returns a place on the host, without a ticket yet. The caller closes it.
+// Turn returns a Turn on the host. It has no ticket yet. The caller must close it.
 func (s *Space) Turn() *Turn { return &Turn{space: s, watch: s.watch()} }
 
-// Wait returns when GPUs were given back or a gang stopped waiting since Turn was
-// called or the last Wait returned, at the latest after three seconds. It returns an
-// error only when ctx is done. Only Try finds out whether anything has changed.
+// Wait waits for a change since Turn was called or the last Wait returned: GPUs were
+// released, or a gang stopped waiting. It returns after three seconds even without a
+// change, so the caller must call Try to find out. It returns an error only when ctx is
+// done.
 func (t *Turn) Wait(ctx context.Context) error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
 	return t.watch.wait(ctx)
 }
 
-// Waiting says how things stand on a host for a request that was not granted.
+// Waiting is the state of a host for a request that was not granted.
 type Waiting struct {
 	Host string `json:"host"`
-	// Leases are the Devices of the ticket, in its order, and behind them the other
-	// GPUs of the host that were ever leased.
+	// Leases are the Devices of the ticket, in its order, and then all other GPUs of the
+	// host that were ever leased.
 	Leases []Lease `json:"leases"`
-	// Ahead are the gangs with older tickets, the oldest first; Blocking the runs
-	// among them that would be worse off had the request been granted.
+	// Ahead are the gangs with older tickets, the oldest first. Blocking are the runs of
+	// those that forbade the request because they would be worse off.
 	Ahead    []Waiter `json:"ahead,omitempty"`
 	Blocking []string `json:"blocking,omitempty"`
-	// Spare are the GPUs that could be taken now under the ticket rule: these or
-	// any part of them.
+	// Spare are GPUs that the ticket rule lets the gang take now, all or any part of them.
 	Spare []string `json:"spare,omitempty"`
-	// Ready are the moments from which on each of the Devices can be idle at the
-	// earliest, were the gang alone, the soonest first: see Earliest.
+	// Ready has the earliest times at which each of the Devices can be idle if no other
+	// gang waited, in ascending order: see Earliest.
 	Ready []time.Time `json:"ready,omitempty"`
-	// Warnings say what is wrong with files that were passed over.
+	// Warnings describe files that were ignored, and why.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Try takes the GPUs that r takes, all of them or none, if nobody has one and the
-// ticket rule allows it; else it says what is in the way. It never waits for a GPU:
-// exactly one of the three results is not nil. It waits for others that decide on
-// the same host, until ctx is done or 30 s have passed. The ticket is written anew
-// where r changes it; Run and Since must stay.
+// Try takes all GPUs of r.Take if nobody holds one of them and the ticket rule allows it.
+// Otherwise it takes none and returns a Waiting that shows why. Exactly one of the three
+// results is not nil.
+//
+// Try does not wait for GPUs. It waits while other processes decide on the same host, until
+// ctx is done or 30 s have passed. It updates the ticket if r changes it; Run and Since
+// must stay the same.
 func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	if err := r.validate(); err != nil {
 		return nil, nil, err
@@ -97,7 +99,7 @@ func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	return held, waiting, nil
 }
 
-// write makes the turn's ticket say what r says. The caller is within ordered.
+// write writes the ticket of r to the turn's file. The caller is within ordered.
 func (t *Turn) write(r Request) error {
 	w := Waiter{Owner: process(t.space.host, r.User), Ticket: r.Ticket}
 	w.Owner.Run, w.Owner.Since, w.Owner.Command, w.Owner.Ranks = r.Run, r.Since, clip(r.Command), r.Ranks
@@ -105,7 +107,7 @@ func (t *Turn) write(r Request) error {
 		if same, err := t.ticket.named(); err != nil {
 			return err
 		} else if !same {
-			t.ticket.drop() // somebody removed it: take another
+			t.ticket.drop() // another process removed the file: take another one
 			t.ticket = nil
 		}
 	}
@@ -138,8 +140,8 @@ func alike(a, b Request) bool {
 		slices.Equal(a.Ranks, b.Ranks) && a.User == b.User && a.Command == b.Command
 }
 
-// void returns the file of a void ticket of this user, locked. Those of others
-// are not for this one: a ticket counts only in a file of the user that it names.
+// void returns the file of a void ticket of this user, locked. It takes no file of another
+// user: a ticket is valid only in a file that belongs to the user whom it names.
 func (s *Space) void() (*file, error) {
 	for n := range maxTickets {
 		path := s.path(kindTicket, strconv.Itoa(n))
@@ -154,7 +156,7 @@ func (s *Space) void() (*file, error) {
 		case errors.Is(err, errHeld):
 		default:
 			_, gone := os.Lstat(path)
-			if gone != nil || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) { // it is not about the file
+			if gone != nil || errors.Is(err, unix.EMFILE) || errors.Is(err, unix.ENFILE) { // the error does not concern the file
 				return nil, err
 			}
 		}
@@ -162,7 +164,7 @@ func (s *Space) void() (*file, error) {
 	return nil, fmt.Errorf("no ticket is left in %q: there are %d, all of them of gangs that wait or of other users; have root remove those that nobody has locked", s.dir, maxTickets)
 }
 
-// try decides on r. The caller is within ordered.
+// try decides about r. The caller is within ordered.
 func (s *Space) try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	sc, err := s.look(ctx)
 	if err != nil {
@@ -180,7 +182,7 @@ func (s *Space) try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 		if held != nil || !errors.Is(err, errHeld) {
 			return held, nil, err
 		}
-		// Somebody locks files without asking for the order: as it is now.
+		// A process locked a file without the order lock. Look at the state again.
 		if sc, err = s.look(ctx); err != nil {
 			return nil, nil, err
 		}
@@ -198,7 +200,7 @@ func (s *Space) waiting(r Request, sc scene, v view) *Waiting {
 		l := Lease{Device: d, State: StateFree}
 		if i := slices.IndexFunc(sc.leases, func(l Lease) bool { return l.file == v.key(d) }); i >= 0 {
 			l = sc.leases[i]
-			l.Device = d // a long one is cut in the file's name
+			l.Device = d // the file's name may hold only a part of a long one
 		}
 		w.Leases = append(w.Leases, l)
 	}
@@ -218,7 +220,8 @@ func (s *Space) waiting(r Request, sc scene, v view) *Waiting {
 	return w
 }
 
-// take locks the GPUs that r takes and writes who has them, all or none.
+// take locks the files of all GPUs of r.Take and writes records of their holder, or takes
+// none.
 func (s *Space) take(r Request) (*Held, error) {
 	o := process(s.host, r.User)
 	o.Run, o.Ranks, o.Command, o.Since = r.Run, r.Ranks, clip(r.Command), s.clock().UTC()
@@ -240,8 +243,8 @@ func (s *Space) take(r Request) (*Held, error) {
 	return h, nil
 }
 
-// Close takes the ticket back. What was granted stays. A second call does nothing.
-// No Wait may be under way.
+// Close withdraws the ticket. GPUs that were granted stay leased. Wait must not run at the
+// same time. A second call does nothing.
 func (t *Turn) Close() error {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -256,7 +259,7 @@ func (t *Turn) Close() error {
 	return err
 }
 
-// hostName names the host for people.
+// hostName returns the host's name for messages.
 func (s *Space) hostName() string {
 	if s.host == "" {
 		return "this host"

@@ -16,14 +16,14 @@ import (
 // jitter returns a random part of d.
 func jitter(d time.Duration) time.Duration { return time.Duration(rand.Int64N(int64(d) + 1)) }
 
-// watch is a subscription to the changes of a host: GPUs given back, and gangs
-// that stopped waiting. It is made before a Try and waited on after it, so that
-// nothing in between is missed.
+// watch is a subscription to the changes of a host: GPUs that are released, and gangs that
+// stop waiting. A Turn starts it before Try and waits on it after Try, so that it misses no
+// change in between.
 //
-// The kernel reports every file of the directory that is closed after it was open
-// for writing, also when its process ends, and no file that was only read. It does so
-// a moment before the lock is released, and it may run out of watches. So wait also
-// returns now and then without a change.
+// The kernel reports every file of the directory that is closed after it was open for
+// writing, also at the end of a process. It reports no file that was only read. The report
+// comes a moment before the lock is released, and the number of subscriptions is limited.
+// So wait also returns from time to time without a change.
 type watch struct {
 	space  *Space
 	events *os.File // of inotify, nil where there is none
@@ -34,7 +34,7 @@ func (s *Space) watch() *watch {
 	w := &watch{space: s}
 	fd, err := unix.InotifyInit1(unix.IN_CLOEXEC | unix.IN_NONBLOCK)
 	if err != nil {
-		return w // too many of them: Wait only returns now and then
+		return w // no inotify: wait then only returns from time to time
 	}
 	if _, err := unix.InotifyAddWatch(fd, s.dir, unix.IN_CLOSE_WRITE|unix.IN_DELETE|unix.IN_MOVED_FROM|unix.IN_ONLYDIR); err != nil {
 		unix.Close(fd)
@@ -51,10 +51,10 @@ func (w *watch) close() error {
 	return w.events.Close()
 }
 
-// wait returns when something changed since watch or the last wait, or after at
-// most repoll and a half; with an error only when ctx is done. Before it returns it
-// waits some random milliseconds, so that not all who wait try at once. One call
-// at a time.
+// wait returns when something has changed since watch was called or the last wait returned,
+// at the latest after one and a half times repoll. It returns an error only when ctx is
+// done. It waits some random milliseconds more, so that not all waiting gangs try at the
+// same time. Only one call may run at a time.
 func (w *watch) wait(ctx context.Context) error {
 	limit := w.space.repoll/2 + jitter(w.space.repoll)
 	if w.events == nil {
@@ -72,7 +72,7 @@ func (w *watch) wait(ctx context.Context) error {
 	for {
 		n, err := w.events.Read(buffer)
 		if err != nil {
-			<-timed.Done() // the deadline passed, or reading fails: no news then
+			<-timed.Done() // the deadline has passed, or reading fails: no report of a change
 			break
 		}
 		if ours(buffer[:n], filepath.Base(w.space.path(kindOrder, ""))) {
@@ -85,8 +85,8 @@ func (w *watch) wait(ctx context.Context) error {
 	return sleep(ctx, 2*time.Millisecond+jitter(15*time.Millisecond))
 }
 
-// ours reports whether one of the inotify events is about a file of the host
-// whose order file is order, or says that events were lost.
+// ours reports whether one of the inotify events is about a file of the host whose order
+// file is order, or tells that events were lost.
 func ours(events []byte, order string) bool {
 	host := strings.TrimSuffix(order, kindOrder)
 	for len(events) >= unix.SizeofInotifyEvent {
