@@ -24,7 +24,7 @@ func TestAdoptWithout(t *testing.T) {
 		endedWithoutController bool
 	}{
 		{"own machine", agents.Link{Local: true}, "ended with the controller", true},
-		{"ended", agents.Link{}, "heard nothing for too long", true},
+		{"ended", agents.Link{}, "had no contact for too long", true},
 		{"started anew", agents.Link{Restarted: true}, "was started anew", false},
 	} {
 		t.Run(test.name, func(t *testing.T) {

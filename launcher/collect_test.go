@@ -108,8 +108,8 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: the agent on its host has no more of it; its agent drops the rest when it ends",
-			fault: "its output did not all arrive from h2: the agent on its host has no more of it",
+			note:  "output is missing of rank 1 on h2 after 6 bytes: its agent has no more output; the agent deletes its logs when it ends",
+			fault: "its output did not all arrive from h2: its agent has no more output",
 		},
 		"the host is lost": {
 			output: func(host string, to wire.Agent_OutputServer) error {
@@ -118,7 +118,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: ",
+			note:  "output is missing of rank 1 on h2 after 6 bytes: ",
 			fault: "its output did not all arrive from h2: ",
 		},
 		"ranks that had failed": {
@@ -129,7 +129,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
+			note: "output is missing of rank 1 on h2 after 0 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
 		},
 		"the host was started anew": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
@@ -139,7 +139,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+			note: "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"the host was started anew, and has been given up already": {
 			code: 3, why: fmt.Errorf("%w, and so on", agents.ErrRestarted),
@@ -149,7 +149,7 @@ func TestCollect(t *testing.T) {
 				}
 				return say(host, to, "hello\n", 2)
 			},
-			note: "output breaks off, that of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
+			note: "output is missing of rank 1 on h2 after 0 bytes: the host was started anew, and so on; the rest may be lost, since h2 was started anew; what is left of it is in /tmp/agent/logs/r/1 there",
 		},
 		"nobody waits": {
 			hurry: true,
@@ -161,7 +161,7 @@ func TestCollect(t *testing.T) {
 				<-to.Context().Done()
 				return err
 			},
-			note:  "output breaks off, that of rank 1 on h2 after 6 bytes: it was not waited for; its agent drops the rest when it ends",
+			note:  "output is missing of rank 1 on h2 after 6 bytes: it was not waited for; the agent deletes its logs when it ends",
 			fault: "its output did not all arrive from h2: it was not waited for", after: true,
 		},
 	} {
@@ -238,7 +238,7 @@ func TestLostAfterCancel(t *testing.T) {
 		if c.cancelled {
 			g.end.cancelled = now
 		}
-		g.lose(n, errors.New("nothing was heard of it"))
+		g.lose(n, errors.New("no contact with it"))
 		g.take(<-g.reports)
 		g.emitter.close()
 		if e := g.outcome.Exits[0]; e.Status != job.Lost || e.Stopped != c.want {

@@ -73,7 +73,7 @@ func (g *running) noteWaiting() {
 			continue
 		}
 		n.told = true
-		why := fmt.Sprintf("its agent ends them when it has heard nothing for %s (--orphan-grace)", g.silence.orphanGrace)
+		why := fmt.Sprintf("its agent ends them when it has had no contact for %s (--orphan-grace)", g.silence.orphanGrace)
 		if n.agent.Link.Local {
 			why = "what is left of its agent is ending them"
 		}
@@ -93,7 +93,7 @@ func (g *running) noteGap(now time.Time) {
 	}
 	text := fmt.Sprintf("gangrun itself stood still for %s (it was stopped or suspended, or this machine is overloaded): the silence of hosts counts from now on", gap.Round(100*time.Millisecond))
 	if gap > g.silence.orphanGrace {
-		text += fmt.Sprintf("; agents that heard nothing of it for %s have ended their ranks (--orphan-grace)", g.silence.orphanGrace)
+		text += fmt.Sprintf("; agents without contact for %s have ended their ranks (--orphan-grace)", g.silence.orphanGrace)
 	}
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
 }
@@ -109,13 +109,13 @@ func (g *running) suspect() {
 		e := job.Event{Time: time.Now(), Kind: job.KindSuspect, Attempt: g.attempt.Number, Host: n.agent.Host}
 		last := e.Time.Add(-silence)
 		e.Since = &last
-		e.Text = fmt.Sprintf("%s is silent: nothing was heard of it for %s", n.agent.Host, silence.Round(100*time.Millisecond))
+		e.Text = fmt.Sprintf("%s is silent: no contact for %s", n.agent.Host, silence.Round(100*time.Millisecond))
 		if trouble := n.agent.Trouble(); trouble != nil {
 			e.Text += " (" + trouble.Error() + ")"
 		}
 		e.Text += fmt.Sprintf("; it counts as lost after %s", g.silence.hostTimeout)
 		if !n.quiet {
-			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.Host+" is heard again, nothing was lost"
+			e.Kind, e.Since, e.Text = job.KindHeard, nil, n.agent.Host+" is in contact again, nothing was lost"
 		}
 		g.emitter.put(e)
 	}

@@ -40,7 +40,7 @@ func TestRest(t *testing.T) {
 	broken := func(want agents.RestRequest) error {
 		return want.Take(out, true, io.MultiReader(strings.NewReader("and "), iotest.ErrReader(errors.New("cut"))))
 	}
-	const cut = "output breaks off, that of rank 1 on h2 after "
+	const cut = "output is missing of rank 1 on h2 after "
 	for name, c := range map[string]struct {
 		trouble error
 		runs    int // of the gang; in the first h2 is lost
@@ -60,11 +60,11 @@ func TestRest(t *testing.T) {
 		},
 		"cut off there, too": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n", errs: ""}, false)}, last: true, fault: true,
-			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
+			notes: []string{cut + "15 bytes: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
 		},
 		"only one of them is there": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{out: "and more\n"}, true)}, last: true, fault: true,
-			notes: []string{cut + "15 bytes: the agent was killed or has ended; nothing more of it is on h2"}, log: "hello\nand more\n",
+			notes: []string{cut + "15 bytes: the agent was killed or has ended; h2 has no more of it"}, log: "hello\nand more\n",
 		},
 		"what was not asked for": {
 			trouble: agents.ErrGone, runs: 1, rests: []func(agents.RestRequest) error{left(map[string]string{"rank-0000.out": "x"}, true)}, fault: true, last: true,
@@ -88,7 +88,7 @@ func TestRest(t *testing.T) {
 			runs: 3, rests: []func(agents.RestRequest) error{func(agents.RestRequest) error { return errors.New("no route to host") }, left(map[string]string{out: "and more\n"}, false)}, fault: true, last: true,
 			notes: []string{
 				cut + "6 bytes: the line broke; the rest is kept for 7 days on h2 in /tmp/agent/logs/r/1, if it is still there",
-				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched; more of it is not there, though it breaks off",
+				"9 more bytes that the ranks on h2 had printed in attempt 1 have been fetched; the rest of their output is not there",
 			}, log: "hello\nand more\n",
 		},
 		"another has written": {

@@ -22,7 +22,7 @@ func TestStood(t *testing.T) {
 	}{
 		"in order": {gaps: []time.Duration{agents.SuspectEvery, agents.SuspectEvery, 2 * time.Second}},
 		"stopped":  {gaps: []time.Duration{agents.SuspectEvery, 12 * time.Second, agents.SuspectEvery}, want: []string{"stood still for 12s"}, notes: 1},
-		"for long": {gaps: []time.Duration{time.Minute}, want: []string{"stood still for 1m0s", "nothing of it for 20s", "--orphan-grace"}, notes: 1},
+		"for long": {gaps: []time.Duration{time.Minute}, want: []string{"stood still for 1m0s", "without contact for 20s", "--orphan-grace"}, notes: 1},
 		"here":     {local: true, gaps: []time.Duration{time.Minute}},
 	} {
 		var told []job.Event

@@ -86,25 +86,24 @@ func faultsPage(cells [][]hostCell) string {
 Written by `+"`make docs`"+`, which causes each of these faults on h2, one of four
 simulated hosts (internal/testhosts). The gang has %d ranks, two on each host, and is
 run with each value of `+"`--mpi`"+`. The ranks print numbered lines to both streams
-(examples/steady); those of MPI and of torch (gloo) compute a sum with all others at
+(examples/steady). With MPI and torch (gloo), they also compute a sum over all ranks at
 every step. Most faults begin when every rank has printed five lines. Wrong host keys,
 users, ports and addresses, the full disk, the read-only /tmp and the wrong clock are
 there from the start.
 
 - suspect: the time until gangrun warns of a silent host, which is 3 s.
-- known: the time until gangrun ends the gang or, if a host was never reached, gives up.
+- known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
   A silent host counts as lost after --host-timeout (%s here, 10 s by default).
-- ended: the time until gangrun has ended. It waits until no rank can be left on a lost
-  host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
-  default) and 5 s have passed since the last connection. No attempt starts before.
-- left: the time from the end of gangrun until the last process and lease of the run
-  was gone from the hosts, after a cut or frozen host was restored. In the row of the
-  controller it is how long the ranks outlive the controller: an agent ends them when
-  it has received nothing for --orphan-grace.
+- ended: the time until gangrun has ended. It first waits until no rank can be left on a
+  lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
+  default) and 5 s have passed since the last connection. A next attempt would wait, too.
+- left: the time from the end of gangrun until no process and no lease of the run was
+  left on the hosts; a cut or frozen host is restored for that. For "controller killed",
+  it is how long the ranks run after the end of the controller: their agent ends them
+  when it has received nothing for --orphan-grace.
 
-In all runs nothing is left in the end, and every log has exactly the bytes that its
-rank has printed. There are no retries (--retries 0), so that the exit code is that of
-the first failure.
+In all runs, every log has exactly the bytes that its rank has printed. There are no
+retries (--retries 0), so that the exit code is that of the first failure.
 
 | fault | --mpi | result | exit code | suspect | known | ended | left |
 |---|---|---|---|---|---|---|---|
@@ -112,11 +111,11 @@ the first failure.
 	for _, c := range slices.Concat(cells...) {
 		fmt.Fprintf(&b, "%s %s | %s | %s | %s |\n", c.row(), figure(c.suspect), figure(c.known), figure(c.ended), figure(c.gone))
 	}
-	b.WriteString("\n## What the user sees\n\nThe screen with `--mpi none`, without the output of ranks; of the summary, only the lines about the fault.\n")
+	b.WriteString("\n## What the user sees\n\nThe screen with `--mpi none`, without the output of ranks. Of the summary, only the lines about the fault are shown.\n")
 	for _, row := range cells {
 		fmt.Fprintf(&b, "\n### %s\n\n```\n%s\n```\n", row[0].fault, strings.Join(row[0].seen, "\n"))
 		if row[0].fault == "frozen" {
-			b.WriteString("\nA host that resumes after its ranks counted as gone ends them as soon as its agent runs\nagain (left, above). Until then they may still write.\n")
+			b.WriteString("\nIf a frozen host resumes after its ranks counted as gone, its agent ends them at once\n(\"left\", above). Until then they may still write.\n")
 		}
 	}
 	return b.String()

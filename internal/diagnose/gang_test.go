@@ -159,8 +159,8 @@ func TestRootCause(t *testing.T) {
 			four().kernel("h1", 9, "NVRM: Xid (PCI:0000:3b:00): 94, pid='<unknown>', Contained memory error").says(1, 10, raise("KeyError: 'a'")).exit(1, 10, failed),
 			"python-key-error", 1, ""},
 		{"a host is lost, noticed after its peers",
-			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "nothing was heard of the host for 10s", Reason: job.ReasonHostSilent}),
-			"host-silent", 2, "rank 2 on h2: lost: nothing was heard of the host for 10s"},
+			four().says(0, 10, closed).exit(0, 10.2, failed).exit(1, 10.3, stopped).exit(2, 20, job.Exit{Status: job.Lost, Text: "no contact with the host for 10s", Reason: job.ReasonHostSilent}),
+			"host-silent", 2, "rank 2 on h2: lost: no contact with the host for 10s"},
 		{"a rank left without MPI_Finalize, and Open MPI warns of its peer",
 			four().exit(0, 9.3, job.Exit{Fault: "it never called MPI_Finalize", Reason: job.ReasonNoFinalize}).
 				says(3, 10, openMPIWarning).lines(job.SourceStderr, "h0", -1, "mpirun.log", 10, openMPIWarning).exit(1, 10.1, stopped).exit(2, 10.1, stopped).exit(3, 10.1, stopped),

@@ -235,7 +235,7 @@ type errSilent struct {
 }
 
 func (e errSilent) Error() string {
-	text := fmt.Sprintf("nothing was heard of %s for %s", e.host, e.silence.Round(100*time.Millisecond))
+	text := fmt.Sprintf("no contact with %s for %s", e.host, e.silence.Round(100*time.Millisecond))
 	if e.trouble != nil {
 		text += ": " + e.trouble.Error()
 	}

@@ -21,7 +21,7 @@ var (
 // Why an agent that had a part of a gang is gone when another controller adopts the gang.
 var (
 	ErrEndedWithController = errors.New("it ran on the controller's own machine, and ended with the controller")
-	ErrEnded               = errors.New("it has ended: it was killed, or heard nothing for too long once its controller had died")
+	ErrEnded               = errors.New("it has ended: it was killed, or had no contact for too long after its controller had died")
 )
 
 // ErrAgentGone is why an agent no longer answers if nothing else is known.

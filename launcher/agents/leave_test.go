@@ -125,7 +125,7 @@ func TestRetiredThatIsSilent(t *testing.T) {
 // errSilent names the host, for where nobody else does.
 func TestErrSilent(t *testing.T) {
 	err := errSilent{"h7", 6 * time.Second, errors.New("no route")}
-	if got, want := err.Error(), "nothing was heard of h7 for 6s: no route"; got != want {
+	if got, want := err.Error(), "no contact with h7 for 6s: no route"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

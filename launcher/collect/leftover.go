@@ -224,7 +224,7 @@ func (c *Collector) retry(asking context.Context, emit func(job.Event)) {
 func (h *hostLogs) fetched() string {
 	text := fmt.Sprintf("%d more bytes that the ranks on %s had printed in attempt %d have been fetched", h.fetch.bytes, h.from.Agent.Host, h.attempt.Number)
 	if _, missing := h.partial(); missing {
-		return text + "; more of it is not there, though it breaks off"
+		return text + "; the rest of their output is not there"
 	}
 	return text + ", and nothing of it is missing now"
 }

@@ -87,7 +87,7 @@ func lostLogs(a job.Attempt, from Source) *hostLogs {
 	h := newHostLogs(a, from)
 	h.end = fetchEnd{why: from.Lost.Error(), maybeKept: true}
 	if errors.Is(from.Lost, agents.ErrEnded) {
-		h.end.why = "its agent was killed, or has ended for want of a controller"
+		h.end.why = "its agent was killed, or has ended because it had no controller"
 	}
 	for _, r := range from.Ranks {
 		for _, stream := range []string{"out", "err"} {
@@ -178,7 +178,7 @@ func (h *hostLogs) receive(ctx context.Context, emit func(job.Event)) {
 	case h.end.abandoned:
 		h.end.why = "it was not waited for"
 	case errors.Is(why, io.EOF):
-		h.end.why = "the agent on its host has no more of it"
+		h.end.why = "its agent has no more output"
 	default:
 		h.end.why = why.Error()
 		if s, ok := status.FromError(why); ok {

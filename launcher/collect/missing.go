@@ -40,15 +40,15 @@ func (c *Collection) Missing(started func(rank int) bool) []Missing {
 		}
 		var which []string
 		for _, rank := range ranks[:min(len(ranks), maxNamed)] {
-			which = append(which, fmt.Sprintf("that of rank %d on %s after %d bytes", rank, host, arrived[rank]))
+			which = append(which, fmt.Sprintf("rank %d on %s after %d bytes", rank, host, arrived[rank]))
 		}
 		if more := len(ranks) - maxNamed; more > 0 {
-			which = append(which, fmt.Sprintf("that of %d more", more))
+			which = append(which, fmt.Sprintf("%d more", more))
 		}
 		if h.runtime.truncated() {
 			which = append(which, fmt.Sprintf("%s of %s after %d bytes", filepath.Base(h.runtime.path), host, h.runtime.size))
 		}
-		c.note(host, fmt.Sprintf("output breaks off, %s: %s; %s", strings.Join(which, ", "), h.end.why, h.rest()))
+		c.note(host, fmt.Sprintf("output is missing of %s: %s; %s", strings.Join(which, ", "), h.end.why, h.rest()))
 		if len(ranks) > 0 {
 			missing = append(missing, Missing{Host: host, Ranks: ranks, Why: h.end.why, Abandoned: h.end.abandoned})
 		}
@@ -74,10 +74,10 @@ func (h *hostLogs) truncated() (ranks []int, arrived map[int]int64) {
 func (h *hostLogs) rest() string {
 	agent := h.from.Agent
 	host, dir := agent.Host, agent.Spool(h.attempt)
-	text := "its agent drops the rest when it ends"
+	text := "the agent deletes its logs when it ends"
 	switch {
 	case h.fetch.complete:
-		text = "nothing more of it is on " + host
+		text = host + " has no more of it"
 	case errors.Is(h.from.Lost, agents.ErrRestarted):
 		text = fmt.Sprintf("the rest may be lost, since %s was started anew", host)
 	case errors.Is(agent.Trouble(), agents.ErrRestarted):

@@ -209,7 +209,7 @@ func givenUp(t *testing.T, b Bed) {
 }
 
 // none waits until there is no agent. One whose controller was gone before it
-// could say a word ends by itself: long before it would for want of a controller.
+// could say a word ends by itself: long before it would end without a controller.
 func (b Bed) none(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)
