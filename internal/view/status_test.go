@@ -24,7 +24,7 @@ func TestStatusOfSilentHost(t *testing.T) {
 		"silent":                        {[]job.Event{suspect}, silent},
 		"silent, told by an older one":  {[]job.Event{{Time: suspect.Time, Kind: job.KindSuspect, Attempt: 1, Host: "h2"}}, "h2 is silent since 03:04:10"},
 		"heard again":                   {[]job.Event{suspect, {Kind: job.KindHeard, Attempt: 1, Host: "h2"}}, ""},
-		"another is in contact again":        {[]job.Event{suspect, {Kind: job.KindHeard, Attempt: 1, Host: "h1"}}, silent},
+		"another is in contact again":   {[]job.Event{suspect, {Kind: job.KindHeard, Attempt: 1, Host: "h1"}}, silent},
 		"lost":                          {[]job.Event{suspect, {Kind: job.KindExit, Attempt: 1, Exit: &job.Exit{Rank: 1, Host: "h2", Status: job.Lost}}}, ""},
 		"its output is still to arrive": {[]job.Event{{Kind: job.KindExit, Attempt: 1, Exit: &job.Exit{Rank: 1, Host: "h2", Status: job.Exited}}, suspect}, silent},
 		"the attempt is over":           {[]job.Event{suspect, {Kind: job.KindOutcome, Attempt: 1, Outcome: &job.Outcome{}}}, ""},
