@@ -58,6 +58,7 @@ var rooms = []room{
 	{paths: []string{"internal/limits"}, ours: only("internal/procfs")},
 	{paths: []string{"internal/failure"}, ours: only("internal/limits", "internal/procfs")},
 	{paths: []string{"internal/procfs", "internal/runclock", "internal/text", "internal/suggest"}, ours: only()},
+	{paths: []string{"internal/batchlimit"}, ours: only()},
 	{paths: []string{"internal/growing"}, ours: withLeaves("internal/safefile")},
 	{paths: []string{"internal/journal"}, ours: withLeaves("internal/job", "internal/exact", "internal/safefile")},
 	{paths: []string{"internal/home"}, ours: withLeaves("internal/job", "internal/journal", "internal/atomicfile", "internal/exact", "internal/safefile")},
