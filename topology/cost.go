@@ -6,49 +6,50 @@ import (
 	"math"
 )
 
-// NoRing is the bottleneck of a gang that has no ring: one that has no two GPUs
-// on any host. It is better than that of every ring.
+// NoRing is the Bottleneck of a gang that has no two GPUs on any host, and so no ring. It
+// is better than that of every ring.
 const NoRing = math.MaxInt32
 
-// Cost is what is compared between placements, field by field in this order.
+// Cost is what a placement costs. Costs are compared field by field, in this order.
 type Cost struct {
-	// Racks, Switches and Hosts are how many the gang touches. A switch is of one
-	// rack: one name in two racks is two switches. Hosts that name no rack, or no
-	// switch of their rack, share one that has no name.
+	// Racks, Switches and Hosts are how many of each the gang uses. Switches of the same
+	// name in two racks are two switches. Hosts for which no rack is stated share one rack
+	// without a name; hosts of a rack for which no switch is stated share one switch.
 	Racks    int
 	Switches int
 	Hosts    int
-	// Bottleneck is the weakest, over the hosts, of the strongest weakest link on
-	// any ring (Hamiltonian cycle) through the host's chosen GPUs, as a link's
-	// score. Two GPUs have one link, one GPU has NoRing.
+	// Bottleneck is the score of the weakest link of the gang's rings. On each host it
+	// takes the ring (Hamiltonian cycle) through the chosen GPUs whose weakest link is
+	// strongest, and over the hosts the weakest of these links. Two GPUs have one link. If
+	// no host has two GPUs, it is NoRing.
 	Bottleneck int
-	// Links is the sum of the scores of the links between all pairs of chosen
-	// GPUs that share a host.
+	// Links is the sum of the scores of the links between all pairs of chosen GPUs of the
+	// same host.
 	Links int
-	// NIC is the sum over the chosen GPUs of the distance to the nearest NIC: 0 on
-	// one board, PIX 1, PXB 2, PHB 3, NODE 4, SYS or not known 5. A gang of one
-	// GPU sends to nobody: its NIC is 0, so that it takes a leftover rather than
-	// the half of a pair that has a NIC.
+	// NIC is the sum over the chosen GPUs of the distance to the nearest NIC: 0 on one
+	// board, PIX 1, PXB 2, PHB 3, NODE 4, SYS or unknown 5. It is 0 for a gang of one GPU,
+	// which sends nothing over a network. So such a gang takes a GPU that is left over
+	// rather than half of a pair near a NIC.
 	NIC int
-	// Left is what the gang takes away from what stays free, 0 or less: the value
-	// of what stays free on the touched hosts, less its value before. (The other
-	// hosts stay as they are, so this orders placements as the value of all that
-	// stays free in the inventory does.) The value of a set of free GPUs of a host
-	// is the sum of link scores of the best matching, which is the best way of
-	// dividing it into pairs, plus 1 for each island whose GPUs are all free, plus
-	// 1 if all GPUs of the host are. Scores are multiples of ten, so that on a host
-	// pairs come first.
+	// Left is how much the value of the free GPUs changes, 0 or less: the value of the GPUs
+	// that stay free on the gang's hosts, less the value of those that were free. Other
+	// hosts do not change.
 	//
-	// The islands of a host are the connected components of its GPUs under its
-	// links of the strongest class, all NVLinks being one class, where that class
-	// is PHB or better; a GPU that has no such link is an island of its own. Where
-	// no link is PHB or better the host is one island. Busy and sick GPUs belong to
-	// their islands, which are then not free; a GPU that is cut into MIG instances
-	// belongs to none.
+	// The value of a set of free GPUs of a host is the greatest sum of link scores over all
+	// ways to divide the set into pairs, plus 1 for each island whose GPUs are all free,
+	// plus 1 if all GPUs of the host are free. Scores are multiples of ten, so pairs count
+	// more than islands.
+	//
+	// The islands of a host are the connected components of its GPUs under the host's links
+	// of the strongest class. All NVLinks are one class. A GPU without such a link is an
+	// island of its own. If no link is PHB or better, the whole host is one island. Busy
+	// and sick GPUs belong to their islands, which are then not free. A GPU that is divided
+	// into MIG instances belongs to no island.
 	Left int
 }
 
-// Compare is negative where c is better than d, and 0 where they are equal.
+// Compare returns a negative number if c is better than d, 0 if they are equal, and
+// otherwise a positive number.
 func (c Cost) Compare(d Cost) int {
 	return cmp.Or(
 		cmp.Compare(c.Racks, d.Racks),
@@ -61,7 +62,7 @@ func (c Cost) Compare(d Cost) int {
 	)
 }
 
-// String writes the cost for people.
+// String returns the cost for messages.
 func (c Cost) String() string {
 	ring := "no ring"
 	if c.Bottleneck != NoRing {
@@ -71,7 +72,7 @@ func (c Cost) String() string {
 		count(c.Racks, "rack"), count(c.Switches, "switch"), count(c.Hosts, "host"), ring, c.Links, c.NIC, c.Left)
 }
 
-// do is the verb of a number of things.
+// do returns the verb for a number of things: "do" or "does".
 func do(n int) string {
 	if n == 1 {
 		return "does"
@@ -79,7 +80,7 @@ func do(n int) string {
 	return "do"
 }
 
-// count writes a number of things.
+// count returns a number of things in words.
 func count(n int, thing string) string {
 	if n == 1 {
 		return "1 " + thing

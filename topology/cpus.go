@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// unite is the union of lists of CPUs as in "0-15,32-47", in ascending order. Lists
-// that are empty or cannot be read say nothing; a single list stays as it is.
+// unite returns the union of lists of CPUs such as "0-15,32-47", in ascending order. It
+// ignores lists that are empty or cannot be read. It returns a single list as it is.
 func unite(lists []string) string {
 	slices.Sort(lists)
 	if lists = slices.Compact(lists); len(lists) == 1 {
@@ -37,8 +37,8 @@ func unite(lists []string) string {
 	return strings.Join(parts, ",")
 }
 
-// CountCPUs returns how many CPUs a list as in "0-15,32-47" names; 0 where it is empty
-// or cannot be read.
+// CountCPUs returns how many CPUs a list such as "0-15,32-47" has, or 0 if it is empty or
+// cannot be read.
 func CountCPUs(list string) (count int) {
 	spans, ok := cpuSpans(list)
 	if !ok {
@@ -50,7 +50,7 @@ func CountCPUs(list string) (count int) {
 	return count
 }
 
-// cpuSpans reads a list of CPUs: the first and the last of each span.
+// cpuSpans parses a list of CPUs. It returns the first and the last CPU of each span.
 func cpuSpans(list string) (spans [][2]uint64, ok bool) {
 	for part := range strings.SplitSeq(list, ",") {
 		low, high, isSpan := strings.Cut(part, "-")

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Labels names the devices of a host: GPU and the index, and for a MIG instance a
-// colon and its number within its GPU.
+// Labels returns short names of the devices of a host: GPU0, GPU1 and so on, and GPU0:1 for
+// a MIG instance, where 1 is its number within its GPU.
 func Labels(h job.Host) []string {
 	labels := make([]string, len(h.Devices))
 	instances := map[string]int{}
@@ -22,12 +22,12 @@ func Labels(h job.Host) []string {
 	return labels
 }
 
-// DeviceState says whether a gang may have a device.
+// DeviceState tells whether a gang may use a device.
 type DeviceState int
 
 const (
 	DeviceFree DeviceState = iota
-	DeviceBusy             // something else uses it
+	DeviceBusy             // another program or gang uses it
 	DeviceSick             // it, or its GPU, has a fault
 	DeviceCut              // a GPU that is divided into MIG instances, which are devices of their own
 )

@@ -8,51 +8,50 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Want is what a gang with GPUs asks for.
+// Want is what a gang needs.
 type Want struct {
 	Ranks int
 	GPUs  int // of each rank, all on one host; at least 1
-	// Locality is the widest level allowed; empty is any.
+	// Locality is the widest level allowed. Empty means any.
 	Locality job.Locality
 }
 
-// Choice is where a gang with GPUs goes, and why.
+// Choice is a placement of a gang on GPUs, and the reasons for it.
 type Choice struct {
 	Placement job.Placement
-	// Level is how close the GPUs are. A choice is an island if it is on one host
-	// and no other set of as many of the host's GPUs, busy ones among them, has a
-	// better ring, or as good a one and better links in sum (Bottleneck and Links
-	// of Cost); sick and excluded GPUs do not count.
+	// Level is how close the GPUs are. It is an island if the gang is on one host and no
+	// other set of as many GPUs there has a better Cost.Bottleneck, or the same one and a
+	// better Cost.Links. Busy GPUs count in this comparison; sick and excluded ones do not.
 	Level job.Locality
 	Cost  Cost
-	// Why says in sentences what decided; of a RunnerUp it says in what it differs
-	// from the choice, in the order in which Costs are compared.
+	// Why explains in sentences what decided. In a RunnerUp, it lists the differences from
+	// the choice, in the order of the fields of Cost.
 	Why []string
-	// RunnerUp is the best of what could be had instead: without one of the hosts
-	// (the last of those with the weakest ring) or, for a gang on one host, on
-	// other GPUs of it at a higher cost. It is nil where there is neither.
+	// RunnerUp is the best alternative: without one of the hosts (the last of those with
+	// the weakest ring) or, for a gang on one host, on other GPUs of that host at a higher
+	// cost. It is nil if there is none.
 	RunnerUp *Choice
 
 	facts facts
 }
 
-// PlaceGPUs puts the ranks of a gang on GPUs so that the Cost is lowest, within
-// the level that is allowed. It gives no GPU that is busy, sick, cut into MIG
-// instances, or excluded, as job.Excluded says, and to ranks of several GPUs no MIG
-// instances: a CUDA process sees one of these at most (NVIDIA's MIG user guide,
-// "CUDA Device Enumeration"). Slots that a user stated limit the ranks of a host.
+// PlaceGPUs returns the placement with the lowest Cost within the level that want allows.
+// It does not use GPUs that are busy, sick, excluded by not, or divided into MIG instances.
+// It gives MIG instances only to ranks of one device, since a CUDA process can use at most
+// one (NVIDIA's MIG user guide, "CUDA Device Enumeration"). Slots that a user stated limit
+// the ranks of a host.
 //
-// The choice is exact for hosts of up to 16 GPUs and gangs of up to 24 hosts, as
-// long as the ways to choose racks and switches are few: some ten thousand, of
-// which 64 need the fewest hosts. Beyond that it is a good one, of as few racks.
-// Of equally good ones it takes that which leaves its hosts good sets of free GPUs
-// of the most sizes, then that which leaves the fewest free GPUs there, then an
-// early one of the inventory.
+// The result is optimal for hosts of up to 16 GPUs and gangs of up to 24 hosts, as long as
+// there are only some ten thousand ways to choose racks and switches, at most 64 of which
+// need the fewest hosts. Otherwise the result is good, with as few racks as possible. Of
+// placements of equal cost, PlaceGPUs prefers the one that leaves good sets of free GPUs of
+// the most sizes on its hosts, then the one that leaves the fewest free GPUs there, then
+// one early in the inventory.
 //
-// Ranks are numbered by rack, switch and host in the order of the inventory, and
-// on a host along the ring of the best bottleneck that has the best sum of links;
-// ranks of several GPUs have those that are closest to each other, and the CPUs that
-// are close to any of them. It fails with *NoPlacement where the gang does not fit.
+// Ranks are numbered by rack, switch and host, in the order of the inventory. On a host
+// they follow the ring with the best bottleneck and, of such rings, the best sum of links.
+// A rank of several GPUs gets GPUs that are close to each other, and the CPUs close to any
+// of them. PlaceGPUs returns a *NoPlacement if the gang does not fit.
 func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, error) {
 	if want.Locality == "" {
 		want.Locality = job.LocalityAny
@@ -113,7 +112,8 @@ func boolean(b bool) int {
 	return 0
 }
 
-// choose finds the best plan without one of the hosts, or without none (-1).
+// choose finds the best plan that does not use the host skip. If skip is -1, all hosts may
+// be used.
 func (s *survey) choose(skip int) *plan {
 	if p := s.onOne(skip); p != nil || s.want.Locality == job.LocalityIsland || s.want.Locality == job.LocalityHost {
 		return p
@@ -145,8 +145,8 @@ func (s *survey) onOne(skip int) *plan {
 	return &plan{1, 1, best.ring, best.vec, []pick{{at, s.want.Ranks, best.set}}}
 }
 
-// isIsland reports whether all GPUs of a gang are joined as well as GPUs of that
-// host can be.
+// isIsland reports whether no other GPUs of the host are better connected than those of the
+// option.
 func (s *survey) isIsland(view int, o *option) bool {
 	v := &s.views[view]
 	size := s.want.Ranks * s.want.GPUs
@@ -212,7 +212,7 @@ func (s *survey) second(best *plan) *plan {
 	return second
 }
 
-// weakest is the last of the hosts with the weakest ring.
+// weakest returns the last of the plan's hosts with the weakest ring.
 func (s *survey) weakest(p *plan) int {
 	weakest, ring := 0, int32(NoRing)
 	for _, pick := range p.picks {
@@ -223,9 +223,8 @@ func (s *survey) weakest(p *plan) int {
 	return weakest
 }
 
-// asGood reports whether a gang on one host could have other GPUs of it at the same
-// cost. On a host whose GPUs are too many to look at every set, it is not always
-// seen that it could.
+// asGood reports whether a gang on one host could have other GPUs there at the same cost.
+// On a host with too many GPUs to try every set, it may miss some.
 func (s *survey) asGood(p *plan) (found bool) {
 	v, chosen := &s.views[p.picks[0].view], p.picks[0].set
 	gpus := chosen.count()
@@ -242,7 +241,7 @@ func (s *survey) asGood(p *plan) (found bool) {
 	return found
 }
 
-// choice numbers the ranks of a plan.
+// choice makes a Choice of a plan, by numbering its ranks.
 func (s *survey) choice(p *plan) Choice {
 	c := Choice{Cost: p.cost(), Level: job.LocalityAny, facts: s.facts(p)}
 	switch {

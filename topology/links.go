@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// paths are the links that are no NVLinks, the nearest first, and what they are.
+// paths are the links other than NVLinks, the closest first, with their descriptions.
 var paths = []struct {
 	link  job.Link
 	words string
@@ -23,12 +23,11 @@ var paths = []struct {
 	{job.LinkSYS, "through the interconnect between CPU sockets, the slowest way"},
 }
 
-// Score is what a link is worth, more being better. The figures are those of
-// NVIDIA's go-gpuallocator (gpuallocator/besteffort_policy.go): 100 for each
-// NVLink, 60 on one board, 50 for one PCIe switch, 40 for several, 30 for a
-// host bridge, 20 within one CPU, 10 across CPUs. What is not known is worth 0.
-// Drivers before 2017 write SOC for what later ones call SYS; parsers give it
-// as job.LinkSYS, and it is worth the same.
+// Score returns how good a link is; more is better. The values are those of NVIDIA's
+// go-gpuallocator (gpuallocator/besteffort_policy.go): 100 for each NVLink, 60 on one
+// board, 50 through one PCIe switch, 40 through several, 30 through a host bridge, 20
+// within one CPU, 10 across CPUs, and 0 for an unknown link. Drivers before 2017 write SOC
+// for SYS; the parsers return job.LinkSYS for both.
 func Score(l job.Link) int { return int(score(l)) }
 
 func score(l job.Link) int32 {
@@ -49,7 +48,7 @@ func score(l job.Link) int32 {
 	return 100 * int32(NVLinks(l))
 }
 
-// NVLinks is the number of NVLinks that a link is made of, 0 for others.
+// NVLinks returns how many NVLinks a link consists of, 0 if it is another kind of link.
 func NVLinks(l job.Link) int {
 	count, ok := strings.CutPrefix(string(l), "NV")
 	if !ok {
@@ -62,7 +61,7 @@ func NVLinks(l job.Link) int {
 	return int(n)
 }
 
-// LinkOf is the link of a score, empty where no link has it.
+// LinkOf returns the link with a score, or an empty one if there is none.
 func LinkOf(score int) job.Link {
 	if score >= 100 && score%100 == 0 {
 		return job.Link("NV" + strconv.Itoa(score/100))
@@ -75,7 +74,7 @@ func LinkOf(score int) job.Link {
 	return ""
 }
 
-// LinkWords explains a link, as in "4 NVLinks" or "through one PCIe switch".
+// LinkWords describes a link, as in "4 NVLinks" or "through one PCIe switch".
 func LinkWords(l job.Link) string {
 	if n := NVLinks(l); n > 0 {
 		return count(n, "NVLink")
@@ -88,8 +87,8 @@ func LinkWords(l job.Link) string {
 	return "not known"
 }
 
-// LinkBetween is how two devices of a host, by place, are connected; empty where
-// that is not known.
+// LinkBetween returns the link between two devices of a host, given by their indices in
+// h.Devices. It is empty if the link is not known.
 func LinkBetween(h job.Host, a, b int) job.Link {
 	if a < len(h.Links) && b < len(h.Links[a]) {
 		return h.Links[a][b]
@@ -97,12 +96,13 @@ func LinkBetween(h job.Host, a, b int) job.Link {
 	return ""
 }
 
-// class is the kind of a link of a score: NVLinks are all of one kind, however
-// many there are.
+// class returns the class of a link by its score. All NVLinks are one class, whatever their
+// number.
 func class(score int32) int32 { return min(score, 100) }
 
-// Leaves lists the devices of a host, by place, without GPUs whose MIG instances
-// stand beside them: such a GPU is nothing that a gang could be given.
+// Leaves returns the indices in h.Devices of the devices that a gang may be given: GPUs
+// that are not divided, and MIG instances, but no GPU whose MIG instances are listed as
+// well.
 func Leaves(h job.Host) []int {
 	parents := map[string]bool(nil)
 	for i := range h.Devices {
@@ -122,7 +122,8 @@ func Leaves(h job.Host) []int {
 	return list
 }
 
-// Islands parts the Leaves of a host, by place, as the comment of Cost.Left says.
+// Islands divides the Leaves of a host into its islands; see Cost.Left. It returns indices
+// in h.Devices.
 func Islands(h job.Host) [][]int {
 	leaves := Leaves(h)
 	parts := islands(linkScores(h, leaves))
@@ -135,7 +136,7 @@ func Islands(h job.Host) [][]int {
 	return parts
 }
 
-// linkScores is the scores of the links between some devices of a host.
+// linkScores returns the scores of the links between the given devices of a host.
 func linkScores(h job.Host, devices []int) [][]int32 {
 	scores := make([][]int32, len(devices))
 	for i, a := range devices {
@@ -147,11 +148,11 @@ func linkScores(h job.Host, devices []int) [][]int32 {
 	return scores
 }
 
-// census counts links by their scores.
+// census counts links by score.
 type census map[int32]int
 
-// words names the links, the best first. It explains a link that is not in explained
-// yet, as in "4 pairs by NV1 (1 NVLink), 2 by SYS".
+// words describes the links, the best first, as in "4 pairs by NV1 (1 NVLink), 2 by SYS".
+// It describes only links that are not in explained yet, and adds them.
 func (t census) words(thing string, explained map[int32]bool) string {
 	scores := slices.Collect(maps.Keys(t))
 	sortDescending(scores)
@@ -166,8 +167,8 @@ func (t census) words(thing string, explained map[int32]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// linkText names the link of a score. It explains the link, and adds it to explained,
-// if it is not there yet.
+// linkText names the link with a score. If it is not in explained, linkText also describes
+// it and adds it there.
 func linkText(score int32, explained map[int32]bool) string {
 	l := LinkOf(int(score))
 	switch {

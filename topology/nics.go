@@ -2,14 +2,14 @@ package topology
 
 import "github.com/gangrun/gangrun/internal/job"
 
-// distance is how far a NIC is: 0 on the GPU's board, 1 for PIX, up to 5 for SYS
-// and for what is not known.
+// distance returns how far a NIC is by the score of the link: 0 on the GPU's board, 1 for
+// PIX, up to 5 for SYS and for an unknown link.
 func distance(score int32) int32 {
 	return min(5, max(0, (60-score)/10))
 }
 
-// nearest is the score of the link between a device of a host, by its place in
-// Devices, and the nearest of the host's NICs; 0 is not known.
+// nearest returns the score of the link between a device, given by its index in h.Devices,
+// and its nearest NIC. It is 0 if that is not known.
 func nearest(h *job.Host, device int) int32 {
 	best := int32(0)
 	for i := range h.NICs {
@@ -20,9 +20,9 @@ func nearest(h *job.Host, device int) int32 {
 	return best
 }
 
-// NICs returns the names of those NICs of a host that are as near to any of the
-// devices, by UUID, as any NIC is: what NCCL_IB_HCA and UCX_NET_DEVICES should
-// name for a rank that has these. It is empty where no distance is known.
+// NICs returns the names of the NICs that are nearest to one of the devices, which are
+// given by UUID. A rank that has these devices should use them in NCCL_IB_HCA and
+// UCX_NET_DEVICES. The result is empty if no distance is known.
 func NICs(h job.Host, devices []string) []string {
 	near := map[int]bool{}
 	for d := range h.Devices {

@@ -5,7 +5,7 @@ import (
 	"slices"
 )
 
-// order parts the GPUs of a set among the ranks of a host and numbers these.
+// order divides the GPUs of a set among the ranks of a host, and numbers the ranks.
 func (s *survey) order(sh *shape, chosen set) [][]int {
 	key := stateKey{sh, chosen, s.want.GPUs}
 	ranks, ok := s.orders[key]
@@ -16,10 +16,10 @@ func (s *survey) order(sh *shape, chosen set) [][]int {
 	return ranks
 }
 
-// order parts GPUs among ranks of so many each: those that are best joined in
-// one rank. Ranks then follow the best ring through them, and the GPUs of a rank
-// the best ring through these. Where there are too many GPUs to look at every
-// ring, ranks take turns along one that is grown GPU by GPU.
+// order divides GPUs among ranks, each of the given number of GPUs, so that the
+// best-connected GPUs are in one rank. Ranks follow the best ring through the ranks, and
+// the GPUs of a rank the best ring through these GPUs. If there are too many GPUs to try
+// every ring, order builds one ring GPU by GPU and gives its GPUs to the ranks in turn.
 func (s *shape) order(gpus []int, each int) [][]int {
 	if len(gpus) > exact {
 		c := circle{s, slices.Clone(gpus[:1])}
@@ -63,7 +63,7 @@ func (s *shape) order(gpus []int, each int) [][]int {
 	return turned
 }
 
-// between is the scores between some GPUs.
+// between returns the scores of the links between some GPUs.
 func (s *shape) between(gpus []int) [][]int32 {
 	scores := make([][]int32, len(gpus))
 	for i, a := range gpus {
@@ -75,8 +75,8 @@ func (s *shape) between(gpus []int) [][]int32 {
 	return scores
 }
 
-// partition parts things into sets of a size, so that the scores within the sets
-// have the best sum.
+// partition divides things into sets of the given size so that the sum of the scores within
+// the sets is greatest.
 func partition(scores [][]int32, each int) [][]int {
 	n := len(scores)
 	if each == 1 || each == n {
@@ -90,7 +90,7 @@ func partition(scores [][]int32, each int) [][]int {
 		}
 		return parts
 	}
-	sums := make([]int32, 1<<n) // the best for a subset, plus one; 0 is not known yet
+	sums := make([]int32, 1<<n) // for each subset the best sum plus one; 0 is not known yet
 	first := make([]uint32, 1<<n)
 	within := make([]int32, 1<<n)
 	for m := 1; m < 1<<n; m++ {
@@ -132,8 +132,8 @@ func partition(scores [][]int32, each int) [][]int {
 	return parts
 }
 
-// bestRing orders things along a ring whose weakest score is the best there is,
-// and of such rings along that with the best sum. It starts with the first.
+// bestRing returns things in the order of the ring whose weakest score is best and, of such
+// rings, the one with the best sum. The ring begins with the first thing.
 func bestRing(scores [][]int32) []int {
 	n := len(scores)
 	order := make([]int, n)

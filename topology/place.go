@@ -1,5 +1,5 @@
-// Package topology decides where the ranks of a gang go. Its decisions are
-// pure: they look at an inventory and nothing else.
+// Package topology decides where the ranks of a gang run. Its decisions are pure: they
+// depend only on an inventory and a request.
 package topology
 
 import (
@@ -9,21 +9,20 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// NoPlacement is the error of Place and of PlaceGPUs: the gang does not fit on
-// what there is.
+// NoPlacement is the error of Place and PlaceGPUs when the gang does not fit.
 type NoPlacement struct {
 	Text, Hint string
-	// Ever says that the gang would fit if no GPU were busy: waiting can help.
-	// Where it is false only another inventory, or another request, can.
+	// Ever is true if the gang would fit if no GPU were busy, so that waiting can help. If
+	// it is false, only another inventory or another request can help.
 	Ever bool
-	// Unfit says that some GPUs are sick or excluded: with them the gang may fit.
+	// Unfit is true if some GPUs are sick or excluded. With them the gang may fit.
 	Unfit bool
-	// Way lists the busy GPUs that are in the way of a gang with Ever set: those
-	// of every host that the gang could use, the host with most free first.
+	// Way lists the busy GPUs that the gang could otherwise use, if Ever is true. The host
+	// with the most free GPUs comes first.
 	Way []Blocker
 }
 
-// Blocker is a busy GPU that a gang could otherwise have.
+// Blocker is a busy GPU that a gang could otherwise use.
 type Blocker struct {
 	Host   string `json:"host"`
 	Device string `json:"device"` // UUID
@@ -32,10 +31,9 @@ type Blocker struct {
 
 func (e *NoPlacement) Error() string { return e.Text }
 
-// Place puts the ranks of a gang on hosts: in blocks, in the order of the
-// inventory, so that neighbours in rank order share a host, and in even shares,
-// since the slots of hosts without GPUs are their cores, a preference and no limit.
-// Hard slots are never exceeded.
+// Place puts ranks without GPUs on hosts. Each host gets a block of consecutive ranks, in
+// the order of the inventory, and the blocks are as even as possible: the slots of a host
+// without GPUs are its cores, a preference and not a limit. Hard slots are never exceeded.
 func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
 	var hosts []job.Host
 	var why job.Explanation
@@ -73,8 +71,8 @@ func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placem
 	return p, why, nil
 }
 
-// share divides ranks over the hosts as evenly as hard slots allow; the first
-// hosts take what does not divide.
+// share divides ranks over the hosts as evenly as hard slots allow. The first hosts get
+// what remains.
 func share(ranks int, hosts []job.Host) ([]int, error) {
 	shares := make([]int, len(hosts))
 	for left := ranks; left > 0; {

@@ -6,8 +6,8 @@ import (
 	"slices"
 )
 
-// set is a set of GPUs of a shape, by number. More than widest GPUs of a host
-// are not looked at: the rest stay unused.
+// set is a set of GPUs of a shape, by number. Only the first widest GPUs of a host are
+// used.
 type set [2]uint64
 
 // widest is the size of a set.
@@ -21,7 +21,7 @@ func (s set) without(t set) set {
 	return set{s[0] &^ t[0], s[1] &^ t[1]}
 }
 
-// members lists the set in order.
+// members returns the GPUs of the set in ascending order.
 func (s set) members() []int {
 	list := make([]int, 0, s.count())
 	for w, m := range s {
@@ -32,15 +32,16 @@ func (s set) members() []int {
 	return list
 }
 
-// vec is the part of a cost that adds up over hosts, each field the lower the
-// better: -links, NIC distances, -left, and last, which is no part of a Cost and
-// only breaks ties, for each size of which the touched hosts' free GPUs cannot be
-// joined as well as any of theirs any more, though they could before, sizeLost, and
-// one for each GPU that stays free there. (Left knows pairs only: the last whole
-// quad can be broken at no cost in it. Of a wide shape no sizes are known.)
+// vec is the part of a cost that adds up over hosts. In each field less is better: -links,
+// NIC distances, -left, and a number that only breaks ties.
+//
+// That number is the sum of sizeLost for each size of a best-connected set of GPUs that the
+// hosts' free GPUs contained before and do not contain any more, and 1 for each GPU that
+// stays free there. It is needed because Left knows only pairs: the last free quad can be
+// broken at no cost in it. Sizes are not known for a wide shape.
 type vec [4]int32
 
-// sizeLost is more than the GPUs of a host that has tables.
+// sizeLost is greater than the number of GPUs of any host that has tables.
 const sizeLost = 100
 
 func (v vec) plus(w vec) vec {
@@ -63,23 +64,23 @@ type option struct {
 	set  set
 }
 
-// stateKey says what makes two hosts the same to a gang.
+// stateKey is what must be equal for two hosts to be the same to a gang.
 type stateKey struct {
 	shape *shape
 	free  set
 	cap   int
 }
 
-// state is what a host can give to a gang; hosts that look the same share it.
+// state is what a host can give to a gang. Hosts that look the same share it.
 type state struct {
 	stateKey
-	// options holds for each number of ranks the options that are worth having:
-	// from the best ring on, each with a weaker ring and a better vec.
+	// options has, for each number of ranks, the options that can be part of a best plan.
+	// They begin with the best ring; each further one has a weaker ring and a better vec.
 	options [][]option
 }
 
-// newState looks at every set of free GPUs for 1 to most ranks of gpus GPUs each.
-// A gang of one GPU does not mind how far a NIC is.
+// newState tries every set of free GPUs for 1 to most ranks of gpus GPUs each. alone says
+// that the gang has one GPU, for which the distance to a NIC does not matter.
 func newState(key stateKey, gpus, most int, alone bool) *state {
 	s := &state{stateKey: key}
 	most = min(most, key.cap)
@@ -103,8 +104,8 @@ func newState(key stateKey, gpus, most int, alone bool) *state {
 	return s
 }
 
-// ways yields the ways to give numbers of GPUs up to most for which right holds:
-// all, or for a wide shape good ones. Equal ones come in a fixed order.
+// ways yields the sets of up to most GPUs whose size is right: all sets or, for a wide
+// shape, good ones. Equal sets come in a fixed order.
 func (k stateKey) ways(right func(size int) bool, most int, yield func(size int, o option)) {
 	s, free := k.shape, k.free.count()
 	if s.ring != nil {
@@ -127,7 +128,7 @@ func (k stateKey) ways(right func(size int) bool, most int, yield func(size int,
 	})
 }
 
-// offer keeps an option if it is the best with its ring.
+// offer stores an option if it is the best one with its ring.
 func (s *state) offer(ranks int, o option) {
 	list := s.options[ranks]
 	for i := range list {
@@ -141,8 +142,8 @@ func (s *state) offer(ranks int, o option) {
 	s.options[ranks] = append(list, o)
 }
 
-// best returns the best option for a number of ranks whose ring is at least as
-// good as that asked for, or nil.
+// best returns the best option for a number of ranks whose ring is at least as good as the
+// given one, or nil.
 func (s *state) best(ranks int, ring int32) *option {
 	if ranks >= len(s.options) {
 		return nil
@@ -156,8 +157,8 @@ func (s *state) best(ranks int, ring int32) *option {
 	return nil
 }
 
-// most returns the largest number of ranks that the host can take with a ring at
-// least as good as that asked for.
+// most returns the largest number of ranks that the host can take with a ring at least as
+// good as the given one.
 func (s *state) most(ring int32) int {
 	for ranks := len(s.options) - 1; ranks > 0; ranks-- {
 		if s.best(ranks, ring) != nil {
@@ -167,14 +168,14 @@ func (s *state) most(ring int32) int {
 	return 0
 }
 
-// joined is how well a set of GPUs is joined, the better the greater.
+// joined is how well connected a set of GPUs is; greater is better.
 type joined struct{ ring, links int32 }
 
 func (j joined) compare(k joined) int {
 	return cmp.Or(cmp.Compare(j.ring, k.ring), cmp.Compare(j.links, k.links))
 }
 
-// bestJoined returns how well the best set of so many of the GPUs is joined.
+// bestJoined returns how well connected the best set of the given size of the GPUs is.
 func (s *shape) bestJoined(among set, size int) joined {
 	best := joined{-1, -1}
 	stateKey{shape: s, free: among}.ways(func(n int) bool { return n == size }, size, func(_ int, o option) {

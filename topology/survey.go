@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// view is a host as one gang sees it.
+// view is a host as one gang can use it.
 type view struct {
 	host *job.Host
 	at   int // in the inventory
@@ -18,21 +18,21 @@ type view struct {
 	sw     int
 }
 
-// survey holds the hosts that have GPUs for a gang, and shares what is alike.
+// survey is the hosts that have GPUs for a gang. Hosts that look the same share their data.
 type survey struct {
 	want  Want
 	views []view
 	racks int
-	// unfit is how many devices are sick or excluded, alone or with their hosts, and
-	// slices how many MIG instances no rank may have since ranks have several GPUs.
+	// unfit is how many devices are sick or excluded, alone or with their hosts. slices is
+	// how many MIG instances cannot be used because a rank needs several GPUs.
 	unfit, slices int
-	// best remembers shape.bestJoined.
+	// best caches the results of shape.bestJoined.
 	best map[stateKey]joined
-	// orders remembers in which order the GPUs of a set are numbered.
+	// orders caches in which order the GPUs of a set are numbered.
 	orders map[stateKey][][]int
 }
 
-// look surveys an inventory; with idle, as if no GPU were busy.
+// look returns a survey of an inventory. If idle is true, it is as if no GPU were busy.
 func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *survey {
 	s := &survey{want: want, best: map[stateKey]joined{}, orders: map[stateKey][][]int{}}
 	gone := words(not.Hosts)
@@ -85,7 +85,7 @@ func look(want Want, inventory job.Inventory, not job.Excluded, idle bool) *surv
 	return s
 }
 
-// whole lists the devices of a host that a gang may be given, by place.
+// whole returns the indices in h.Devices of the devices that a gang may be given.
 func whole(h *job.Host) []int {
 	list := Leaves(*h)
 	return list[:min(len(list), widest)]
@@ -94,9 +94,9 @@ func whole(h *job.Host) []int {
 // isSlice reports whether a device is a MIG instance.
 func isSlice(d *job.Device) bool { return d.GPU != "" && d.GPU != d.UUID }
 
-// unfit reports whether no gang, or not this one, may have a device even when it
-// is idle: it is sick or excluded, or the GPU that it is part of is. That this GPU
-// is busy says nothing, since what runs on any of its instances is seen on it.
+// unfit reports whether this gang may not have a device even when the device is idle,
+// because the device, or the GPU of which it is a part, is sick or excluded. Whether that
+// GPU is busy does not matter: a program on any of its instances makes it busy.
 func unfit(h *job.Host, device int, gone []string) bool {
 	d := &h.Devices[device]
 	if d.Sick != "" || (job.Excluded{Devices: gone}).Device(h.Name, *d) {
@@ -105,8 +105,8 @@ func unfit(h *job.Host, device int, gone []string) bool {
 	return d.GPU != "" && slices.ContainsFunc(h.Devices, func(p job.Device) bool { return p.UUID == d.GPU && p.Sick != "" })
 }
 
-// shapeKey appends what distinguishes a shape from others: the score of every pair, then
-// every GPU's distance to a NIC.
+// shapeKey appends to key what distinguishes one shape from another: the score of every
+// pair of GPUs, then the distance of every GPU to a NIC.
 func shapeKey(key []byte, h *job.Host, whole []int) []byte {
 	for i, a := range whole {
 		for _, b := range whole[:i] {
@@ -123,7 +123,7 @@ func shapeKey(key []byte, h *job.Host, whole []int) []byte {
 	return key
 }
 
-// decode is what a shapeKey says.
+// decode is the reverse of shapeKey.
 func decode(key []byte, n int) ([][]int32, []int32) {
 	scores, nic := make([][]int32, n), make([]int32, n)
 	for i := range n {

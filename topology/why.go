@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// why says in sentences what was chosen and what decided it.
+// why explains in sentences what was chosen and what decided it.
 func (s *survey) why(p *plan, c *Choice) []string {
 	var why []string
 	for _, pick := range p.picks {
@@ -48,7 +48,7 @@ func (s *survey) why(p *plan, c *Choice) []string {
 	return append(why, "as good as "+other)
 }
 
-// alone says what else there is to a plan that has no runner-up.
+// alone describes the alternatives to a plan that has no runner-up.
 func (s *survey) alone(p *plan) string {
 	v := &s.views[s.weakest(p)]
 	switch {
@@ -67,7 +67,7 @@ var within = map[job.Locality]string{
 	job.LocalityIsland: " on one island", job.LocalityHost: " on one host", job.LocalityRack: " in one rack",
 }
 
-// listed names a few of many.
+// listed names the first few of many things.
 func listed(names []string) string {
 	const few = 6
 	if len(names) > few {
@@ -76,7 +76,7 @@ func listed(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// nowhere says why nothing was chosen.
+// nowhere returns the error that explains why no placement was found.
 func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	idle := look(s.want, inventory, not, true)
 	gang := count(s.want.Ranks, "GPU")
@@ -123,7 +123,7 @@ func (s *survey) nowhere(inventory job.Inventory, not job.Excluded) error {
 	return e
 }
 
-// never says what to do about a gang that does not fit though no GPU is busy.
+// never returns what to do about a gang that does not fit even if no GPU is busy.
 func (s *survey) never() string {
 	hint, topo := "ask for fewer ranks", ""
 	wide, _ := s.most(job.LocalityAny)
@@ -142,7 +142,7 @@ func (s *survey) never() string {
 	return hint + topo + s.noSlices()
 }
 
-// noSlices says what MIG instances have to do with it.
+// noSlices explains why MIG instances cannot be used.
 func (s *survey) noSlices() string {
 	if s.slices == 0 {
 		return ""
@@ -150,8 +150,8 @@ func (s *survey) noSlices() string {
 	return fmt.Sprintf("; ranks of several GPUs get no MIG instances, of which a CUDA process sees one only: %s can be used by ranks of 1 GPU", count(s.slices, "instance"))
 }
 
-// slotLimits says of each host with fewer stated slots than its GPUs could take
-// ranks how many they are, where more slots would make more room in one place.
+// slotLimits names each host whose stated slots are fewer than the ranks that its GPUs
+// could take, if more slots would make more room in one place.
 func (s *survey) slotLimits() []string {
 	most, _ := s.most(s.want.Locality)
 	rooms := s.rooms(s.want.Locality, s.onGPUs)
@@ -164,14 +164,13 @@ func (s *survey) slotLimits() []string {
 	return limits
 }
 
-// onGPUs is how many ranks the free GPUs of a host could take, were it not for its
-// slots.
+// onGPUs returns how many ranks the free GPUs of a host could take, whatever its slots.
 func (s *survey) onGPUs(v *view) int { return v.free.count() / s.want.GPUs }
 
-// onSlots is how many they can.
+// onSlots returns how many ranks a host can take with its slots.
 func (s *survey) onSlots(v *view) int { return v.cap }
 
-// place numbers the place of a host on a level.
+// place returns the number of the place in which a host is, on a level.
 func (s *survey) place(view int, level job.Locality) int {
 	switch level {
 	case job.LocalityIsland, job.LocalityHost:
@@ -182,7 +181,7 @@ func (s *survey) place(view int, level job.Locality) int {
 	return 0
 }
 
-// rooms sums up the ranks that there is room for in each place of a level.
+// rooms returns for each place of a level how many ranks fit there.
 func (s *survey) rooms(level job.Locality, room func(*view) int) map[int]int {
 	rooms := map[int]int{}
 	for i := range s.views {
@@ -191,8 +190,8 @@ func (s *survey) rooms(level job.Locality, room func(*view) int) map[int]int {
 	return rooms
 }
 
-// most is the number of ranks for which there is room in one place of a level,
-// and which place that is.
+// most returns the largest number of ranks that fit in one place of a level, and which
+// place that is.
 func (s *survey) most(level job.Locality) (int, string) {
 	most, place := 0, ""
 	rooms := s.rooms(level, s.onSlots)
@@ -214,8 +213,8 @@ func (s *survey) most(level job.Locality) (int, string) {
 	return most, place
 }
 
-// blockers lists the busy GPUs of the places that could take the gang if nothing
-// were busy.
+// blockers returns the busy GPUs of the places that could take the gang if no GPU were
+// busy.
 func (s *survey) blockers(idle *survey) []Blocker {
 	rooms := idle.rooms(s.want.Locality, idle.onSlots)
 	var views []*view

@@ -6,22 +6,22 @@ import (
 	"strings"
 )
 
-// facts are what the words for a choice say beside its Cost, all of them counted on
-// the hosts that the choice touches.
+// facts are what a choice's sentences need besides its Cost. All of them count only the
+// hosts that the choice uses.
 type facts struct {
 	pairs         census // links between all pairs of its GPUs that share a host
 	nics          census // links between its GPUs and their nearest NICs
 	before, after spare  // what was free, and what stays so
 }
 
-// spare is what free GPUs are good for: the best way of dividing them into pairs,
-// and how many islands and hosts are free as a whole.
+// spare is what free GPUs can be used for: the best way to divide them into pairs, and how
+// many islands and hosts are completely free.
 type spare struct {
 	pairs          census
 	islands, hosts int
 }
 
-// facts looks at what a plan takes.
+// facts returns the facts of a plan.
 func (s *survey) facts(p *plan) facts {
 	f := facts{pairs: census{}, nics: census{}, before: spare{pairs: census{}}, after: spare{pairs: census{}}}
 	for _, pick := range p.picks {
@@ -39,7 +39,7 @@ func (s *survey) facts(p *plan) facts {
 	return f
 }
 
-// add counts the free GPUs of one more host.
+// add adds the free GPUs of another host.
 func (sp *spare) add(s *shape, free set) {
 	s.match(free, func(score int32) {
 		if score > 0 {
@@ -50,8 +50,8 @@ func (sp *spare) add(s *shape, free set) {
 	sp.islands, sp.hosts = sp.islands+islands, sp.hosts+hosts
 }
 
-// beyond is what sp has more of than another.
-func (sp spare) beyond(other spare) spare {
+// minus returns what sp has more of than other.
+func (sp spare) minus(other spare) spare {
 	more := spare{census{}, max(0, sp.islands-other.islands), max(0, sp.hosts-other.hosts)}
 	for score, n := range sp.pairs {
 		if n > other.pairs[score] {
@@ -75,18 +75,18 @@ func (sp spare) words(explained map[int32]bool) string {
 	return strings.Join(parts, ", ")
 }
 
-// taken says what the choice takes from what was free. What is left can be parted
-// into pairs that were none before.
+// taken describes what the choice takes from what was free. The GPUs that are left may form
+// pairs that did not exist before.
 func (f facts) taken(explained map[int32]bool) string {
-	text := cmp.Or(f.before.beyond(f.after).words(explained), "nothing")
-	if back := f.after.beyond(f.before).words(explained); back != "" {
+	text := cmp.Or(f.before.minus(f.after).words(explained), "nothing")
+	if back := f.after.minus(f.before).words(explained); back != "" {
 		text += ", but leaves " + back
 	}
 	return text
 }
 
-// Words says what a choice costs, a sentence for each part of its Cost, in that
-// order, with links by name and what they are.
+// Words describes the cost of a choice: a sentence for each field of Cost, in that order.
+// It names and describes the links.
 func (c Choice) Words() []string {
 	explained := map[int32]bool{}
 	says := []string{fmt.Sprintf("%s, %s, %s", count(c.Cost.Racks, "rack"), count(c.Cost.Switches, "switch"), count(c.Cost.Hosts, "host"))}
@@ -110,7 +110,7 @@ func (c Choice) Words() []string {
 	return append(says, "it takes from the pairs, islands and hosts that are free: "+c.facts.taken(explained))
 }
 
-// gpus is the number of GPUs of the gang.
+// gpus returns the number of GPUs of the gang.
 func (c Choice) gpus() int {
 	n := 0
 	for _, r := range c.Placement.Ranks {
@@ -119,8 +119,8 @@ func (c Choice) gpus() int {
 	return n
 }
 
-// UnknownLinks is how many pairs of its GPUs that share a host are joined by a link
-// of which nothing is known: it counts as the weakest.
+// UnknownLinks returns how many pairs of the gang's GPUs on the same host have an unknown
+// link, which counts as the weakest.
 func (c Choice) UnknownLinks() int { return c.facts.pairs[0] }
 
 func nicWords(nics census, explained map[int32]bool) string {
@@ -130,8 +130,7 @@ func nicWords(nics census, explained map[int32]bool) string {
 	return nics.words("", explained)
 }
 
-// differ says in what one choice of a gang differs from another, part by part
-// of their Costs, in that order.
+// differ describes the differences between two choices for a gang, field by field of Cost.
 func differ(c, other Choice) []string {
 	explained := map[int32]bool{}
 	ring := func(c Choice) string {

@@ -1,5 +1,5 @@
-// Package machine looks at the machine that this process runs on: its CPUs and
-// NICs by /sys, its GPUs by the driver, and which of them this process was given.
+// Package machine finds the hardware of this machine, and the part of it that this process
+// may use. CPUs and NICs come from /sys, GPUs from the driver.
 package machine
 
 import (
@@ -19,26 +19,27 @@ import (
 	"github.com/gangrun/gangrun/topology/sysfs"
 )
 
-// Machine is what was found.
+// Machine is what the kernel and the driver report of this machine.
 type Machine struct {
 	Kernel   sysfs.Machine
 	Driver   nvml.Report
-	Findings []job.Finding // without a host: they are of this one
+	Findings []job.Finding // their Host is empty: it is this machine
 }
 
-// GrantError is that it cannot be found out which GPUs this process was given. It
-// must use none then.
+// GrantError reports that Look cannot find out which GPUs this process was given. The
+// process must then use none.
 type GrantError struct{ Err error }
 
-// Error says what is wrong with the environment.
+// Error implements error.
 func (e *GrantError) Error() string { return e.Err.Error() }
 
-// Unwrap returns what is wrong with the environment.
+// Unwrap returns the error about the environment.
 func (e *GrantError) Unwrap() error { return e.Err }
 
-// Look fills h with the hardware of this machine, whose /sys is sys, but for GPUs
-// that this process was not given by the environment that lookup knows. Cores are
-// its slots where nobody has stated others. The error is ctx's or a *GrantError.
+// Look sets the hardware of this machine in h. sys is the machine's /sys. lookup reads the
+// environment, which may limit the GPUs that this process was given; Look leaves out the
+// others. If no slots are stated, the number of cores becomes the number of slots. The
+// error is ctx's or a *GrantError.
 func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (string, bool), options probe.Options) (Machine, error) {
 	var m Machine
 	var err error
@@ -67,9 +68,9 @@ func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (stri
 	return m, nil
 }
 
-// Driven reports whether there is any sign of NVIDIA's driver here, its tool in one
-// of the directories of path among them. Where there is none Look finds no GPU, and
-// takes its time for that.
+// Driven reports whether there is any sign of NVIDIA's driver on this machine, such as its
+// tool in one of the directories of path. If there is none, Look finds no GPU, and still
+// takes its time to look for one.
 func Driven(path string) bool {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
@@ -81,7 +82,8 @@ func Driven(path string) bool {
 	return errDevice == nil || errDriver == nil
 }
 
-// granted leaves h only the GPUs of a grant, and says so.
+// granted removes the GPUs that are not in the grant from h, and returns findings about
+// them.
 func granted(grant inventory.Grant, h *job.Host) []job.Finding {
 	left := grant.Apply(h)
 	if len(left) == 0 {
