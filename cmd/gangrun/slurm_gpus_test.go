@@ -54,6 +54,18 @@ func TestSlurmGPUs(t *testing.T) {
 	}
 }
 
+// fakeGPUs puts gangrun, and a driver for it, into the directory.
+func (b *slurmBed) fakeGPUs() {
+	b.t.Helper()
+	if b.dir != b.Dir("bob") {
+		if err := os.Link(filepath.Join(b.Dir("bob"), "gangrun"), filepath.Join(b.dir, "gangrun")); err != nil {
+			b.t.Fatal(err)
+		}
+	}
+	writeProgram(b.t, filepath.Join(b.dir, "gangrun-nvml"), fmt.Appendf(nil, slurmDriver, filepath.Join(b.Devices(), "nvidia*")))
+	writeProgram(b.t, filepath.Join(b.dir, "nvidia-smi"), []byte("#!/bin/sh\nexit 9\n")) // a node without it has no driver
+}
+
 // words returns the words in each file of bob's that matches a pattern.
 func (b *slurmBed) words(pattern string) (words [][]string) {
 	b.t.Helper()
@@ -73,8 +85,7 @@ func (b *slurmBed) words(pattern string) (words [][]string) {
 
 func testSlurmGPUs(t *testing.T, options ...slurm.Option) {
 	b := newSlurmBed(t, 2, append(options, slurm.GPUs(slurmGPUs))...)
-	writeProgram(t, filepath.Join(b.dir, "gangrun-nvml"), fmt.Appendf(nil, slurmDriver, filepath.Join(b.Devices(), "nvidia*")))
-	writeProgram(t, filepath.Join(b.dir, "nvidia-smi"), []byte("#!/bin/sh\nexit 9\n")) // a node without it has no driver
+	b.fakeGPUs()
 	first := b.submit("until [[ -e other ]]; do sleep 0.05; done", "-N1", "-w", "h1", "--gres=gpu:1")
 	if _, err := b.Await(first, patience, func(j slurm.Job) bool { return j.State() == "RUNNING" }); err != nil {
 		t.Fatal(err)

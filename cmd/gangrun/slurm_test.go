@@ -114,7 +114,7 @@ func (b *slurmBed) nothingLeft() {
 // TestSlurm runs gangs on all nodes of a job, as a user who cannot log in to them.
 func TestSlurm(t *testing.T) {
 	t.Parallel()
-	b := newSlurmBed(t, 4)
+	b := newSlurmBed(t, 4, slurm.GPUs(slurmGPUs))
 	for _, program := range farPrograms {
 		t.Run(string(program.mpi), func(t *testing.T) {
 			command := program.command(t, b.bed, 3)
@@ -143,6 +143,7 @@ func TestSlurm(t *testing.T) {
 			}
 		}
 	})
+	slurmExamples(t, b)
 	t.Run("digits", func(t *testing.T) {
 		t.Parallel()
 		slurmDigits(b.part(t))
