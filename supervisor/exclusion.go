@@ -97,8 +97,9 @@ func (l *loop) silent(ctx context.Context, hosts []string) map[string]string {
 	return l.Looker.Silent(ctx, hosts)
 }
 
-// goBack places a gang that has no room without what is excluded; err is the Placer's error. It
-// uses excluded hosts again that answer. If that is not enough, it waits until others answer.
+// goBack places a gang that has no room without the excluded hosts and GPUs; err is the Placer's
+// error. It uses those excluded hosts again that answer. If that is not enough, it waits until
+// others answer.
 func (l *loop) goBack(ctx context.Context, out job.Excluded, err error, emit func(job.Event)) (lease Lease, _ error) {
 	out = less(out, l.barred)
 	begun, reported := time.Now(), ""

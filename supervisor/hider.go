@@ -44,9 +44,9 @@ func hider(spec job.Spec) func(string) string {
 	return strings.NewReplacer(pairs...).Replace
 }
 
-// Hiding returns diagnose for a job that may have secrets: it removes them from the output of the
-// ranks first. Removing them from the cause would be too late: a cause quotes lines that are cut
-// short, and a secret that was cut is not found.
+// Hiding returns a function that removes the job's secrets from the evidence and then calls
+// diagnose. Removing them from the cause would be too late: a cause quotes only the beginning of
+// long lines, and part of a secret would not be found there.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

@@ -20,8 +20,7 @@ const (
 	BackoffPort = 200 * time.Millisecond
 )
 
-// Policy decides what follows a failed attempt. It is pure: the same history
-// gives the same verdict.
+// Policy decides what follows a failed attempt. The same history gives the same verdict.
 //
 // Two limits bound the restarts. The first allows Retries restarts in a row without progress;
 // preemptions are not charged to it. The second allows one restart for the same root cause on the
@@ -29,7 +28,7 @@ const (
 // attempt that failed to load its checkpoint, the next one starts from the checkpoint before; see
 // fallback.go.
 type Policy struct {
-	// Retries is the number of restarts in a row that may bring no progress.
+	// Retries is the largest number of restarts in a row without progress.
 	Retries int
 	// Actions replaces the action of single categories.
 	Actions map[job.Category]job.Action
@@ -54,7 +53,7 @@ type Past struct {
 	Resumed, Next *job.Checkpoint
 	// Step is the last step that a rank of the attempt printed, or -1.
 	Step int64
-	// Devices are the root-cause rank's GPUs, as job.DeviceID names them.
+	// Devices are the names (job.DeviceID) of the root-cause rank's GPUs.
 	Devices []string
 }
 
@@ -70,8 +69,8 @@ func (p Policy) Action(c job.Cause) job.Action {
 	return category(c).Action()
 }
 
-// Decide returns what follows last, the attempt that has just failed after the
-// earlier ones.
+// Decide returns the verdict on last, the attempt that has just failed; earlier are those before
+// it.
 func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	what, action := category(last.Cause), p.Action(last.Cause)
 	rescues := p.rescues(earlier, last)

@@ -15,9 +15,8 @@ func (e StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e StorageError) Unwrap() error { return e.Err }
 
-// OfStorage reports whether err is the fault of a file system and not of gangrun: it is full or
-// read-only, it hangs, or a file on it may not grow or cannot be read or written. Such an error may
-// pass.
+// OfStorage reports whether a file system, and not gangrun, caused err: it is full or read-only, it
+// hangs, or a file on it may not grow or cannot be read or written. Such an error may pass.
 func OfStorage(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE} {
 		if errors.Is(err, full) {

@@ -17,10 +17,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Launcher starts one gang and blocks until every rank of it is gone or named
-// in Outcome.Unreaped; cancelling ctx ends the gang within its grace period.
-// The error means that gangrun itself failed. emit is called one at a time, and
-// not after Run has returned.
+// Launcher starts one gang and blocks until every rank of it is gone or named in Outcome.Unreaped;
+// cancelling ctx ends the gang within its grace period. The error means that gangrun itself failed.
+// Calls of emit do not overlap, and there is none after Run has returned.
 type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
@@ -49,14 +48,14 @@ type Holder interface {
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
-// Looker finds out which hosts do not answer. Silent returns these, each with the reason as text.
-// It tries all at the same time, and blocks for as long as a connection may take.
+// Looker finds out which hosts do not answer. Silent tries all at the same time and returns those
+// that do not answer, each with the reason. It blocks for as long as a connection may take.
 type Looker interface {
 	Silent(ctx context.Context, hosts []string) map[string]string
 }
 
-// Checker is the preflight: static checks, and the trial where the job asks for
-// one. It may emit findings as it makes them, and returns them all.
+// Checker is the preflight: static checks and, if the job asks for one, the trial. It may emit
+// findings at once, and returns all of them.
 type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
@@ -72,16 +71,15 @@ type Checkpoints interface {
 type NoPlacement struct {
 	Text string // what is missing
 	Hint string // what to do about it
-	// Never is true if the same hosts would not do at a later time either, unless somebody
-	// changes them or the job.
+	// Never is true if waiting cannot help: the gang would not fit later either, unless
+	// somebody changes the hosts or the job.
 	Never bool
 }
 
 // Error says what is missing.
 func (e NoPlacement) Error() string { return e.Text }
 
-// Interrupted is the cause (see context.Cause) of a context that ends because the user ends the
-// run.
+// Interrupted is the cause (see context.Cause) of a context that the user has ended.
 type Interrupted struct {
 	Signal syscall.Signal
 	By     string // the command that asked for it, its user and its host; empty for a signal
@@ -117,8 +115,8 @@ type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer
 	Holder   Holder
-	// Looker is asked about hosts that have made an attempt fail, before they are used again.
-	// If it is nil, all hosts count as answering.
+	// Looker checks hosts that have made an attempt fail before they are used again. If it is
+	// nil, all hosts count as answering.
 	Looker      Looker
 	Checker     Checker
 	Checkpoints Checkpoints
@@ -153,8 +151,8 @@ func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runrepor
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
-// Preflight does only the preflight of a run, and ends as the run would have ended there. It
-// succeeds if the gang could be started.
+// Preflight does only the preflight of a run. The report is that of a run that ends there; it has
+// succeeded if the gang could be started.
 func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {

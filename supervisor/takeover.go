@@ -14,10 +14,9 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Resume goes on with a run that has not ended and whose controller is gone, from
-// where its journal ends: past is all of it. An attempt that was on its way is
-// adopted where every rank had been started, and otherwise ended and judged as
-// lost. spec is that of the run, with its secrets.
+// Resume continues a run whose controller is gone, from the end of its journal; past has all events
+// of the journal. If all ranks of an attempt were started, Resume adopts the attempt; otherwise it
+// ends the attempt, which is then lost. spec is that of the run, with its secrets.
 func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.goOn(ctx, past) })
 }

@@ -7,8 +7,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Unclear reports whether the output of a rank leaves open why it ended: its last line on stderr
-// reads like a consequence of another rank's failure, or it ended itself without an error message.
+// Unclear reports whether the output of a rank does not show why it ended: its last line on stderr
+// looks like a consequence of another rank's failure, or it ended itself without an error message.
 // If such an end is seen first, the caller may wait a moment for the rank that failed.
 func Unclear(exit job.Exit, printed []job.Line) bool {
 	last := ""
@@ -31,7 +31,7 @@ func Unclear(exit job.Exit, printed []job.Line) bool {
 	return true
 }
 
-// Cascade reports whether a line of output reads like a consequence of another rank's failure: a
+// Cascade reports whether a line of output looks like a consequence of another rank's failure: a
 // peer closed its connection, or a collective timed out. If such a line is seen first, the caller
 // may wait a moment for the rank that failed.
 func Cascade(text string) bool {

@@ -13,9 +13,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Diagnose names the cause of an attempt that did not end well. The cause is
-// the first failure that is not a consequence of another one: see before, rules.Cascade and
-// rules.Generic. If nothing failed or nothing is known, Category is empty and Text says so.
+// Diagnose finds the cause of an attempt that did not end well. The cause is the first failure that
+// is not a consequence of another one: see before, rules.Cascade and rules.Generic. If there was no
+// failure or no cause is found, Category is empty and Text says so.
 func Diagnose(e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {
 		e.Lines = e.Outcome.Lines

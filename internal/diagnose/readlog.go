@@ -21,10 +21,10 @@ const (
 	behind    = 60 // lines after it, so that a traceback is whole
 )
 
-// ReadLog reads a log for Diagnose, in bounded memory. It takes rank and stream from the name if that
-// has them (rank-0003.err, rank.3/stderr). Otherwise it takes them from the tags that launchers
-// write before lines, if these are certain: those of mpirun (--tag-output), torch, srun -l, hydra -l
-// and gangrun itself. A rank that is not known is -1.
+// ReadLog reads a log for Diagnose, in bounded memory. It takes rank and stream from the name of
+// the log if it has them (rank-0003.err, rank.3/stderr). Otherwise it takes them from the tags that
+// launchers write before lines: mpirun (--tag-output), torch, srun -l, hydra -l and gangrun itself.
+// A rank that is not known is -1.
 func ReadLog(name string, r io.Reader) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
 	var k keeper

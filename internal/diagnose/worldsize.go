@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// WorldSize returns the line in which a program asks for more ranks than its gang had, and whether
-// there is one.
+// WorldSize finds the line in which a program asks for more ranks than its gang had. It reports
+// whether there is one.
 func WorldSize(e job.Evidence) (job.Line, bool) {
 	lines := e.Lines
 	if len(lines) == 0 {

@@ -32,8 +32,8 @@ type Attempt struct {
 	TTY TTY `json:"tty,omitempty"`
 	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
-	// Steps is the number of progress events per rank that are reported as they
-	// come; of later ones at most one a second may be reported.
+	// Steps is the number of progress events of each rank that are reported at once; later ones
+	// may be reported once a second.
 	Steps int `json:"steps,omitempty"`
 	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
 	// program's own libraries.
@@ -44,8 +44,8 @@ type Attempt struct {
 	// Apps are the programs of a gang that has several, in rank order; empty when
 	// every rank runs Command.
 	Apps []App `json:"apps,omitempty"`
-	// InitTimeout is the time after which the ranks are reported that have not called
-	// MPI_Init; 0 is never.
+	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
+	// 0 is never.
 	InitTimeout Duration `json:"init_timeout,omitempty"`
 	// Contain asks the hosts to discard everything that the ranks write, except in
 	// LogDir; nil keeps it.
@@ -90,8 +90,8 @@ type Containment struct {
 	Empty string
 }
 
-// FileWatch names the directories in which changed files are looked for (Dirs), and those below
-// them that are left out (But).
+// FileWatch names directories whose files are compared before and after a trial (Dirs), except
+// those below But.
 type FileWatch struct {
 	Dirs, But []string
 }
@@ -134,8 +134,8 @@ type Exit struct {
 	Rank   int        `json:"rank"`
 	Host   string     `json:"host"`
 	Status ExitStatus `json:"status"`
-	// Code is 0 to 255 when Exited. When Unstarted it is what a shell would give:
-	// 127 for a missing program, 126 for one that cannot be executed, else 0.
+	// Code is 0 to 255 if Exited. If Unstarted, it is the code of a shell: 127 for a missing
+	// program, 126 for one that cannot be executed, otherwise 0.
 	Code   int       `json:"code"`
 	Signal int       `json:"signal"` // number, when Signalled
 	Core   bool      `json:"core,omitempty"`
@@ -143,17 +143,16 @@ type Exit struct {
 	PID    int       `json:"pid,omitempty"`
 	// Stopped is set if gangrun had begun to end the rank before it ended.
 	Stopped bool `json:"stopped,omitempty"`
-	// Aborted is set if the rank called MPI_Abort. Code is the low byte of its code,
-	// so 0 is a failure too.
+	// Aborted is set if the rank called MPI_Abort. Code is then the low byte of the code of
+	// MPI_Abort, and 0 is a failure, too.
 	Aborted bool `json:"aborted,omitempty"`
-	// Fault is why an exit with code 0 is a failure nevertheless, as in "it never
-	// called MPI_Finalize".
+	// Fault is why an exit with code 0 is a failure, as in "it never called MPI_Finalize".
 	Fault string `json:"fault,omitempty"`
 	// Reason is why gangrun counts the rank as lost, unstarted or at fault; empty if there
 	// is only the text.
 	Reason Reason `json:"reason,omitempty"`
 	Text   string `json:"text,omitempty"` // why it could not be started or was lost, or the message of MPI_Abort
-	// Joined is how far the rank had got in the wire-up.
+	// Joined is the rank's last known state in the wire-up.
 	Joined Joined `json:"joined,omitempty"`
 }
 
@@ -162,9 +161,8 @@ func (e Exit) Good() bool {
 	return e.Status == Exited && e.Code == 0 && !e.Aborted && e.Fault == ""
 }
 
-// ShellCode returns the code that a shell would show: the rank's own, or 128 +
-// signal; 0 when there is none (the rank is lost, or could not be started for a
-// reason other than its program).
+// ShellCode returns the code that a shell would show: the exit code, or 128 + signal. It is 0 if
+// there is none: the rank is lost, or could not be started and its program is not the reason.
 func (e Exit) ShellCode() int {
 	if e.Status == Signalled {
 		return 128 + e.Signal
@@ -194,7 +192,7 @@ func (e Exit) String() string {
 	}
 }
 
-// Outcome is how an attempt ended: a fact, not a judgement.
+// Outcome is how an attempt ended.
 type Outcome struct {
 	// Exits has one entry for each rank, in the order in which they were seen.
 	Exits []Exit `json:"exits"`
@@ -203,20 +201,21 @@ type Outcome struct {
 	// Lines are the last lines of the ranks that did not end well, and records of the hosts'
 	// kernels, in no particular order.
 	Lines []Line `json:"-"`
-	// Changed are the files that Attempt.Watch asks for, at most some of each host.
+	// Changed are the changed files for which Attempt.Watch asks. Their number is limited for
+	// each host.
 	Changed []Changed `json:"changed,omitempty"`
 	// Mixed is set if contained ranks could not write all files that the user may write,
-	// because some belong to other users in part.
+	// because some files have another owner or group.
 	Mixed bool `json:"mixed,omitempty"`
 	// Wireup is the last known state of how the ranks find each other; nil if it is not
 	// known.
 	Wireup *Wireup `json:"wireup,omitempty"`
-	// AgentsEnded are the hosts of an adopted gang whose agents and ranks had ended before, perhaps
-	// because the agents had no controller for too long.
+	// AgentsEnded are the hosts of an adopted gang on which agent and ranks had ended before
+	// the takeover, perhaps because the agent had no controller for too long.
 	AgentsEnded []string `json:"forsaken,omitempty"`
 }
 
-// Unreaped is a rank of which it is not known that it has ended.
+// Unreaped is a rank that may still be running.
 type Unreaped struct {
 	Rank int    `json:"rank"`
 	Host string `json:"host"`

@@ -4,14 +4,13 @@ import "encoding/json"
 
 // Cause is why an attempt failed.
 type Cause struct {
-	// Category is empty, and null in JSON, when no cause was found.
+	// Category is empty, and null in JSON, if no cause was found.
 	Category Category `json:"category"`
 	// Signature is finer than the category, as in "python-zero-division".
 	Signature string `json:"signature"`
-	Rank      int    `json:"rank"` // the rank that failed first; -1 if it is no rank's failure
+	Rank      int    `json:"rank"` // the rank that failed first; -1 if no rank failed
 	Host      string `json:"host"`
-	// Confidence is 0 to 1: 1 for a record that proves it, less for a text that
-	// suggests it.
+	// Confidence is 0 to 1: 1 if a record proves the cause, less if a text suggests it.
 	Confidence float64 `json:"confidence"`
 	Text       string  `json:"text"` // one sentence: what happened
 	Hint       string  `json:"hint"` // what to do about it
@@ -19,7 +18,7 @@ type Cause struct {
 	// Artefact names the file, port, GPU or host that the cause is about, if there is one. The
 	// same cause on the same artefact is retried at most once.
 	Artefact string `json:"artefact,omitempty"`
-	// Evidence are the proving lines; the decisive one is the last.
+	// Evidence are the lines that show the cause; the decisive one is the last.
 	Evidence []Line `json:"evidence"`
 	// After has at most 20 lines that follow the decisive one in the same output, because that
 	// may be only the beginning of a message.

@@ -49,7 +49,7 @@ type Event struct {
 	Rank    int       `json:"rank,omitempty"`
 	PID     int       `json:"pid,omitempty"`
 
-	// Stop is never empty in an event that internal/journal has read.
+	// Stop is never empty in a stop event that internal/journal has read.
 	Stop        StopReason   `json:"stop,omitempty"`
 	Since       *time.Time   `json:"since,omitempty"`
 	Controller  *Controller  `json:"controller,omitempty"`
@@ -77,20 +77,21 @@ type Event struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-// Controller identifies the process that controls a run, so that it can be seen later
-// whether it still exists.
+// Controller identifies the process that controls a run. It allows others to see whether that
+// process still exists.
 type Controller struct {
 	Host   string `json:"host"`
 	BootID string `json:"boot_id"`
 	PID    int    `json:"pid"`
-	// Start is the process's start time in clock ticks after boot, field 22 of
-	// /proc/PID/stat, which a later process with the same PID does not share.
+	// Start is the start time of the process in clock ticks after boot (field 22 of
+	// /proc/PID/stat). It distinguishes the process from a later one with the same PID.
 	Start uint64 `json:"start"`
 }
 
 // Agent identifies an agent on another host, so that it can be found again.
 type Agent struct {
-	// Token is its name on its host. It is not a secret, because only its user can reach it.
+	// Token is the agent's name on its host. It need not be secret, because only the agent's
+	// user can connect to the agent.
 	Token string `json:"token"`
 	// Program is the path of gangrun there.
 	Program string `json:"program"`
@@ -102,7 +103,7 @@ type Agent struct {
 type Progress struct {
 	Step  int64 `json:"step"`
 	Total int64 `json:"total,omitempty"` // steps in all; 0 when unknown
-	// ByEpoch is true if Step and Total count epochs, because the line has no step.
+	// ByEpoch is true if Step and Total count epochs: the line has no step.
 	ByEpoch bool `json:"by_epoch,omitempty"`
 	// Epoch is -1 if the line has none.
 	Epoch int64 `json:"epoch"`

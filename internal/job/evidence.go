@@ -25,8 +25,8 @@ type Line struct {
 	// path on the controller's machine; for everything else, on Host.
 	File string `json:"file"`
 	Line int    `json:"line"` // number in File, from 1; 0 when unknown
-	// Time is when the line was seen, by the controller's clock. It is zero if that is not known,
-	// as for a log that is read later.
+	// Time is when the line was seen, by the controller's clock. It is zero if that is not
+	// known, for instance in a log that is read later.
 	Time time.Time `json:"time,omitzero"`
 	Text string    `json:"text"`
 	// Reason is set if gangrun itself has written the line.
@@ -40,14 +40,14 @@ type Evidence struct {
 	// Trial is true if the gang was a preflight trial.
 	Trial   bool    `json:"trial,omitempty"`
 	Outcome Outcome `json:"outcome"`
-	// Lines belong to one rank's stream in file order; streams may be mixed.
+	// Lines may mix the streams of ranks; the lines of each stream are in order.
 	Lines []Line `json:"lines"`
 	// Ended is why gangrun ended the gang, if it did so before the gang had failed.
 	Ended Ended `json:"ended,omitempty"`
 	// Activity is what the ranks were doing when gangrun began to end the gang, as
 	// far as it is known.
 	Activity []Activity `json:"activity,omitempty"`
-	// Command is the job's, for signatures that name its program.
+	// Command is the job's command, for signatures that name its program.
 	Command []string `json:"command,omitempty"`
 }
 

@@ -11,17 +11,17 @@ type Survey struct {
 	Env           []string `json:"env"`
 	Inputs        []string `json:"inputs,omitempty"`
 	CheckpointDir string   `json:"checkpoint_dir,omitempty"`
-	// Compile asks the host to compile the Python program. Only one host of a gang does that,
-	// because the hashes must be equal on all.
+	// Compile asks the host to compile the Python program. One host of a gang is enough,
+	// because the program must be the same on all.
 	Compile bool `json:"compile,omitempty"`
 	// MPI is what the user asked for.
 	MPI MPI `json:"mpi,omitempty"`
-	// Versions asks for the versions that hosts are to have in common.
+	// Versions asks for the versions that should be the same on all hosts.
 	Versions bool `json:"versions,omitempty"`
 }
 
-// Facts is what a host reports about itself and about what a job needs. Each failure is a text in the
-// fact that it belongs to: an empty Error means that all is well.
+// Facts is what a host reports about itself and about what a job needs. Each fact has its own
+// Error, which is empty if there is none.
 type Facts struct {
 	Host    string         `json:"host"`
 	Cores   int            `json:"cores"`
@@ -32,8 +32,8 @@ type Facts struct {
 	Script  *ScriptFact    `json:"script,omitempty"`
 	Inputs  []PathFact     `json:"inputs,omitempty"`
 	Check   *DirectoryFact `json:"checkpoint_dir,omitempty"`
-	// OpenMPI is the mpirun that would start the program; nil when MPI is not Open
-	// MPI's.
+	// OpenMPI is the mpirun that would start the program; nil if the program's MPI is not Open
+	// MPI.
 	OpenMPI  *OpenMPIFact  `json:"open_mpi,omitempty"`
 	Versions []VersionFact `json:"versions,omitempty"`
 
@@ -85,8 +85,8 @@ type ProgramFact struct {
 	PathFact
 	SHA256     string `json:"sha256,omitempty"`
 	Executable bool   `json:"executable"`
-	// Here is set if the program is not found in PATH, but the working directory has a file of
-	// that name. It is the path of that file, and Executable is about it.
+	// Here is the path of a file with the program's name in the working directory, if the
+	// program is not found in PATH. Executable is then about that file.
 	Here string `json:"here,omitempty"`
 	// Missing names the shared libraries that the dynamic loader does not find.
 	Missing []string `json:"missing,omitempty"`

@@ -1,6 +1,6 @@
 package job
 
-// Severity is what a Finding means for the gang.
+// Severity says whether the gang is started after a Finding.
 type Severity string
 
 // The severities.

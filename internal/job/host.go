@@ -37,7 +37,8 @@ type Device struct {
 	Memory int64  `json:"memory,omitempty"` // bytes
 	CPUs   string `json:"cpus,omitempty"`   // list of the CPUs close to it, as in 0-15,32-47
 	NUMA   string `json:"numa,omitempty"`   // number of its NUMA node, empty when it is not known
-	// Busy is who uses it, and Sick what is wrong with it. Both are empty if a gang may use it.
+	// Busy names the user of the device, and Sick says what is wrong with it. Both are empty if
+	// a gang may use it.
 	Busy string `json:"busy,omitempty"`
 	Sick string `json:"sick,omitempty"`
 }

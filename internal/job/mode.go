@@ -31,7 +31,7 @@ const (
 	// that cannot do that.
 	TrialOn  TrialMode = "on"
 	TrialOff TrialMode = "off"
-	// TrialUncontained runs the trial among the job's own files.
+	// TrialUncontained runs the trial on the job's own files.
 	TrialUncontained TrialMode = "uncontained"
 )
 
@@ -73,7 +73,7 @@ type GPUVisibility string
 // The GPU visibilities.
 const (
 	GPUVisibilityGang GPUVisibility = "gang" // all that the gang has on the rank's host, in the order of LOCAL_RANK
-	GPUVisibilityRank GPUVisibility = "rank" // its own only
+	GPUVisibilityRank GPUVisibility = "rank" // only its own
 )
 
 // GPUVisibilities lists every GPUVisibility.
@@ -81,7 +81,7 @@ func GPUVisibilities() []GPUVisibility {
 	return []GPUVisibility{GPUVisibilityGang, GPUVisibilityRank}
 }
 
-// LauncherMode says how gangrun gets onto other hosts.
+// LauncherMode says how gangrun starts agents on other hosts.
 type LauncherMode string
 
 // The launcher modes.
@@ -94,8 +94,8 @@ const (
 // LauncherModes lists every LauncherMode.
 func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
 
-// EnvCompat is the MPI whose variables the ranks get besides PyTorch's, for programs that read their
-// rank from these.
+// EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank
+// from these.
 type EnvCompat string
 
 // The values of EnvCompat.
@@ -123,7 +123,7 @@ const (
 	StdinAll  Stdin = "all"
 )
 
-// KeptStdin is how much is kept of a pipe on standard input for later attempts, in bytes.
+// KeptStdin is how many bytes of a pipe on standard input are kept for later attempts.
 const KeptStdin = 1 << 30
 
 // StdinRank returns the Stdin that feeds one rank.

@@ -28,7 +28,7 @@ type App struct {
 	Workdir string            `json:"workdir,omitempty"`
 }
 
-// Joined is how far a rank has got in the wire-up.
+// Joined is the state of a rank in the wire-up.
 type Joined string
 
 // The values of Joined.
@@ -39,8 +39,8 @@ const (
 	JoinedFinalized Joined = "finalized" // it has called MPI_Finalize
 )
 
-// Wireup is how far the wire-up of a gang is. gangrun cannot see the ranks that are in none of the
-// lists.
+// Wireup is the state of a gang's wire-up. gangrun does not know the state of ranks that are in
+// none of the lists.
 type Wireup struct {
 	MPI MPI `json:"mpi"`
 	// In are the ranks that have called MPI_Init, Waiting those of them that wait there for the
@@ -48,14 +48,15 @@ type Wireup struct {
 	In      []int `json:"in"`
 	Waiting []int `json:"waiting,omitempty"`
 	Silent  []int `json:"silent,omitempty"`
-	// Answer is true if this is the answer to a request.
+	// Answer is true if the controller has asked for this state.
 	Answer bool `json:"answer,omitempty"`
 	// Ordered is true if Open MPI itself wants the gang to end.
 	Ordered bool `json:"ordered,omitempty"`
 	// Library is the path of the Open MPI library that a silent singleton has initialised: a rank
 	// that was not started by Open MPI and runs as rank 0 of 1.
 	Library string `json:"library,omitempty"`
-	// Lasting is true if that is the rank's program, and not a tool that it used for a moment.
+	// Lasting is true if the program of the rank has initialised that library, and not a tool
+	// that ran for a moment.
 	Lasting bool `json:"lasting,omitempty"`
 }
 

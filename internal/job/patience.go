@@ -14,7 +14,7 @@ type Patience string
 // DefaultPatience is the wait for each level.
 const DefaultPatience = "2m"
 
-// Strict is the wait, for one level or for all, that never ends.
+// Strict is a wait, for one level or for all, that never ends.
 const Strict = "strict"
 
 // For returns how long a gang waits for a level; bounded is false if it waits for ever. Levels that

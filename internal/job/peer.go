@@ -2,7 +2,7 @@ package job
 
 import "time"
 
-// ReachFact is the result of a host's connection to another host of the gang.
+// ReachFact is the result of a test connection from a host to another host of the gang.
 type ReachFact struct {
 	To      string `json:"to"`      // the other host
 	Address string `json:"address"` // of the other host
@@ -13,7 +13,7 @@ type ReachFact struct {
 	Error string `json:"error,omitempty"`
 }
 
-// SharedFact is which hosts' files a host has seen in a directory that the hosts should share.
+// SharedFact says whose files a host has seen in a directory that all hosts should share.
 type SharedFact struct {
 	// Sees names the hosts, itself included, whose file it saw with the right content.
 	Sees []string `json:"sees"`

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Rank is the place of one rank of a gang.
+// Rank says where one rank of a gang runs.
 type Rank struct {
 	Rank    int      `json:"rank"`
 	Host    string   `json:"host"`
@@ -65,15 +65,15 @@ func (o Oversubscription) String() string {
 // Excluded names what a gang must not be placed on.
 type Excluded struct {
 	Hosts []string `json:"hosts,omitempty"`
-	// Devices holds what DeviceID returns.
+	// Devices are names as DeviceID returns them.
 	Devices []string `json:"devices,omitempty"`
 }
 
 // Empty reports whether nothing is excluded.
 func (e Excluded) Empty() bool { return len(e.Hosts) == 0 && len(e.Devices) == 0 }
 
-// Device reports whether a device of a host is excluded. It is if the device itself, the GPU that it
-// is part of, or its host is.
+// Device reports whether a device of a host is excluded: by itself, with the GPU that it is part
+// of, or with its host.
 func (e Excluded) Device(host string, d Device) bool {
 	if slices.Contains(e.Hosts, host) {
 		return true
@@ -95,8 +95,8 @@ func IsUUID(text string) bool {
 	return false
 }
 
-// DeviceID returns the name of a GPU that is unique among all hosts: its UUID. If the driver has
-// none, Device.UUID is the same on several hosts, and the name has the host, as in "h1/GPU0".
+// DeviceID returns a name of a GPU that is unique among all hosts. It is the GPU's UUID, or host
+// and index, as in "h1/GPU0", if the driver has no UUID.
 func DeviceID(host, uuid string) string {
 	if IsUUID(uuid) {
 		return uuid

@@ -1,8 +1,8 @@
 package job
 
-// Reason says why a rank was lost or could not be started, or why its exit with code 0 is
-// a failure, where gangrun itself has found that. It also marks lines of evidence that
-// gangrun itself has written. The text beside it is for people only.
+// Reason says why gangrun counts a rank as lost or as not started, or why an exit with code 0 is a
+// failure. It also marks lines of evidence that gangrun itself has written. The text next to it is
+// only for people.
 type Reason string
 
 // The reasons.
@@ -27,7 +27,7 @@ const (
 	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, and never MPI_Finalize
 
 	// Of ranks and of lines.
-	ReasonSingleton Reason = "singleton" // each rank believes to be the only one
+	ReasonSingleton Reason = "singleton" // each rank runs as rank 0 of 1
 
 	// Of lines.
 	ReasonDaemonLost Reason = "mpi-daemon-lost" // Open MPI's daemon on a host died, or does not answer
@@ -40,6 +40,6 @@ type StopReason string
 // The reasons to end a gang.
 const (
 	StopFailure StopReason = "failure" // a rank has failed, or a host, the lease or the controller is lost
-	StopOrder   StopReason = "order"   // of the user, a time limit, or the end of gangrun
+	StopOrder   StopReason = "order"   // the user, a time limit or the end of gangrun ends the gang
 	StopHurry   StopReason = "hurry"   // as StopOrder, without a grace period
 )

@@ -12,7 +12,7 @@ import (
 type Spec struct {
 	Name    string   `json:"name,omitempty"`
 	Command []string `json:"command"`
-	// Ranks is the size of the gang, at least 1. If there is no room for so many, the gang
+	// Ranks is the size of the gang, at least 1. If there is no room for that many, the gang
 	// may have fewer, but at least MinRanks; a MinRanks of 0 means Ranks.
 	Ranks    int `json:"ranks"`
 	MinRanks int `json:"min_ranks,omitempty"`
@@ -22,18 +22,18 @@ type Spec struct {
 	// GPUs is how many GPUs each rank gets; -1 means one if the hosts have GPUs, else
 	// none.
 	GPUs int `json:"gpus_per_rank"`
-	// GPUVisibility is which of the gang's GPUs each rank sees; empty, as in what was
-	// written before there was a choice, is GPUVisibilityGang.
+	// GPUVisibility is which of the gang's GPUs each rank sees. It is empty, and means
+	// GPUVisibilityGang, in records of older versions.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
-	// Hosts lists the hosts to use, as in h1,h2:4; Hostfile and Inventory are the
-	// paths of files that do. At most one of them is set; none is the allocation of
-	// the batch system, and outside of every allocation this machine. With Loopback
-	// the first hosts of an Inventory are simulated, with their GPUs.
+	// Hosts lists the hosts to use, as in h1,h2:4. Hostfile and Inventory are paths of files
+	// that list hosts. At most one of the three is set. If none is, the hosts are those of the
+	// batch system's allocation, or this machine. With Loopback, the first hosts of an
+	// Inventory are simulated, with their GPUs.
 	Hosts     string `json:"hosts,omitempty"`
 	Hostfile  string `json:"hostfile,omitempty"`
 	Inventory string `json:"inventory,omitempty"`
-	// Network is the network over which the ranks of several hosts meet, as a CIDR
-	// or the name of an interface; empty leaves the choice.
+	// Network is the network over which ranks on several hosts communicate: a CIDR or the name
+	// of an interface. If it is empty, gangrun chooses one.
 	Network string `json:"network,omitempty"`
 	// HostTimeout is how long a host may be silent before it counts as lost. OrphanGrace is
 	// how long an agent on another host, and its ranks, go on after the last contact with
@@ -44,7 +44,7 @@ type Spec struct {
 	// Patience is how long to wait for a closer one.
 	Locality Locality `json:"locality"`
 	Patience Patience `json:"patience"`
-	// Env is set for every rank, over everything that gangrun sets itself.
+	// Env is set for every rank; it takes precedence over all variables that gangrun sets.
 	Env map[string]string `json:"env,omitempty"`
 	// Secret names variables of Env whose values are not shown anywhere. Inherited ones
 	// are in Env, too.
@@ -58,7 +58,7 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// Retries bounds the restarts in a row that bring no progress.
+	// Retries limits the restarts in a row without progress.
 	Retries   int           `json:"retries"`
 	Preflight PreflightMode `json:"preflight"`
 	Trial     Trial         `json:"trial"`
@@ -66,24 +66,23 @@ type Spec struct {
 	Policy map[Category]Action `json:"policy,omitempty"`
 	// Grace is the time between SIGTERM and SIGKILL when the gang is ended.
 	Grace Duration `json:"grace"`
-	// Timeout bounds the whole run, every attempt and wait included; 0 is none.
+	// Timeout limits the whole run, all attempts and waits included; 0 is no limit.
 	Timeout Duration   `json:"timeout,omitempty"`
 	Output  OutputMode `json:"output"`
 	Stdin   Stdin      `json:"stdin"`
 	// TTY says whether the ranks' standard output is a terminal.
 	TTY TTY `json:"tty"`
-	// ExitCode chooses what the exit code of "gangrun run" tells.
+	// ExitCode chooses the meaning of the exit code of "gangrun run".
 	ExitCode ExitMode `json:"exit_code"`
 	// MPI is how the ranks find each other.
 	MPI MPI `json:"mpi"`
-	// EnvCompat names the MPI whose variables are set too, for ranks that no MPI
-	// starts.
+	// EnvCompat names the MPI library whose variables are also set, for ranks that use no MPI.
 	EnvCompat EnvCompat `json:"env_compat"`
-	// Launcher is how gangrun gets onto other hosts. It is empty, and means auto, in runs of
-	// versions that had no such setting.
+	// Launcher is how gangrun starts agents on other hosts. It is empty, and means auto, in
+	// records of older versions.
 	Launcher LauncherMode `json:"launcher,omitempty"`
-	// InitTimeout is the time after which the ranks are reported that have not called
-	// MPI_Init; 0 is never.
+	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
+	// 0 is never.
 	InitTimeout Duration `json:"init_timeout"`
 	// Apps are the programs of a gang that has several ("gangrun mpiexec" with
 	// colons): Ranks is their sum, and Command that of the first.
@@ -97,13 +96,13 @@ type Trial struct {
 	Command []string `json:"command,omitempty"`
 	// Args are added to the end of the trial's command.
 	Args []string `json:"args,omitempty"`
-	// Env is set over the job's environment.
+	// Env takes precedence over the job's environment.
 	Env map[string]string `json:"env,omitempty"`
 	// Ranks is with how many ranks the trial begins; 0 and 1 are one rank.
 	Ranks int `json:"ranks,omitempty"`
 	// Steps is the number of progress lines after which the trial has passed.
 	Steps int `json:"steps"`
-	// Time is how long the trial must stay alive to have passed.
+	// Time is how long the trial must run to pass.
 	Time Duration `json:"time"`
 	// Mode is whether there is a trial, and whether what it writes is discarded.
 	Mode TrialMode `json:"mode"`
@@ -149,7 +148,7 @@ func Default() Spec {
 	}
 }
 
-// Hidden replaces a secret value wherever a Spec is written down.
+// Hidden is written in place of the value of a secret.
 const Hidden = "***"
 
 // Redacted returns a copy in which the values of secret variables are Hidden.

@@ -3,8 +3,8 @@ package job
 // State is where a run is.
 type State string
 
-// The states. The first group is of a live run; StateLost is never written: it is
-// what a live state means once the controller no longer exists.
+// The states. Those of the first group are states of a run with a controller. StateLost is never
+// written: a run of the first group is lost if its controller no longer exists.
 const (
 	StatePreflight State = "preflight"
 	StateWaiting   State = "waiting"

@@ -7,8 +7,7 @@ import (
 	"strings"
 )
 
-// Fields are the values that the templates of a command stand for, as one rank
-// sees them: {{.Rank}} is Rank, and so on.
+// Fields are the values of the templates in the command of one rank: {{.Rank}} is Rank, and so on.
 type Fields struct {
 	Rank, LocalRank                 int
 	Host, CheckpointDir, ResumeFrom string
@@ -50,8 +49,8 @@ func (e *TemplateError) Error() string {
 // Hint says what to write instead.
 func (e *TemplateError) Hint() string { return e.Advice }
 
-// CheckTemplates reports the first template of a command that Expand could not
-// expand, as a *TemplateError.
+// CheckTemplates returns a *TemplateError for the first template of a command that Expand could not
+// expand.
 func CheckTemplates(command []string) error {
 	_, err := Expand(command, Fields{})
 	return err
@@ -64,10 +63,10 @@ func CheckTemplates(command []string) error {
 //	{{if .Rank}}a{{else}}b{{end}} a, or b if it is
 //	{{"{{"}}                      two braces
 //
-// A condition may begin in one argument and end in a later one. Other text in
-// braces is left as it is: it may mean something to the program. An argument
-// that a condition leaves empty is dropped, but for the first, which is the
-// program; one that a field leaves empty stays.
+// A condition may begin in one argument and end in a later one. Other text in braces is not
+// changed: it may mean something to the program. If a condition makes an argument empty, Expand
+// removes the argument, except the first, which is the program. If a field makes an argument empty,
+// it stays.
 func Expand(command []string, fields Fields) ([]string, error) {
 	out := make([]string, 0, len(command))
 	e := expander{fields: fields}

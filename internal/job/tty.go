@@ -6,7 +6,7 @@ type TTY string
 
 // The choices of a TTY.
 const (
-	TTYAuto TTY = "auto" // a terminal where the MPI's own launcher gives one
+	TTYAuto TTY = "auto" // a terminal if the MPI's own launcher gives one
 	TTYOn   TTY = "on"   // always a terminal
 	TTYOff  TTY = "off"  // always a pipe
 )
@@ -14,9 +14,9 @@ const (
 // TTYs lists every TTY.
 func TTYs() []TTY { return []TTY{TTYAuto, TTYOn, TTYOff} }
 
-// For reports whether the ranks of a gang of that MPI get a terminal. Under
-// TTYAuto those of Open MPI do, as mpirun gives them one, and no others, as
-// MPICH's mpiexec and torchrun give them none. The zero TTY is TTYAuto.
+// For reports whether the ranks of a gang of that MPI get a terminal. Under TTYAuto, only ranks of
+// Open MPI do, because mpirun gives them one; MPICH's mpiexec and torchrun do not. The zero TTY is
+// TTYAuto.
 func (t TTY) For(mpi MPI) bool {
 	switch t {
 	case TTYOn:

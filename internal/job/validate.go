@@ -11,15 +11,14 @@ import (
 	"time"
 )
 
-// MaxRanks bounds the size of a gang: far beyond any known MPI job, and small
-// enough that a slip of the keyboard does not fill a machine's memory.
+// MaxRanks is the largest size of a gang. No known MPI job is that large, and a typing error cannot
+// fill the memory of a machine.
 const MaxRanks = 1 << 17
 
 // MaxLoopback bounds the number of simulated hosts on one machine.
 const MaxLoopback = 256
 
-// Validate returns everything that is wrong with the values of s, joined, so
-// that bad input is refused before anything starts. It looks at no file.
+// Validate returns all errors in the values of s, joined. It reads no files.
 func (s Spec) Validate() error {
 	var errs faults
 	s.validateSize(&errs)

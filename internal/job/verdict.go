@@ -17,6 +17,6 @@ type Verdict struct {
 	Exclude Excluded `json:"exclude"`
 	// Wait is the back-off before a restart, before jitter.
 	Wait Duration `json:"wait,omitempty"`
-	// Budget says that the retries were spent: another run may still succeed.
+	// Budget says that the retries were used up: another run may still succeed.
 	Budget bool `json:"budget_spent,omitempty"`
 }

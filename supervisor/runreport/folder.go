@@ -20,7 +20,7 @@ type Folder struct {
 	trial    trialFolder
 }
 
-// Add folds one event. Events of a trial (attempt 0) leave the attempts alone.
+// Add folds one event. Events of a trial (attempt 0) change no attempt.
 func (f *Folder) Add(e job.Event) {
 	f.times.see(e.Time)
 	r := &f.report

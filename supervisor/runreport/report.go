@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Report is the sum of a run's events: what "gangrun report -o json" prints. Its JSON names are an
-// API. Its lists are never null. A time is null until the event has happened.
+// Report is the result of a run, computed from its events: what "gangrun report -o json" prints.
+// Its JSON names are an API. Its lists are never null. A time is null until the event has happened.
 type Report struct {
 	Job
 	State job.State `json:"state"`
@@ -30,7 +30,7 @@ type Report struct {
 	Controller *job.Controller `json:"controller"`
 }
 
-// Job is what a run was asked to do.
+// Job is the job of a run.
 type Job struct {
 	Run     string   `json:"run"`
 	Name    string   `json:"name"`
@@ -43,21 +43,20 @@ type End struct {
 	// ExitCode is null until the run has ended; ExitWhy says what it means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
-	// Reason is why the run ended, or what it waits for in its state. Hint is what to do about
-	// it.
+	// Reason is why the run ended, or what it waits for. Hint is what to do about it.
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`
 }
 
-// Attempt is one start of the gang and what became of it.
+// Attempt is one start of the gang, and its result.
 type Attempt struct {
 	Number  int        `json:"number"`
 	Started *time.Time `json:"started"`
 	Ended   *time.Time `json:"ended"`
-	// ResumeFrom is the checkpoint that the gang started from, empty for none.
+	// ResumeFrom is the checkpoint from which the gang started; empty if there was none.
 	ResumeFrom string     `json:"resume_from"`
 	Placement  []job.Rank `json:"placement"`
-	Why        []string   `json:"why"` // why it was placed so
+	Why        []string   `json:"why"` // why this placement was chosen
 	Exits      []job.Exit `json:"exits"`
 	// Unreaped are ranks that may still have been running when the attempt was given up.
 	Unreaped []job.Unreaped `json:"unreaped"`
@@ -72,7 +71,7 @@ type Attempt struct {
 	Saved *job.Checkpoint `json:"saved"`
 }
 
-// Progress is how far the gang of an attempt has got.
+// Progress is the progress of the gang of an attempt.
 type Progress struct {
 	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
@@ -81,13 +80,13 @@ type Progress struct {
 	Step  int64    `json:"step"`
 	Total int64    `json:"total"`
 	Loss  *float64 `json:"loss"`
-	// LossIs is "nan", "inf" or "-inf" where the last loss that a rank printed is not
-	// finite; then Loss is null.
+	// LossIs is "nan", "inf" or "-inf" if the last loss that a rank printed is not finite; Loss
+	// is then null.
 	LossIs string `json:"loss_is"`
 }
 
-// Seconds is how long a run was in each phase. The time in which a gang is
-// ended belongs to running.
+// Seconds is how long a run was in each phase. The time that ending a gang takes belongs to
+// running.
 type Seconds struct {
 	Preflight float64 `json:"preflight"`
 	Waiting   float64 `json:"waiting"`

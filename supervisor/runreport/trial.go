@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Trial is the preflight's trial: how far it is, or how it ended.
+// Trial is the state of the preflight's trial.
 type Trial struct {
 	// Text is what the trial has reported last.
 	Text string `json:"text"`

@@ -28,8 +28,8 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds to a rule's text and hint what the ranks were doing when gangrun began to end the gang. It
-// returns that as lines of evidence too, one for all ranks in the same state.
+// Add adds what the ranks were doing when gangrun began to end the gang to a rule's text and hint.
+// It also returns that as lines of evidence, one line for all ranks in the same state.
 func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {
 		return nil

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// OfStatus returns the rule for an exit status, gangrun's reason for it, and its text.
+// OfStatus returns the rule for an exit with this status, reason and text.
 func OfStatus(status job.ExitStatus, reason job.Reason, why string) *Rule {
 	lower := strings.ToLower(why)
 	i := slices.IndexFunc(rules(), func(r *Rule) bool {

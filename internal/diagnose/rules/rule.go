@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Rule says how one kind of failure shows itself and what it means.
+// Rule says how to recognise one kind of failure, and what it means.
 //
 // A sign of failure is an uncaught exception, a line, the way in which a rank ended, or a record of
 // a host's kernel. A rule fits a sign if all of its Classes, Needles, Match, Unless and Context fit
@@ -26,8 +26,8 @@ type Rule struct {
 	Signature string
 	// Meaning is for the documentation: half a sentence.
 	Meaning string
-	// Hint tells what to do next. It and Text may hold ${name|what else} for the
-	// named groups of Match, and ${title}, ${signal}, ${code}, ${core}.
+	// Hint says what to do next. Hint and Text may contain ${name|else} for the named groups of
+	// Match, and ${title}, ${signal}, ${code}, ${core}.
 	Hint string
 	// Text replaces the description of the sign, which is the exception with its place, the
 	// line, or the end of the rank.
@@ -53,7 +53,7 @@ type Rule struct {
 
 	// Ends are the ends of ranks that the rule fits.
 	Ends Ends
-	// Traits decide which of several rules counts.
+	// Traits decide which rule counts if several fit.
 	Traits Traits
 }
 
@@ -73,13 +73,13 @@ type Traits uint
 const (
 	// Kernel marks rules that fit records of a host's kernel, and no output.
 	Kernel Traits = 1 << iota
-	// Cascade marks a sign that is mostly a consequence of another rank's failure.
+	// Cascade marks a sign that usually follows from the failure of another rank.
 	Cascade
-	// Peer marks a sign that may be a failure of its own. It does not count if another rank
-	// ended for its own reason at about the same time.
+	// Peer marks a sign that may be a failure of this rank. It does not count if another rank
+	// failed by itself at about the same time.
 	Peer
-	// Weak marks a line that appears in healthy output too. It counts only near the end of a
-	// stream.
+	// Weak marks a line that programs also print without failing. It counts only near the end
+	// of a stream.
 	Weak
 	// Generic marks a sign that says little. Any other sign counts more.
 	Generic
@@ -96,8 +96,8 @@ func (r *Rule) Is(t Traits) bool { return r.Traits&t != 0 }
 // Message is the class of an error message that a program itself printed.
 const Message = "error message"
 
-// TooFewRanks is the class of a message that asks for more ranks than the gang has, which
-// no line says by itself.
+// TooFewRanks is the class of a message that asks for more ranks than the gang has. Its rule
+// matches no line by itself.
 const TooFewRanks = "too few ranks"
 
 // Sign is the part of a sign of failure that rules look at.

@@ -5,9 +5,8 @@ import (
 	"strings"
 )
 
-// Index finds which of many texts occur in a line, in one pass over it: four
-// bytes at a time are looked up, and only where they begin a text is it
-// compared.
+// Index finds which of many texts occur in a line, in one pass over the line. At each byte it looks
+// up the next four; only if a text begins with them does it compare the whole text.
 type Index struct {
 	maybe [1 << 10]uint64 // one bit for each hash of four bytes
 	begin map[uint32][]needle

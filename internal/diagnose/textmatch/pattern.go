@@ -7,9 +7,8 @@ import (
 	"sync"
 )
 
-// Pattern is a regular expression that is compiled when it is first used: there
-// are hundreds, a diagnosis needs a few, and most of gangrun's processes (every
-// agent) need none and must start fast.
+// Pattern is a regular expression that is compiled when it is first used. There are hundreds: a
+// diagnosis needs only a few, and agents, which must start fast, need none.
 type Pattern struct {
 	text     string
 	compiled func() *regexp.Regexp
