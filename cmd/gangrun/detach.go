@@ -25,7 +25,7 @@ func detachable(c *cli.Context, asJSON bool, do func(asJSON bool, self *detached
 		return err
 	}
 	if self != nil {
-		return self.Conclude(do(false, self))
+		return self.RestoreStderr(do(false, self))
 	}
 	run, err := detached.Start(os.Args)
 	if err != nil {

@@ -23,7 +23,7 @@ func usable() error {
 	return nil
 }
 
-// HomeDir returns the directory of the runs' home.
+// HomeDir returns the directory that holds all runs; see home.Dir.
 func HomeDir() (string, error) {
 	dir, err := home.Dir(os.Getenv)
 	if err != nil {
@@ -46,7 +46,7 @@ func checkLeaseDir(spec job.Spec) error {
 // leaseDirHint says how a directory that cannot hold leases is fixed.
 const leaseDirHint = "set " + lease.Env + " to a local directory of mode 1777, the same for all users"
 
-// LeaseDirError adds to an error about a directory for leases what to do about it.
+// LeaseDirError adds to an error about the directory for leases how to fix it.
 func LeaseDirError(err error) error {
 	if err == nil {
 		return nil

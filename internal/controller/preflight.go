@@ -23,7 +23,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Preflight runs the preflight of a job, and ends as a run would have ended after it.
+// Preflight runs only the preflight of a job. It ends like a run that stops after its
+// preflight.
 func Preflight(spec job.Spec, options Options) error {
 	s, err := openSession(spec, options)
 	if err != nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Run runs a job to its end. The error is a failure.Exit unless gangrun itself
-// failed before the run began.
+// Run runs a job to its end. The error is a failure.Exit, unless gangrun itself failed
+// before the run began.
 func Run(spec job.Spec, options Options) error {
 	s, err := openSession(spec, options)
 	if err != nil {
@@ -72,7 +72,7 @@ func (s *session) conclude(report runreport.Report, err error) error {
 	return Exit(report)
 }
 
-// Exit returns the error with which the program exits after its run has ended.
+// Exit returns the error with which the program exits after a run with this report.
 func Exit(r runreport.Report) error {
 	if r.ExitCode == nil {
 		return fmt.Errorf("run %s has no exit code in state %s", r.Run, r.State)
@@ -148,8 +148,8 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 	return report, err
 }
 
-// save closes the journal and writes the report. It says what failed. A run whose records
-// are incomplete does not end with 0.
+// save closes the journal and writes the report. It calls say for what failed. A run with
+// incomplete records does not end with 0.
 func (s *session) save(report *runreport.Report, say func(string)) {
 	lost := func(what string, err error) {
 		hint := "the ranks' logs are complete, unless another message says that they are not"

@@ -1,6 +1,5 @@
-// Package controller runs a job from the side of the process that is in charge of it: it
-// opens the run, supervises it, acts on signals and requests to stop it, and takes over runs
-// whose controller is gone.
+// Package controller runs a job as its controller. It opens the run, supervises it, acts on
+// signals and stop requests, and takes over runs whose controller is gone.
 package controller
 
 import (
@@ -46,8 +45,8 @@ type session struct {
 	here        func(host string) bool // reports whether a host of the job is this machine
 }
 
-// Options are how a session communicates with its user, and settings that a job file does
-// not have.
+// Options say how a run communicates with its user. They also have settings that a job file
+// does not have.
 type Options struct {
 	JSON          bool // standard output is for the report
 	Aside         bool // the ranks' standard output is shown on standard error
@@ -55,7 +54,7 @@ type Options struct {
 	Terse         bool // only the cause of a failure is shown
 	Verbose       bool // the matrix is shown even if no host is odd
 	PreflightOnly bool // no gang follows the preflight
-	// Universe is MPI_UNIVERSE_SIZE; 0 is the default, -1 no bound.
+	// Universe is MPI_UNIVERSE_SIZE. 0 is the default, and -1 sets no bound.
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach
@@ -63,7 +62,7 @@ type Options struct {
 	order    *stop.Order       // to end the run that is taken over; nil is none
 }
 
-// Streams returns the streams on which a screen shows what the ranks print.
+// Streams returns the streams on which a Screen shows the output of ranks.
 func (t Options) Streams() (out, err screen.Stream) {
 	ranks := os.Stdout
 	if t.JSON || t.Aside {

@@ -25,7 +25,7 @@ import (
 	"github.com/gangrun/gangrun/internal/record"
 )
 
-// Taken is a run that another controller has begun, and that this process has taken over.
+// Taken is a run that another controller began and that this process has taken over.
 type Taken struct {
 	run     home.Run
 	control *home.Control
@@ -40,7 +40,7 @@ type Taken struct {
 const takeLimit = 20 * time.Second
 
 // Take makes this process the controller of a run that has none. The error is
-// home.ErrControlled if another process has become the controller meanwhile.
+// home.ErrControlled if another process has become the controller in the meantime.
 func Take(ctx context.Context, run home.Run, force bool) (*Taken, error) {
 	control, err := control(ctx, run, force)
 	if err != nil {
@@ -143,8 +143,8 @@ func (t *Taken) spec(ending bool) (job.Spec, error) {
 // giveBack undoes the takeover: the run has its last controller again.
 func (t *Taken) giveBack() error { return errors.Join(t.journal.Close(), t.control.Close()) }
 
-// GoOn goes on with a run whose controller is gone. It returns an error if none of the
-// hosts that may have its ranks can be reached.
+// GoOn continues a run whose controller is gone. It returns an error if none of the hosts
+// that may have its ranks can be reached.
 func (t *Taken) GoOn(asJSON bool, self *detached.Process) error {
 	s, err := t.open(Options{JSON: asJSON, Detached: self}, nil)
 	if err != nil {
@@ -242,7 +242,8 @@ func (s *session) giveBack(why error) error {
 	return errors.Join(why, s.close(), s.journal.Close())
 }
 
-// NoteLost writes what becomes of a run that has no controller.
+// NoteLost writes what happens to the ranks of a run whose controller is gone, and what the
+// user can do.
 func NoteLost(w io.Writer, run home.Run) {
 	fmt.Fprintf(w, "gangrun: note: the controller of run %s is gone: ranks on its own machine ended with it", run.ID)
 	events, _, err := journal.Replay(run.JournalPath())

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// RunTurns runs a job of gangrun mpiexec to its end, as Run does. Each host takes as many
-// ranks as its turn says. Without turns the placement is that of Run.
+// RunTurns runs a job of gangrun mpiexec to its end, as Run does. turns says how many ranks
+// each host takes in turn. Without turns, ranks are placed as by Run.
 func RunTurns(spec job.Spec, options Options, turns []mpiexec.Turn) error {
 	s, err := openSession(spec, options)
 	if err != nil {

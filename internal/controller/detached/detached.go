@@ -1,5 +1,5 @@
-// Package detached leaves a run to a process of its own: gangrun starts itself again
-// without the terminal, waits until the run has begun, and returns.
+// Package detached runs a controller in the background: gangrun starts itself again without
+// the terminal, waits until the run has begun, and returns.
 package detached
 
 import (
@@ -27,20 +27,22 @@ const (
 	envName = "GANGRUN_DETACHED"
 	// wordsFD is the descriptor from which it reads its command line.
 	wordsFD = 4
-	// logName is the file of a run's directory to which it writes instead of the terminal.
+	// logName is the file of a run's directory to which a detached controller writes
+	// instead of the terminal.
 	logName = "controller.log"
 )
 
-// Run is what a detached controller announces of its run.
+// Run is what a detached controller announces about its run.
 type Run struct {
 	Run string `json:"run"`
 	Dir string `json:"dir"`
 	Log string `json:"log"`
 }
 
-// Start starts a command line of gangrun again in a session of its own, which the end of
-// the terminal and its signals do not reach. It returns once the run has begun. Where the
-// new process ends before that, it has reported why, and the error is its exit code.
+// Start starts gangrun again with the given arguments, in a session of its own, so that
+// neither the terminal's end nor its signals reach it. Start returns when the run has
+// begun. If the new process ends before that, it has reported the reason, and the error is
+// its exit code.
 func Start(args []string) (Run, error) {
 	announcement, w, err := os.Pipe()
 	if err != nil {
@@ -86,13 +88,13 @@ func exitOf(err error) error {
 	return failure.Exit(exit.ExitCode())
 }
 
-// Process is this process where it is a detached controller.
+// Process is this process if it is a detached controller.
 type Process struct {
 	parent      *os.File // to which the run is announced
 	savedStderr int      // the standard error that it was started with; -1 after Announce
 }
 
-// Self returns this process as a detached controller, or nil where it is none. It must be
+// Self returns this process if it is a detached controller, and otherwise nil. It must be
 // called once.
 func Self() (*Process, error) {
 	value := os.Getenv(envName)
@@ -112,7 +114,7 @@ func Self() (*Process, error) {
 	return &Process{parent: os.NewFile(uintptr(fd), "detached"), savedStderr: -1}, nil
 }
 
-// UseLog makes a file of the run's directory the standard output and standard error.
+// UseLog redirects standard output and standard error to a file of the run's directory.
 func (p *Process) UseLog(run home.Run) error {
 	log, err := safefile.OpenFile(filepath.Join(run.Dir, logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 	if err != nil {
@@ -130,7 +132,7 @@ func (p *Process) UseLog(run home.Run) error {
 	return nil
 }
 
-// Announce tells the process that has started this one that the run has begun.
+// Announce reports to the process that has called Start that the run has begun.
 func (p *Process) Announce(run home.Run) {
 	// An error means that the other process was killed, on which the run does not depend.
 	if data, err := exact.Marshal(Run{Run: run.ID, Dir: run.Dir, Log: filepath.Join(run.Dir, logName)}); err == nil {
@@ -142,9 +144,10 @@ func (p *Process) Announce(run home.Run) {
 	p.savedStderr = -1
 }
 
-// Conclude returns err and, unless the run has begun, gives the standard error back, so
-// that the user sees err: after the beginning of the run it belongs in the log.
-func (p *Process) Conclude(err error) error {
+// RestoreStderr returns err. If the run has not begun, it first restores the original
+// standard error, so that the user sees err. After the run has begun, err belongs in the
+// log.
+func (p *Process) RestoreStderr(err error) error {
 	if p.savedStderr >= 0 {
 		if dup := unix.Dup3(p.savedStderr, 2, 0); dup != nil {
 			return errors.Join(err, os.NewSyscallError("dup3", dup))

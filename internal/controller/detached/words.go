@@ -15,8 +15,9 @@ import (
 // envFlags are the flags whose values set variables, which may be secret.
 var envFlags = []string{"-e", "--e", "-env", "--env"}
 
-// shownWords returns a command line as other users may see it: with the values of
-// variables hidden. What follows -- is the job's own command and stays.
+// shownWords returns the arguments of a command line as other users may see them, with the
+// values of variables hidden. Arguments after -- are the job's own command and stay as they
+// are.
 func shownWords(words []string) []string {
 	shown := make([]string, len(words))
 	value := false // the word is the value of the flag before it
@@ -48,8 +49,8 @@ func hideValue(variable string) string {
 	return name + "=" + job.Hidden
 }
 
-// wordsFile returns an open file without a name that holds a command line, for a process
-// that is to inherit it.
+// wordsFile returns an open file without a name that holds the arguments of a command line.
+// A child process inherits it.
 func wordsFile(words []string) (*os.File, error) {
 	fd, err := unix.MemfdCreate("words", unix.MFD_CLOEXEC)
 	if err != nil {
@@ -64,9 +65,8 @@ func wordsFile(words []string) (*os.File, error) {
 	return file, nil
 }
 
-// Words returns the command line that this process was started for. That of a detached
-// controller comes from the process that has started it, because the values of variables
-// are hidden in args.
+// Words returns the arguments of this process. A detached controller reads them from a file
+// that Start has passed to it, because args has the values of variables hidden.
 func Words(args []string) ([]string, error) {
 	if os.Getenv(envName) == "" {
 		return args, nil

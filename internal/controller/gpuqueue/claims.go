@@ -17,11 +17,11 @@ type claim struct {
 	place int
 }
 
-// claimsFor returns what a gang claims on each host while it waits for a level: on every
-// place that could take it (a host, a rack or all hosts together, as the level says) all
-// that it could use there. So it starts on the first place that has room, and no gang that
-// came later can delay it. It claims nothing where it could not start. It does not wait
-// for GPUs that are Busy, unless there is no place without them.
+// claimsFor returns what a gang claims on each host while it waits for a level. A place is
+// a host, a rack or all hosts together, depending on the level. In every place that could
+// take the gang, it claims all GPUs that it could use. So it starts in the first place with
+// room, and no gang that came later can delay it. It claims nothing where it could not
+// start. It claims Busy GPUs only if there is no place without them.
 func claimsFor(want topology.Want, hosts []job.Host, not job.Excluded) []claim {
 	claims := claimsOn(want, hosts, not)
 	if !slices.ContainsFunc(claims, func(c claim) bool { return c.place >= 0 }) {

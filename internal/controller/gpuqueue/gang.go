@@ -1,5 +1,5 @@
-// Package gpuqueue gets GPUs for a gang: it claims them on every place that could take the
-// gang, waits while others hold them, and leases those of the first place that has room.
+// Package gpuqueue waits for GPUs and leases them for a gang. The gang claims GPUs in every
+// place that could take it, and gets those of the first place with enough free ones.
 package gpuqueue
 
 import (
@@ -18,39 +18,40 @@ import (
 	"github.com/gangrun/gangrun/topology/lease"
 )
 
-// Gang is a gang that is to get GPUs, and what there is to place it on.
+// Gang is a gang that needs GPUs, and the hosts on which it could run.
 type Gang struct {
 	Run       string
 	Command   string
-	Hosts     []job.Host // with Devices; Busy only where no lease says who uses the GPU
-	Simulated bool       // the hosts are simulated on this machine: each has leases of its own
+	Hosts     []job.Host // with Devices; Busy is set only if programs other than gangrun use a GPU
+	Simulated bool       // the hosts are simulated; each has its own leases
 	Want      topology.Want
 	Guessed   bool // the user has not said how many GPUs a rank needs
 	Patience  job.Patience
 	Limit     time.Duration // how long the gang holds its GPUs at most; 0 if that is not known
 	Excluded  job.Excluded
 	Emit      func(job.Event)
-	// NewTurn returns a turn on a host whose leases are in the given space.
+	// NewTurn returns a Turn on a host. space is the host's name in the directory of
+	// leases.
 	NewTurn func(host, space string) Turn
-	// Look looks at the hosts again for what programs other than gangrun use. It is nil
-	// where that cannot have changed.
+	// Look returns the hosts with the current use of their GPUs by other programs. It is
+	// nil if that use cannot have changed.
 	Look func() []job.Host
 }
 
-// Turn is a gang's turn among those that wait for GPUs of a host.
+// Turn is a gang's place in the queue for the GPUs of one host.
 type Turn interface {
 	lease.Member[Grant]
 	Close() error
 }
 
-// Grant is a lease of GPUs of one host.
+// Grant is a lease on GPUs of one host.
 type Grant interface {
 	lease.Grant
 	Done() <-chan struct{} // closed when the lease is lost or released
 	Err() error            // why it was lost
 }
 
-// AgentTurn is a Turn that a host's agent holds.
+// AgentTurn is a Turn on a host with an agent. The agent has the ticket.
 type AgentTurn struct{ *launcher.Turn }
 
 // Try implements lease.Member.
@@ -62,10 +63,11 @@ func (t AgentTurn) Try(ctx context.Context, r lease.Request) (Grant, *lease.Wait
 	return grant, waiting, err
 }
 
-// LookEvery is how often a gang that waits looks for what others use.
+// LookEvery is how often a waiting gang looks for GPUs that other programs use.
 const LookEvery = 5 * time.Second
 
-// Place waits until the gang can have GPUs and leases them. It is lost as soon as the lease of one of its GPUs is lost.
+// Place waits for GPUs, leases them, and returns the placement with the leases. The result
+// counts as lost as soon as one of the leases is lost.
 func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	w := newWait(g)
 	defer w.close()
@@ -91,8 +93,8 @@ func (g *Gang) Place(ctx context.Context) (supervisor.Lease, error) {
 	}, nil
 }
 
-// Watch returns a context that ends when one of the leases is lost, with the reason as
-// its cause, and a function that gives the leases back.
+// Watch returns a context that ends when one of the leases is lost, with the reason as its
+// cause, and a function that releases the leases.
 func Watch(held []Grant) (watch context.Context, release func()) {
 	watch, lost := context.WithCancelCause(context.Background())
 	var waiting sync.WaitGroup
@@ -104,7 +106,7 @@ func Watch(held []Grant) (watch context.Context, release func()) {
 	}
 	return watch, func() {
 		for _, h := range held {
-			_ = h.Release() // its end frees them at the latest
+			_ = h.Release() // they are released at the end of the process at the latest
 		}
 		waiting.Wait()
 		lost(nil)

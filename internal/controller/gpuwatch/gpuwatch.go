@@ -1,5 +1,5 @@
-// Package gpuwatch adds what the NVIDIA driver reports of a gang's GPUs on this machine
-// to the gang's events: XID and ECC errors, a driver that hangs, and ranks that use each
+// Package gpuwatch adds to a gang's events what the NVIDIA driver reports about the gang's
+// GPUs on this machine: XID and ECC errors, a driver that hangs, and ranks that use each
 // other's GPUs.
 package gpuwatch
 
@@ -18,12 +18,12 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// settleTime is how long the watch goes on after a gang that has not ended well: the
-// driver reports an error while ranks die of it, or later.
+// settleTime is how long the watch continues after a gang that has failed. The driver may
+// report an error while ranks die of it, or later.
 const settleTime = 500 * time.Millisecond
 
-// Watcher is a Runner that watches the GPUs of this machine while its gang runs. It
-// watches those of a trial only where ranks see each other's GPUs.
+// Watcher is a Runner that watches the GPUs of this machine while its gang runs. During a
+// trial it watches only if ranks can see each other's GPUs.
 type Watcher struct {
 	runner   Runner
 	here     func(host string) bool
@@ -31,12 +31,13 @@ type Watcher struct {
 	settle   time.Duration
 }
 
-// New returns a Watcher of runner's gangs. here reports whether a host is this machine.
+// New returns a Watcher of the gangs that runner runs. here reports whether a host is this
+// machine.
 func New(runner Runner, here func(host string) bool) *Watcher {
 	return &Watcher{runner: runner, here: here, settle: settleTime}
 }
 
-// Run runs an attempt and watches its GPUs until it has ended.
+// Run runs an attempt to its end, and watches its GPUs meanwhile.
 func (w *Watcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	gpus := gpusHere(a.Placement, w.here)
 	shared := rankenv.SharedView(a, gpus.host)

@@ -1,5 +1,5 @@
-// Package hosts finds the hosts of a run: which the job wants, how an agent gets onto each,
-// and which were reached.
+// Package hosts finds the hosts of a run: which hosts the job wants, how an agent is
+// started on each, and which of them were reached.
 package hosts
 
 import (
@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// Found is what was found of the hosts of a run: those that were reached, as their agents
-// describe them, and those that were not.
+// Found is the result of the search for the hosts of a run: those that were reached, as
+// their agents describe them, and those that were not.
 type Found struct {
 	launcher *launcher.Launcher
 	loopback int // how many simulated hosts share this machine's cores; 0 is none
@@ -39,7 +39,7 @@ type Found struct {
 	reported  map[job.Finding]bool
 }
 
-// Find starts to look for the hosts of a launcher in the background. The caller must Close
+// Find starts to look for the hosts of a launcher in the background. The caller must close
 // the result.
 func Find(l *launcher.Launcher, spec job.Spec) *Found {
 	ctx, cancel := context.WithCancel(context.Background())
@@ -54,7 +54,7 @@ func Find(l *launcher.Launcher, spec job.Spec) *Found {
 	return f
 }
 
-// Close ends the search, if it has not ended.
+// Close ends the search and waits for its goroutine.
 func (f *Found) Close() {
 	f.stop()
 	<-f.done
@@ -70,7 +70,7 @@ func (f *Found) Wait(ctx context.Context) error {
 	}
 }
 
-// Look has the agents look again at what uses the GPUs of all hosts but some.
+// Look has the agents look again at what uses their GPUs, except on the hosts in but.
 func (f *Found) Look(ctx context.Context, but []string) {
 	hosts, findings, err := f.launcher.Devices(ctx, Except(f.hosts, but))
 	if ctx.Err() != nil {
@@ -88,9 +88,9 @@ func (f *Found) Look(ctx context.Context, but []string) {
 	f.hosts, f.findings, f.looked = all, findings, time.Now()
 }
 
-// Silent returns which of some hosts do not answer, and why. It starts an agent where there
-// is none. Hosts that were not reached in the beginning are left out. It implements
-// supervisor.Looker. Simulated hosts answer if this machine does.
+// Silent returns which of the given hosts do not answer, and why. It starts an agent on a
+// host that has none. It leaves out hosts that were not reached in the beginning. Simulated
+// hosts answer if this machine does. Silent implements supervisor.Looker.
 func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 	if f.loopback > 0 || f.Wait(ctx) != nil {
 		return nil
@@ -115,9 +115,10 @@ func (f *Found) Silent(ctx context.Context, hosts []string) map[string]string {
 	return silent
 }
 
-// ReportUnreached reports once of each host that was not reached, or was lost, why.
+// ReportUnreached reports each host that was not reached, or was lost, with the reason. It
+// reports a host only once.
 func (f *Found) ReportUnreached(emit func(job.Event)) {
-	if left := f.unreached[f.noted:]; len(left) > 0 && len(f.hosts) > 0 { // else the run ends, and says it
+	if left := f.unreached[f.noted:]; len(left) > 0 && len(f.hosts) > 0 { // without any host, the run ends with this as its error
 		text, hint := UnreachedText(left)
 		emit(job.Event{Kind: job.KindNote, Text: strings.TrimSuffix("not reached, and left out: "+text+"; "+hint, "; ")})
 		f.noted = len(f.unreached)
@@ -142,8 +143,9 @@ func (f *Found) Faults() (findings []job.Finding) {
 	return findings
 }
 
-// News returns the findings about the hosts' GPUs that it has not returned before, each as
-// one line for all hosts that have it. It leaves out mere notes unless all is true.
+// News returns the findings about the hosts' GPUs that it has not returned before. Hosts
+// with the same finding share a line. News leaves out findings that are only notes unless
+// all is true.
 func (f *Found) News(all bool) (lines []string) {
 	hosts := map[string][]string{}
 	for _, found := range f.findings {
@@ -167,13 +169,13 @@ func (f *Found) News(all bool) (lines []string) {
 	return lines
 }
 
-// Except returns hosts without those that are named.
+// Except returns the hosts whose names are not in but.
 func Except(hosts []job.Host, but []string) []job.Host {
 	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
 }
 
-// Inventory waits for the agents and returns the hosts that were reached. Slots that nobody
-// has stated are the machine's cores, which simulated hosts share.
+// Inventory waits for the agents and returns the hosts that were reached. If no slots are
+// stated for a host, they are its cores. Simulated hosts share the cores of this machine.
 func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 	if err := f.Wait(ctx); err != nil {
 		return job.Inventory{}, err
@@ -201,8 +203,8 @@ func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 	return inventory, nil
 }
 
-// noHosts returns the error of a run none of whose hosts can be reached, or used because of
-// a file system there.
+// noHosts returns the error of a run that can use none of its hosts: they cannot be
+// reached, or a file system there fails.
 func noHosts(unreached []agents.Unreached) error {
 	text, hint := UnreachedText(unreached)
 	for _, u := range unreached {
@@ -210,24 +212,25 @@ func noHosts(unreached []agents.Unreached) error {
 			return supervisor.StorageError{Err: errors.New("no host can be used: " + text)}
 		}
 	}
-	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: lasting(unreached)}
+	return supervisor.NoPlacement{Text: "no host can be reached: " + text, Hint: hint, Never: permanent(unreached)}
 }
 
-// lasting reports whether a later attempt to reach these hosts cannot succeed.
-func lasting(unreached []agents.Unreached) bool {
+// permanent reports whether trying again to reach these hosts cannot succeed.
+func permanent(unreached []agents.Unreached) bool {
 	return !slices.ContainsFunc(unreached, func(u agents.Unreached) bool { return !u.Lasting() })
 }
 
-// WithUnreached adds the hosts that were not reached to the error of a gang that does not
-// fit. The gang may fit later if one of them, or of lost, may be back then, or if more may
-// be known of the hosts' GPUs then.
+// WithUnreached adds the hosts that were not reached to err, if err is a
+// supervisor.NoPlacement. It also clears NoPlacement.Never if the gang may fit later: if
+// one of these hosts or of the lost ones may come back, or if not everything about the
+// hosts' GPUs could be found out.
 func (f *Found) WithUnreached(err error, lost ...string) error {
 	var none supervisor.NoPlacement
-	if !errors.As(err, &none) || len(f.hosts) == 0 { // or said already
+	if !errors.As(err, &none) || len(f.hosts) == 0 { // without any host, err names them already
 		return err
 	}
 	unclear := slices.ContainsFunc(f.findings, func(f job.Finding) bool { return f.Severity != job.SeverityNote })
-	none.Never = none.Never && lasting(f.unreached) && len(lost) == 0 && !unclear
+	none.Never = none.Never && permanent(f.unreached) && len(lost) == 0 && !unclear
 	if len(f.unreached) == 0 {
 		return none
 	}
@@ -237,7 +240,8 @@ func (f *Found) WithUnreached(err error, lost ...string) error {
 	return none
 }
 
-// UnreachedText says which hosts were not reached and why, and what to do about it.
+// UnreachedText describes which hosts were not reached and why. hint is what to do about
+// it.
 func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	var texts, hints, unhinted []string
 	for _, u := range unreached[:min(len(unreached), 4)] {
@@ -268,7 +272,8 @@ func UnreachedText(unreached []agents.Unreached) (why, hint string) {
 	return why, strings.Join(hints, "; ")
 }
 
-// Drop removes the hosts that err says are unreachable. It reports whether there were any.
+// Drop removes the hosts that err reports as unreachable. It returns false if there are
+// none.
 func (f *Found) Drop(err error) bool {
 	away := agents.Unreachable(err)
 	for host, why := range away {
@@ -281,7 +286,8 @@ func (f *Found) Drop(err error) bool {
 // Unreached returns the hosts that were not reached.
 func (f *Found) Unreached() []agents.Unreached { return f.unreached }
 
-// SkipNotes keeps ReportUnreached from reporting the hosts that were not reached so far.
+// SkipNotes prevents ReportUnreached from reporting the hosts that were not reached until
+// now.
 func (f *Found) SkipNotes() { f.noted = len(f.unreached) }
 
 // LookedAt returns when the GPUs of the hosts were last looked at.

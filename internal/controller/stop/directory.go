@@ -21,7 +21,7 @@ import (
 // systems do not notify of changes.
 const lookEvery = time.Second
 
-// Describe says what was typed, by whom and on which host.
+// Describe returns what the user typed, and who typed it on which host.
 func Describe(q home.StopRequest) string {
 	command := "gangrun stop"
 	if q.Now {

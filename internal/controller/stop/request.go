@@ -1,5 +1,5 @@
-// Package stop is how a run is asked to end, and how its controller receives that: by
-// signals from this machine, and through the run's directory from other machines.
+// Package stop asks the controller of a run to end it, and receives such requests. They are
+// signals on this machine, and files in the run's directory from other machines.
 package stop
 
 import (
@@ -35,8 +35,8 @@ type Request struct {
 	Instead func(context.Context, home.Run) (home.Summary, error)
 }
 
-// End has the controller of a run end the run, and waits for that. If there is no
-// controller, it ends the run instead. already reports that the run had ended before.
+// End asks the controller of a run to end it, and waits for that. If the run has no
+// controller, End calls Instead. already is true if the run had ended before.
 func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already bool, err error) {
 	for already = true; ; already = false {
 		s, err := run.Summary()
@@ -62,7 +62,7 @@ func (o Request) End(ctx context.Context, run home.Run) (s home.Summary, already
 		if known {
 			err = signal(*s.Controller, o.Now)
 		} else {
-			held, _ = run.Controlled() // the controller may be gone before anybody looks again
+			held, _ = run.Controlled() // the controller may be gone at the next look
 			fmt.Fprintf(o.Notes, "gangrun: note: the run's controller is %s: it is asked in the run's directory, where it looks once a second\n", presence.Name(*s.Controller))
 			err = askThroughDirectory(run, *s.Controller, o.Now)
 		}

@@ -21,19 +21,19 @@ import (
 // order.
 const signalNow = unix.SIGPWR
 
-// Order is a request to end a run that comes with no signal of the system.
+// Order is a request to end a run that did not arrive as a signal of the operating system.
 type Order struct {
 	signal syscall.Signal
 	by     string // see Describe
 }
 
-// NewOrder returns the order of a request.
+// NewOrder returns the Order for a request.
 func NewOrder(r home.StopRequest) *Order { return &Order{syscall.SIGTERM, Describe(r)} }
 
-// String returns who has given the order.
+// String returns who gave the order.
 func (o Order) String() string { return o.by }
 
-// Signal makes an Order an os.Signal.
+// Signal makes Order an os.Signal.
 func (o Order) Signal() { o.signal.Signal() }
 
 // Signals are the signals that ask a controller to end its run.
@@ -42,7 +42,7 @@ type Signals struct {
 	order    *Order
 }
 
-// Catch starts to catch signals. order is a request that has come before; nil is none.
+// Catch starts to catch signals. order is a request that came before; nil means none.
 func Catch(order *Order) *Signals {
 	received := early.Signals()
 	if !ossignal.Ignored(signalNow) {
@@ -51,10 +51,10 @@ func Catch(order *Order) *Signals {
 	return &Signals{received, order}
 }
 
-// Dismiss has every further signal end the process at once, with the exit code of the
-// report if the run has failed or was cancelled, otherwise with the code of the signal. What
-// is left to do may take for ever: a stopped terminal takes no report. Signals that came
-// before do not count.
+// Dismiss lets every further signal end the process at once. The exit code is that of the
+// report if the run has failed or was cancelled, and otherwise that of the signal. Signals
+// that came before do not count. A user needs this because the remaining work may take for
+// ever: a stopped terminal takes no report.
 func (s *Signals) Dismiss(report *runreport.Report) {
 	for len(s.received) > 0 {
 		<-s.received
@@ -77,9 +77,9 @@ func interruption(sig os.Signal) supervisor.Interrupted {
 	return supervisor.Interrupted{Signal: o.signal, By: o.by}
 }
 
-// Contexts returns a context that ends with the first signal, or has ended if there was an
-// order, and one that ends with the second signal, which also calls hurry. After stop,
-// signals do nothing.
+// Contexts returns two contexts. ctx ends with the first signal, or has ended already if
+// there was an Order. hurried ends with the second signal, which also calls hurry. After a
+// call of stop, signals have no effect.
 func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop func()) {
 	ctx, cancel := context.WithCancelCause(context.Background())
 	if s.order != nil {
@@ -109,8 +109,8 @@ func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop fun
 	}
 }
 
-// next waits for a signal and ends the run's context. A SIGTERM says nothing new if there
-// was an order.
+// next waits for a signal and ends the run's context. It ignores a SIGTERM if there was an
+// Order, since that asks for the same.
 func (s *Signals) next(done <-chan struct{}, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
 	for {
 		select {
@@ -130,7 +130,7 @@ func (s *Signals) next(done <-chan struct{}, cancel context.CancelCauseFunc) (si
 	}
 }
 
-// Listen takes requests from other machines, in the run's directory, until stop is called.
+// Listen takes requests of other machines from the run's directory until stop is called.
 // Each counts as a signal.
 func (s *Signals) Listen(run home.Run) (stop func()) {
 	done := make(chan struct{})
@@ -166,8 +166,8 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 	}
 }
 
-// While this process ends a run itself, Ignore has it ignore signals that ask for the same. done
-// stops ignoring them.
+// Ignore makes this process ignore signals that ask for the end of a run, while it ends one
+// itself. done ends that.
 func Ignore() (done func()) {
 	ignored := make(chan os.Signal, 1)
 	ossignal.Notify(ignored, unix.SIGTERM, signalNow)

@@ -20,12 +20,12 @@ const (
 	maxSize = 6 << 20
 	// reserve is for what gangrun and the launcher of an MPI add.
 	reserve = 16 << 10
-	// pointerSize is what each string takes beside its bytes and the NUL at its end.
+	// pointerSize is the size of the pointer that each string needs besides its bytes and NUL.
 	pointerSize = 8
 )
 
-// SizeLimit returns how many bytes the arguments and the environment of a process that this
-// one starts may take together.
+// SizeLimit returns how many bytes the arguments and the environment of a child process may
+// have together.
 func SizeLimit() int {
 	var stack unix.Rlimit
 	if err := unix.Getrlimit(unix.RLIMIT_STACK, &stack); err != nil {
@@ -34,9 +34,9 @@ func SizeLimit() int {
 	return int(max(min(stack.Cur/4, maxSize), minSize)) // RLIM_INFINITY is the largest number
 }
 
-// CheckSize returns an error if ranks of the job cannot be started because their arguments
-// and environment take more than limit bytes. inherited is what ranks get from the user's
-// environment.
+// CheckSize returns an error if ranks of the job cannot start because their arguments and
+// environment have more than limit bytes. inherited is the part of the user's environment
+// that ranks get.
 func CheckSize(spec job.Spec, inherited []string, limit int) error {
 	for _, env := range environmentsOf(spec, inherited) {
 		for _, command := range spec.Commands() {

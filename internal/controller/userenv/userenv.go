@@ -1,6 +1,6 @@
-// Package userenv prepares the environment of the user's shell for ranks: which variables
-// go to other hosts, whether they fit beside the arguments of a process, and in what they
-// differ from those with which a run was started.
+// Package userenv prepares the user's environment for ranks: which variables go to other
+// hosts, whether their size allows a process to start, and how they differ from those with
+// which a run was started.
 package userenv
 
 import (
@@ -10,8 +10,9 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// perHost are the variables that belong to one host, login or batch task, and are not for
-// ranks on other hosts. A name with = at its end stands for all that begin with it.
+// perHost are the variables that are valid only on one host, or in one login or batch task.
+// Ranks on other hosts do not get them. A name that ends in = matches every variable that
+// begins with the text before it.
 var perHost = []string{
 	"HOME", "USER", "LOGNAME", "SHELL", "MAIL", "PWD", "OLDPWD", "SHLVL", "_", "TERM_SESSION_ID", "HOSTNAME", "HOST", "TTY", "GPG_TTY", "WINDOWID",
 	"DISPLAY", "WAYLAND_DISPLAY", "XAUTHORITY", "TMPDIR", "TMP", "TEMP", "CUDA_VISIBLE_DEVICES", "GANGRUN_HOME", "KRB5CCNAME",
@@ -20,7 +21,7 @@ var perHost = []string{
 	"SSH_=", "XDG_=", "DBUS_=", "SLURM_STEP_=", "SLURM_TASK_=", "TMUX=", "STY=", "SUDO_=",
 }
 
-// ForRanks returns the part of an environment that ranks on all hosts get.
+// ForRanks returns the variables of an environment that ranks on all hosts get.
 func ForRanks(env []string) []string {
 	return slices.DeleteFunc(environ.Inherited(env), func(entry string) bool {
 		name, _, _ := strings.Cut(entry, "=")
