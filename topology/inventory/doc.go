@@ -1,8 +1,9 @@
 // Package inventory reads lists of hosts in every form in which users and batch
-// systems keep them: --hosts, hostfiles of Open MPI and MPICH, plain lists, the
-// variables and files of Slurm, PBS and LSF, Slurm's topology.conf, and gangrun's
-// own YAML inventory. It touches neither the hosts nor, but for ReadFile, the
-// file system: files come through functions that the caller hands in.
+// systems keep them: --hosts, hostfiles of Open MPI and MPICH, plain lists, what
+// Slurm, PBS, LSF, Grid Engine, OAR, Flux and the MPI Operator say to their jobs,
+// Slurm's topology.conf, and gangrun's own YAML inventory. It does not touch the
+// hosts. Only ReadFile and Output touch this machine: files and what commands
+// print come through functions that the caller hands in.
 //
 // Whatever is wrong is reported with its file and line and with what to write
 // instead. What a list can expand to is bounded before it is expanded.

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-const fluxHint = "run it yourself to see what is wrong, or give --hosts"
+const fluxHint = "run the command to see what is wrong; or unset FLUX_JOB_ID and FLUX_URI, or give --hosts"
 
 // flux reads the hosts of the Flux job that this process is a task of or, in a script of
 // flux batch or a shell of flux alloc, those of the Flux instance. An instance of another
