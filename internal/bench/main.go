@@ -51,7 +51,7 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "scale"}
+var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "scale"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
@@ -82,6 +82,7 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 		"mpi-death": func() error { return mpiDeath(ctx, gangrun, runs, g) },
 		"output":    func() error { return output(ctx, gangrun, megabytes) },
 		"ssh":       func() error { return inBed(ctx, bed, gangrun, "ssh", (runs+1)/2) },
+		"slurm":     func() error { return slurm(ctx, bed, gangrun, (runs+1)/2) },
 		"scale": func() error {
 			if err := scaleLoopback(ctx, gangrun, (runs+4)/5); err != nil {
 				return err

@@ -49,7 +49,7 @@ func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
 	return cmd.Run()
 }
 
-// inside takes a measure, in a directory that all hosts share.
+// inside takes a measure on hosts, in a directory that all share.
 func inside(ctx context.Context, args []string) (err error) {
 	if len(args) != 3 {
 		return errors.New("this command is for bench's own use")
@@ -57,6 +57,9 @@ func inside(ctx context.Context, args []string) (err error) {
 	runs, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
+	}
+	if args[0] == "slurm" {
+		return inSlurm(ctx, args[1], runs)
 	}
 	shared := filepath.Join(os.Getenv("HOME"), "../../shared") // as internal/testhosts has it
 	dir, err := os.MkdirTemp(shared, "bench-")
