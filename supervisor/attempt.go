@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// attempt starts the gang once and judges how it ended. It returns nil when
-// the gang is to be started again, after its back-off.
+// attempt starts the gang once and decides what follows its end. It returns nil, after the
+// back-off, if the gang is to be started again.
 func (l *loop) attempt(ctx context.Context, number int) *end {
 	lease, e := l.place(ctx, number)
 	if e != nil {
@@ -24,8 +24,8 @@ func (l *loop) attempt(ctx context.Context, number int) *end {
 	return l.judge(ctx, number, lease.Placement, l.resume.newest, outcome, lost)
 }
 
-// judge judges how an attempt has ended that started from that checkpoint. It
-// returns nil when the gang is to be started again, after its back-off.
+// judge decides what follows the end of an attempt that started from that checkpoint. It returns
+// nil, after the back-off, if the gang is to be started again.
 func (l *loop) judge(ctx context.Context, number int, placement job.Placement, resumed *job.Checkpoint, outcome job.Outcome, lost error) (e *end) {
 	if endedWell(outcome, len(placement.Ranks)) {
 		const reason = "every rank ended well"
@@ -79,7 +79,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 	return ending(verdict, cause)
 }
 
-// ending is the end of a run whose last verdict is not to try again.
+// ending is the end of a run whose last verdict is not to restart.
 func ending(verdict job.Verdict, cause job.Cause) *end {
 	e := &end{ending: exitcode.Ending{State: job.StateFailed, Budget: verdict.Budget}, text: verdict.Reason}
 	if cause.Category == job.StoppedEarly {
@@ -88,9 +88,8 @@ func ending(verdict job.Verdict, cause job.Cause) *end {
 	return e
 }
 
-// launch runs the gang in its place and gives the place back. lost says why
-// the gang lost its lease, nil when it did not or when the run had to end
-// anyway.
+// launch runs the gang in its place and then releases the place. lost is why the gang lost its
+// lease; it is nil if the gang did not, or if the run had to end anyway.
 func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job.Outcome, e *end, lost error) {
 	defer lease.Release()
 	logs, err := l.info.LogDir(number)
@@ -107,8 +106,8 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
 }
 
-// watchLease ends a gang when its lease is lost, until stop. With ctx the gang ends
-// anyway, and perhaps the lease: that is no loss.
+// watchLease ends the gang when its lease is lost, until stop is called. A lease that ends because
+// ctx has ended is not lost.
 func watchLease(ctx, held context.Context, end context.CancelCauseFunc) (stop func() bool) {
 	return context.AfterFunc(held, func() {
 		if ctx.Err() == nil {
@@ -117,7 +116,7 @@ func watchLease(ctx, held context.Context, end context.CancelCauseFunc) (stop fu
 	})
 }
 
-// order is what a launcher is told of an attempt.
+// order returns the attempt for the launcher.
 func (l *loop) order(number int, placement job.Placement, from, logs string) job.Attempt {
 	return job.Attempt{
 		Run:           l.info.ID,
@@ -142,7 +141,7 @@ func (l *loop) order(number int, placement job.Placement, from, logs string) job
 	}
 }
 
-// stay has the launcher run the gang, whose context is gang, to its end.
+// stay lets the launcher run the gang, whose context is gang, to its end.
 func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Event)) (outcome job.Outcome, e *end, lost error) {
 	outcome, err := l.Launcher.Run(gang, a, emit)
 	if a.Adopt {
@@ -164,9 +163,8 @@ func (l *loop) stay(ctx, gang context.Context, a job.Attempt, emit func(job.Even
 	return outcome, nil, lost
 }
 
-// watch passes a gang's events on, and tells the states that they stand for. gang
-// ends where the gang is to be ended: then its cause is why, and not that somebody
-// has told gangrun so.
+// watch returns a function that forwards a gang's events and emits the states that follow from
+// them. gang is the context of the gang: if it has ended, its cause is the reason of a stop.
 func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	stopping := false
 	return func(e job.Event) {
@@ -195,8 +193,7 @@ func (l *loop) watch(gang context.Context, number int) func(job.Event) {
 	}
 }
 
-// onlyEnded reports whether a launcher's error says no more than that its
-// context was done.
+// onlyEnded reports whether a launcher's error says only that its context was done.
 func onlyEnded(err error) bool {
 	var interrupted Interrupted
 	var limit TimeLimit
@@ -206,8 +203,8 @@ func onlyEnded(err error) bool {
 		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }
 
-// endedBy says what ended the gang from gangrun's side. A rank that had failed
-// by itself before makes it a failure like any other.
+// endedBy returns why gangrun ended the gang. If a rank had failed by itself before, it is a
+// failure like any other.
 func endedBy(ctx context.Context, o job.Outcome) job.Ended {
 	if ctx.Err() == nil || failedByItself(o) {
 		return job.EndedNot
@@ -219,8 +216,8 @@ func endedBy(ctx context.Context, o job.Outcome) job.Ended {
 	return job.EndedCancelled
 }
 
-// endedWell reports whether the gang did what it was there for. A rank that
-// gangrun ended did not, though it may have caught SIGTERM and exited with 0.
+// endedWell reports whether the gang succeeded. A rank that gangrun ended did not succeed, even if
+// it caught SIGTERM and exited with 0.
 func endedWell(o job.Outcome, ranks int) bool {
 	return o.Good(ranks) && !slices.ContainsFunc(o.Exits, func(x job.Exit) bool { return x.Stopped })
 }
@@ -233,7 +230,7 @@ func failedByItself(o job.Outcome) bool {
 	})
 }
 
-// cause finds why the gang did not end well.
+// cause returns why the gang did not end well.
 func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	left, ok := l.adopted.cause(o, lost)
 	if ok && ended == job.EndedNot {
@@ -253,11 +250,11 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	}
 	lines := o.Lines
 	if unknown(l.spec) {
-		lines = nil // what a secret is cannot be told
+		lines = nil // the secrets are not known
 	}
 	c := l.Diagnose(job.Evidence{Ranks: len(o.Exits), Outcome: o, Lines: lines, Ended: ended, Activity: l.activity(), Command: l.spec.Command})
 	if len(o.AgentsEnded) > 0 && ok && l.adopted.known == nil {
-		c.Text = left.Text // gangrun had nothing to end there
+		c.Text = left.Text // gangrun had no rank to end there
 	}
 	if c.Retry == "" {
 		c.Retry = category(c).Action()
@@ -265,7 +262,7 @@ func (l *loop) cause(o job.Outcome, ended job.Ended, lost error) job.Cause {
 	return c
 }
 
-// step returns the last step that the current attempt told.
+// step returns the last step that the current attempt reported.
 func (l *loop) step() int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()

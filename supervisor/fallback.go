@@ -11,8 +11,8 @@ import (
 // progress.
 const maxUses = 2
 
-// innocent are the categories of failures that do not come from the checkpoint
-// that an attempt started from.
+// innocent are the categories of failures that do not come from the checkpoint from which an
+// attempt started.
 var innocent = []job.Category{
 	job.SyntaxError, job.OutputError, job.CUDAInit, job.CUDAVersion, job.MissingLibrary, job.MPIRuntime, job.DiskFull,
 	job.GPUHardware, job.HostLost, job.NetworkError, job.PortInUse, job.Preempted, job.LaunchError,
@@ -23,8 +23,8 @@ var innocent = []job.Category{
 // newer checkpoint. Step 0 does not count, because a program may print it before it loads.
 func (p Past) moved() bool { return p.Step > 0 || newer(p.From, p.Saved) }
 
-// stuck reports whether an attempt may have failed in loading its checkpoint: it
-// made no progress, and its cause does not show that it was something else.
+// stuck reports whether an attempt may have failed to load its checkpoint: it made no progress, and
+// its cause does not exclude that.
 func (p Past) stuck() bool {
 	return p.Resumed != nil && !p.moved() && !slices.Contains(innocent, category(p.Cause))
 }

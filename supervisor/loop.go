@@ -90,7 +90,7 @@ func (l *loop) attempts(ctx context.Context, number int) *end {
 	}
 }
 
-// sum adds to the end of a run the facts on which its exit code depends.
+// sum adds to the end of a run what its exit code depends on.
 func (l *loop) sum(ctx context.Context, e *end) *end {
 	if last := len(l.past) - 1; last >= 0 && e.ending.State != job.StateSucceeded {
 		e.ending.Cause = &l.past[last].Cause
@@ -199,8 +199,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	return Lease{}, e
 }
 
-// backoff waits before a restart. It returns an end when the run's context is
-// done first.
+// backoff waits before a restart. It returns an end if the run's context is done first.
 func (l *loop) backoff(ctx context.Context, wait time.Duration) *end {
 	if !pause(ctx, time.Duration(float64(wait)*(0.75+0.5*l.random()))) {
 		return interrupted(ctx, " while waiting to restart")

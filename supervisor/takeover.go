@@ -21,7 +21,7 @@ func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past [
 	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.goOn(ctx, past) })
 }
 
-// trace is how far earlier controllers have come with a run.
+// trace is the state in which earlier controllers have left a run.
 type trace struct {
 	checked bool // the preflight has passed
 	looked  bool // for checkpoints, before the first attempt
@@ -42,7 +42,7 @@ type trace struct {
 	judged    time.Time
 }
 
-// adopted is what a journal tells already of the attempt that is adopted.
+// adopted is what the journal has of the attempt that is adopted.
 type adopted struct {
 	told     map[string]bool
 	exits    []job.Exit // the newest of each rank, in the order in which they were seen
@@ -52,8 +52,7 @@ type adopted struct {
 	grace    job.Duration // how long agents outlive their controller
 }
 
-// controllerDied is why an attempt is ended: its controller died before all of its ranks
-// were started.
+// controllerDied is the error of an attempt whose controller died before all ranks were started.
 type controllerDied struct{ number int }
 
 // Error names the attempt.
@@ -61,7 +60,7 @@ func (c controllerDied) Error() string {
 	return fmt.Sprintf("the controller died before every rank of attempt %d was started", c.number)
 }
 
-// restore rebuilds what the loop knew, and returns how far it was.
+// restore rebuilds the state of the loop from the journal, and returns how far the run was.
 func (l *loop) restore(past []job.Event) trace {
 	var t trace
 	l.adopted = adopted{told: map[string]bool{}, grace: l.spec.OrphanGrace}
@@ -71,7 +70,7 @@ func (l *loop) restore(past []job.Event) trace {
 			t.checked = t.checked || e.State == job.StateWaiting && e.Text == ""
 		case job.KindWireup:
 			if e.Attempt == 0 && e.Wireup != nil && e.Wireup.Library != "" && l.spec.MPI == job.MPIAuto {
-				l.spec.MPI = job.MPIOpenMPI // as the trial was seen to use it
+				l.spec.MPI = job.MPIOpenMPI // because the trial has used it
 			}
 		case job.KindCheckpoint:
 			switch {
@@ -145,7 +144,7 @@ func (l *loop) stepOf(number int) int64 {
 	return -1
 }
 
-// goOn goes from where the journal ends to the end of the run.
+// goOn continues from the end of the journal to the end of the run.
 func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
 	if t.cancelled {
@@ -174,16 +173,15 @@ func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
 	return l.attempts(ctx, t.number+1)
 }
 
-// interruptedBefore is why a run ends whose user had ended it when its controller
-// died.
+// interruptedBefore is why a run ends that the user was ending when its controller died.
 var interruptedBefore = Interrupted{Signal: syscall.SIGTERM}
 
-// finish brings the attempt to its end that was on its way. It returns nil when the
-// gang is to be started again.
+// finish brings the attempt that was running to its end. It returns nil if the gang is to be
+// started again.
 func (l *loop) finish(ctx context.Context, t trace) *end {
 	switch {
 	case t.verdict == nil && t.outcome != nil:
-		l.resume.best = t.before // what it has left is found again
+		l.resume.best = t.before // its checkpoints are found again
 		return l.judge(ctx, t.number, t.placement, t.resumed, *t.outcome, nil)
 	case t.verdict == nil:
 		outcome, e, lost := l.adopt(ctx, t)
@@ -207,14 +205,14 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 	return ending(*t.verdict, cause)
 }
 
-// adopt stays with a gang that another controller has started.
+// adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	gang, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	if !t.whole && !l.adopted.failed {
 		cancel(controllerDied{t.number})
 	}
-	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // of an ordered end nothing is lost
+	l.adopted.stopping = l.adopted.stopping || ctx.Err() != nil // a gang that the user ends is not lost
 	held, release := l.Holder.Hold(t.placement)
 	defer release()
 	defer watchLease(ctx, held, cancel)()
@@ -232,7 +230,7 @@ func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
 	})
 }
 
-// add takes in what the journal tells of the attempt.
+// add records an event that the journal has of the attempt.
 func (a *adopted) add(e job.Event) {
 	if key := keyOf(e); key != "" {
 		a.told[key] = true
@@ -259,8 +257,8 @@ func (a *adopted) of(rank int) int {
 	return slices.IndexFunc(a.exits, func(x job.Exit) bool { return x.Rank == rank })
 }
 
-// knows reports whether an event of the adopted gang is in the journal already: its
-// agents tell all of it anew. A rank whose end was seen is not lost with its agent.
+// knows reports whether an event of the adopted gang is already in the journal, because agents
+// report everything again. A rank whose end is in the journal is not lost with its agent.
 func (a *adopted) knows(e job.Event) bool {
 	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
 		return true
@@ -269,8 +267,8 @@ func (a *adopted) knows(e job.Event) bool {
 	return key != "" && a.told[key]
 }
 
-// keyOf is the same for two tellings of one event, which may differ in their times;
-// "" where it is told once only.
+// keyOf returns a key that is the same for two reports of one event, whose times may differ. It is
+// "" for events that are reported only once.
 func keyOf(e job.Event) string {
 	switch e.Kind {
 	case job.KindStarted:
@@ -299,8 +297,8 @@ func keyOf(e job.Event) string {
 	return ""
 }
 
-// complete returns the outcome of the adopted gang with what the journal knows
-// better: the order of the ends, and those of ranks whose agents have ended since.
+// complete returns the outcome of the adopted gang with the exits of the journal: their order, and
+// those of ranks whose agents have ended since.
 func (a *adopted) complete(o job.Outcome) job.Outcome {
 	exits := make([]job.Exit, len(a.exits), len(a.exits)+len(o.Exits))
 	copy(exits, a.exits)
@@ -317,8 +315,8 @@ func (a *adopted) complete(o job.Outcome) job.Outcome {
 	return o
 }
 
-// cause returns the cause of an adopted gang that did not end well where that is
-// the death of its controller, or what was found before.
+// cause returns the cause of an adopted gang that did not end well: the cause in the journal, or
+// the death of the controller. It returns false if it is neither.
 func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	if a.known != nil {
 		return *a.known, true
