@@ -22,8 +22,8 @@ type view struct {
 	copied int64
 }
 
-// Enter builds the view and makes it what this process, and all that it starts,
-// sees. The process is in the namespaces of Attr, and changes nothing outside of
+// Enter builds the view and makes it what this process, and every process that it starts,
+// sees. The process must be in the namespaces of Attr. Enter changes nothing outside of
 // them. An error is an *Error.
 func Enter(r Request) error {
 	cwd, err := os.Getwd()
@@ -100,7 +100,7 @@ func (v *view) do(s step) error {
 	info, err := os.Lstat(s.path)
 	if err != nil {
 		if errors.Is(err, os.ErrNotExist) || !v.needs(s.path) {
-			return nil // it is gone, or nobody can get at it
+			return nil // it is gone, or no process can access it
 		}
 		return failed("look at", s.path, err)
 	}
@@ -219,9 +219,9 @@ const (
 	copyLargest = 4 << 20
 )
 
-// file shows one file of the host: a copy in a directory that was made anew, since what
-// is mounted can be neither removed nor replaced; where there is too little room, or
-// something lies there already, the file itself, which cannot be written.
+// file shows one file of the host in the view: a copy in a new directory, since a mounted
+// file can be neither removed nor replaced. If there is too little room, or another file is
+// in that place already, it shows the file itself, read-only.
 func (v *view) file(from, to string, info os.FileInfo) error {
 	if _, err := os.Lstat(to); err != nil && info.Mode().IsRegular() && info.Size() <= copyLargest && v.copied+info.Size() <= v.Room/copyShare && copyFile(from, to, info) == nil {
 		v.copied += info.Size()

@@ -50,8 +50,8 @@ func (v *view) mountOn(dir, from string) error {
 	return failed("bind", dir, unix.Mount(from, to, "", unix.MS_BIND|unix.MS_REC, ""))
 }
 
-// mirrorIfExists gives a directory the rights of another one, and where there is none
-// those that everybody gives to a new one.
+// mirrorIfExists gives a directory the owner and mode of another one. If that does not
+// exist, it gives the usual mode of a new directory.
 func mirrorIfExists(from, to string) error {
 	if _, err := os.Stat(from); err != nil {
 		return nil
@@ -59,9 +59,9 @@ func mirrorIfExists(from, to string) error {
 	return mirror(from, to)
 }
 
-// sharedMemory covers /dev/shm with a layer of its own, which holds as much as the host's
-// or the other layer, whichever is less: what lies there is seen, and what ranks share
-// there is theirs alone.
+// sharedMemory covers /dev/shm with a layer of its own, as large as the host's /dev/shm or
+// the other layer, whichever is smaller. Programs see what is there, and share what they
+// write only with the other ranks.
 func (v *view) sharedMemory() error {
 	const dir = "/dev/shm"
 	var stat unix.Statfs_t
@@ -82,16 +82,16 @@ func (v *view) sharedMemory() error {
 // entriesBound bounds the entries that are looked at for sockets.
 const entriesBound = 2000
 
-// sockets shows the sockets of services in a directory as they are: who connects to
-// a socket through an overlay reaches nobody. Without them users have no names where
-// these come from a service.
+// sockets shows the sockets of services in a directory as they are, because a connection to
+// a socket through an overlay does not reach the service. Without them, users that a
+// service provides would have no names.
 func (v *view) sockets(dir string, depth int) {
 	left := entriesBound
 	_ = filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
 		if left--; left < 0 {
 			return fs.SkipAll
 		}
-		if err != nil { // nobody can look there, or it is gone
+		if err != nil { // it cannot be read, or it is gone
 			if e != nil && e.IsDir() {
 				return fs.SkipDir
 			}

@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 )
 
-// Main is the hidden command "gangrun contain REQUEST WORD ...": it enters the view
-// and becomes "gangrun WORD ...". It returns, with an exit code, only where that has
-// failed, and reports the reason on ReportFD.
+// Main is the hidden command "gangrun contain REQUEST WORD ...". It enters the view and
+// becomes "gangrun WORD ...". It returns, with an exit code, only if that fails, and
+// reports the reason on ReportFD.
 func Main(program string, args []string) int {
 	runtime.LockOSThread() // capabilities are those of a thread
 	report := os.NewFile(ReportFD, "report")
@@ -45,7 +45,7 @@ func become(program string, args []string) error {
 	// What the layer holds is memory of nobody's. Where memory is short, the kernel is to end
 	// what is contained, not what watches over it.
 	_ = os.WriteFile("/proc/self/oom_score_adj", []byte("900"), 0)
-	if r.User { // nothing of it is for the program
+	if r.User { // the program must not have capabilities
 		if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
 			return failed("drop capabilities", "", err)
 		}

@@ -21,7 +21,7 @@ type mount struct {
 	hidden   bool // the caller cannot get there
 }
 
-// virtual are kinds of file systems that hold no files of anybody's.
+// virtual are kinds of file systems that hold no files of users.
 var virtual = map[string]bool{
 	"autofs": true, "binfmt_misc": true, "bpf": true, "cgroup": true, "cgroup2": true, "configfs": true, "debugfs": true,
 	"devpts": true, "devtmpfs": true, "efivarfs": true, "fusectl": true, "mqueue": true, "nsfs": true,
@@ -57,8 +57,8 @@ func unescape(s string) string {
 	return strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(s)
 }
 
-// visible returns the mounts that stand at their paths: others are covered by what was
-// mounted over them or over a directory above.
+// visible returns the mounts that can be seen at their paths. Others are covered by a later
+// mount over them or over a directory above.
 func visible() ([]mount, error) {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

@@ -54,10 +54,10 @@ const (
 	adoptEntries = 5000
 )
 
-// adopt makes in the layer the directories that belong to others, as far as they lie
-// above what the program works on, or below it and can be written: overlayfs copies
-// a directory before it writes there, and nobody can give a copy away in a user
-// namespace (EOVERFLOW). What it finds in the layer it need not copy.
+// adopt creates in the layer those directories of other users that are above what the
+// program works on, or below it and writable. overlayfs copies a directory before it writes
+// there, and in a user namespace a copy cannot be given to its owner (EOVERFLOW). overlayfs
+// need not copy what is in the layer already.
 func (v *view) adopt(lower, upper string) {
 	for _, path := range slices.Concat(v.Work, v.Needed) {
 		if !within(path, lower) {
@@ -114,8 +114,9 @@ func (v *view) adoptOne(lower, upper, dir string) {
 	}
 }
 
-// Mixed reports whether the caller may write files in the directories that the program
-// works in that are not wholly its own: in a user namespace the view cannot give it that.
+// Mixed reports whether the directories in which the program works have files of other
+// users to which the caller may write. In a user namespace the view cannot make these files
+// writable.
 func (r Request) Mixed() bool {
 	left, mixed := adoptEntries, false
 	for _, dir := range r.Work {

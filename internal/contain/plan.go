@@ -29,11 +29,11 @@ type step struct {
 // most bounds the entries of a directory that has to be taken apart.
 const most = 4096
 
-// plan returns the steps that bring everything into the view, in order. In a user
-// namespace the kernel lets nobody look below what is mounted (MNT_LOCKED): locked
-// says so, and a directory above a mount is then made anew, entry by entry; list
-// returns its entries. Of a directory that cannot be listed only what leads to a mount
-// or to one of the wanted paths comes into the view.
+// plan returns the steps that bring all files into the view, in order. locked says that the
+// kernel lets no process in the user namespace look below mounts (MNT_LOCKED). A directory
+// above a mount is then built entry by entry; list returns its entries. If a directory
+// cannot be listed, only mounts, wanted paths and the directories above these come into the
+// view.
 func plan(mounts []mount, locked bool, wanted []string, list func(dir string) ([]fs.DirEntry, error)) ([]step, error) {
 	p := planner{mounts: mounts, locked: locked, wanted: wanted, list: list}
 	err := p.cover("/")
@@ -60,7 +60,7 @@ func (p *planner) cover(path string) error {
 	case m.file && m.point == path:
 		add(file)
 		return nil
-	case m.kind == "autofs" && len(below) > 0: // what is mounted there is somebody's files
+	case m.kind == "autofs" && len(below) > 0: // the files of users are mounted there
 		add(skeleton)
 	case slices.Contains(system, path), virtual[m.kind]:
 		add(bindAll)

@@ -1,11 +1,10 @@
-// Package contain runs a program in a view of the host in which it sees the same
-// files as everybody else, and in which everything that it writes goes into a
-// layer that is thrown away: overlayfs in a mount namespace of its own, and in a
-// user namespace where the caller is not root. See mount_namespaces(7),
-// user_namespaces(7) and the kernel's Documentation/filesystems/overlayfs.rst.
+// Package contain runs a program that sees the files of the host, but whose writes go into
+// a layer that is discarded. It uses overlayfs in a mount namespace, and in a user
+// namespace if the caller is not root. See mount_namespaces(7), user_namespaces(7) and the
+// kernel's Documentation/filesystems/overlayfs.rst.
 //
-// The caller starts this same program as "gangrun contain REQUEST WORD ...", with
-// the namespaces that Attr asks for. That process builds the view, enters it, and
+// The caller starts this same program as "gangrun contain REQUEST WORD ...", with the
+// namespaces that Attr returns. That process builds the view of the host, enters it, and
 // becomes "gangrun WORD ...".
 package contain
 
@@ -19,34 +18,34 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 )
 
-// Request says what the view is to be like. Paths are absolute.
+// Request describes a view. Paths are absolute.
 type Request struct {
-	// Layer is an empty directory of the caller's, over which the layer is mounted.
+	// Layer is an empty directory of the caller's on which the layer is mounted.
 	Layer string `json:"layer"`
 	// Room bounds what can be written, in bytes of memory.
 	Room int64 `json:"room"`
-	// Work are directories that the program works in, and Needed are other paths that
-	// it may use. A file system with one of them that cannot be covered is an error;
-	// others become read-only.
+	// Work are directories in which the program works. Needed are other paths that it may
+	// use. It is an error if the file system of one of them cannot be covered by the layer;
+	// other file systems then become read-only.
 	Work   []string `json:"work,omitempty"`
 	Needed []string `json:"needed,omitempty"`
-	// Empty are directories that the program is to find empty.
+	// Empty are directories that the program sees as empty.
 	Empty []string `json:"empty,omitempty"`
-	// Through are directories of the caller's in which files are really written.
+	// Through are directories of the caller's in which writes are kept.
 	Through []string `json:"through,omitempty"`
 	// User says that the process is in a user namespace of its own.
 	User bool `json:"user,omitempty"`
 }
 
-// ReportFD is a pipe in the process that builds the view. It is closed without a
-// word once that has worked; else it carries the JSON of an Error.
+// ReportFD is a pipe in the process that builds the view. The process closes it without
+// writing if it succeeds, and otherwise writes an Error in JSON.
 const ReportFD = 7
 
-// Error is why a host cannot contain a program.
+// Error is the reason why a host cannot contain a program.
 type Error struct {
 	Step string `json:"step"`           // what was being done, as in "mount an overlay over"
-	Path string `json:"path,omitempty"` // on what
-	Text string `json:"text"`           // the system's own word
+	Path string `json:"path,omitempty"` // the path of the step
+	Text string `json:"text"`           // the error of the system
 }
 
 func (e *Error) Error() string {
@@ -76,10 +75,9 @@ var needed = []uintptr{
 	27, // CAP_MKNOD, for overlayfs's whiteouts
 }
 
-// Attr returns the namespaces that the process is to be started in. With user they
-// belong to a user namespace, in which the caller has its own IDs and no others.
-// System V shared memory is apart as well, unless it has to be shared with the
-// daemon of NVIDIA's MPS.
+// Attr returns the namespaces in which the process is started. If user is true, they belong
+// to a user namespace, in which only the caller's own IDs exist. System V shared memory is
+// separate, too, unless it must be shared with the daemon of NVIDIA's MPS.
 func Attr(user bool) *syscall.SysProcAttr {
 	attr := &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
 	if len(mps(os.Getenv)) == 0 {
@@ -94,15 +92,15 @@ func Attr(user bool) *syscall.SysProcAttr {
 	return attr
 }
 
-// FirstNamespace reports whether this process is in the first user namespace of the
-// system. Root of another one needs one more, in which he owns the mounts.
+// FirstNamespace reports whether this process is in the initial user namespace. Root in
+// another one needs a further namespace, in which it owns the mounts.
 func FirstNamespace() bool {
 	ids, err := os.ReadFile("/proc/self/uid_map")
 	return err != nil || strings.Join(strings.Fields(string(ids)), " ") == "0 0 4294967295"
 }
 
-// Args returns the arguments of the process that builds the view and then becomes
-// this program with the given words.
+// Args returns the arguments of the process that builds the view and then becomes "program
+// words...".
 func (r Request) Args(program string, words ...string) ([]string, error) {
 	data, err := exact.Marshal(r)
 	if err != nil {

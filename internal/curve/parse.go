@@ -1,5 +1,5 @@
-// Package curve reads how far a job is, and how its loss goes, from the lines
-// that it prints. It is pure: it looks at nothing but the lines.
+// Package curve reads the progress of a job, and its loss, from the lines that the job
+// prints. It depends on nothing but these lines.
 package curve
 
 import (
@@ -13,23 +13,21 @@ import (
 // longest is how much of a line is looked at, in bytes: its end.
 const longest = 4 << 10
 
-// Parse reports how far a line of output says that the job is, and whether it
-// says so at all. It knows "step 21/300 loss 0.12" and its many relatives,
-// tqdm, Keras and rich progress bars, dictionaries as the Hugging Face Trainer
-// prints them, JSON, and MLPerf's log lines. A Reader knows tables as well.
+// Parse returns the progress that a line of output reports, and whether it reports any. It
+// knows "step 21/300 loss 0.12" and many similar forms, progress bars of tqdm, Keras and
+// rich, dictionaries as the Hugging Face Trainer prints them, JSON, and MLPerf's log lines.
+// A Reader knows tables as well.
 //
-// Step is the first of these that the line names: a step or iteration, the
-// count of a bar or of "[12/500]", a batch, an epoch. So a trainer that counts
-// steps within an epoch, or prints epochs alone, is reported as it counts; a
-// part of an epoch is rounded down (ByEpoch tells). Total is the total of that
-// same count.
+// Step is the first of these that the line has: a step or iteration, the count of a bar or
+// of "[12/500]", a batch, an epoch. So the Step of a trainer that counts steps within an
+// epoch, or prints only epochs, is what it prints. ByEpoch is true if Step counts epochs; a
+// part of an epoch is rounded down. Total is the total of the same count.
 //
-// What is no training is no progress: validation, downloads, resuming,
-// numbered prose ("Step 1: install"), tracebacks, configuration.
+// Validation, downloads, resuming, numbered prose ("Step 1: install"), tracebacks and
+// configuration are not progress.
 //
-// Of a line with carriage returns the last part counts, as on a terminal, and
-// of a very long line the last 4 KiB. Most lines are dismissed after one look
-// at each byte.
+// Only the last part of a line with carriage returns counts, as on a terminal, and only the
+// last 4 KiB of a very long line. Most lines are dismissed after one pass over their bytes.
 func Parse(line []byte) (job.Progress, bool) {
 	line = visible(line)
 	if text, ok := bytes.CutPrefix(line, []byte(mllog)); ok {

@@ -9,12 +9,12 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Reader finds progress in the lines of one stream, given in their order. It
-// knows what Parse knows, and tables: a header whose first word is "Step" (or
-// "Iter", "Iteration"), as LAMMPS prints it for its thermodynamic output, and
-// rows of as many numbers, of which the first is the step.
+// Reader finds progress in the lines of one stream, which it gets in order. Besides the
+// forms of Parse it knows tables: a header whose first word is "Step", "Iter" or
+// "Iteration", as LAMMPS prints it for its thermodynamic output, and rows of as many
+// numbers, the first of which is the step.
 //
-// The zero Reader is at the beginning of a stream.
+// The zero Reader is ready to use, at the beginning of a stream.
 type Reader struct {
 	columns int   // of the table; 0 outside of one
 	loss    int   // the column with the loss; 0 is none
@@ -27,8 +27,8 @@ type Reader struct {
 // warnings there, and what a script has it print.
 const maxOther = 20
 
-// Line reports how far the next line says that the job is, and whether it says
-// so at all. See Parse.
+// Line returns the progress that the next line reports, and whether it reports any. See
+// Parse.
 func (r *Reader) Line(line []byte) (job.Progress, bool) {
 	line = visible(line)
 	text := bytes.TrimLeft(line, " \t")
@@ -50,8 +50,8 @@ func (r *Reader) Line(line []byte) (job.Progress, bool) {
 	return Parse(line)
 }
 
-// Skip tells the reader of a part of the stream, whole lines, that is not read
-// line by line. The header of a table is found there all the same.
+// Skip takes the next lines of the stream without parsing each of them. It still finds the
+// header of a table.
 func (r *Reader) Skip(lines []byte) {
 	const most = 16 // headers are rare
 	for range most {

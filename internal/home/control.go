@@ -32,8 +32,8 @@ type claim struct {
 	Before    *job.Controller `json:"before,omitempty"`
 }
 
-// Control is the lock on a run: no other process can get it until it is closed, here and in
-// every process that has inherited File.
+// Control is the lock on a run. No other process can take it until it is closed, in this
+// process and in every process that has inherited File.
 type Control struct {
 	File *os.File
 
@@ -42,8 +42,8 @@ type Control struct {
 	before    []byte // what the file holds again then
 }
 
-// Control makes c the controller of a run that it has created. The error is
-// ErrControlled if another process is.
+// Control takes the lock for c, the process that has created the run. The error is
+// ErrControlled if another process has it.
 func (r Run) Control(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err == nil {
@@ -57,9 +57,9 @@ func (r Run) Control(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// TakeOver makes c the controller of a run that another process has created, tentatively:
-// if c closes the Control or ends without a call of Keep, the run has its last controller
-// again. The error is ErrControlled if another process has the control.
+// TakeOver makes c the controller of a run that another process has created. This is
+// tentative: if c closes the Control or ends without calling Keep, the run has its last
+// controller again. The error is ErrControlled if another process has the lock.
 func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err != nil {
@@ -95,7 +95,7 @@ func (r Run) lock(c job.Controller) (*Control, error) {
 	return &Control{File: file, self: c}, nil
 }
 
-// Keep completes a takeover.
+// Keep makes a takeover final.
 func (c *Control) Keep() error {
 	if err := write(c.File, claim{Controller: c.self}); err != nil {
 		return fmt.Errorf("cannot write %q: %w", c.File.Name(), err)
@@ -104,7 +104,7 @@ func (c *Control) Keep() error {
 	return nil
 }
 
-// Close gives the control back. After a takeover without Keep, the file names the last
+// Close releases the lock. After a takeover without Keep, the file names the last
 // controller again.
 func (c *Control) Close() error {
 	var err error
@@ -116,9 +116,9 @@ func (c *Control) Close() error {
 	return errors.Join(err, c.File.Close())
 }
 
-// Controlled reports whether a process has the run's control, as far as its lock can be seen
-// from this host. known is false if the file cannot be opened or locked. On a file system
-// with locks of each host alone, only processes of this host are seen.
+// Controlled reports whether a process has the run's lock. known is false if the file
+// cannot be opened or locked. On a file system that does not share locks between hosts,
+// only processes of this host are seen.
 func (r Run) Controlled() (controlled, known bool) {
 	file, err := safefile.Open(r.controlPath())
 	if err != nil {

@@ -78,8 +78,8 @@ func linked(dir string, e fs.DirEntry) bool {
 	return err == nil && info.IsDir()
 }
 
-// Find returns the run of the home at dir that text means: its ID, or the
-// beginning of its ID and no other's; "last" and "" mean the newest.
+// Find returns a run of the home at dir. text is the run's ID or the beginning of only one
+// ID; "last" and "" are the newest run.
 func Find(dir, text string) (Run, error) {
 	all, err := runs(dir)
 	if err != nil {

@@ -9,8 +9,8 @@ import (
 	"github.com/gangrun/gangrun/internal/failure"
 )
 
-// Dir returns the directory of the runs' home: $GANGRUN_HOME, else gangrun in
-// $XDG_STATE_HOME where that is absolute, as its specification demands, else
+// Dir returns the directory of the runs' home: $GANGRUN_HOME; otherwise gangrun in
+// $XDG_STATE_HOME if that is absolute, as its specification demands; otherwise
 // ~/.local/state/gangrun. The directory need not exist.
 func Dir(getenv func(string) string) (string, error) {
 	if dir := getenv("GANGRUN_HOME"); dir != "" {

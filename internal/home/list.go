@@ -17,27 +17,28 @@ type Summary struct {
 	Run  string `json:"run"` // its ID
 	Dir  string `json:"dir"`
 	Name string `json:"name"` // the job's; empty when it has none
-	// State is job.StateLost for a run that has not ended but whose controller
-	// has, and empty where the journal cannot be read.
+	// State is job.StateLost for a run that has not ended although its controller has. It
+	// is empty if the journal cannot be read.
 	State job.State `json:"state"`
-	// Ranks is the size of the gang: as placed last, and before that as asked for.
+	// Ranks is the size of the gang in its last placement, or as the job asks for it if it
+	// was never placed.
 	Ranks    int       `json:"ranks"`
 	Started  time.Time `json:"started,omitzero"`
 	Ended    time.Time `json:"ended,omitzero"`
 	ExitCode *int      `json:"exit_code"`
-	Attempts int       `json:"attempts"` // started so far, the trial not counted
-	Step     int64     `json:"step"`     // the latest attempt's furthest; -1 when none is known
+	Attempts int       `json:"attempts"` // started so far, without the trial
+	Step     int64     `json:"step"`     // the highest of the latest attempt; -1 if none is known
 	// Controller is the process that controls the run, nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
-	// Problem says why the journal cannot be read.
+	// Problem is why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
 
 	elastic bool // the gang may be smaller than asked for
 }
 
-// List returns the summary of every run of the home at dir, newest first. It reads only
-// the beginning and the end of a long journal. It skips what others have put among the
-// runs, and lists a run whose journal cannot be read with the reason.
+// List returns the summary of every run of the home at dir, newest first. It reads only the
+// beginning and the end of a long journal. It ignores other files in the home. The summary
+// of a run whose journal cannot be read has the reason as its Problem.
 func List(dir string) ([]Summary, error) {
 	all, err := runs(dir)
 	if err != nil {
@@ -61,8 +62,8 @@ func List(dir string) ([]Summary, error) {
 // process that created it has died.
 const young = time.Minute
 
-// Summary returns the summary of one run, as List does. The error says why the journal
-// cannot be read; it wraps fs.ErrNotExist when the run's directory is gone.
+// Summary returns the summary of one run, as List does. The error is why the journal cannot
+// be read. It wraps fs.ErrNotExist if the run's directory is gone.
 func (r Run) Summary() (Summary, error) {
 	s, err := r.fold()
 	if err != nil || s.State.Final() {

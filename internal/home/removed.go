@@ -10,7 +10,7 @@ import (
 // RemovedError is the error if a run's directory was removed. It matches fs.ErrNotExist.
 type RemovedError struct{ Run Run }
 
-// Error returns the run and its directory.
+// Error names the run and its directory.
 func (e *RemovedError) Error() string {
 	return fmt.Sprintf("run %s is gone: its directory %q was removed", e.Run.ID, e.Run.Dir)
 }

@@ -22,8 +22,8 @@ import (
 type StopRequest struct {
 	To   job.Controller `json:"to"`   // other processes ignore it
 	By   job.Controller `json:"by"`   // the process that asks
-	User string         `json:"user"` // who has started that
-	Now  bool           `json:"now"`  // give the ranks no grace period
+	User string         `json:"user"` // the user of that process
+	Now  bool           `json:"now"`  // end the ranks without a grace period
 	At   time.Time      `json:"at"`
 }
 
@@ -36,7 +36,8 @@ const maxRequest = 64 << 10
 // AskedStop is a StopRequest that has been made.
 type AskedStop struct{ path string }
 
-// AskStop leaves a request for its controller, readable by its owner alone.
+// AskStop leaves a request for the run's controller in the run's directory. Only the owner
+// of the file can read it.
 func (r Run) AskStop(q StopRequest) (AskedStop, error) {
 	text, err := json.Marshal(q)
 	if err != nil {
@@ -59,7 +60,7 @@ func (a AskedStop) Taken() bool {
 	return errors.Is(err, fs.ErrNotExist)
 }
 
-// Withdraw takes the request back. It returns false if the controller has it already.
+// Withdraw withdraws the request. It returns false if the controller has it already.
 func (a AskedStop) Withdraw() (bool, error) {
 	err := os.Remove(a.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -71,9 +72,9 @@ func (a AskedStop) Withdraw() (bool, error) {
 	return true, nil
 }
 
-// TakeStops takes the requests for the controller c, in no order. It leaves requests for
-// others, and other files, alone. It opens the run's directory, which makes a network file
-// system read it anew.
+// TakeStops takes the requests for the controller c, in no order. It leaves other files and
+// requests for other controllers alone. It opens the run's directory, so that a network
+// file system does not answer from its cache.
 func (r Run) TakeStops(c job.Controller) ([]StopRequest, error) {
 	entries, err := os.ReadDir(r.Dir)
 	if err != nil {

@@ -25,14 +25,14 @@ const (
 
 // Run is the directory of one run.
 type Run struct {
-	// ID is unique in its home and sorts by the time at which the run was
-	// created, in UTC, as in 20261121-095912-digits-7f3a.
+	// ID is unique in its home. IDs sort by the time in UTC at which the run was created,
+	// as in 20261121-095912-digits-7f3a.
 	ID  string
 	Dir string // absolute
 }
 
-// Created returns when the run was created, by its ID, to the second; the zero time if the
-// ID has none.
+// Created returns the time at which the run was created, to the second. It takes it from
+// the ID, and returns the zero time if the ID has none.
 func (r Run) Created() time.Time {
 	at, err := time.Parse(stamp, r.ID[:min(len(r.ID), len(stamp))])
 	if err != nil {
@@ -70,10 +70,10 @@ const (
 	maxTries = 100 // draws of an ID's random part, of 65,536 values
 )
 
-// Create makes the directory of a new run, readable by its owner alone, in the
-// home at dir, which it creates if necessary. name is the job's, or empty; file is
-// the content of job.yaml, without secrets; the random part of the ID is read from
-// rnd. The caller closes the journal. If Create fails, it removes what it has created.
+// Create creates the directory of a new run in the home at dir, and the home if necessary.
+// Only its owner can read the directory. name is the job's, or empty; file is the content
+// of job.yaml, without secrets; the random part of the ID is read from rnd. The caller
+// closes the journal. If Create fails, it removes what it has created.
 func Create(dir string, now time.Time, name string, file []byte, rnd io.Reader) (Run, *journal.Journal, error) {
 	fail := func(err error) (Run, *journal.Journal, error) {
 		return Run{}, nil, failure.Hinted("make room or get permission there, or set GANGRUN_HOME to another directory",

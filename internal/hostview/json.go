@@ -13,7 +13,7 @@ import (
 // topoReport is what topo prints as JSON.
 type topoReport struct {
 	Hosts    []topoHost    `json:"hosts"`
-	Machine  *topoMachine  `json:"machine"` // this machine, where it was looked at
+	Machine  *topoMachine  `json:"machine"` // this machine; null if it was not looked at
 	Findings []job.Finding `json:"findings"`
 }
 
@@ -28,8 +28,8 @@ type topoMachine struct {
 	CPUs   string     `json:"cpus"`
 	NUMA   []topoNode `json:"numa"`
 	NICs   []topoNIC  `json:"nics"`
-	Driver string     `json:"driver"` // empty where there is none
-	CUDA   string     `json:"cuda"`   // the newest that the driver can run
+	Driver string     `json:"driver"` // empty if there is none
+	CUDA   string     `json:"cuda"`   // the newest CUDA that the driver supports
 	Source string     `json:"source"` // the program that reported the GPUs
 }
 

@@ -40,7 +40,7 @@ type planCost struct {
 	Bottleneck *int    `json:"bottleneck"` // null: no host has two of its GPUs
 	Slowest    *string `json:"slowest"`    // the link of that score; null, too, where it is not known
 	Links      *int    `json:"links"`      // null as Bottleneck is
-	NIC        *int    `json:"nic"`        // null: the gang sends to nobody, or no NIC near its GPUs is known
+	NIC        *int    `json:"nic"`        // null: the gang has at most one GPU, or no NIC near its GPUs is known
 	Left       *int    `json:"left"`       // null: the gang has no GPUs
 }
 
@@ -68,8 +68,8 @@ func newPlanCost(choice topology.Choice) planCost {
 	return j
 }
 
-// PlanJSON prints a choice, or that there is no place; of other errors
-// nothing is printed.
+// PlanJSON prints a choice, or the topology.NoPlacement that err is. It prints nothing for
+// other errors.
 func PlanJSON(w io.Writer, c topology.Choice, err error) error {
 	var no *topology.NoPlacement
 	switch {

@@ -19,14 +19,14 @@ import (
 // more of them get a line each.
 const drawnHosts = 4
 
-// Plan is where a gang would go.
+// Plan is a placement of a gang, to be shown.
 type Plan struct {
 	Gang   plan.Gang
-	Hosts  []job.Host // all that the gang could be placed on
+	Hosts  []job.Host // all hosts on which the gang could be placed
 	Choice topology.Choice
 }
 
-// Text draws the plan for people.
+// Text prints the plan as text.
 func (p Plan) Text(to io.Writer) error {
 	w := bufio.NewWriter(to)
 	gpus := p.Gang.OnGPUs(p.Hosts)

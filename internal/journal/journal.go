@@ -41,8 +41,8 @@ type Journal struct {
 	closed bool
 }
 
-// Create makes the journal of a new run, readable by its owner alone. It fails
-// if path exists.
+// Create creates the journal of a new run. Only its owner can read the file. It fails if
+// path exists.
 func Create(path string) (*Journal, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE|os.O_EXCL, 0o600)
 	if err != nil {
@@ -110,9 +110,9 @@ func syncDir(path string) error {
 	return nil // this file system needs or knows no such thing
 }
 
-// Durable reports whether events of a kind are forced to the disk: those that record
-// what was tried and how it ended. That happens in the background, except for the last
-// event, KindEnded, whose Append returns when it is on the disk.
+// Durable reports whether events of a kind are forced to the disk. These are the events
+// that record what was tried and how it ended. Append forces them in the background, except
+// for the last event, KindEnded: its Append returns when the event is on the disk.
 func Durable(kind job.Kind) bool {
 	switch kind {
 	case job.KindCreated, job.KindAttached, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:
@@ -121,9 +121,9 @@ func Durable(kind job.Kind) bool {
 	return false
 }
 
-// Append writes e as one line, with one write(2). If that fails, no part of the line
-// stays in the file, and the line is written before the next one, or at Close, once that
-// is possible. The error names the file.
+// Append writes e as one line, with one write(2). If that fails, no part of the line stays
+// in the file, and Append or Close writes the line as soon as that is possible. Later lines
+// come after it. The error names the file.
 func (j *Journal) Append(e job.Event) error {
 	line, err := exact.Marshal(e)
 	if err == nil && len(line) >= MaxLine {

@@ -16,11 +16,10 @@ import (
 // 1,000 ranks has some ten thousand.
 const MaxSize = 1 << 30
 
-// Replay returns the events of the journal at path and the number of lines
-// that could not be read. A truncated last line, whose writer was killed or is
-// writing it now, does not count. Kinds and fields that this version does not
-// know are not errors: kinds are kept, fields ignored. A journal of more than
-// MaxSize bytes is not read.
+// Replay returns the events of the journal at path, and the number of lines that could not
+// be read. A truncated last line is not counted: its writer was killed, or is writing it.
+// Replay keeps events of unknown kinds, and ignores unknown fields. It returns an error for
+// a journal of more than MaxSize bytes.
 func Replay(path string) (events []job.Event, skipped int, err error) {
 	file, err := safefile.Open(path)
 	if err != nil {
@@ -45,8 +44,8 @@ func Replay(path string) (events []job.Event, skipped int, err error) {
 	return events, skipped, err
 }
 
-// Scan calls emit for every event that r holds, until it returns false. See
-// Replay; the error is r's.
+// Scan calls emit for every event in r until emit returns false. See Replay for skipped.
+// The error is r's.
 func Scan(r io.Reader, emit func(job.Event) bool) (skipped int, err error) {
 	lines := newLines(r)
 	for {
