@@ -53,13 +53,12 @@ hosts: deps/hosts $(if $(SLURM),deps/slurm) build ## N (4) simulated hosts, and 
 # -count=1: tests build the binary and read the tree through other programs,
 # which go test's cache cannot see. -p 2: more would disturb the tests that
 # start gangs of processes. vet is told -race so that both compile each package once. GORACE:
-# the race detector holds up the end of every process by a second. The packages whose tests
-# take longest come first, so that neither of the two processes waits for the other in the end.
+# the race detector holds up the end of every process by a second.
 test: export GANGRUN_TEST_NOSKIP := 1
 test: export GORACE := atexit_sleep_ms=0
 test: deps/test build ## vet, then every test under the race detector; none may skip
 	go vet -race ./...
-	go test -race -vet=off -p 2 -count=1 -timeout 20m ./cmd/gangrun ./launcher/ssh ./...
+	go test -race -vet=off -p 2 -count=1 -timeout 20m ./...
 
 soak: export GANGRUN_TEST_NOSKIP := 1
 soak: deps/test build ## the long random tests; SEED=n and COUNT=n are passed on
