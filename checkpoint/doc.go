@@ -1,5 +1,4 @@
-// Package checkpoint finds the newest checkpoint in a directory that a job can
-// resume from. Whether one is complete follows from its structure and its
-// checksums, never by its age: see docs/checkpoints.md for what is checked of
-// which format.
+// Package checkpoint finds the newest checkpoint in a directory from which a job can
+// resume. It decides by structure and checksums, not by age, whether a checkpoint is
+// complete. docs/checkpoints.md lists what it checks in each format.
 package checkpoint

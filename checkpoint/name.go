@@ -18,9 +18,9 @@ var (
 	integer  = re(`\d+`)
 )
 
-// Step returns the step in a checkpoint's name, -1 for none: the
-// number after "step" or the like, else after "epoch", else the last whole
-// number. Extensions, dates and the numbers of shards are left out.
+// Step returns the step in a checkpoint's name, or -1. That is the number after "step" or a
+// similar word, otherwise after "epoch", otherwise the last whole number. Extensions, dates
+// and shard numbers are ignored.
 func Step(name string) int64 {
 	for suffix().MatchString(name) {
 		name = suffix().ReplaceAllString(name, "")

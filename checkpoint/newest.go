@@ -12,15 +12,15 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Skipped is something that looks like a checkpoint, and either was not taken or
-// was taken only because nothing better was left.
+// Skipped is a file or directory that looks like a checkpoint, but was not used, or was
+// used only because there was nothing better.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
 	Taken  bool   `json:"taken,omitempty"`
 }
 
-// String describes it, as in "skipped ckpt-40.pt: truncated: entry archive/data/3
+// String returns a description, as in "skipped ckpt-40.pt: truncated: entry archive/data/3
 // fails its CRC".
 func (s Skipped) String() string {
 	how := "skipped"
@@ -30,20 +30,19 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s %s: %s", how, filepath.Base(s.Path), s.Reason)
 }
 
-// Newest returns the newest complete checkpoint in dir, with an empty Path when
-// there is none, and what looked newer but was skipped, newest first. A
-// directory that is missing or empty holds none. The newest is the one with
-// the highest step in its name; names without a step are ranked among the
-// others by time of change. A file that is suspect for its size comes after all
-// that are not. See docs/checkpoints.md. The error is ctx's, or says why dir, or
-// all that might have been taken, cannot be read.
+// Newest returns the newest complete checkpoint in dir, and what looked newer but was
+// skipped, newest first. The Path of best is empty if there is none, or if dir is missing
+// or empty. The newest checkpoint is the one with the highest step in its name; checkpoints
+// without a step are ranked among the others by the time of their last change. A file of a
+// suspect size comes after all others. See docs/checkpoints.md. The error is ctx's, or
+// reports that dir, or every candidate in it, cannot be read.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
 	return NewestBut(ctx, dir, nil, nil)
 }
 
-// NewestBut is Newest without what lay in dir before and has not changed since,
-// since another run's checkpoints may have higher steps than this one's, and
-// without those in not that have not changed since they were found.
+// NewestBut is like Newest, but ignores checkpoints in before and not that have not changed
+// since. before is what was in dir before the run began: another run's checkpoints may have
+// higher steps.
 func NewestBut(ctx context.Context, dir string, before Seen, not []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {
@@ -98,11 +97,12 @@ func contains(those []job.Checkpoint, path string, changed time.Time) bool {
 	return slices.ContainsFunc(those, func(c job.Checkpoint) bool { return c.Path == path && c.Time.Equal(changed) })
 }
 
-// Seen is what may be checkpoints of one directory: their paths, and when they
-// had last changed.
+// Seen has the paths of the possible checkpoints of a directory, and the time of their last
+// change.
 type Seen map[string]time.Time
 
-// Look returns what lies in dir now; nothing when there is no such directory.
+// Look returns the possible checkpoints that are in dir now. It returns nothing if dir does
+// not exist.
 func Look(dir string) (Seen, error) {
 	all, skipped, err := candidates(dir)
 	if err != nil {

@@ -42,22 +42,21 @@ const (
 // change.
 const settle = 200 * time.Millisecond
 
-// IncompleteError says why a file or directory is no complete checkpoint.
+// IncompleteError reports why a file or directory is not a complete checkpoint.
 type IncompleteError struct {
 	Path   string
 	Reason string // as in "truncated: entry archive/data/3 fails its CRC"
 }
 
-// Error describes what is missing.
+// Error returns the path and the reason.
 func (e *IncompleteError) Error() string {
 	return fmt.Sprintf("%q is not complete: %s", e.Path, e.Reason)
 }
 
-// Verify reads a checkpoint, a file or a directory or the prefix of
-// TensorFlow's files, and returns what it is. The error is an *IncompleteError
-// when its structure shows that it is not complete, and any other when it
-// cannot be read. It reads every byte that has a checksum, in bounded memory,
-// until ctx ends.
+// Verify reads a checkpoint and returns its description. path is a file, a directory, or
+// the prefix of TensorFlow's files. The error is an *IncompleteError if the structure shows
+// that the checkpoint is not complete, and another error if it cannot be read. Verify reads
+// every byte that has a checksum, in bounded memory, until ctx is done.
 func Verify(ctx context.Context, path string) (job.Checkpoint, error) {
 	c, _, err := verify(ctx, path)
 	return c, err

@@ -8,42 +8,41 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Check is one thing that the preflight looks at. Its Code is an API: it
-// stands in job.Finding.Check.
+// Check is one question of the preflight. Its Code is part of the interface: it is in
+// job.Finding.Check.
 type Check struct {
 	Code string
-	// Asks is what is asked, as a sentence for the documentation.
+	// Asks is the question, as a sentence for the documentation.
 	Asks string
-	// DependsOn names checks: on a host where one of them found an error, this
-	// check says nothing.
+	// DependsOn names other checks. On a host where one of them finds an error, this check
+	// is skipped.
 	DependsOn []string
-	// Problems is everything that the check can have to say.
+	// Problems are all problems that the check can find.
 	Problems []Problem
-	// Judge looks at the hosts on which everything in DependsOn is well; it is
-	// pure, and nil for what the trial finds out.
+	// Judge returns the problems of the hosts on which no check in DependsOn found an
+	// error. It is pure. It is nil for what only the trial finds out.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 
-// Problem is one thing that a Check can have to say.
+// Problem is one problem that a Check can find.
 type Problem struct {
-	// Signature is unique among all checks, and that of the job.Cause.
+	// Signature is unique among all checks. It is also that of the job.Cause.
 	Signature string
 	Severity  job.Severity
-	// Category is that of the job.Cause; empty on warnings, which have none of
-	// their own.
+	// Category is that of the job.Cause. It is empty for warnings.
 	Category job.Category
-	// Text and Hint are shown to the user; a {name} is replaced by the
-	// value of that name, and {hosts} by the hosts that it holds for.
+	// Text and Hint are shown to the user. A {name} is replaced by the value of that name,
+	// and {hosts} by the hosts that have the problem.
 	Text, Hint string
 }
 
-// Hit says that a Problem is there.
+// Hit is a Problem that was found.
 type Hit struct {
-	Signature string   // of the Problem, one of the Check's
-	Hosts     []string // on which it is, in the order of the facts
-	Path      string   // that it is about; empty when it is about none
+	Signature string   // of the Problem
+	Hosts     []string // that have the problem, in the order of the facts
+	Path      string   // that has the problem; empty if it concerns no path
 	Values    map[string]string
-	// Evidence is what proves it, where there is more to show than Text does.
+	// Evidence shows the problem, if there is more to show than Text does.
 	Evidence []job.Line
 }
 
@@ -81,7 +80,7 @@ var checks = []Check{
 	trialFilesCheck,
 }
 
-// Checks lists every Check, each after those it depends on.
+// Checks returns every Check. Each comes after those that it depends on.
 func Checks() []Check { return slices.Clone(checks) }
 
 // lookup returns the Check of that code; it must be one of Checks.

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Document writes docs/preflight.md, from the same data that the checks are
-// made of.
+// Document writes docs/preflight.md. It generates the page from the declarations of the
+// checks.
 func Document(w io.Writer) error {
 	var b strings.Builder
 	b.WriteString(introduction)

@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/preflight/compare"
 )
 
-// Matrix is what the hosts of a gang say of themselves, side by side. It shows which
-// of them is odd. Its JSON names are an API.
+// Matrix has the facts of a gang's hosts side by side, and shows which hosts are odd. Its
+// JSON names are part of the interface.
 type Matrix struct {
 	Columns []string `json:"columns"`
 	Rows    []Row    `json:"rows"`
@@ -24,14 +24,15 @@ type Row struct {
 	Host string `json:"host"`
 	// Cells are in the order of the columns.
 	Cells []Cell `json:"cells"`
-	// Reach is how the host reaches each other one, empty on one machine.
+	// Reach tells how the host reaches each other host. It is empty if there is only one
+	// machine.
 	Reach []job.ReachFact `json:"reach,omitempty"`
 }
 
-// Cell is what one host says of one thing.
+// Cell is one fact of one host.
 type Cell struct {
-	Text string `json:"text"` // empty where nothing is known
-	// Odd says that most other hosts say something else, or that something is wrong.
+	Text string `json:"text"` // empty if the fact is not known
+	// Odd is true if most other hosts have another value, or if the value shows a problem.
 	Odd bool `json:"odd,omitempty"`
 }
 
@@ -99,8 +100,8 @@ var columns = []struct {
 	{"checkpoints", sharedCells},
 }
 
-// Compare puts facts side by side. Of things that the job does not need, or of which
-// no host knows anything, there is no column.
+// Compare returns the Matrix of facts. It leaves out columns that the job does not need,
+// and those in which no host has a value.
 func Compare(spec job.Spec, facts []job.Facts) Matrix {
 	m := Matrix{Columns: []string{}, Rows: make([]Row, len(facts))}
 	for i, f := range facts {
@@ -124,9 +125,9 @@ func (m Matrix) Odd() bool { return slices.ContainsFunc(m.Rows, Row.odd) }
 
 func (r Row) odd() bool { return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Odd }) }
 
-// Lines writes the matrix for people: what is odd with a ! behind it, and unless all
-// is wanted no more than the columns and hosts in which something is, beside one
-// line for the other hosts. All is also how long each host takes to reach each other.
+// Lines returns the matrix as text. Odd values have a ! behind them. Unless all is true,
+// Lines shows only the columns and hosts with odd values, and one line for all other hosts.
+// If all is true, it also shows how long each host takes to reach each other.
 func (m Matrix) Lines(all bool) []string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -12,18 +12,16 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Surveyor asks all hosts of the gang for their Facts at the same time, and returns
-// them in node order. The order is that of one round trip: a host that does
-// not answer is an error. Compile is meant for one host of the gang: the
-// Surveyor clears it for the others.
+// Surveyor returns the Facts of all hosts of the gang, in node order. It asks the hosts at
+// the same time and only once. If a host does not answer, it returns an error. Only one
+// host of the gang compiles: the Surveyor clears Compile for the others.
 type Surveyor interface {
 	Survey(ctx context.Context, s job.Survey) ([]job.Facts, error)
 }
 
-// Runner starts a gang and ends it: it returns only when every rank is gone or
-// is named in Outcome.Unreaped, and cancelling ctx means to end the gang. It
-// calls emit one at a time and never after it has returned. It makes
-// Attempt.CheckpointDir on hosts that lack it.
+// Runner runs a gang to its end. It returns only when every rank is gone or is named in
+// Outcome.Unreaped. It ends the gang if ctx is done. It makes one call of emit at a time,
+// and none after it has returned. It creates Attempt.CheckpointDir on hosts that lack it.
 type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
@@ -36,43 +34,43 @@ type Preflight struct {
 	// Place returns where that many ranks of a trial go, which ends within limit, and
 	// what gives the place back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
-	// Diagnose finds why a trial failed; WorldSize recognises a program that only
-	// complains of too few ranks.
+	// Diagnose finds why a trial failed. WorldSize recognises a program that only complains
+	// of too few ranks.
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
 	// Env is the environment that the ranks get besides the job's own variables.
 	// The Memory distinguishes trials in different environments.
 	Env []string
-	// Run is the run's identity. The trial's first attempt has it too; each
-	// further one has it with -trial2, -trial3 ... behind, since launchers know
-	// an attempt by run and number, and a trial's number is always 0.
+	// Run is the ID of the run. The first attempt of the trial uses it as it is, each
+	// further one with -trial2, -trial3 and so on appended. Launchers identify an attempt
+	// by run and number, and the number of a trial is always 0.
 	Run string
-	// LogDir exists; the first attempt's logs go there, those of further ones
-	// into trial2, trial3 ... in it.
+	// LogDir is an existing directory for the logs of the first attempt. Those of further
+	// attempts go to trial2, trial3 and so on in it.
 	LogDir string
 	// Input identifies the standard input of this run. It is empty if there is none, and
 	// UnknownInput if it cannot be identified.
 	Input string
-	// Alone says that no gang follows: one of a single rank is then tried as well.
+	// Alone is true if no gang follows. A job of a single rank then gets a trial, too.
 	Alone bool
-	// Private are directories of gangrun's own: what changes there is not the job's.
+	// Private are directories of gangrun itself. Changes there are not made by the job.
 	Private []string
-	// Scratch exists; what a trial takes for its checkpoint directory is made in
-	// it, and removed afterwards.
+	// Scratch is an existing directory. The directory that a trial uses as its checkpoint
+	// directory is created in it, and removed afterwards.
 	Scratch string
-	// Now is the clock, time.Now when nil.
+	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// UnknownInput is an Input that may be another one each time, as a pipe is.
+// UnknownInput is an Input that may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks and, when they find no error and the spec asks
-// for it, the trial. It returns everything that was found; emit gets KindTrial
-// events that say how the trial goes, and the trial's KindStarted and KindExit.
-// A gang of one is its own trial: none is run, unless nothing follows. The error is ctx's own when ctx
-// was cancelled, else one of gangrun's.
+// Check runs the static checks and, if they find no error and the spec asks for it, the
+// trial. It returns all findings. It emits KindTrial events about the progress of the
+// trial, and KindStarted and KindExit for its ranks. A gang of one rank gets no trial
+// unless Alone is set, since it shows the same itself. The error is that of ctx if ctx was
+// cancelled, and otherwise a failure of gangrun.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// StartLimit bounds the time in which a trial's ranks have to start: several
-// times what an agent needs to come up over a slow line.
+// StartLimit is how long a trial's ranks may take to start. It is several times what an
+// agent needs over a slow line.
 const StartLimit = 2 * time.Minute
 
 // watch folds the events of one trial attempt into whether it has passed.

@@ -1,5 +1,5 @@
-// Package flaw has the errors that say why a checkpoint is not complete, as opposed to
-// errors in reading it.
+// Package flaw has the error that a checkpoint is not complete, as opposed to errors in
+// reading it.
 package flaw
 
 import (
@@ -8,7 +8,7 @@ import (
 	"io"
 )
 
-// Flaw is why a checkpoint is not complete.
+// Flaw is the reason why a checkpoint is not complete.
 type Flaw string
 
 // Error returns the reason.
@@ -17,8 +17,8 @@ func (f Flaw) Error() string { return string(f) }
 // New returns a Flaw, formatted as by fmt.Sprintf.
 func New(format string, args ...any) error { return Flaw(fmt.Sprintf(format, args...)) }
 
-// Within adds to a Flaw in which part of the checkpoint it is; other errors stay as they
-// are.
+// Within adds the name of a part of the checkpoint to a Flaw. It returns other errors as
+// they are.
 func Within(part string, err error) error {
 	var f Flaw
 	if errors.As(err, &f) {
@@ -33,8 +33,8 @@ func Is(err error) bool {
 	return errors.As(err, &f)
 }
 
-// Truncated turns an early end of the named part into a Flaw; other errors stay as they
-// are.
+// Truncated returns a Flaw if err is an early end of file in the named part. It returns
+// other errors as they are.
 func Truncated(part string, err error) error {
 	if err == io.EOF || err == io.ErrUnexpectedEOF {
 		return New("truncated: it ends within %s", part)
@@ -42,5 +42,5 @@ func Truncated(part string, err error) error {
 	return err
 }
 
-// Short returns the beginning of a text that stands in a Flaw.
+// Short returns at most the first 40 bytes of a text, for a Flaw.
 func Short(text string) string { return text[:min(len(text), 40)] }

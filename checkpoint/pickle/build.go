@@ -7,15 +7,15 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Builder is a Machine that follows what a pickle builds as far as torch's own need it: names,
-// whole numbers, tuples, lists and dicts. It runs nothing; what it does not
-// follow is nil. Its memory is bounded by maxValues.
+// Builder is a Machine that builds the objects of a pickle without running any code. It
+// supports what torch's own pickles need: names, whole numbers, tuples, lists and dicts.
+// Other objects become nil. It keeps at most maxValues.
 type Builder struct {
 	stack []any
 	marks []int
 	memo  map[int64]any
 	made  int
-	// Persist is called for every persistent ID, Built for every object whose state is
+	// Persist is called for every persistent ID, and Built for every object whose state is
 	// set. Either may be nil.
 	Persist func(id any) error
 	Built   func(class Global, state *Dict) error
@@ -25,7 +25,7 @@ type Builder struct {
 // thousand ranks with a thousand tensors each has some ten million.
 const maxValues = 16 << 20
 
-// ErrTooBig ends the work on a pickle of more than maxValues.
+// ErrTooBig is the error for a pickle of more than maxValues.
 const ErrTooBig = flaw.Flaw("its pickle is too big to be followed")
 
 const errPickle = flaw.Flaw("its pickle is damaged")
@@ -54,7 +54,7 @@ func (d *Dict) Get(key string) any {
 	return nil
 }
 
-// Result returns what the pickle stands for, once it has been read.
+// Result returns the object that the pickle represents, after the whole pickle was read.
 func (u *Builder) Result() any {
 	if len(u.stack) == 0 {
 		return nil

@@ -67,10 +67,10 @@ const maxKept = 4 << 10
 // maxLineLen bounds a line of a text opcode: Python's whole numbers, say.
 const maxLineLen = 64 << 20
 
-// Machine is what follows a pickle, opcode by opcode.
+// Machine receives the opcodes of a pickle, one by one.
 type Machine interface {
-	// Step is called for an opcode with its argument, which it must copy to keep. An
-	// argument with a length that is longer than maxKept is cut.
+	// Step is called for an opcode with its argument, which is valid only during the call.
+	// A variable-length argument is cut to maxKept bytes.
 	Step(op byte, arg []byte) error
 }
 
@@ -143,7 +143,8 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 // joblib's pickles have the bytes of arrays between their opcodes.
 const joblib = "joblib.numpy_pickle"
 
-// ErrJoblib ends the scan of a pickle of joblib's, which is not a pickle to its end.
+// ErrJoblib ends the scan of a pickle of joblib's, which has the bytes of arrays between
+// its opcodes.
 const ErrJoblib = flaw.Flaw("joblib")
 
 // Joblib is a Machine that looks for joblib's name among a pickle's strings.
@@ -160,11 +161,11 @@ func (Joblib) Step(op byte, arg []byte) error {
 	return nil
 }
 
-// Begins reports whether head begins like a pickle of protocol 1 to 5, which
-// no text does. Protocol 0 can be known only by a file's name.
+// Begins reports whether head begins like a pickle of protocol 1 to 5. No text begins like
+// that. Protocol 0 can be recognised only by a file's name.
 func Begins(head []byte) bool {
 	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
 }
 
-// Ends reports whether a byte is the last one of a pickle.
+// Ends reports whether a pickle may end with the byte last.
 func Ends(last byte) bool { return last == opStop }

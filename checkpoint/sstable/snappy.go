@@ -6,8 +6,8 @@ import "github.com/klauspost/compress/snappy"
 // bytes takes 3.
 const maxSnappy = 32
 
-// Unsnap unpacks one block of Snappy. It takes no more memory than a block of that size can
-// hold.
+// Unsnap decompresses one block of Snappy. It never allocates more than a block of that
+// compressed size can hold.
 func Unsnap(b []byte) ([]byte, error) {
 	if size, err := snappy.DecodedLen(b); err != nil || size > maxSnappy*len(b) {
 		return nil, ErrDamaged

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Castagnoli returns the table of CRC-32C. It takes a tenth of a millisecond to make, which
-// few processes need.
+// Castagnoli returns the table of CRC-32C. It is made at the first call, since that takes a
+// tenth of a millisecond and few processes need it.
 var Castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // Masked returns a CRC-32C as LevelDB and TensorFlow store it.
@@ -26,7 +26,7 @@ const (
 	maxTable = 1 << 30
 )
 
-// ErrDamaged is the flaw of a table whose parts do not fit together.
+// ErrDamaged is the flaw of a table whose parts contradict each other.
 const ErrDamaged = flaw.Flaw("its table is damaged")
 
 // Read calls emit for every key and value of the table in the first size bytes of r, and
@@ -118,8 +118,9 @@ func bytesAt(r io.ReaderAt, size, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// Entries calls emit for the keys and values of a block: each key is stored as
-// what it shares with the one before; the starts of the unshared ones follow.
+// Entries calls emit for the keys and values of a block. In a block, each key is stored as
+// the number of bytes that it shares with the one before and the rest. The offsets of keys
+// that are stored in full come at the end.
 func Entries(b []byte, emit func(key, value []byte) error) error {
 	if len(b) < 4 {
 		return ErrDamaged

@@ -1,6 +1,5 @@
-// Package jobfile turns what a user wrote, flags and a YAML job file, into a
-// job.Spec, and a Spec back into a job file. One table of fields names every
-// flag and key, so that the command line, the file, the documentation and the
-// completion say the same. Whatever is wrong is reported with its file, line
-// and column, or with its flag.
+// Package jobfile makes a job.Spec from flags and a YAML job file, and writes a Spec as a
+// job file. One table of fields defines every flag and key. The command line, the file, the
+// documentation and the completion all use that table. Errors name the file, line and
+// column, or the flag.
 package jobfile

@@ -8,19 +8,18 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Error is one thing that is wrong with a job file, with a flag, or with what
-// the two add up to.
+// Error is one error in a job file, in a flag, or in their combination.
 type Error struct {
-	File         string // the job file's name; empty when it is not the file's
+	File         string // the job file's name; empty if the error is not in the file
 	Line, Column int    // where in the file, from 1; 0 is not known
-	Flag         string // the flag's name without dashes; empty when it is no flag's
+	Flag         string // the flag's name without dashes; empty if the error is not in a flag
 	Text         string // what is wrong
 
 	hint string
 }
 
-// Error says where and what, as in
-// job.yaml:7:3: unknown key "rank", did you mean "ranks"?
+// Error returns where the error is and what is wrong, as in job.yaml:7:3: unknown key
+// "rank", did you mean "ranks"?
 func (e *Error) Error() string {
 	var where strings.Builder
 	switch {
@@ -40,15 +39,15 @@ func (e *Error) Error() string {
 	return where.String() + ": " + e.Text
 }
 
-// Hint says what to do about it; empty when Error says all.
+// Hint returns what to do about the error. It is empty if Error tells that already.
 func (e *Error) Hint() string { return e.hint }
 
-// Errors is everything that is wrong: what is the file's in the order of the
-// file, then what is the flags'. Every error that this package returns for a
-// user's input is of this type, and not empty.
+// Errors are all errors that were found: first those in the file, in its order, then those
+// in flags. Every error that this package returns for a user's input has this type and is
+// not empty.
 type Errors []*Error
 
-// Error has one line for each.
+// Error returns one line for each error.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -57,7 +56,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns each for errors.Is and errors.As.
+// Unwrap returns the errors for errors.Is and errors.As.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
 	for i, e := range es {

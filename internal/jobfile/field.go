@@ -26,7 +26,7 @@ const (
 	Stdin                // a rank's number, or one of the Field's Choices
 	Env                  // a mapping of names to values; the flag K=V may be repeated
 	Command              // words, or one line that is split into words
-	Words                // the same, but for a first word that may be anything
+	Words                // the same, but the first word may be any text
 	Paths                // a list of paths, left as they are
 	Names                // a list of names of environment variables
 	Policy               // a mapping of categories to actions
@@ -34,23 +34,23 @@ const (
 	Group                // a mapping of the fields whose names begin with this one's
 )
 
-// Field is one thing that a user can say about a job: a flag of "gangrun run",
-// a key of the job file, or both under one name.
+// Field is one setting of a job: a flag of "gangrun run", a key of the job file, or both.
 type Field struct {
-	// Name is the name of the flag and of the key; a key inside of a Group has
-	// the group's name and a dot before its own, as in "trial.steps".
+	// Name is the name of the flag and of the key. A key inside of a Group is written with
+	// the group's name and a dot, as in "trial.steps".
 	Name string
-	// FlagName is the name of the flag where it is another; use Flagged.
+	// FlagName is the name of the flag if it differs from Name. Callers use Flagged
+	// instead.
 	FlagName string
 	Short    string // one letter, the flag's other name; empty when it has none
 	Kind     Kind
-	// Value stands for the value where the flag is explained, as in "N".
+	// Value is the placeholder for the value in the help of the flag, as in "N".
 	Value string
-	// Usage is what the field does: lower case, no full stop.
+	// Usage describes the field: lower case, no full stop.
 	Usage string
-	// Default is the default value as text, or words for it.
+	// Default is the default value as text, or a description of it.
 	Default string
-	// Choices are the words that may stand there, for completion; nil when any may.
+	// Choices are the valid values, for completion. It is nil if any value is valid.
 	Choices []string
 	Flag    bool // it is a flag of "gangrun run"
 	Key     bool // it is a key of the job file
@@ -66,8 +66,8 @@ func (f *Field) Flagged() string { return cmp.Or(f.FlagName, f.Name) }
 // a second.
 const twoBeats = job.Duration(2 * time.Second)
 
-// Fields lists every Field, in the order of the documentation; a Group comes
-// right before what belongs to it.
+// Fields returns every Field, in the order of the documentation. The fields of a Group come
+// right after it.
 func Fields() []Field { return slices.Clone(table) }
 
 var table = withDefaults([]Field{

@@ -11,13 +11,13 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// MaxSize bounds a job file, in bytes, and what its aliases add up to.
+// MaxSize bounds a job file, in bytes, both before and after its aliases are expanded.
 const MaxSize = 1 << 20
 
 // what names the file in errors of its YAML.
 const what = "a job file"
 
-// File is a job file that has been read: what it sets, and where.
+// File is a job file that has been read: its settings, and their positions.
 type File struct {
 	name     string
 	settings []setting
@@ -42,8 +42,8 @@ func (o origin) error(bad *fault) *Error {
 	return &Error{File: o.file, Line: o.line, Column: o.column, Flag: o.flag, Text: bad.text, hint: bad.hint}
 }
 
-// Load reads the job file at path with read, which returns what the file holds, up to
-// limit bytes and one more.
+// Load reads the job file at path. It calls read for the content of the file; read returns
+// at most limit bytes and one more.
 func Load(path string, read func(path string, limit int64) ([]byte, error)) (*File, error) {
 	data, err := read(path, MaxSize)
 	var cause *fs.PathError
@@ -57,9 +57,9 @@ func Load(path string, read func(path string, limit int64) ([]byte, error)) (*Fi
 	return nil, fmt.Errorf("cannot read the job file %q: %w", path, err)
 }
 
-// Parse reads the YAML in data; name is the file's in errors, which are
-// Errors are all errors that can be found, in the order of the file.
-// An empty file sets nothing.
+// Parse reads a job file from data. name is the file's name in errors. The error is of type
+// Errors and has all errors that can be found, in the order of the file. An empty file has
+// no settings.
 func Parse(name string, data []byte) (*File, error) {
 	root, bad := yamldoc.Parse(data, what, MaxSize)
 	if bad != nil {
@@ -76,9 +76,8 @@ func Parse(name string, data []byte) (*File, error) {
 	return &File{name: name, settings: r.settings}, nil
 }
 
-// Apply sets in spec what the file sets. Variables of env and entries of
-// policy are added to those of spec, everything else replaces what is there;
-// relative paths stay relative.
+// Apply copies the settings of the file to spec. It adds variables of env and entries of
+// policy to those of spec, and replaces everything else. Relative paths stay relative.
 func (f *File) Apply(spec *job.Spec) {
 	own(spec)
 	for _, s := range f.settings {

@@ -17,9 +17,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Marshal writes spec as a job file that Parse reads back to the same Spec,
-// but for secret values: they are replaced by job.Hidden. It leaves out what
-// is empty by default and empty in spec. Of several programs, which only "gangrun
+// Marshal returns spec as a job file. Parse reads it back to the same Spec, except for
+// secret values, which Marshal replaces by job.Hidden. It leaves out settings that are
+// empty both in spec and by default. If there are several programs, which only "gangrun
 // mpiexec" starts, a comment names all but the first.
 func Marshal(spec job.Spec) ([]byte, error) {
 	spec = spec.Redacted()

@@ -9,29 +9,30 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Options builds a Spec from the settings of a user, and remembers where each
-// value came from. Its order is the caller's: the defaults are there from the
-// start, a file is applied before the flags are set. It is for one goroutine.
+// Options makes a Spec from the settings of a user, and remembers where each value came
+// from. Later settings replace earlier ones. The defaults are set from the start; a caller
+// applies a file before it sets flags. Options must not be used by several goroutines at
+// the same time.
 type Options struct {
 	spec     job.Spec
 	lookup   func(string) (string, bool)
 	settings []setting // in the order in which they were made
 }
 
-// NewOptions returns Options that hold the defaults. lookup finds variables of
-// the caller's environment, as os.LookupEnv does.
+// NewOptions returns Options with the defaults. lookup finds variables of the caller's
+// environment, as os.LookupEnv does.
 func NewOptions(lookup func(name string) (value string, found bool)) *Options {
 	return &Options{spec: job.Default(), lookup: lookup}
 }
 
-// Apply sets what a job file sets.
+// Apply applies the settings of a job file.
 func (o *Options) Apply(f *File) {
 	f.Apply(&o.spec)
 	o.settings = append(o.settings, f.settings...)
 }
 
-// Set sets the flag of that name to what was written for it; a Switch takes
-// true or false. What is wrong with the value by itself is returned as Errors.
+// Set sets the flag name to value, which is the text that the user wrote. A Switch takes
+// true or false. Set returns Errors if the value is not valid in itself.
 func (o *Options) Set(name, value string) error {
 	f, ok := findFlag(name)
 	if !ok {
@@ -60,7 +61,7 @@ func (o *Options) Set(name, value string) error {
 	return o.set(setting{least, "", from, where})
 }
 
-// SetCommand sets the command to the words that stood after --.
+// SetCommand sets the command to words, the arguments after "--".
 func (o *Options) SetCommand(words []string) error {
 	f, _ := find("command")
 	return o.set(setting{f, "", words, origin{}})
@@ -79,8 +80,8 @@ func (o *Options) set(s setting) error {
 	return nil
 }
 
-// Relative reports whether a path of the job depends on the directory that Finish is
-// given: the working directory does where it is not set.
+// Relative reports whether any path of the job depends on Finish's cwd. The working
+// directory does if it is not set.
 func (o *Options) Relative() bool {
 	spec := o.spec
 	for _, f := range table {
@@ -95,8 +96,8 @@ func (o *Options) Relative() bool {
 	return false
 }
 
-// Finish returns the whole Spec, its paths made absolute against cwd, which is
-// absolute, and checked. Errors name the line or flag that a value came from.
+// Finish checks the Spec and returns it, with its paths made absolute. cwd is the absolute
+// path for relative ones. Errors name the line or flag of the value.
 func (o *Options) Finish(cwd string) (job.Spec, error) {
 	spec := o.spec
 	own(&spec)

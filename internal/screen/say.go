@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Say shows gangrun's own words on Err, each line of them after "gangrun: ".
-// Like Output it waits for a terminal that is stopped; unlike Output it cannot
-// return an error, which the next call that can returns.
+// Say shows a message of gangrun's own on Err, with "gangrun: " before each line. Like
+// Output, it blocks while the terminal is stopped. Say returns no error. If writing fails,
+// the next method that can return an error does so.
 func (s *Screen) Say(format string, args ...any) {
 	s.own("", "", fmt.Sprintf(format, args...))
 }

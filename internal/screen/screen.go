@@ -66,10 +66,10 @@ type Options struct {
 	Prefix bool
 }
 
-// Screen puts in order all that gangrun shows. Its methods may be called from
-// several goroutines. A terminal that is stopped (Ctrl-S) or a pipe that nobody
-// reads blocks whoever writes, and with it every other caller, until it goes
-// on: that is the backpressure that keeps a fast gang from filling the memory.
+// Screen shows the output of all ranks and gangrun's own messages. Its methods may be
+// called from several goroutines. If the terminal is stopped (Ctrl-S), or a pipe is full, a
+// write blocks, and with it every other call. This backpressure keeps a fast gang from
+// filling the memory.
 type Screen struct {
 	opts Options
 
@@ -102,12 +102,12 @@ func New(opts Options) *Screen {
 	return s
 }
 
-// Output shows the next bytes of a rank's standard output or standard error.
-// They may be cut anywhere and are not kept.
+// Output shows the next bytes of a rank's standard output or standard error. data may begin
+// and end anywhere in a line. Output does not keep it.
 //
-// The error is a failed write, to either stream and by any method. It is
-// returned once; what would go to that stream afterwards is dropped without
-// an error, so that a gang outlives a closed pipe. Err tells it again.
+// The error is that of a failed write, to either stream and by any method. It is returned
+// once. Later output to that stream is dropped without an error, so that a gang survives a
+// closed pipe. Err returns the error again.
 func (s *Screen) Output(rank int, host string, stderr bool, data []byte) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -119,8 +119,8 @@ func (s *Screen) Output(rank int, host string, stderr bool, data []byte) error {
 	return s.settle()
 }
 
-// EndOfStream says that the rank will write no more to the stream: an
-// unfinished line is shown and ended. The error is as that of Output.
+// EndOfStream records that the rank will write no more to the stream. An unfinished line is
+// shown and ended. The error is as that of Output.
 func (s *Screen) EndOfStream(rank int, stderr bool) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -131,9 +131,9 @@ func (s *Screen) EndOfStream(rank int, stderr bool) error {
 	return s.settle()
 }
 
-// Flush does what is due at the time now: it shows lines that have been left
-// unfinished for a while and redraws progress bars. Times of one clock must
-// not go back. The error is as that of Output.
+// Flush shows what is due at the time now: lines that have been unfinished for a while, and
+// progress bars. now must never be earlier than in the last call. The error is as that of
+// Output.
 func (s *Screen) Flush(now time.Time) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,8 +148,8 @@ func (s *Screen) Flush(now time.Time) error {
 	return s.settle()
 }
 
-// Close ends all streams as EndOfStream does and takes the live rows off the
-// terminal. Say, Error, Hint and whole lines of Output still work after it.
+// Close ends all streams as EndOfStream does, and removes the progress bars and the status
+// line from the terminal. Say, Error, Hint, and Output of whole lines still work after it.
 func (s *Screen) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -164,7 +164,7 @@ func (s *Screen) Close() error {
 	return s.settle()
 }
 
-// Err returns the first error that writing met, nil if there was none.
+// Err returns the first error of a write, or nil.
 func (s *Screen) Err() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()

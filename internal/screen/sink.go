@@ -8,23 +8,22 @@ import (
 	"golang.org/x/term"
 )
 
-// Stream is one of the two places that a Screen writes to.
+// Stream is one of the two outputs of a Screen.
 type Stream struct {
-	// W takes the bytes.
+	// W is the writer.
 	W io.Writer
-	// Terminal says that W is a terminal on which the cursor can be moved.
+	// Terminal is true if W is a terminal on which the cursor can be moved.
 	Terminal bool
-	// Color lets colours through and colours the prefix.
+	// Color is true if colours are passed on and the prefix is coloured.
 	Color bool
-	// Size returns the terminal's columns and lines; nil stands for 80 by 24,
-	// as does a size that is not positive.
+	// Size returns the terminal's columns and lines. If it is nil or returns a size that is
+	// not positive, the Screen uses 80 by 24.
 	Size func() (cols, lines int)
 }
 
-// FileStream returns the Stream for f, such as os.Stdout, as far as the file
-// and the environment tell: it is a terminal if f is one and TERM is neither
-// empty nor "dumb", and has colour if in addition NO_COLOR is unset or empty
-// (https://no-color.org).
+// FileStream returns the Stream for a file such as os.Stdout. The Stream is a terminal if f
+// is one and TERM is neither empty nor "dumb". It has colour if, in addition, NO_COLOR is
+// unset or empty (https://no-color.org).
 func FileStream(f *os.File, getenv func(string) string) Stream {
 	fd := int(f.Fd())
 	t := getenv("TERM")

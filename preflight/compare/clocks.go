@@ -13,8 +13,8 @@ import (
 // compare times of different hosts, such as make over NFS, seldom go wrong.
 const skewLimit = time.Second
 
-// OddClocks says which hosts' clocks differ from the median one, which it also
-// returns.
+// OddClocks returns which hosts' clocks differ from the median one, and the facts of the
+// host with the median clock.
 func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
 	sorted := slices.Clone(facts)
 	slices.SortStableFunc(sorted, func(a, b job.Facts) int { return cmp.Compare(a.Skew, b.Skew) })
@@ -26,11 +26,11 @@ func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
 	return odd, middle
 }
 
-// Off reports whether a difference of clocks, known to plus or minus within, is large
-// enough for a warning.
+// Off reports whether a difference of clocks is large enough for a warning. within is the
+// error of its measurement.
 func Off(skew, within time.Duration) bool { return skew.Abs()-within >= skewLimit }
 
-// Ahead formats a difference of clocks, as in "1.3 s ahead of" or "120 s behind".
+// Ahead describes a difference of clocks, as in "1.3 s ahead of" or "120 s behind".
 func Ahead(skew time.Duration) string {
 	word := " ahead of"
 	if skew < 0 {
@@ -48,7 +48,7 @@ func Ahead(skew time.Duration) string {
 	}
 }
 
-// Count counts what is true.
+// Count returns how many values of a list are true.
 func Count(list []bool) (n int) {
 	for _, yes := range list {
 		if yes {

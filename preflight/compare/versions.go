@@ -1,4 +1,4 @@
-// Package compare finds what is odd among the facts of several hosts.
+// Package compare finds the hosts whose facts differ from those of most other hosts.
 package compare
 
 import (
@@ -9,16 +9,16 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Difference is something that is not of the same version on every host.
+// Difference is a component whose version is not the same on every host.
 type Difference struct {
 	Kind  job.VersionKind
 	Name  string
-	Hosts []string // the odd ones
-	Rest  int      // how many others there are
+	Hosts []string // the hosts that differ
+	Rest  int      // how many hosts have the usual version
 	Text  string
 }
 
-// Differences lists what differs, in the order of the facts.
+// Differences returns all differences, in the order of the facts.
 func Differences(facts []job.Facts) (list []Difference) {
 	type thing struct {
 		kind job.VersionKind
@@ -83,8 +83,9 @@ func Differences(facts []job.Facts) (list []Difference) {
 	return list
 }
 
-// Odd says which values differ from that of more than half, and returns that one. Where
-// there is no such value, all known ones are odd. Unknown values are empty, and never odd.
+// Odd returns which values differ from the usual one, and the usual one: the value of more
+// than half. If there is none, all known values are odd. Unknown values are empty and never
+// odd.
 func Odd(values []string) (odd []bool, usual string) {
 	times, known := map[string]int{}, 0
 	for _, v := range values {

@@ -8,9 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Key returns a hash of everything that the result of a trial depends on, as far as that is
-// known; ok is false for a trial that is not to be remembered. env is the environment of the
-// trial's ranks.
+// Key returns a hash of everything that is known to influence the result of a trial. ok is
+// false if the trial must not be remembered. env is the environment of the trial's ranks.
 func Key(spec job.Spec, env []string, facts []job.Facts) (key string, ok bool) {
 	return identity(spec, env, facts, sources(spec, env, facts))
 }

@@ -1,4 +1,5 @@
-// Package memory remembers trials that passed, by everything that their result depends on.
+// Package memory remembers trials that passed. It identifies a trial by everything that
+// influences its result.
 package memory
 
 import (
@@ -14,22 +15,20 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Lifetime is how long a good trial is remembered: long enough for a user who
-// starts the same job again and again, short enough that a changed library is
-// not overlooked for long.
+// Lifetime is how long a trial that passed is remembered: long enough for a user who starts
+// the same job again and again, short enough that a changed library is noticed soon.
 const Lifetime = time.Hour
 
-// Memory remembers trials that passed as files in Dir, one each, which several runs
-// may share; it is made when it is first needed. The zero Memory remembers
-// nothing.
+// Memory remembers trials that passed, one file each in Dir. Several runs may share Dir,
+// which is created when it is first needed. The zero Memory remembers nothing.
 type Memory struct {
 	Dir string
 }
 
-// Passed is what the memory keeps of a good trial.
+// Passed is what is remembered of a trial.
 type Passed struct {
 	Time time.Time `json:"passed"`
-	// Ranks is how many ranks it had: it shows nothing of a gang of fewer.
+	// Ranks is how many ranks the trial had. It shows nothing about gangs of fewer ranks.
 	Ranks int `json:"ranks,omitempty"`
 	// Wireup is what showed that the job uses Open MPI, though its trial was not
 	// started with it; nil where the trial showed nothing of the kind.
@@ -42,8 +41,8 @@ type entry struct {
 	Passed
 }
 
-// Recall returns the good trial of that key, if it is known and passed no longer
-// than Lifetime before now. An entry that cannot be read is none.
+// Recall returns the trial with a key if it passed no longer than Lifetime before now. It
+// ignores an entry that cannot be read.
 func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	if m.Dir == "" || key == "" {
 		return Passed{}, false
@@ -53,8 +52,7 @@ func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	return e.Passed, ok && age >= 0 && age < Lifetime
 }
 
-// Remember keeps the good trial of that key, which passed now, and removes
-// entries that are of no use any more.
+// Remember stores a trial that has just passed, and removes outdated entries.
 func (m Memory) Remember(key string, p Passed) error {
 	if m.Dir == "" {
 		return nil
