@@ -1,13 +1,11 @@
-// Package inventory reads lists of hosts in every form in which users and batch
-// systems keep them: --hosts, hostfiles of Open MPI and MPICH, plain lists, what
-// Slurm, PBS, LSF, Grid Engine, OAR, Flux and the MPI Operator say to their jobs,
-// Slurm's topology.conf, and gangrun's own YAML inventory. It does not touch the
-// hosts. Only ReadFile and Output touch this machine: files and what commands
-// print come through functions that the caller hands in.
+// Package inventory reads lists of hosts in the forms that users and batch systems have:
+// --hosts, hostfiles of Open MPI and MPICH, plain lists, the variables and files of batch
+// systems, Slurm's topology.conf, and gangrun's own YAML inventory. It does not connect to
+// hosts. It reads files only in ReadFile and through functions of the caller.
 //
-// Whatever is wrong is reported with its file and line and with what to write
-// instead. What a list can expand to is bounded before it is expanded.
+// Errors name the file and line, and what to write instead. The size of a list is checked
+// before the list is expanded.
 //
-// The GPUs of an inventory have no UUID of a driver. They are called GPU0, GPU1 ...
-// on every host, so that only host and UUID together name a GPU.
+// The GPUs of an inventory have no UUIDs of a driver. They are called GPU0, GPU1 and so on
+// on every host, so that only a host and a UUID together identify a GPU.
 package inventory

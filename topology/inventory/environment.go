@@ -8,16 +8,15 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the hosts of the batch system's allocation that this
-// process is in, or a List of the Kind None outside of every allocation. lookup is
-// os.LookupEnv, read gives a file's text, as ReadFile does, and run gives what a
-// command prints, as Output does. Hosts of Slurm get Switch and Rack from a
-// topology.conf where there is one in the usual places.
+// FromEnvironment returns the hosts of the batch system's allocation that this process is
+// in. Outside of every allocation it returns a List of the Kind None. lookup is
+// os.LookupEnv, read returns a file's text as ReadFile does, and run returns what a command
+// prints as Output does. Hosts of Slurm get Switch and Rack if there is a topology.conf in
+// one of the usual places.
 //
-// An allocation that is there but cannot be read is an error: gangrun does not
-// fall back to this machine then. If several batch systems give hosts, the
-// allocation that lies within all others is used; if there is none, that is an
-// error.
+// It is an error if an allocation exists but cannot be read: gangrun does not use this
+// machine instead. If several batch systems name hosts, the allocation that lies within all
+// others is used. If there is none, that is an error.
 func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {

@@ -10,17 +10,17 @@ import (
 // maxErrors bounds how many errors of one list are reported.
 const maxErrors = 20
 
-// Error is one thing that is wrong with a list of hosts.
+// Error is one error in a list of hosts.
 type Error struct {
-	Source string // the file's name, or the flag or variable that it is the value of
-	Line   int    // in the file, from 1; 0 is not known, or no file
+	Source string // the name of the file, flag or variable
+	Line   int    // in the file, from 1; 0 if it is not known or there is no file
 	Text   string // what is wrong
 
 	hint string
 }
 
-// Error says where and what, as in
-// lab.yaml:7: unknown key "slot", did you mean "slots"?
+// Error returns where the error is and what is wrong, as in lab.yaml:7: unknown key "slot",
+// did you mean "slots"?
 func (e *Error) Error() string {
 	if e.Line > 0 {
 		return fmt.Sprintf("%s:%d: %s", e.Source, e.Line, e.Text)
@@ -28,14 +28,14 @@ func (e *Error) Error() string {
 	return e.Source + ": " + e.Text
 }
 
-// Hint says what to do about it; empty when Error says all.
+// Hint returns what to do about the error. It is empty if Error tells that already.
 func (e *Error) Hint() string { return e.hint }
 
-// Errors is what is wrong with a list, at most some twenty things. Every error
-// of this package but those of ReadFile is of this type, and not empty.
+// Errors are the errors in a list, at most about twenty. Every error of this package,
+// except those of ReadFile, has this type and is not empty.
 type Errors []*Error
 
-// Error has one line for each.
+// Error returns one line for each error.
 func (es Errors) Error() string {
 	lines := make([]string, len(es))
 	for i, e := range es {
@@ -44,7 +44,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns each for errors.Is and errors.As.
+// Unwrap returns the errors for errors.Is and errors.As.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
 	for i, e := range es {

@@ -9,24 +9,24 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Grant is which of its machine's GPUs a process was given, by whoever has
-// started it. The zero Grant is all of them.
+// Grant is the GPUs of its machine that a process was given by a batch system or user. The
+// zero Grant has all GPUs.
 type Grant struct {
-	Source string   // what says so: the name of a variable or a file, or of a batch system that gave none
+	Source string   // the variable or file that names the GPUs, or the batch system that gave none
 	Kind   Kind     // the batch system whose job the process is in, or None
-	GPUs   []string // indices as the driver counts, or UUIDs or their beginnings
+	GPUs   []string // the driver's indices, UUIDs, or beginnings of UUIDs
 }
 
-// Bounded reports whether the Grant leaves out any GPU that it does not name.
+// Bounded reports whether the Grant has only the GPUs that it names.
 func (g Grant) Bounded() bool { return g.Source != "" }
 
-// Granted says which GPUs of the host called own this process was given. First
-// comes CUDA_VISIBLE_DEVICES, read as the CUDA driver does (what stands behind the
-// first word that is no GPU does not count). In a Slurm job without it the GPUs
-// are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, else none; in a PBS job those of
-// the file PBS_GPUFILE (lines HOST-gpuN) where there is one; in a Grid Engine job
-// those of SGE_HGR_gpu, the granted ids of a resource map, where it is set. Other
-// batch systems that say nothing leave all that can be seen.
+// Granted returns the GPUs of the host own that this process was given. If
+// CUDA_VISIBLE_DEVICES is set, it is read as the CUDA driver does, which ignores everything
+// after the first word that is no GPU. Otherwise the GPUs come from the batch system. In a
+// Slurm job they are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, or none. In a PBS job they
+// are those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job
+// they are those of SGE_HGR_gpu, the granted IDs of a resource map, if it is set. In all
+// other cases the process has all GPUs that it can see.
 func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
@@ -146,11 +146,10 @@ func sameHost(a, b string) bool {
 	return a == b
 }
 
-// Apply takes the devices out of h that were not granted, with their links, and
-// returns the indices of their GPUs. A GPU of which a MIG instance was granted
-// stays beside it. Where a batch system counts GPUs of the whole
-// machine, and shows its job only those that are the job's, all that are seen
-// stay.
+// Apply removes devices that were not granted, and their links, from h. It returns the
+// indices of their GPUs. It keeps a GPU if one of its MIG instances was granted. It removes
+// nothing if the granted indices count all GPUs of the machine, while the process sees only
+// its own GPUs under new indices.
 func (g Grant) Apply(h *job.Host) (left []int) {
 	if !g.Bounded() || g.renumbered(h) {
 		return nil

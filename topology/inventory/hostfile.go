@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with
-// a line for each slot, and says in the list's Kind which it is: the first two by
-// how a line states slots (slots=4 or :4), the last by a name that is repeated. A
-// file that is of both of the first two is refused. name is the file's in errors.
+// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line
+// for each slot. The Kind of the result tells which it is. A file that states slots as
+// slots=4 is Open MPI's, and one with :4 is MPICH's; a file with both is an error. A name
+// that is repeated shows a line for each slot. name is the file's in errors.
 func Hostfile(name string, text []byte) (List, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {
@@ -19,15 +19,15 @@ func Hostfile(name string, text []byte) (List, error) {
 	return c.done(nothing)
 }
 
-// Line is a line of a hostfile.
+// Line is one line of a hostfile.
 type Line struct {
 	Host  string
 	User  string // empty if the line states none
 	Slots int    // 0 if the line states none
 }
 
-// HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one, for
-// callers to whom the order of repeated hosts matters.
+// HostfileLines reads a hostfile as Hostfile does, and returns its lines one by one.
+// Callers need them if the order of repeated hosts matters.
 func HostfileLines(name string, text []byte) ([]Line, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {

@@ -38,19 +38,18 @@ const (
 	MPIOperator Kind = "mpi-operator" // the workers of the MPIJob whose launcher pod this process is in
 )
 
-// List is what a list of hosts says.
+// List is the content of a list of hosts.
 type List struct {
 	Kind Kind
-	// Hosts are in the order of the list, each once. A host's Address is its name
-	// where no other is stated. Slots are Hard where they are stated, else 0 (but
-	// for the slots that Slurm worked out by itself and the cores of Flux, which are
-	// not Hard).
-	// Hosts with the same topo file share Links and NICs: do not write to these.
+	// Hosts has each host once, in the order of the list. A host's Address is its name if
+	// no address is stated. Slots are Hard if they are stated, otherwise 0. Slots that
+	// Slurm has computed, and the cores of Flux, are not Hard. Hosts with the same topo
+	// file share Links and NICs, so these must not be modified.
 	Hosts []job.Host
-	// Users holds, by name of the host, the login name there where one is stated.
+	// Users has the stated login names, by the name of the host.
 	Users map[string]string
-	// Notes say what was read otherwise than it may have been meant, or not at all:
-	// a sentence each, without a full stop.
+	// Notes describe entries that were ignored, or that may have been meant otherwise. Each
+	// is a sentence without a full stop.
 	Notes []string
 }
 

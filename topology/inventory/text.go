@@ -22,8 +22,8 @@ const (
 	MaxYAML = 2 << 20
 )
 
-// ReadFile reads a regular file for this package: as os.ReadFile does, but no more
-// than is needed to see that it is too large. It does not resolve "~".
+// ReadFile reads a regular file as os.ReadFile does, but at most one byte more than this
+// package accepts. It does not expand "~".
 func ReadFile(path string) ([]byte, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -36,8 +36,8 @@ func ReadFile(path string) ([]byte, error) {
 // commandLimit bounds how long a command of a batch system may run.
 const commandLimit = 10 * time.Second
 
-// Output runs a command of a batch system and returns what it prints. It is the run of
-// FromEnvironment.
+// Output runs a command of a batch system and returns its output. It is an argument for the
+// parameter run of FromEnvironment.
 func Output(name string, args ...string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(context.Background(), commandLimit)
 	defer stop()

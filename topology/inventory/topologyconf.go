@@ -9,14 +9,14 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// Site is where a host is in the network.
+// Site is the position of a host in the network.
 type Site struct {
 	Switch string // the leaf switch
-	Rack   string // the switch above it; empty where there is none
+	Rack   string // the switch above it; empty if there is none
 }
 
-// Topology reads Slurm's topology.conf for trees of switches and returns the Site
-// of every node, by its name. name is the file's in errors.
+// Topology reads Slurm's topology.conf, if it describes trees of switches. It returns the
+// Site of every node by the node's name. name is the file's in errors.
 func Topology(name string, text []byte) (map[string]Site, error) {
 	text, err := clean(name, text, MaxSize)
 	if err != nil {
@@ -50,8 +50,8 @@ func Topology(name string, text []byte) (map[string]Site, error) {
 	return sites, nil
 }
 
-// Locate returns hosts with Switch and Rack set from sites, where a host has
-// neither of its own and stands in sites.
+// Locate returns hosts with Switch and Rack set from sites. It does not change a host that
+// has one of them already or that is not in sites.
 func Locate(hosts []job.Host, sites map[string]Site) []job.Host {
 	hosts = slices.Clone(hosts)
 	for i := range hosts {

@@ -15,21 +15,22 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// Files is how YAML reads what an inventory names.
+// Files are the functions by which YAML reads the files that an inventory names.
 type Files struct {
-	// Read gives a file's text, as ReadFile does. Relative paths are made relative
-	// to the inventory's directory before.
+	// Read returns a file's text, as ReadFile does. YAML joins relative paths to the
+	// directory of the inventory before it calls Read.
 	Read func(path string) ([]byte, error)
-	// Topo reads what "nvidia-smi topo -m" printed: the GPUs, how each pair is
-	// connected, and the NICs. UUIDs may be empty.
+	// Topo parses the output of "nvidia-smi topo -m": the GPUs, the links between them, and
+	// the NICs. UUIDs may be empty.
 	Topo func(text []byte) ([]job.Device, [][]job.Link, []job.NIC, error)
 }
 
 // what names the file in errors of its YAML.
 const what = "an inventory"
 
-// YAML reads gangrun's own inventory; name is the file's path. GPUs that no topo
-// file gives a UUID are called GPU and their index; busy ones have Busy set.
+// YAML reads gangrun's own inventory from text. name is the file's path. A GPU without a
+// UUID in a topo file is called GPU and its index. Busy is set for GPUs that the inventory
+// lists as busy.
 func YAML(name string, text []byte, files Files) (List, error) {
 	root, wrong := yamldoc.Parse(text, what, MaxYAML)
 	if wrong != nil {

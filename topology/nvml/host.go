@@ -8,14 +8,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// BusyMemory is how many bytes of a GPU may be in use by nobody that can be
-// seen before the GPU counts as busy. An idle GPU shows at most some 100 MiB
-// (MIG, a display server); one CUDA context takes more on every GPU since Volta.
+// BusyMemory is how many bytes of a GPU may be in use without a visible process before the
+// GPU counts as busy. An idle GPU shows at most about 100 MiB (MIG, a display server). One
+// CUDA context takes more on every GPU since Volta.
 const BusyMemory = 256 << 20
 
-// Fill sets the devices, links and NICs of h to those of the report: a GPU
-// with MIG mode on stands for its instances. Processes for which ours is true do
-// not make a GPU busy; nil is none of them.
+// Fill sets the devices, links and NICs of h to those of the report. A GPU in MIG mode is
+// replaced by its instances. Processes for which ours returns true do not make a GPU busy;
+// if ours is nil, all processes do.
 func (r Report) Fill(h *job.Host, ours func(Process) bool) {
 	if ours == nil {
 		ours = func(Process) bool { return false }
@@ -157,7 +157,7 @@ func (d Device) busy(processes []Process, used, total int64, ours func(Process) 
 // computes is false for display servers and the like.
 func (p Process) computes() bool { return p.Type != "G" }
 
-// String is the process as in "pid 4242 (python, user ada, 10.2 GiB)".
+// String describes the process, as in "pid 4242 (python, user ada, 10.2 GiB)".
 func (p Process) String() string {
 	var about []string
 	if p.Name != "" {

@@ -1,5 +1,5 @@
-// Package nvml reads what the NVIDIA driver reports of the GPUs of a host: the report
-// that gangrun-nvml prints as JSON, and how it becomes a job.Host.
+// Package nvml defines the report that gangrun-nvml prints as JSON about the GPUs of a
+// host, reads it from the NVIDIA driver, and makes a job.Host of it.
 package nvml
 
 import (
@@ -12,30 +12,30 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Report is everything that was found on one host. gangrun-nvml prints one as
-// JSON on its standard output and ends with 0, even when it found no driver.
+// Report is what was found on one host. gangrun-nvml prints a Report as JSON on its
+// standard output and exits with 0, even if there is no driver.
 type Report struct {
 	Source string `json:"source"` // the program that was asked: gangrun-nvml or nvidia-smi
 	Driver string `json:"driver,omitempty"`
 	CUDA   string `json:"cuda,omitempty"` // the newest CUDA that the driver can run
-	// Failed is NVML's error when it could not be used at all; NoDriver is true
-	// where that is because the host has no driver.
+	// Failed is NVML's error if it could not be used at all. NoDriver is true if the reason
+	// is that the host has no driver.
 	Failed   string   `json:"failed,omitempty"`
 	NoDriver bool     `json:"no_driver,omitempty"`
 	Devices  []Device `json:"devices"`
-	// Links holds, for each pair of Devices, how they are connected; nil where
-	// nothing is known. It is symmetric, and its diagonal is empty.
+	// Links has the link between each pair of Devices; nil if nothing is known. It is
+	// symmetric, and its diagonal is empty.
 	Links [][]job.Link `json:"links,omitempty"`
-	// NICs are those that the driver knows; their Links are to Devices.
+	// NICs are the NICs that the driver knows. Their Links are to Devices.
 	NICs   []job.NIC `json:"nics,omitempty"`
 	Events []Event   `json:"events,omitempty"`
-	// Errors has, by the JSON name of a field, why the field could not be read. Lacks
-	// reports whether such a reason is no fault.
+	// Errors has the reasons why fields could not be read, by the JSON name of the field.
+	// Lacks tells which reasons are no fault.
 	Errors map[string]string `json:"errors,omitempty"`
 }
 
-// Device is one GPU. A field that could not be read is zero, and Errors says
-// why; a field that is zero and not in Errors is known to be zero.
+// Device is one GPU. A field that could not be read is zero, and Errors has the reason. A
+// field that is zero and not in Errors is known to be zero.
 type Device struct {
 	UUID  string `json:"uuid,omitempty"`
 	Index int    `json:"index"` // NVML's: in the order of PCI bus ids
@@ -59,14 +59,14 @@ type Device struct {
 	ECC      ECC          `json:"ecc,omitzero"`
 	Retired  RetiredPages `json:"retired_pages,omitzero"`
 	Remapped RemappedRows `json:"remapped_rows,omitzero"`
-	// Throttle names the reasons why its clocks are not at their highest, as
-	// nvidia-smi does: gpu_idle, sw_power_cap, hw_thermal_slowdown ...
+	// Throttle has the reasons why the clocks are not at their highest, in nvidia-smi's
+	// words: gpu_idle, sw_power_cap, hw_thermal_slowdown and so on.
 	Throttle []string `json:"throttle,omitempty"`
-	// Recovery is what the driver says must be done before the GPU can be trusted
-	// again, as in "reset" or "reboot".
+	// Recovery is what the driver demands before the GPU can be trusted again, as in
+	// "reset" or "reboot".
 	Recovery string `json:"recovery,omitempty"`
-	// Lost is the driver's error for a GPU that it cannot speak to any more; then
-	// nothing but UUID, Index and PCI need be known.
+	// Lost is the driver's error for a GPU that it cannot reach any more. Then only UUID,
+	// Index and PCI may be known.
 	Lost   string            `json:"lost,omitempty"`
 	Errors map[string]string `json:"errors,omitempty"`
 }
@@ -84,7 +84,8 @@ type Instance struct {
 	MemoryFree      int64  `json:"memory_free,omitempty"`
 }
 
-// ComputeMode says how many programs may use a GPU at once. Empty is not known.
+// ComputeMode tells how many programs may use a GPU at the same time. It is empty if it is
+// not known.
 type ComputeMode string
 
 // The compute modes, in nvidia-smi's words.
@@ -102,21 +103,21 @@ type Process struct {
 	Name   string `json:"name,omitempty"`
 	Type   string `json:"type,omitempty"`   // as in nvidia-smi: C computes, G draws, C+G does both
 	Memory int64  `json:"memory,omitempty"` // bytes; 0 is not known
-	// GPUInstance and ComputeInstance say which MIG device it uses; nil is none, or
-	// not known.
+	// GPUInstance and ComputeInstance identify the MIG device that the process uses; nil if
+	// there is none or it is not known.
 	GPUInstance     *int `json:"gpu_instance,omitempty"`
 	ComputeInstance *int `json:"compute_instance,omitempty"`
 }
 
-// ECC counts memory errors: those since the driver was loaded or the GPU was
-// reset, and those of the GPU's whole life.
+// ECC counts memory errors: those since the driver was loaded or the GPU was reset, and
+// those in the whole life of the GPU.
 type ECC struct {
 	Enabled                bool  `json:"enabled,omitempty"`
 	Corrected              int64 `json:"corrected,omitempty"`
 	Uncorrected            int64 `json:"uncorrected,omitempty"`
 	AggregateCorrected     int64 `json:"aggregate_corrected,omitempty"`
 	AggregateUncorrected   int64 `json:"aggregate_uncorrected,omitempty"`
-	SRAMThresholdsExceeded bool  `json:"sram_thresholds_exceeded,omitempty"` // NVIDIA takes such a GPU back
+	SRAMThresholdsExceeded bool  `json:"sram_thresholds_exceeded,omitempty"` // NVIDIA replaces such a GPU
 }
 
 // RetiredPages counts pages of memory that GPUs before Ampere no longer use.
@@ -134,7 +135,7 @@ type RemappedRows struct {
 	Failure       bool `json:"failure,omitempty"` // no spare row was left for one
 }
 
-// EventKind says what happened to a GPU.
+// EventKind is the kind of an Event.
 type EventKind string
 
 // The kinds of events that NVML reports, and three that Watch makes: EventAlive says
@@ -163,8 +164,8 @@ type Event struct {
 // lacks is in the Errors of what the GPU or the driver does not have.
 const lacks = "not supported"
 
-// Lacks reports whether why, one of Errors, says only that the GPU or the driver
-// has no such thing, as old and small ones often do.
+// Lacks reports whether why, a reason from Errors, says only that the GPU or the driver
+// does not have the thing. Old and small GPUs often lack some.
 func Lacks(why string) bool {
 	for line := range strings.Lines(strings.ToLower(why)) {
 		if !strings.Contains(line, lacks) {
@@ -176,7 +177,7 @@ func Lacks(why string) bool {
 
 var busID = regexp.MustCompile(`^([0-9a-fA-F]{1,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$`)
 
-// BusID returns a PCI bus id as Linux writes it, 0000:3b:00.0; the driver writes
+// BusID returns a PCI bus ID as Linux writes it, 0000:3b:00.0. The driver writes
 // 00000000:3B:00.0.
 func BusID(text string) (string, error) {
 	m := busID.FindStringSubmatch(text)
@@ -190,7 +191,7 @@ func BusID(text string) (string, error) {
 	return fmt.Sprintf("%04x:%s:%s.%s", domain, strings.ToLower(m[2]), strings.ToLower(m[3]), m[4]), nil
 }
 
-// Check returns an error where Links or NICs do not fit the Devices.
+// Check returns an error if the sizes of Links or NICs do not match the Devices.
 func (r Report) Check() error {
 	n := len(r.Devices)
 	if r.Links != nil && len(r.Links) != n {

@@ -6,55 +6,58 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Library is as much of NVML as a Report takes. Its errors are the driver's
-// words, and wrap a Fault where it matters which they are.
+// Library is the part of NVML that a Report needs. Its errors have the driver's texts, and
+// wrap a Fault if the kind of the error matters.
 type Library interface {
-	// Init begins; nothing else may be called before it, nor after it has failed.
+	// Init initialises the library. It must succeed before any other call.
 	Init() error
 	Ask(q Query) (Answer, error)
-	// GPU returns the GPU of an index below the answer to QueryCount.
+	// GPU returns the GPU with an index, which must be less than the answer to QueryCount.
 	GPU(index int) (GPU, error)
 	Events() (EventSet, error)
 }
 
-// GPU is a GPU, or a MIG device of one. Two values that are the same GPU are equal.
+// GPU is a GPU or a MIG device of one. Two values for the same GPU are equal.
 type GPU interface {
-	// Ask asks for q; n is the number of the NVLink that q is about, else 0.
+	// Ask returns the answer to q. n is the number of the NVLink that q is about, otherwise
+	// 0.
 	Ask(q Query, n int) (Answer, error)
 	// Processes returns the PIDs, memory and MIG ids of what uses the GPU as
 	// QueryCompute, QueryGraphics or QueryMPS.
 	Processes(q Query) ([]Process, error)
-	// Instance returns a MIG device of an index below the answer to QueryInstances.
+	// Instance returns the MIG device with an index, which must be less than the answer to
+	// QueryInstances.
 	Instance(index int) (GPU, error)
-	// Ancestor returns what the path over PCIe to another GPU goes through.
+	// Ancestor returns the kind of the PCIe path to another GPU.
 	Ancestor(other GPU) (job.Link, error)
 }
 
-// EventSet waits for what happens to GPUs.
+// EventSet waits for events of GPUs.
 type EventSet interface {
 	Add(g GPU) error
-	// Wait returns what happened first, or ErrTimeout after limit.
+	// Wait returns the next event, or ErrTimeout after limit.
 	Wait(limit time.Duration) (Occurrence, error)
 	Free() error
 }
 
-// Occurrence is an event of an EventSet.
+// Occurrence is one event of an EventSet.
 type Occurrence struct {
 	GPU  GPU
 	Kind EventKind
 	Data uint64 // of EventXID: its number
-	// GPUInstance and ComputeInstance say on which MIG device; nil is none.
+	// GPUInstance and ComputeInstance identify the MIG device of the event; nil if there is
+	// none.
 	GPUInstance, ComputeInstance *int
 }
 
-// Answer is what was asked for: each Query says where it stands.
+// Answer is the answer to a Query. The comment of each Query tells which fields it sets.
 type Answer struct {
 	Text    string
 	Numbers [4]uint64
 	Mask    []uint64 // a set: number 64i+b is in it where bit b of word i is
 }
 
-// Query names what can be asked of a Library or a GPU.
+// Query is a question to a Library or a GPU.
 type Query int
 
 // What can be asked of a Library.
@@ -102,7 +105,7 @@ const (
 	PeerUnknown
 )
 
-// Fault is what matters of an error.
+// Fault is the kind of an error of a Library, if it matters.
 type Fault string
 
 // What can matter of an error.

@@ -22,14 +22,14 @@ type outlet struct {
 	read int // since it is late
 }
 
-// Outlet returns a reader of a pipe, one that only it reads, which after the read
-// deadline of the pipe gives what that holds still, 1 MiB at most, and then io.EOF.
+// Outlet returns a reader of a pipe that has no other reader. After the pipe's read
+// deadline it returns what is still in the pipe, at most 1 MiB, and then io.EOF.
 func Outlet(pipe *os.File) io.Reader { return &outlet{file: pipe} }
 
-// SetReadDeadline is os.File's.
+// SetReadDeadline calls os.File.SetReadDeadline.
 func (o *outlet) SetReadDeadline(at time.Time) error { return o.file.SetReadDeadline(at) }
 
-// Close is os.File's.
+// Close closes the pipe.
 func (o *outlet) Close() error { return o.file.Close() }
 
 // Read implements io.Reader.

@@ -1,6 +1,6 @@
-// Package probe finds the GPUs of this host: by gangrun-nvml where it can run,
-// else by nvidia-smi. Both are children with a time limit, since a driver that
-// hangs takes whoever asks it along.
+// Package probe finds the GPUs of this host. It asks gangrun-nvml if that can run, and
+// otherwise nvidia-smi. Both are child processes with a time limit, since a driver that
+// hangs blocks every process that calls it.
 package probe
 
 import (
@@ -24,42 +24,43 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// Check is the code that Find gives its findings.
+// Check is the code of Find's findings.
 const Check = "gpus"
 
-// Limit is how long Find lets a child run unless Options.Limit is set. A driver that
-// no program keeps loaded sets up each GPU anew for every caller, which takes
-// some 1-2 s a GPU.
+// Limit is how long Find lets a child run by default. If no program keeps the driver
+// loaded, it initialises each GPU for every caller, which takes about 1-2 s for each.
 const Limit = 30 * time.Second
 
-// Options say where Find looks; the zero value is this host.
+// Options say how Find looks for GPUs. The zero value is usable.
 type Options struct {
-	// NVML is the path of gangrun-nvml. Empty: it is looked for beside the program
-	// that runs, then in Path.
+	// NVML is the path of gangrun-nvml. If it is empty, Find looks beside this program and
+	// then in Path.
 	NVML string
-	// Path is the list of directories that programs are looked for in; empty is $PATH.
+	// Path is a list of directories with programs; empty means $PATH.
 	Path string
-	// Limit is how long one child may run; 0 is the constant Limit.
+	// Limit is how long one child may run; 0 means the constant Limit.
 	Limit time.Duration
-	// GPUs are the PCI bus ids of the NVIDIA GPUs that the kernel sees, as
-	// sysfs.Machine.GPUs gives them; nil is not known. With it, GPUs that the driver
-	// does not report are found missing, and a lost GPU does not hide the others.
+	// GPUs are the PCI bus IDs of the NVIDIA GPUs that the kernel sees, as
+	// sysfs.Machine.GPUs returns them; nil if they are not known. With them Find can report
+	// GPUs that the driver misses, and find the others if one is lost.
 	GPUs []string
-	// Hung is set when gangrun-nvml has hung; a Find that finds it set asks nvidia-smi
-	// at once, and says so in a note. Who looks again and again gives each Find the
-	// same, so that a driver that hangs costs Limit only once; nil is that it is asked.
+	// Hung is set when gangrun-nvml has hung. If it is set already, Find asks nvidia-smi
+	// immediately and reports that in a note. A caller that looks repeatedly passes the
+	// same Hung each time, so that a driver that hangs costs Limit only once. If it is nil,
+	// Find always asks gangrun-nvml.
 	Hung *atomic.Bool
-	// Run runs the children; nil is Run. A program that reaps all of its children
-	// itself must start them itself.
+	// Run runs the children; nil means the function Run. A program that reaps all of its
+	// children needs a Runner of its own.
 	Run Runner
-	// Owner returns the user of a process, empty if it is not known; nil reads /proc.
+	// Owner returns the user of a process, or an empty string. If it is nil, Find reads
+	// /proc.
 	Owner func(pid int) string
 }
 
-// Find returns what the driver reports of this host's GPUs, and findings about what
-// went wrong. The findings have no Host, as they are all about this one. Without
-// GPUs or without a driver the report has no Devices, and a finding says why. An
-// error is that ctx ended.
+// Find returns the driver's report of this host's GPUs, and findings about what went wrong.
+// The findings have no Host, since all concern this one. Without GPUs or a driver the
+// report has no Devices, and a finding gives the reason. Find returns an error only if ctx
+// is done.
 func Find(ctx context.Context, o Options) (nvml.Report, []job.Finding, error) {
 	f := finder{Options: o, ctx: ctx}
 	if f.Path == "" {

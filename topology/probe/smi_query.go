@@ -9,7 +9,7 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// QueryError says where the output of "nvidia-smi -q -x" is not what it should be.
+// QueryError reports where the output of "nvidia-smi -q -x" is malformed.
 type QueryError struct {
 	Line, Column int // from 1
 	Text         string
@@ -19,10 +19,10 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Text)
 }
 
-// ParseQuery reads what "nvidia-smi -q -x" prints, of any driver since 2016. What
-// a GPU does not report is in its Errors; the links between GPUs and the UUIDs of
-// MIG devices are not part of the output. An error is a *QueryError: nothing of
-// a text that is no such output, or only half of one, is used.
+// ParseQuery parses the output of "nvidia-smi -q -x", from any driver since 2016. Values
+// that a GPU does not report are in its Errors. The output has neither the links between
+// GPUs nor the UUIDs of MIG devices. If it is malformed or incomplete, ParseQuery uses
+// nothing of it and returns a *QueryError.
 func ParseQuery(text string) (nvml.Report, error) {
 	root, err := readTree(text)
 	if err != nil {

@@ -36,7 +36,7 @@ var links = map[string]job.Link{
 	"N/A": "", "-": "", "?": "", "ERR!": "",
 }
 
-// TopoError says where the output of "nvidia-smi topo -m" is not what it should be.
+// TopoError reports where the output of "nvidia-smi topo -m" is malformed.
 type TopoError struct {
 	Line, Column int // from 1; the column counts bytes
 	Text         string
@@ -46,10 +46,9 @@ func (e *TopoError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Text)
 }
 
-// ParseTopo reads what "nvidia-smi topo -m" prints, of any driver since 2016:
-// the GPUs as GPU0, GPU1 ... in the order of its columns, how each pair is
-// connected, and the NICs by the names of the legend where there is one. An error
-// is a *TopoError.
+// ParseTopo parses the output of "nvidia-smi topo -m", from any driver since 2016. It
+// returns the GPUs as GPU0, GPU1 and so on in the order of the columns, the link of each
+// pair, and the NICs, by the names of the legend if there is one. An error is a *TopoError.
 func ParseTopo(text string) ([]job.Device, [][]job.Link, []job.NIC, error) {
 	m, err := readMatrix(text)
 	if err != nil {

@@ -20,26 +20,26 @@ const (
 
 // The defaults of Watching.
 const (
-	// Silence is for how long gangrun-nvml may print nothing before the driver counts
-	// as hung. It prints once an nvml.Beat that the driver answers.
+	// Silence is how long gangrun-nvml may print nothing before the driver counts as hung.
+	// It prints a line in each nvml.Beat in which the driver answers.
 	Silence = 10 * time.Second
-	// Restarts is how often gangrun-nvml is started again when it has ended or hung.
+	// Restarts is how often gangrun-nvml is started again after it has ended or hung.
 	Restarts = 3
-	// Pause is waited before the first restart, and twice as long before each next.
+	// Pause is the wait before the first restart. Each further wait is twice as long.
 	Pause = time.Second
 )
 
 // maxWarnings is how many different warnings of gangrun-nvml Watch passes on.
 const maxWarnings = 16
 
-// Watching says what Watch watches, and how; zero times and numbers are the
-// constants of this package.
+// Watching says what Watch watches, and how. Zero values mean the constants of this
+// package.
 type Watching struct {
 	// NVML and Path are those of Options.
 	NVML, Path string
-	// GPUs are the UUIDs of those to watch: of whole GPUs, not of MIG instances.
+	// GPUs are the UUIDs of the GPUs to watch: of whole GPUs, not of MIG instances.
 	GPUs []string
-	// Start is for how long gangrun-nvml may print nothing after its start; 0 is Limit.
+	// Start is how long gangrun-nvml may print nothing after its start; 0 means Limit.
 	Start    time.Duration
 	Silence  time.Duration
 	Restarts int // below 0 is never
@@ -47,13 +47,12 @@ type Watching struct {
 }
 
 // Watch calls report with the XID and ECC events of GPUs of this host, and with the
-// processes that compute on them, until ctx is done. It calls say with what keeps it
-// from watching. It never makes two of these calls at a time.
+// processes that compute on them, until ctx is done. It calls say with findings about what
+// it cannot watch. It makes only one of these calls at a time.
 //
-// Watch runs gangrun-nvml, which has ended when Watch returns unless it cannot be
-// killed. Watch returns early, after a finding, when gangrun-nvml has ended or hung
-// too often. It returns at once, without a finding, if there is no gangrun-nvml or
-// no GPU.
+// Watch runs gangrun-nvml, and ends it before it returns, unless it cannot be killed. Watch
+// returns early, after a finding, if gangrun-nvml has ended or hung too often. It returns
+// immediately, without a finding, if there is no gangrun-nvml or no GPU.
 func Watch(ctx context.Context, o Watching, report func(nvml.Event), say func(job.Finding)) {
 	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
 	if path == "" || len(o.GPUs) == 0 {

@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// NIC is a device that speaks InfiniBand or RoCE.
+// NIC is a network device for InfiniBand or RoCE.
 type NIC struct {
 	Name  string   // as in mlx5_0
 	PCI   string   // bus id; empty for one that is software (rxe, siw)
@@ -26,7 +26,7 @@ type Port struct {
 	Rate   string // as in "200 Gb/sec (4X HDR)"
 }
 
-// Up reports whether data can be sent: one of the ports is active. A NIC whose
+// Up reports whether one of the ports is active, so that data can be sent. A NIC whose
 // ports cannot be seen counts as up.
 func (n NIC) Up() bool {
 	return len(n.Ports) == 0 || slices.ContainsFunc(n.Ports, func(p Port) bool { return p.State == "ACTIVE" || p.State == "" })

@@ -58,7 +58,7 @@ func split(at string) (root string, way []string, ok bool) {
 	return strings.Join(parts[:last+1], "/"), way, len(way) > 0
 }
 
-// GPUs returns the bus ids of the NVIDIA GPUs, in the order in which NVML counts them.
+// GPUs returns the PCI bus IDs of the NVIDIA GPUs, in the order in which NVML numbers them.
 func (m Machine) GPUs() []string {
 	const nvidia = "0x10de"
 	var ids []string
@@ -77,10 +77,10 @@ func (m Machine) GPUs() []string {
 	return ids
 }
 
-// Link returns what the way between two PCI devices goes through, in the words of
-// "nvidia-smi topo -m"; bus ids are as in 0000:3b:00.0. It is empty where one of
-// them is not known or both are the same. Where NUMA nodes are not known it is
-// the farthest that may be.
+// Link returns the kind of path between two PCI devices, in the terms of "nvidia-smi topo
+// -m". Bus IDs are written as in 0000:3b:00.0. Link is empty if one of the devices is not
+// known or both are the same. If NUMA nodes are not known, it is the farthest kind that is
+// possible.
 func (m Machine) Link(a, b string) job.Link {
 	x, ok := m.pci[a]
 	y, also := m.pci[b]

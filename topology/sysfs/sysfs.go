@@ -1,6 +1,6 @@
-// Package sysfs reads a host's hardware from the kernel's files below /sys:
-// NUMA nodes and their CPUs, the tree of PCI devices, and the NICs that speak
-// InfiniBand or RoCE. It needs no driver and no program.
+// Package sysfs reads a host's hardware from the kernel's files below /sys: NUMA nodes and
+// their CPUs, the tree of PCI devices, and the NICs for InfiniBand or RoCE. It needs
+// neither a driver nor another program.
 package sysfs
 
 import (
@@ -15,8 +15,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Machine is the hardware of one host. What the kernel does not show, as inside
-// a container, is empty.
+// Machine is the hardware of one host. Fields are empty if the kernel does not show the
+// hardware, as inside a container.
 type Machine struct {
 	CPUs  string // list of those that are online, as in 0-63
 	Nodes []Node // NUMA nodes, by number
@@ -29,14 +29,13 @@ type Node struct {
 	ID     int
 	CPUs   string // list of its CPUs, empty for a node of memory only
 	Memory int64  // bytes; 0 is not known
-	// Distances are those to every node in the order of Machine.Nodes, 10 to
-	// itself, as ACPI's SLIT has them.
+	// Distances are the distances to all nodes, in the order of Machine.Nodes, as in ACPI's
+	// SLIT. The distance of a node to itself is 10.
 	Distances []int
 }
 
-// Read reads the machine below fsys, which is rooted at /sys. What is missing is
-// no error; what is there and cannot be read is one, and the machine holds
-// the rest.
+// Read reads the machine from fsys, whose root is /sys. Missing files are no error. If an
+// existing file cannot be read, Read returns an error and the rest of the machine.
 func Read(fsys fs.FS) (Machine, error) {
 	r := reader{fsys: fsys}
 	m := Machine{CPUs: r.text("devices/system/cpu/online"), pci: map[string]device{}}
@@ -55,9 +54,9 @@ func Read(fsys fs.FS) (Machine, error) {
 	return m, errors.Join(r.errs...)
 }
 
-// Fill adds to h what the machine knows and h does not: the CPUs and NUMA node of
-// each device, the links between devices, and the NICs that have a link. What h
-// knows of them stays, NVLinks above all; its Devices need their PCI bus ids.
+// Fill adds to h what the machine knows and h does not: the CPUs and NUMA node of each
+// device, the links between devices, and the NICs that have a link. It does not change what
+// h has, such as NVLinks. The Devices of h need their PCI bus IDs.
 func (m Machine) Fill(h *job.Host) {
 	for i := range h.Devices {
 		d := &h.Devices[i]
