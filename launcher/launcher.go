@@ -9,6 +9,7 @@ import (
 	"os"
 	"slices"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
@@ -72,7 +73,8 @@ type Launcher struct {
 	shown   chan struct{} // closed when the newest attempt's output is shown
 	hurry   chan struct{} // closed by Hurry
 	hurried sync.Once
-	noted   map[string]bool // of Run: what agents have noted
+	signals chan syscall.Signal // for the ranks of the gang that runs
+	noted   map[string]bool     // of Run: what agents have noted
 
 	look time.Duration // lookLimit; tests shorten it
 
@@ -88,8 +90,9 @@ func New(opts Options) *Launcher {
 	hurry := make(chan struct{})
 	return &Launcher{
 		opts: opts, input: stdin.New(opts.Stdin, opts.KeepStdin),
-		pool:  agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
-		begun: time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
+		pool:    agents.New(agents.Options{Dialer: opts.Dialer, Tmpdir: opts.Tmpdir, Env: opts.Env, HostTimeout: opts.HostTimeout, OrphanGrace: opts.OrphanGrace, Hurry: hurry}),
+		signals: make(chan syscall.Signal, 4),
+		begun:   time.Now(), shown: shown, hurry: hurry, noted: map[string]bool{},
 		logs: collect.New(life, hurry), look: lookLimit, life: life, cancel: cancel,
 	}
 }
@@ -170,6 +173,15 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 // Hurry ends the running gang, and every later one, without a grace period. gangrun no
 // longer waits for silent hosts.
 func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
+
+// Signal sends a signal to the ranks of the running gang that handle it, unless the gang is a
+// trial. It does nothing without a gang.
+func (l *Launcher) Signal(sig syscall.Signal) {
+	select {
+	case l.signals <- sig:
+	default: // several wait already
+	}
+}
 
 // Drain waits until Output has been given everything of the attempts that have
 // ended, or until ctx ends.

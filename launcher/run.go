@@ -67,6 +67,9 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 
 // stay stays with the gang of an attempt from its start to its end.
 func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
+	for len(l.signals) > 0 {
+		<-l.signals // they came when there was no gang
+	}
 	// The streams outlive ctx: its end is an order to stop, not to hang up.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
@@ -114,7 +117,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	go func() { defer close(fed); l.feed(feeding, a, nodes, g.emitter.put) }()
 	shown := l.show(asks, nodes)
 	stopRetrying := collected.Retry()
-	g.loop(ctx.Done(), l.hurry)
+	g.loop(ctx.Done(), l.hurry, l.signals)
 	g.conclude()
 	unfeed()
 	<-fed

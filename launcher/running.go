@@ -5,11 +5,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
 
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
@@ -67,7 +69,7 @@ type silence struct {
 }
 
 // loop follows the gang to its end.
-func (g *running) loop(cancelled, hurry <-chan struct{}) {
+func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.Signal) {
 	tick := time.NewTicker(agents.SuspectEvery)
 	defer tick.Stop()
 	g.silence.looked = time.Now()
@@ -103,6 +105,12 @@ func (g *running) loop(cancelled, hurry <-chan struct{}) {
 		case <-hurry:
 			hurry, g.end.hurried = nil, time.Now()
 			g.restop(0, job.StopHurry, "gangrun was told to end the gang at once")
+		case sig := <-signals:
+			for _, n := range g.nodes {
+				if !g.attempt.Trial() {
+					n.send(&wire.GangRequest{Kind: &wire.GangRequest_Signal{Signal: &wire.Signal{Number: int32(sig)}}})
+				}
+			}
 		case <-g.end.overdue:
 			g.end.overdue = nil
 			if g.takePending(); g.end.overdue != nil { // there was another order to end

@@ -48,7 +48,7 @@ func TestToldInTime(t *testing.T) {
 			now <- time.Now()
 			c.set(g, now)
 			g.reports <- report{node: n, events: []job.Event{{Kind: job.KindExit, Exit: &failed}}, done: &wire.Done{}}
-			g.loop(nil, nil)
+			g.loop(nil, nil, nil)
 			g.emitter.close()
 			if len(g.outcome.Exits) != 1 || g.outcome.Exits[0] != failed || stop != c.stop {
 				t.Fatalf("%s: %+v, ended because of %q, want %q", name, g.outcome.Exits, stop, c.stop)

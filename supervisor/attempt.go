@@ -33,7 +33,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: reason}
 	}
 
-	ended := endedBy(ctx, outcome)
+	ended := l.endedBy(ctx, outcome)
 	cause := l.cause(outcome, ended, lost)
 	if l.adopted.known == nil && ended != job.EndedNot && l.spec.CheckpointDir != "" {
 		cause.Hint += orResume
@@ -63,7 +63,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		if all := len(placement.Hosts); all > 0 && len(outcome.AgentsEnded) == all {
 			during = " after its controller had died; nothing of its gang was left"
 		}
-		e = interrupted(ctx, during)
+		e = l.interrupted(ctx, during)
 		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
 	} else {
 		verdict = l.policy(ctx).Decide(slices.Clip(earlier), last, time.Now())
@@ -100,8 +100,8 @@ func (l *loop) launch(ctx context.Context, number int, lease Lease) (outcome job
 	l.state(job.StateLaunching, "")
 	l.emit(job.Event{Kind: job.KindAttempt, Attempt: number, ResumeFrom: l.resume.path(), Checkpoint: l.resume.newest, LogDir: logs})
 
-	gang, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	gang, cancel, release := l.gangContext(ctx)
+	defer release()
 	defer watchLease(ctx, lease.Held, cancel)()
 	return l.stay(ctx, gang, l.order(number, lease.Placement, l.resume.path(), logs), l.watch(gang, number))
 }
@@ -199,21 +199,18 @@ func onlyEnded(err error) bool {
 	var limit TimeLimit
 	var lost LeaseLost
 	var left controllerDied
-	return errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
+	var batch BatchEnd
+	return errors.As(err, &batch) || errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) ||
 		errors.As(err, &interrupted) || errors.As(err, &limit) || errors.As(err, &lost) || errors.As(err, &left)
 }
 
 // endedBy returns why gangrun ended the gang. If a rank had failed by itself before, it is a
 // failure like any other.
-func endedBy(ctx context.Context, o job.Outcome) job.Ended {
+func (l *loop) endedBy(ctx context.Context, o job.Outcome) job.Ended {
 	if ctx.Err() == nil || failedByItself(o) {
 		return job.EndedNot
 	}
-	var limit TimeLimit
-	if errors.As(context.Cause(ctx), &limit) {
-		return job.EndedTimeLimit
-	}
-	return job.EndedCancelled
+	return l.why(ctx)
 }
 
 // endedWell reports whether the gang succeeded. A rank that gangrun ended did not succeed, even if

@@ -124,7 +124,7 @@ func (l *loop) preflight(ctx context.Context) *end {
 		}
 	}
 	if ctx.Err() != nil {
-		return interrupted(ctx, " during the preflight")
+		return l.interrupted(ctx, " during the preflight")
 	}
 	var none NoPlacement
 	if errors.As(err, &none) {
@@ -162,7 +162,7 @@ func (l *loop) policy(ctx context.Context) Policy {
 // it uses them again (goBack); the retry budget bounds that.
 func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 	if ctx.Err() != nil {
-		return Lease{}, interrupted(ctx, " before the gang was placed")
+		return Lease{}, l.interrupted(ctx, " before the gang was placed")
 	}
 	l.state(job.StateWaiting, "")
 	emit := func(e job.Event) {
@@ -181,7 +181,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 		if err == nil {
 			lease.Release()
 		}
-		return Lease{}, interrupted(ctx, " while waiting for a place")
+		return Lease{}, l.interrupted(ctx, " while waiting for a place")
 	case err == nil:
 		return lease, nil
 	case !errors.As(err, &none):
@@ -202,7 +202,7 @@ func (l *loop) place(ctx context.Context, number int) (Lease, *end) {
 // backoff waits before a restart. It returns an end if the run's context is done first.
 func (l *loop) backoff(ctx context.Context, wait time.Duration) *end {
 	if !pause(ctx, time.Duration(float64(wait)*(0.75+0.5*l.random()))) {
-		return interrupted(ctx, " while waiting to restart")
+		return l.interrupted(ctx, " while waiting to restart")
 	}
 	return nil
 }

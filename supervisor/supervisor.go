@@ -6,7 +6,6 @@ package supervisor
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"math/rand/v2"
 	"syscall"
@@ -79,26 +78,6 @@ type NoPlacement struct {
 // Error says what is missing.
 func (e NoPlacement) Error() string { return e.Text }
 
-// Interrupted is the cause (see context.Cause) of a context that the user has ended.
-type Interrupted struct {
-	Signal syscall.Signal
-	By     string // the command that asked for it, its user and its host; empty for a signal
-}
-
-// Error names the command or the signal.
-func (e Interrupted) Error() string {
-	if e.By != "" {
-		return "cancelled by " + e.By
-	}
-	return "cancelled by " + job.SignalName(int(e.Signal))
-}
-
-// TimeLimit is the cause of a context that ends because the run's time limit has passed.
-type TimeLimit struct{ Limit job.Duration }
-
-// Error names the limit.
-func (e TimeLimit) Error() string { return fmt.Sprintf("the time limit of %s was reached", e.Limit) }
-
 // LeaseLost is the cause of a launcher's context that ends because the gang has lost its lease.
 type LeaseLost struct{ Reason error }
 
@@ -108,7 +87,7 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Refusal, Rand and Elsewhere
+// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Refusal, Rand, Signal, Batch and Elsewhere
 // must be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
 // jobs whose preflight is not off, Holder for Resume.
 type Supervisor struct {
@@ -132,6 +111,12 @@ type Supervisor struct {
 	// Rand returns numbers in [0, 1) for the jitter of the back-off. If it is nil, math/rand/v2
 	// is used.
 	Rand func() float64
+	// Signal sends a signal to the ranks of the running gang that handle it. If it is nil, ranks
+	// are not asked for a checkpoint before they are ended.
+	Signal func(syscall.Signal)
+	// Batch returns why the batch system has sent a signal that ends the run: job.EndedNot if it
+	// has not. It may block for some seconds. It is nil outside of batch jobs.
+	Batch func() job.Ended
 	// Elsewhere is true if the job could run on other hosts than this machine.
 	Elsewhere bool
 }
@@ -224,16 +209,4 @@ func (l *loop) failed(doing string, err error, attempt int) *end {
 		}
 	}
 	return e
-}
-
-// interrupted returns the end of a run whose context is done.
-func interrupted(ctx context.Context, during string) *end {
-	cause := context.Cause(ctx)
-	var limit TimeLimit
-	if errors.As(cause, &limit) {
-		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: limit.Error() + during}
-	}
-	by := Interrupted{Signal: syscall.SIGTERM} // a context without a cause counts as SIGTERM
-	errors.As(cause, &by)
-	return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
 }

@@ -207,8 +207,8 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 
 // adopt continues a gang that another controller has started.
 func (l *loop) adopt(ctx context.Context, t trace) (job.Outcome, *end, error) {
-	gang, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
+	gang, cancel, ended := l.gangContext(ctx)
+	defer ended()
 	if !t.whole && !l.adopted.failed {
 		cancel(controllerDied{t.number})
 	}

@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/atomicfile"
+	"github.com/gangrun/gangrun/internal/controller/stop"
 	"github.com/gangrun/gangrun/internal/diagnose"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/home"
@@ -37,6 +38,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 	return s.supervise(func(p parts) (runreport.Report, error) {
 		sup := &supervisor.Supervisor{
 			Launcher: s.noteTakeover(s.watchGPUs(s.launcher)), Placer: places, Holder: s.placer, Looker: s.probed, Checker: p.checker, Checkpoints: &checkpoints{resume: s.spec.Resume, seen: filepath.Join(s.run.Dir, seenName)},
+			Signal: s.launcher.Signal, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
 		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
@@ -93,10 +95,14 @@ type parts struct {
 // supervise runs body with the signals, the journal and the screen of the session. When it
 // returns, everything has ended and is written.
 func (s *session) supervise(body func(parts) (runreport.Report, error)) (runreport.Report, error) {
-	ctx, hurried, stop := s.signals.Contexts(s.launcher.Hurry)
+	ctx, hurried, stopSignals := s.signals.Contexts(s.launcher.Hurry)
+	ctx = s.batch.begin(ctx, s.spec, func(text string) { s.say("", text) })
+	stopUserSignals := stop.UserSignals(s.userSignal)
 	var report runreport.Report
 	defer func() {
-		stop()
+		stopUserSignals()
+		s.batch.stop()
+		stopSignals()
 		s.signals.Dismiss(&report)
 	}()
 	refresh, stopRefreshing := context.WithCancel(context.Background())

@@ -40,6 +40,7 @@ type session struct {
 	probed      *hosts.Found
 	placer      *placer
 	surveyor    *surveyor
+	batch       batchWatch
 	closeDialer func(context.Context) error
 	several     bool                   // the job names several hosts
 	here        func(host string) bool // reports whether a host of the job is this machine
@@ -132,6 +133,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	dialer, err := hosts.NewDialer(list, spec, hosts.DialOptions{
 		Held: held, Dir: run.Dir, LogDir: filepath.Join(run.Dir, "agents"), Lock: kept.control.File, Ask: s.show.Ask, Note: s.say, Started: s.started,
+		BatchSignal: s.batchSignal, BatchEnded: s.batch.check,
 	})
 	if err != nil {
 		s.show.FlushLines(context.Background())

@@ -25,7 +25,7 @@ func Diagnose(e job.Evidence) job.Cause {
 			rule.Text += "; " + up.Words(e.Ranks)
 		}
 		lines := []job.Line{}
-		if e.Ended == job.EndedTimeLimit {
+		if e.Ended == job.EndedTimeLimit || e.Ended == job.EndedBatchLimit {
 			lines = append(lines, activity.Add(&rule, e.Activity)...)
 		}
 		return job.Cause{Category: rule.Category, Signature: rule.Signature, Rank: -1, Confidence: 1, Text: rule.Text, Hint: rule.Hint, Retry: rule.Category.Action(), Evidence: lines}

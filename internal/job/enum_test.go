@@ -58,7 +58,7 @@ func constants(t *testing.T) map[string][]string {
 	return found
 }
 
-var slug = regexp.MustCompile(`^[a-z]+(-[a-z]+)*$`)
+var slug = regexp.MustCompile(`^[a-z]+[0-9]*(-[a-z]+)*$`)
 
 // The values of an enumeration are different slugs, and do not change in JSON.
 func TestEnumerations(t *testing.T) {
@@ -77,6 +77,8 @@ func TestEnumerations(t *testing.T) {
 		"GPUVisibility": enum[job.GPUVisibility],
 		"Joined":        enum[job.Joined],
 		"LauncherMode":  enum[job.LauncherMode],
+		"OnSignal":      enum[job.OnSignal],
+		"BeforeStop":    enum[job.BeforeStop],
 		"Link":          enum[job.Link],
 		"Locality":      enum[job.Locality],
 		"MPI":           enum[job.MPI],
@@ -138,6 +140,8 @@ func TestListsAreComplete(t *testing.T) {
 		"Category":      texts(job.Categories()),
 		"ExitMode":      texts(job.ExitModes()),
 		"LauncherMode":  texts(job.LauncherModes()),
+		"OnSignal":      texts(job.OnSignals()),
+		"BeforeStop":    texts(job.BeforeStops()),
 		"OutputMode":    texts(job.OutputModes()),
 		"PreflightMode": texts(job.PreflightModes()),
 		"TrialMode":     texts(job.TrialModes()),

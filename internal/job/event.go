@@ -34,6 +34,7 @@ const (
 	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
 	KindHeard      Kind = "heard"       // Attempt, Host, Text: the host is no longer silent
 	KindAttached   Kind = "attached"    // Controller: another process controls the run from now on
+	KindSignal     Kind = "signal"      // Attempt, Host, Text: a signal that gangrun has sent to ranks
 	KindGPU        Kind = "gpu"         // Attempt, Host, GPU, Text and Hint: what a driver reports about the gang's GPUs
 )
 

@@ -57,6 +57,12 @@ type Ended string
 // The values of Ended.
 const (
 	EndedNot       Ended = ""
-	EndedTimeLimit Ended = "time-limit"
+	EndedTimeLimit Ended = "time-limit" // of the run
 	EndedCancelled Ended = "cancelled"
+
+	// Of a batch job: its time limit, another job or a new start takes its hosts, a node of it
+	// has failed.
+	EndedBatchLimit Ended = "batch-time-limit"
+	EndedPreempted  Ended = "preempted"
+	EndedNodeFailed Ended = "node-failed"
 )

@@ -109,6 +109,7 @@ func events() []job.Event {
 		{Time: at, Kind: job.KindSuspect, Attempt: 1, Host: "h2", Text: "h2 is silent"},
 		{Time: at, Kind: job.KindHeard, Attempt: 1, Host: "h2", Text: "h2 is in contact again"},
 		{Time: at, Kind: job.KindAttached, Run: "calm-otter", Controller: &job.Controller{Host: "h0", BootID: "b", PID: 12, Start: 3}},
+		{Time: at, Kind: job.KindSignal, Attempt: 1, Host: "h2", Text: "SIGUSR1 went to the ranks on h2"},
 		{Time: at, Kind: job.KindGPU, Attempt: 1, Host: "h2", GPU: &job.GPU{Sign: job.GPUXID, UUID: "GPU-a", PCI: "0000:3b:00.0", XID: 79, Ranks: []int{0, 3}, Count: 2}, Text: "XID 79", Hint: "reset it"},
 	}
 }

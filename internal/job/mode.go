@@ -94,6 +94,42 @@ const (
 // LauncherModes lists every LauncherMode.
 func LauncherModes() []LauncherMode { return []LauncherMode{LauncherAuto, LauncherSlurm, LauncherSSH} }
 
+// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2, as a batch system sends them some
+// time before the end of a job.
+type OnSignal string
+
+// The values of OnSignal.
+const (
+	OnSignalPass   OnSignal = "pass" // send it to the ranks that handle it
+	OnSignalStop   OnSignal = "stop" // end the run in order
+	OnSignalIgnore OnSignal = "ignore"
+)
+
+// OnSignals lists every OnSignal.
+func OnSignals() []OnSignal { return []OnSignal{OnSignalPass, OnSignalStop, OnSignalIgnore} }
+
+// BeforeStop is the signal that asks ranks for a checkpoint before gangrun ends them.
+type BeforeStop string
+
+// The values of BeforeStop.
+const (
+	BeforeStopNone BeforeStop = "none"
+	BeforeStopUSR1 BeforeStop = "sigusr1"
+	BeforeStopUSR2 BeforeStop = "sigusr2"
+	BeforeStopHUP  BeforeStop = "sighup"
+	BeforeStopINT  BeforeStop = "sigint"
+)
+
+// BeforeStops lists every BeforeStop.
+func BeforeStops() []BeforeStop {
+	return []BeforeStop{BeforeStopNone, BeforeStopUSR1, BeforeStopUSR2, BeforeStopHUP, BeforeStopINT}
+}
+
+// Number returns the number of the signal, 0 for none.
+func (b BeforeStop) Number() int {
+	return map[BeforeStop]int{BeforeStopUSR1: 10, BeforeStopUSR2: 12, BeforeStopHUP: 1, BeforeStopINT: 2}[b]
+}
+
 // EnvCompat is the MPI library whose variables gangrun also sets, for programs that read their rank
 // from these.
 type EnvCompat string

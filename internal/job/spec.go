@@ -81,6 +81,15 @@ type Spec struct {
 	// Launcher is how gangrun starts agents on other hosts. It is empty, and means auto, in
 	// records of older versions.
 	Launcher LauncherMode `json:"launcher,omitempty"`
+	// OnSignal is what SIGUSR1 and SIGUSR2 do; empty is pass.
+	OnSignal OnSignal `json:"on_signal,omitempty"`
+	// BeforeStop is sent to the ranks before the gang is ended from outside, if they handle it;
+	// empty is none. gangrun waits BeforeStopWait at most for a new checkpoint.
+	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
+	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
+	// TimeReserve is how long before the time limit of its batch job the run is ended; 0 is long
+	// enough for BeforeStopWait and Grace.
+	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
 	// 0 is never.
 	InitTimeout Duration `json:"init_timeout"`
@@ -116,8 +125,10 @@ const (
 	DefaultTrialTime  = Duration(60 * time.Second)
 
 	DefaultInitTimeout = Duration(60 * time.Second)
-	DefaultHostTimeout = Duration(10 * time.Second)
-	DefaultOrphanGrace = Duration(20 * time.Second)
+
+	DefaultBeforeStopWait = Duration(30 * time.Second)
+	DefaultHostTimeout    = Duration(10 * time.Second)
+	DefaultOrphanGrace    = Duration(20 * time.Second)
 )
 
 // Default returns a Spec with every default filled in and no command.
@@ -142,6 +153,10 @@ func Default() Spec {
 		EnvCompat:   EnvCompatNone,
 		Launcher:    LauncherAuto,
 		InitTimeout: DefaultInitTimeout,
+		OnSignal:    OnSignalPass,
+		BeforeStop:  BeforeStopNone,
+
+		BeforeStopWait: DefaultBeforeStopWait,
 
 		HostTimeout: DefaultHostTimeout,
 		OrphanGrace: DefaultOrphanGrace,

@@ -99,6 +99,9 @@ func (s Spec) validateTrial(errs *faults) {
 	if s.Grace < 0 || s.Timeout < 0 || s.InitTimeout < 0 {
 		errs.bad("grace %s, timeout %s and init-timeout %s must not be negative", s.Grace, s.Timeout, s.InitTimeout)
 	}
+	if s.BeforeStopWait < 0 || s.TimeReserve < 0 {
+		errs.bad("before-stop-wait %s and time-reserve %s must not be negative", s.BeforeStopWait, s.TimeReserve)
+	}
 }
 
 func (s Spec) validatePaths(errs *faults) {
@@ -161,6 +164,8 @@ func (s Spec) validateModes(errs *faults) {
 		check("mpi", s.MPI, MPIs()),
 		check("gpu-visibility", cmp.Or(s.GPUVisibility, GPUVisibilityGang), GPUVisibilities()),
 		check("env-compat", s.EnvCompat, EnvCompats()),
+		check("on-signal", cmp.Or(s.OnSignal, OnSignalPass), OnSignals()),
+		check("before-stop", cmp.Or(s.BeforeStop, BeforeStopNone), BeforeStops()),
 		check("launcher", cmp.Or(s.Launcher, LauncherAuto), LauncherModes()),
 	} {
 		if err != nil {

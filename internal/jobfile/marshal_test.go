@@ -94,6 +94,8 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.HostTimeout, s.OrphanGrace = anyDuration(twoBeats).Draw(t, "host-timeout"), anyDuration(twoBeats).Draw(t, "orphan-grace")
 		s.Network = rapid.SampledFrom([]string{"", "eth0", "10.0.0.0/8"}).Draw(t, "network")
 		s.EnvCompat = job.EnvCompatNone
+		s.OnSignal = rapid.SampledFrom(job.OnSignals()).Draw(t, "on-signal")
+		s.BeforeStop = rapid.SampledFrom(job.BeforeStops()).Draw(t, "before-stop")
 		s.Launcher = rapid.SampledFrom(job.LauncherModes()).Draw(t, "launcher")
 		if s.MPI == job.MPIAuto || s.MPI == job.MPINone {
 			s.EnvCompat = rapid.SampledFrom(job.EnvCompats()).Draw(t, "env-compat")
@@ -217,6 +219,9 @@ exit-code: rank
 mpi: auto
 env-compat: none
 launcher: auto
+on-signal: pass
+before-stop: none
+before-stop-wait: 30s
 init-timeout: 1m
 `
 	if string(data) != want {

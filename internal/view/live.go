@@ -124,7 +124,7 @@ func (l *Live) eventLines(e job.Event) []string {
 		return []string{fmt.Sprintf("run %s goes on under this process, Ctrl-C ends it; logs in %s", l.Run.ID, l.Run.Dir)}
 	case job.KindTrial:
 		return []string{"trial: " + e.Text}
-	case job.KindNote, job.KindHeard:
+	case job.KindNote, job.KindHeard, job.KindSignal:
 		return []string{"note: " + e.Text}
 	case job.KindSuspect:
 		return []string{"warning: " + e.Text}

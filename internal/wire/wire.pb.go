@@ -1618,6 +1618,7 @@ type GangRequest struct {
 	//	*GangRequest_Relay
 	//	*GangRequest_Name
 	//	*GangRequest_Part
+	//	*GangRequest_Signal
 	Kind          isGangRequest_Kind `protobuf_oneof:"kind"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
@@ -1732,6 +1733,15 @@ func (x *GangRequest) GetPart() *Part {
 	return nil
 }
 
+func (x *GangRequest) GetSignal() *Signal {
+	if x != nil {
+		if x, ok := x.Kind.(*GangRequest_Signal); ok {
+			return x.Signal
+		}
+	}
+	return nil
+}
+
 type isGangRequest_Kind interface {
 	isGangRequest_Kind()
 }
@@ -1768,6 +1778,10 @@ type GangRequest_Part struct {
 	Part *Part `protobuf:"bytes,8,opt,name=part,proto3,oneof"`
 }
 
+type GangRequest_Signal struct {
+	Signal *Signal `protobuf:"bytes,9,opt,name=signal,proto3,oneof"`
+}
+
 func (*GangRequest_Start) isGangRequest_Kind() {}
 
 func (*GangRequest_Stop) isGangRequest_Kind() {}
@@ -1783,6 +1797,8 @@ func (*GangRequest_Relay) isGangRequest_Kind() {}
 func (*GangRequest_Name) isGangRequest_Kind() {}
 
 func (*GangRequest_Part) isGangRequest_Kind() {}
+
+func (*GangRequest_Signal) isGangRequest_Kind() {}
 
 type Start struct {
 	state protoimpl.MessageState `protogen:"open.v1"`
@@ -2598,6 +2614,51 @@ func (x *Stop) GetGraceMs() int64 {
 	return 0
 }
 
+// Signal sends a signal to the ranks of the share that handle it.
+type Signal struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Number        int32                  `protobuf:"varint,1,opt,name=number,proto3" json:"number,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *Signal) Reset() {
+	*x = Signal{}
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *Signal) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*Signal) ProtoMessage() {}
+
+func (x *Signal) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use Signal.ProtoReflect.Descriptor instead.
+func (*Signal) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+}
+
+func (x *Signal) GetNumber() int32 {
+	if x != nil {
+		return x.Number
+	}
+	return 0
+}
+
 type GangReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Events        [][]byte               `protobuf:"bytes,1,rep,name=events,proto3" json:"events,omitempty"` // JSON of job.Event
@@ -2615,7 +2676,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2627,7 +2688,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2640,7 +2701,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2716,7 +2777,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2728,7 +2789,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2741,7 +2802,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2766,7 +2827,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2778,7 +2839,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2791,7 +2852,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2834,7 +2895,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2846,7 +2907,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2859,7 +2920,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2898,7 +2959,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2910,7 +2971,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2923,7 +2984,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 type KeepReply struct {
@@ -2934,7 +2995,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2946,7 +3007,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2959,7 +3020,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 type FeedRequest struct {
@@ -2973,7 +3034,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2985,7 +3046,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2998,7 +3059,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -3030,7 +3091,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3042,7 +3103,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3055,7 +3116,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -3166,7 +3227,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06partly\x18\x01 \x01(\bR\x06partly\x12\x12\n" +
 	"\x04made\x18\x02 \x03(\fR\x04made\x12\x18\n" +
 	"\achanged\x18\x03 \x03(\fR\achanged\x12\x12\n" +
-	"\x04more\x18\x04 \x01(\x03R\x04more\"\x8f\x03\n" +
+	"\x04more\x18\x04 \x01(\x03R\x04more\"\xc2\x03\n" +
 	"\vGangRequest\x12.\n" +
 	"\x05start\x18\x01 \x01(\v2\x16.gangrun.wire.v1.StartH\x00R\x05start\x12+\n" +
 	"\x04stop\x18\x02 \x01(\v2\x15.gangrun.wire.v1.StopH\x00R\x04stop\x124\n" +
@@ -3175,7 +3236,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05spawn\x18\x05 \x01(\v2\x16.gangrun.wire.v1.SpawnH\x00R\x05spawn\x12.\n" +
 	"\x05relay\x18\x06 \x01(\v2\x16.gangrun.wire.v1.RelayH\x00R\x05relay\x12+\n" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
-	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04partB\x06\n" +
+	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04part\x121\n" +
+	"\x06signal\x18\t \x01(\v2\x17.gangrun.wire.v1.SignalH\x00R\x06signalB\x06\n" +
 	"\x04kind\"\xd6\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
@@ -3237,7 +3299,9 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05hints\x18\a \x03(\fR\x05hints\x12\x12\n" +
 	"\x04cpus\x18\b \x01(\tR\x04cpus\"!\n" +
 	"\x04Stop\x12\x19\n" +
-	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\"\xdb\x02\n" +
+	"\bgrace_ms\x18\x01 \x01(\x03R\agraceMs\" \n" +
+	"\x06Signal\x12\x16\n" +
+	"\x06number\x18\x01 \x01(\x05R\x06number\"\xdb\x02\n" +
 	"\tGangReply\x12\x16\n" +
 	"\x06events\x18\x01 \x03(\fR\x06events\x12\x14\n" +
 	"\x05lines\x18\x02 \x03(\fR\x05lines\x12)\n" +
@@ -3302,7 +3366,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 48)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
 	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
@@ -3344,14 +3408,15 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*Relay)(nil),            // 37: gangrun.wire.v1.Relay
 	(*RankStart)(nil),        // 38: gangrun.wire.v1.RankStart
 	(*Stop)(nil),             // 39: gangrun.wire.v1.Stop
-	(*GangReply)(nil),        // 40: gangrun.wire.v1.GangReply
-	(*Done)(nil),             // 41: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),    // 42: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),      // 43: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),      // 44: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),        // 45: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),      // 46: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),        // 47: gangrun.wire.v1.FeedReply
+	(*Signal)(nil),           // 40: gangrun.wire.v1.Signal
+	(*GangReply)(nil),        // 41: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 42: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 43: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 44: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 45: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 46: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 47: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 48: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
@@ -3366,57 +3431,58 @@ var file_internal_wire_wire_proto_depIdxs = []int32{
 	37, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
 	33, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
 	32, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	38, // 12: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	30, // 13: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	34, // 14: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	41, // 15: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	31, // 16: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	36, // 17: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	37, // 18: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	33, // 19: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
-	3,  // 20: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
-	6,  // 21: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
-	8,  // 22: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
-	15, // 23: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
-	10, // 24: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
-	17, // 25: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
-	19, // 26: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
-	21, // 27: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 28: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 29: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
-	21, // 30: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
-	12, // 31: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
-	0,  // 32: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
-	24, // 33: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	26, // 34: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	28, // 35: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	42, // 36: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	44, // 37: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	46, // 38: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	4,  // 39: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	7,  // 40: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	9,  // 41: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	16, // 42: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	11, // 43: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	18, // 44: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	20, // 45: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	22, // 46: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	22, // 47: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	23, // 48: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	22, // 49: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	14, // 50: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	1,  // 51: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
-	25, // 52: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	27, // 53: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	40, // 54: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	43, // 55: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	45, // 56: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	47, // 57: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	39, // [39:58] is the sub-list for method output_type
-	20, // [20:39] is the sub-list for method input_type
-	20, // [20:20] is the sub-list for extension type_name
-	20, // [20:20] is the sub-list for extension extendee
-	0,  // [0:20] is the sub-list for field type_name
+	40, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
+	38, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	30, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	34, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	42, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	31, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	36, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	37, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	33, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	3,  // 21: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
+	6,  // 22: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
+	8,  // 23: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
+	15, // 24: gangrun.wire.v1.Agent.Port:input_type -> gangrun.wire.v1.PortRequest
+	10, // 25: gangrun.wire.v1.Agent.Library:input_type -> gangrun.wire.v1.LibraryRequest
+	17, // 26: gangrun.wire.v1.Agent.Devices:input_type -> gangrun.wire.v1.DevicesRequest
+	19, // 27: gangrun.wire.v1.Agent.LeaseTry:input_type -> gangrun.wire.v1.LeaseTryRequest
+	21, // 28: gangrun.wire.v1.Agent.LeaseWait:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 29: gangrun.wire.v1.Agent.LeaseLeave:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 30: gangrun.wire.v1.Agent.LeaseLost:input_type -> gangrun.wire.v1.LeaseRequest
+	21, // 31: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
+	12, // 32: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
+	0,  // 33: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
+	24, // 34: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	26, // 35: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	28, // 36: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	43, // 37: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	45, // 38: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	47, // 39: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	4,  // 40: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	7,  // 41: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	9,  // 42: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	16, // 43: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	11, // 44: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	18, // 45: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	20, // 46: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	22, // 47: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	22, // 48: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	23, // 49: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	22, // 50: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	14, // 51: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 52: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	25, // 53: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	27, // 54: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	41, // 55: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	44, // 56: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	46, // 57: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	48, // 58: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	40, // [40:59] is the sub-list for method output_type
+	21, // [21:40] is the sub-list for method input_type
+	21, // [21:21] is the sub-list for extension type_name
+	21, // [21:21] is the sub-list for extension extendee
+	0,  // [0:21] is the sub-list for field type_name
 }
 
 func init() { file_internal_wire_wire_proto_init() }
@@ -3433,6 +3499,7 @@ func file_internal_wire_wire_proto_init() {
 		(*GangRequest_Relay)(nil),
 		(*GangRequest_Name)(nil),
 		(*GangRequest_Part)(nil),
+		(*GangRequest_Signal)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
@@ -3440,7 +3507,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   48,
+			NumMessages:   49,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

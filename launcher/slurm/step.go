@@ -76,34 +76,67 @@ func (s *Steps) start(nodes []string) error {
 func (s *Steps) watch(st *step, ended <-chan struct{}) {
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
-	for over := false; !over; {
+	signals := signalCounts{}
+	for over, all := false, false; !over; {
 		select {
 		case <-tick.C:
-			s.mu.Lock()
-			all := len(st.reported) == len(st.nodes)
-			s.mu.Unlock()
-			if all {
-				<-ended
-				over = true
-			}
 		case <-ended:
 			over = true
 		}
-		found := reports(st.out)
+		lines := printed(st.out)
+		if s.options.Signal != nil {
+			for _, sig := range signals.news(lines) {
+				s.options.Signal(sig)
+			}
+		}
 		s.mu.Lock()
-		for _, r := range found {
+		for _, r := range reports(lines) {
 			if !st.reported[r.Node] {
 				st.reported[r.Node] = true
 				s.servers[r.Node] = r
 				s.signal()
 			}
 		}
+		if !all && len(st.reported) == len(st.nodes) {
+			all = true
+			tick.Reset(signalEvery)
+		}
 		if over {
 			close(st.done)
 			s.signal()
 		}
+		unasked := over && !s.closing
 		s.mu.Unlock()
+		if unasked && s.options.Ended != nil {
+			s.options.Ended()
+		}
 	}
+}
+
+// signalCounts is how often each signal has come to the server that has got it most often. The
+// batch system signals all servers of a step.
+type signalCounts map[syscall.Signal]int
+
+// news returns the signals that have come since the last call. lines is all that the servers have
+// printed so far.
+func (c signalCounts) news(lines []string) (all []syscall.Signal) {
+	type key struct {
+		node string
+		sig  syscall.Signal
+	}
+	got := map[key]int{}
+	for _, text := range lines {
+		node, sig, ok := stepserver.ParseSignal(text)
+		if !ok {
+			continue
+		}
+		got[key{node, sig}]++
+		if got[key{node, sig}] > c[sig] {
+			c[sig]++
+			all = append(all, sig)
+		}
+	}
+	return all
 }
 
 // signal wakes those who wait for a change. The caller holds s.mu.

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/remote/sshclient"
@@ -32,6 +33,11 @@ type Options struct {
 	Grace time.Duration
 	// Srun is the command; empty is srun.
 	Srun string
+	// Signal is called when the batch system has sent a signal to the servers, once for all of
+	// them. Ended is called when srun has ended though Close was not called. Neither may block.
+	// Both may be nil.
+	Signal func(syscall.Signal)
+	Ended  func()
 }
 
 // Steps are the servers on the nodes of a job.
@@ -43,11 +49,16 @@ type Steps struct {
 	mu      sync.Mutex
 	steps   []*step
 	servers map[string]stepserver.Report // the newest of each node
-	changed chan struct{}                // closed and replaced when a server has reported itself, or a step has ended
+	closing bool
+	changed chan struct{} // closed and replaced when a server has reported itself, or a step has ended
 }
 
-// watchEvery is the time between two looks at what the servers have reported.
-const watchEvery = 10 * time.Millisecond
+// Times between two looks at what the servers of a step have printed: until all have reported
+// themselves, and then.
+const (
+	watchEvery  = 10 * time.Millisecond
+	signalEvery = 200 * time.Millisecond
+)
 
 // Open returns the Steps of a run. It starts no server.
 func Open(o Options) (*Steps, error) {
@@ -65,7 +76,7 @@ func Open(o Options) (*Steps, error) {
 	}
 	slices.Sort(outputs)
 	for _, file := range outputs { // of an earlier controller
-		for _, r := range reports(file) {
+		for _, r := range reports(printed(file)) {
 			s.servers[r.Node] = r
 		}
 	}
@@ -95,15 +106,21 @@ func loadKey(path string) (ed25519.PrivateKey, error) {
 	return key, os.WriteFile(path, key.Seed(), 0o600)
 }
 
-// reports returns the reports in the output of a step.
-func reports(file string) (all []stepserver.Report) {
+// printed returns what servers have printed into the output of a step, without Mark.
+func printed(file string) (all []string) {
 	data, _ := os.ReadFile(file)
 	for line := range strings.Lines(string(data)) {
-		_, rest, ok := strings.Cut(line, stepserver.Mark)
-		if !ok || !strings.HasSuffix(line, "\n") {
-			continue
+		if _, rest, ok := strings.Cut(line, stepserver.Mark); ok && strings.HasSuffix(line, "\n") {
+			all = append(all, rest)
 		}
-		if r, err := stepserver.ParseReport(rest); err == nil {
+	}
+	return all
+}
+
+// reports returns the reports among what servers have printed.
+func reports(printed []string) (all []stepserver.Report) {
+	for _, text := range printed {
+		if r, err := stepserver.ParseReport(text); err == nil {
 			all = append(all, r)
 		}
 	}
@@ -208,6 +225,7 @@ func (s *Steps) stepOf(node string) (running, failed *step) {
 // processes, or do not answer, end with their steps after a few seconds.
 func (s *Steps) Close(ctx context.Context) error {
 	s.mu.Lock()
+	s.closing = true
 	steps := slices.Clone(s.steps)
 	servers := s.servers
 	s.mu.Unlock()

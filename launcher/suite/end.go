@@ -96,6 +96,27 @@ func hurry(t *testing.T, b Bed) {
 	}
 }
 
+// signals: a signal goes to the ranks that handle it, also below a shell, and ends no other.
+func signals(t *testing.T, b Bed) {
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`
+case $RANK in
+0) trap 'echo got > got0; exit 0' USR1; echo ready > ready0; while :; do sleep 0.02; done ;;
+1) sh -c "trap 'echo got > got1; exit 0' USR1; echo ready > ready1; while :; do sleep 0.02; done"; exit 0 ;;
+*) echo ready > ready$RANK; while ! [ -e got0 ] || ! [ -e got1 ]; do sleep 0.02; done ;;
+esac`)})
+	wait := g.start(t.Context())
+	for r := range 4 {
+		g.exists("ready" + strconv.Itoa(r))
+	}
+	g.launcher.Signal(syscall.SIGUSR1)
+	if o := wait(); !o.Good(4) {
+		t.Errorf("%+v", o)
+	}
+	if events := g.find(job.KindSignal); len(events) != 2 {
+		t.Errorf("reported as %+v", events)
+	}
+}
+
 // strays: what ranks leave behind ends with the gang, however it hides.
 func strays(t *testing.T, b Bed) {
 	for name, script := range map[string]string{

@@ -24,7 +24,7 @@ func Run(t *testing.T, b Bed) {
 		{"good", good}, {"one agent a host", oneAgent}, {"environment", environment}, {"failures", failures}, {"missing program", missing},
 		{"first failure ends the rest", firstFailure}, {"echo waits for the culprit", echo},
 		{"logs are whole", logs}, {"terminals", terminals}, {"output", output}, {"a stuck terminal holds up nothing", stuckTerminal},
-		{"progress", progress}, {"burst", burst}, {"stdin", stdin}, {"contained", contained}, {"cancel", cancel}, {"cancel early", cancelEarly}, {"grace", grace}, {"hurry", hurry},
+		{"progress", progress}, {"burst", burst}, {"stdin", stdin}, {"contained", contained}, {"cancel", cancel}, {"cancel early", cancelEarly}, {"grace", grace}, {"hurry", hurry}, {"signals", signals},
 		{"strays", strays}, {"stopped ranks", stoppedRanks}, {"kill", kill}, {"again", again},
 		{"log files that exist are not written over", logsExist}, {"descriptors", descriptors},
 	}

@@ -52,6 +52,9 @@ type Ending struct {
 	Storage bool
 	// Never says that there will be no place for the gang at another time either.
 	Never bool
+	// HostsTaken says that the batch system has preempted the job, queued it again, or ended it
+	// because a node failed.
+	HostsTaken bool
 	// Saved says that the run has written a good checkpoint; Resume, that the next run of the
 	// job starts from the newest one.
 	Saved, Resume bool
@@ -103,8 +106,10 @@ var exitRules = []exitRule{
 		})},
 	{codes: "1", doc: "gangrun stopped the run early, and the run has written no good checkpoint.",
 		match: fixed(Failed, "stopped early without a good checkpoint", func(e Ending) bool { return e.State == job.StateStoppedEarly })},
-	{codes: "124", doc: "The time limit of the whole run (`timeout`) was reached.",
+	{codes: "124", doc: "The time limit of the whole run (`timeout`), or that of its batch job, was reached.",
 		match: fixed(TimeLimit, "time limit", func(e Ending) bool { return e.TimeLimit })},
+	{codes: "75", doc: "The batch system preempted the job, queued it again, or ended it because a node failed.",
+		match: fixed(MayPass, "the batch system took the job's hosts away", func(e Ending) bool { return e.HostsTaken })},
 	{codes: "255", doc: "The root-cause rank called MPI_Abort with a code that is 0 modulo 256.",
 		match: func(e Ending) (int, string, bool) {
 			x, ok := e.root()
@@ -184,7 +189,7 @@ func requeueHelps(e Ending) bool {
 	switch {
 	case e.Internal || e.State == job.StateStoppedEarly:
 		return false
-	case e.Storage:
+	case e.Storage || e.HostsTaken:
 		return true
 	case e.State == job.StateNoPlacement:
 		return !e.Never

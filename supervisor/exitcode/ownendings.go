@@ -28,6 +28,7 @@ var ownEndings = []ownEnding{
 	{"The gang loses the lease of its GPUs, and the retries are used up.", Ending{State: job.StateFailed, Cause: &job.Cause{Category: job.LaunchError, Rank: -1}, Action: job.RetryAgain}},
 	{"The time limit is reached, and the next run would start from the beginning.", Ending{State: job.StateFailed, TimeLimit: true}},
 	{"The time limit is reached, and the next run resumes from a checkpoint that this one has written.", Ending{State: job.StateFailed, TimeLimit: true, Saved: true, Resume: true}},
+	{"The batch system preempts the job, queues it again, or ends it because a node failed.", Ending{State: job.StateFailed, HostsTaken: true}},
 	{"gangrun ends the gang early on purpose, and the run has written no good checkpoint.", Ending{State: job.StateStoppedEarly}},
 	{"gangrun ends the gang early on purpose, and the run has written a good checkpoint.", Ending{State: job.StateStoppedEarly, Saved: true}},
 	{"The run is cancelled by SIGTERM.", Ending{State: job.StateCancelled, Signal: 15}},

@@ -114,6 +114,8 @@ func (g *Gang) supervise(ctx context.Context, early earlyStop) (unreaped []int32
 		case <-orphans:
 		case grace := <-g.inbox.stop:
 			end.begin(grace)
+		case sig := <-g.inbox.signal:
+			g.pass(sig)
 		case <-gone:
 			gone = nil
 			end.begin(min(g.grace(), StrayGrace))

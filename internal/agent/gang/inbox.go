@@ -3,24 +3,34 @@ package gang
 import (
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
 // inbox takes the controller's requests.
 type inbox struct {
 	stop     chan time.Duration     // to end the gang, with a grace period
+	signal   chan unix.Signal       // to pass to the ranks
 	requests chan *wire.GangRequest // all others: they are the wire-up's
 	ended    chan struct{}          // closed when nobody reads the others any more
 }
 
 func newInbox() inbox {
-	return inbox{stop: make(chan time.Duration), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
+	return inbox{stop: make(chan time.Duration), signal: make(chan unix.Signal, 4), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
 }
 
 // Take passes a request of the controller on. It returns false once the gang has ended.
 func (g *Gang) Take(r *wire.GangRequest) bool {
 	if stop := r.GetStop(); stop != nil {
 		return give(g.inbox.stop, time.Duration(stop.GraceMs)*time.Millisecond, g.inbox.ended)
+	}
+	if signal := r.GetSignal(); signal != nil {
+		select {
+		case g.inbox.signal <- unix.Signal(signal.Number):
+		default: // several wait until the ranks have been started
+		}
+		return true
 	}
 	return give(g.inbox.requests, r, g.inbox.ended)
 }

@@ -4,6 +4,7 @@ package process
 
 import (
 	"os"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 
@@ -87,4 +88,15 @@ func IsDescendant(pid int) bool {
 		pid = p.Parent
 	}
 	return false
+}
+
+// Handles reports whether a process has a handler for a signal. It may have ended since.
+func Handles(pid int, sig unix.Signal) bool {
+	data, err := os.ReadFile(procfs.Path(pid, "status"))
+	if err != nil {
+		return false
+	}
+	field, _ := procfs.Field(data, "SigCgt")
+	caught, err := strconv.ParseUint(field, 16, 64)
+	return err == nil && caught&(1<<(sig-1)) != 0
 }

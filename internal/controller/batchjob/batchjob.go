@@ -3,14 +3,13 @@
 package batchjob
 
 import (
-	"bytes"
 	"context"
-	"os/exec"
+	"errors"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/gangrun/gangrun/internal/failure"
+	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
 // Start is how gangrun was started.
@@ -19,9 +18,6 @@ type Start struct {
 	Detach   bool                             // the run is to go on without this process
 	OwnHosts bool                             // the user has named hosts, so that those of the job are not used
 }
-
-// askLimit bounds the question to Slurm whether a job still runs.
-const askLimit = 5 * time.Second
 
 // Check returns a usage error if the start is a mistake.
 func (s Start) Check(ctx context.Context) error {
@@ -41,8 +37,14 @@ func (s Start) Check(ctx context.Context) error {
 	if n := s.get("SLURM_HET_SIZE"); n != "" && n != "1" {
 		return failure.Usage("submit the job with one component, or name the hosts with --hosts", "job %s has %s components (a heterogeneous job), of which gangrun sees only the first", id, n)
 	}
-	if state, known := jobState(ctx, id); known && state != "RUNNING" {
-		return failure.Usage("leave the shell of that job, or: unset SLURM_JOB_ID; or name hosts with --hosts", "SLURM_JOB_ID says that gangrun is in Slurm job %s, which does not run (%s)", id, state)
+	j, err := slurmjob.Show(ctx, id)
+	if errors.Is(err, slurmjob.ErrUnknown) {
+		j.State = "Slurm does not know it"
+	} else if err != nil {
+		return nil // Slurm does not answer
+	}
+	if j.State != "RUNNING" {
+		return failure.Usage("leave the shell of that job, or: unset SLURM_JOB_ID; or name hosts with --hosts", "SLURM_JOB_ID says that gangrun is in Slurm job %s, which does not run (%s)", id, j.State)
 	}
 	return nil
 }
@@ -54,28 +56,4 @@ func (s Start) get(names ...string) string {
 		}
 	}
 	return ""
-}
-
-// jobState asks Slurm for the state of a job. known is false if Slurm does not answer.
-func jobState(ctx context.Context, id string) (state string, known bool) {
-	ctx, cancel := context.WithTimeout(ctx, askLimit)
-	defer cancel()
-	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, "scontrol", "-o", "show", "job", id)
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	err := cmd.Run()
-	if err != nil {
-		return "it is not known to Slurm", strings.Contains(errs.String(), "Invalid job id")
-	}
-	return stateOf(out.String())
-}
-
-// stateOf reads the state from what "scontrol -o show job" prints.
-func stateOf(text string) (state string, known bool) {
-	for _, field := range strings.Fields(text) {
-		if value, ok := strings.CutPrefix(field, "JobState="); ok {
-			return value, true
-		}
-	}
-	return "", false
 }

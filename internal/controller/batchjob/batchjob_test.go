@@ -36,7 +36,7 @@ esac
 		"components, own":      {env: "SLURM_JOB_ID=7 SLURM_HET_SIZE=2", s: Start{OwnHosts: true}},
 		"ended":                {env: "SLURM_JOB_ID=8", want: "does not run (COMPLETED)"},
 		"ended, own hosts":     {env: "SLURM_JOB_ID=8", s: Start{OwnHosts: true}},
-		"unknown":              {env: "SLURM_JOB_ID=9", want: "does not run (it is not known to Slurm)"},
+		"unknown":              {env: "SLURM_JOB_ID=9", want: "does not run (Slurm does not know it)"},
 		"no answer":            {env: "SLURM_JOB_ID=10"},
 	} {
 		env := map[string]string{}

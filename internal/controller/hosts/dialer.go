@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/gangrun/gangrun/launcher/agents"
@@ -89,6 +90,10 @@ type DialOptions struct {
 	Ask     func(question string)
 	Note    func(host, text string)
 	Started func(host string, at job.Agent)
+	// BatchSignal is called when the batch system has signalled the job on its nodes, BatchEnded
+	// when it has ended gangrun's processes there. Neither may block.
+	BatchSignal func(syscall.Signal)
+	BatchEnded  func()
 }
 
 // NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A
@@ -139,7 +144,7 @@ func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets 
 		if err != nil {
 			return nil, err
 		}
-		d.steps, err = slurm.Open(slurm.Options{Program: self, Dir: o.Dir, Nodes: slices.Sorted(maps.Keys(targets)), Grace: time.Duration(spec.OrphanGrace)})
+		d.steps, err = slurm.Open(slurm.Options{Program: self, Dir: o.Dir, Nodes: slices.Sorted(maps.Keys(targets)), Grace: time.Duration(spec.OrphanGrace), Signal: o.BatchSignal, Ended: o.BatchEnded})
 		return stepDialer{d.steps}, err
 	}
 	if spec.Launcher == job.LauncherSlurm {

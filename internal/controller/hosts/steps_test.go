@@ -160,6 +160,6 @@ func (b *stepBed) suiteBed() suite.Bed {
 // transport.
 func TestStepSuite(t *testing.T) {
 	bed := newStepBed(t).suiteBed()
-	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "a line that breaks", "lost agent", "nothing is left"}
+	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "signals", "a line that breaks", "lost agent", "nothing is left"}
 	suite.Run(t, bed)
 }

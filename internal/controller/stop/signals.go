@@ -40,6 +40,30 @@ func (o Order) Signal() { o.signal.Signal() }
 type Signals struct {
 	received chan os.Signal
 	order    *Order
+	batch    bool // the batch system has signalled the job's processes on other nodes
+}
+
+// batchSignal is a SIGTERM that processes of the run on other nodes have got from the batch
+// system. This process may get one, too, perhaps later.
+type batchSignal struct{}
+
+func (batchSignal) String() string { return "SIGTERM of the batch system" }
+func (batchSignal) Signal()        {}
+
+// Batch counts as a SIGTERM that the batch system has sent.
+func (s *Signals) Batch() {
+	select {
+	case s.received <- batchSignal{}:
+	default: // there are more than count
+	}
+}
+
+// Stop counts as an order to end the run. by is who has given it, after "cancelled by ".
+func (s *Signals) Stop(by string) {
+	select {
+	case s.received <- Order{syscall.SIGTERM, by}:
+	default: // there are more than count
+	}
 }
 
 // Catch starts to catch signals. order is a request that came before; nil means none.
@@ -48,7 +72,7 @@ func Catch(order *Order) *Signals {
 	if !ossignal.Ignored(signalNow) {
 		ossignal.Notify(received, signalNow)
 	}
-	return &Signals{received, order}
+	return &Signals{received: received, order: order}
 }
 
 // Dismiss lets every further signal end the process at once. The exit code is that of the
@@ -60,7 +84,11 @@ func (s *Signals) Dismiss(report *runreport.Report) {
 		<-s.received
 	}
 	go func() { // ends with the process
-		code := 128 + int(interruption(<-s.received).Signal)
+		sig := <-s.received
+		for sig == (batchSignal{}) { // it is ending already
+			sig = <-s.received
+		}
+		code := 128 + int(interruption(sig).Signal)
 		if report.ExitCode != nil && *report.ExitCode != 0 {
 			code = *report.ExitCode
 		}
@@ -92,9 +120,9 @@ func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop fun
 	done := make(chan struct{})
 	var wg sync.WaitGroup
 	wg.Go(func() {
-		sig, ok := s.next(done, cancel)
+		sig, ok := s.next(done, false, cancel)
 		if ok && (s.order == nil || sig != signalNow) {
-			_, ok = s.next(done, cancel)
+			_, ok = s.next(done, true, cancel)
 		}
 		if ok {
 			hurry()
@@ -110,17 +138,25 @@ func (s *Signals) Contexts(hurry func()) (ctx, hurried context.Context, stop fun
 }
 
 // next waits for a signal and ends the run's context. It ignores a SIGTERM if there was an
-// Order, since that asks for the same.
-func (s *Signals) next(done <-chan struct{}, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
+// Order, since that asks for the same, and one of the batch system if the run is ending already.
+func (s *Signals) next(done <-chan struct{}, ending bool, cancel context.CancelCauseFunc) (sig syscall.Signal, ok bool) {
 	for {
 		select {
 		case received := <-s.received:
+			if _, ok := received.(batchSignal); ok {
+				if s.batch || s.order != nil || ending {
+					continue
+				}
+				s.batch, received = true, syscall.SIGTERM
+			} else if s.batch && received == syscall.SIGTERM {
+				continue
+			}
 			end := interruption(received)
 			if sig = end.Signal; s.order != nil && sig == syscall.SIGTERM {
 				continue
 			}
 			if sig == signalNow { // another thread has received the SIGTERM before it
-				end.Signal = syscall.SIGTERM
+				end.Signal, end.Now = syscall.SIGTERM, true
 			}
 			cancel(end)
 			return sig, true

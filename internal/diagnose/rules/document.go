@@ -118,7 +118,7 @@ func signatures(c job.Category) []Rule {
 			list = append(list, *r)
 		}
 	}
-	for _, end := range []job.Ended{job.EndedTimeLimit, job.EndedCancelled} {
+	for _, end := range []job.Ended{job.EndedTimeLimit, job.EndedCancelled, job.EndedBatchLimit, job.EndedPreempted, job.EndedNodeFailed} {
 		if r := Endings[end]; r.Category == c {
 			list = append(list, r)
 		}

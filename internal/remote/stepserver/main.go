@@ -9,6 +9,8 @@ import (
 	"os"
 	"os/signal"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -44,11 +46,16 @@ func run(args []string) error {
 	if err != nil {
 		return err
 	}
-	// The batch system signals this process when it signals the controller, which decides what
-	// the agents do. Signals are caught and not ignored: agents would inherit that they are
-	// ignored.
-	caught := make(chan os.Signal, 1)
+	// The batch system signals this process when it signals the job's script, and may signal it
+	// earlier. The controller decides what the agents do. Signals are caught and not ignored:
+	// agents would inherit that they are ignored.
+	caught := make(chan os.Signal, 8)
 	signal.Notify(caught, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGXCPU)
+	over := make(chan struct{})
+	var reporting sync.WaitGroup
+	reporting.Go(func() { reportSignals(caught, over) })
+	defer reporting.Wait()
+	defer close(over)
 	defer signal.Stop(caught)
 	// Agents lose their parent, and are waited for here.
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -106,4 +113,28 @@ func (o *orphans) left() (bool, error) {
 		}
 	}
 	return alive, nil
+}
+
+// reportSignals prints the signals that this process gets, until over is closed.
+func reportSignals(caught <-chan os.Signal, over <-chan struct{}) {
+	for {
+		select {
+		case sig := <-caught:
+			fmt.Printf("%s%s%d %s\n", Mark, signalMark, sig.(unix.Signal), nodeName())
+		case <-over:
+			return
+		}
+	}
+}
+
+// signalMark begins what follows Mark in a line that reports a signal.
+const signalMark = "signal "
+
+// ParseSignal reads what follows Mark in a line of a server. ok is false if it does not report a
+// signal.
+func ParseSignal(text string) (node string, sig unix.Signal, ok bool) {
+	rest, ok := strings.CutPrefix(strings.TrimSpace(text), signalMark)
+	number, node, two := strings.Cut(rest, " ")
+	n, err := strconv.Atoi(number)
+	return node, unix.Signal(n), ok && two && err == nil && n > 0 && node != ""
 }

@@ -1,0 +1,109 @@
+package controller
+
+import (
+	"context"
+	"os"
+	"strconv"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/controller/batchend"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// batchWatch is the watch over the batch job of this process, once it has begun.
+type batchWatch struct {
+	mu    sync.Mutex
+	watch *batchend.Watch // nil outside of batch jobs
+}
+
+// begin begins the watch. The context that it returns ends with ctx, or with the job.
+func (b *batchWatch) begin(ctx context.Context, spec job.Spec, note func(string)) context.Context {
+	j, ok := batchend.Here(os.LookupEnv)
+	if !ok || spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0 {
+		return ctx
+	}
+	ctx, w := batchend.Begin(ctx, j, reserve(spec, shellBetween()), note)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.watch = w
+	return ctx
+}
+
+func (b *batchWatch) get() *batchend.Watch {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.watch
+}
+
+// check has the watch ask whether the job still runs.
+func (b *batchWatch) check() {
+	if w := b.get(); w != nil {
+		w.Check()
+	}
+}
+
+// stop ends the watch.
+func (b *batchWatch) stop() {
+	if w := b.get(); w != nil {
+		w.Stop()
+	}
+}
+
+// ended returns why the batch system has ended the job; nil outside of batch jobs.
+func (b *batchWatch) ended() func() job.Ended {
+	if w := b.get(); w != nil {
+		return w.Ended
+	}
+	return nil
+}
+
+// shellBetween reports whether this process is not the first of its batch job's script, but was
+// started by a shell. At the end of the job Slurm signals only the shell, whose end has this
+// process killed.
+func shellBetween() bool {
+	first, err := strconv.Atoi(os.Getenv("SLURM_TASK_PID"))
+	return err == nil && first != os.Getpid()
+}
+
+// endTime is how long gangrun itself may take to end a run after the grace period.
+const endTime = 5 * time.Second
+
+// reserve returns how long before the time limit of its batch job a run ends.
+func reserve(spec job.Spec, shell bool) time.Duration {
+	switch saving := spec.BeforeStop.Number() != 0; {
+	case spec.TimeReserve > 0:
+		return time.Duration(spec.TimeReserve)
+	case saving:
+		return time.Duration(spec.BeforeStopWait+spec.Grace) + endTime
+	case shell:
+		return time.Duration(spec.Grace) + endTime
+	}
+	return 0
+}
+
+// batchSignal acts on a signal that the batch system has sent to the job's processes on its nodes.
+func (s *session) batchSignal(sig syscall.Signal) {
+	switch sig {
+	case syscall.SIGUSR1, syscall.SIGUSR2:
+		s.userSignal(sig)
+	case syscall.SIGTERM:
+		s.signals.Batch()
+	}
+}
+
+// userSignal acts on SIGUSR1 or SIGUSR2.
+func (s *session) userSignal(sig syscall.Signal) {
+	switch s.spec.OnSignal {
+	case job.OnSignalIgnore:
+	case job.OnSignalStop:
+		if w := s.batch.get(); w != nil {
+			w.End()
+			return
+		}
+		s.signals.Stop(job.SignalName(int(sig)))
+	default:
+		s.launcher.Signal(sig)
+	}
+}

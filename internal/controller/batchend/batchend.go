@@ -1,0 +1,168 @@
+// Package batchend watches for the end of the batch job that gangrun runs in: it ends the run
+// before the time limit of the job, and finds out why the batch system ends the job.
+package batchend
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/slurmjob"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// Job is the Slurm job that this process is in.
+type Job struct {
+	ID       string
+	Restarts int // how often Slurm had queued it again when this process began
+}
+
+// Here returns the Slurm job that this process is in, as its environment says.
+func Here(lookup func(name string) (string, bool)) (j Job, ok bool) {
+	for _, name := range []string{"SLURM_JOB_ID", "SLURM_JOBID"} {
+		if id, set := lookup(name); set && id != "" {
+			count, _ := lookup("SLURM_RESTART_COUNT")
+			j.ID = id
+			j.Restarts, _ = strconv.Atoi(count)
+			return j, true
+		}
+	}
+	return j, false
+}
+
+// Watch watches a job until it is stopped.
+type Watch struct {
+	job     Job
+	reserve time.Duration
+	show    func(ctx context.Context, id string) (slurmjob.Job, error)
+	note    func(text string)
+
+	check    chan struct{}
+	answered chan struct{} // closed when ended is set
+	ended    job.Ended
+	cancel   context.CancelCauseFunc
+	stop     context.CancelFunc
+	over     chan struct{}
+}
+
+// recheck is the time between two questions to a Slurm that does not answer.
+const recheck = 30 * time.Second
+
+// Begin begins to watch a job. The context that it returns ends with ctx, and reserve before the
+// time limit of the job. note shows the user a note.
+func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text string)) (context.Context, *Watch) {
+	w := &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note, check: make(chan struct{}, 1), answered: make(chan struct{}), over: make(chan struct{})}
+	ctx, w.cancel = context.WithCancelCause(ctx)
+	// A question that is under way when ctx ends is answered.
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop = stop
+	go func() { defer close(w.over); w.run(ctx, asking) }()
+	return ctx, w
+}
+
+// Stop ends the watch.
+func (w *Watch) Stop() {
+	w.stop()
+	<-w.over
+	w.cancel(nil)
+}
+
+// Check asks Slurm whether the job still runs, and ends the run if it does not.
+func (w *Watch) Check() {
+	select {
+	case w.check <- struct{}{}:
+	default: // one is under way
+	}
+}
+
+// End ends the run because the time of the job is almost up, as the user has had Slurm signal.
+func (w *Watch) End() { w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit}) }
+
+// Ended returns why Slurm has ended the job. The context of the watch must be done. It returns
+// job.EndedNot if Slurm does not answer.
+func (w *Watch) Ended() job.Ended {
+	select {
+	case <-w.answered:
+	case <-w.over: // it may have answered before
+	}
+	select {
+	case <-w.answered:
+		return w.ended
+	default:
+		return job.EndedNot
+	}
+}
+
+// run watches until ctx, that of the run, ends, and then asks why. asking ends with the watch.
+func (w *Watch) run(ctx, asking context.Context) {
+	next := time.NewTimer(0)
+	defer next.Stop()
+	noted := false
+	for {
+		select {
+		case <-ctx.Done():
+			w.askWhy(asking)
+			return
+		case <-asking.Done():
+			return
+		case <-w.check:
+		case <-next.C:
+		}
+		j, err := w.show(asking, w.job.ID)
+		if err != nil && !errors.Is(err, slurmjob.ErrUnknown) {
+			if !noted && asking.Err() == nil {
+				w.note(fmt.Sprintf("the time limit of job %s is not known: %v", w.job.ID, err))
+			}
+			noted = true
+			next.Reset(recheck)
+			continue
+		}
+		if err != nil || !running(j.State) { // outside of the job (salloc), nothing else tells
+			w.cancel(supervisor.BatchEnd{Ended: w.of(j)})
+			return
+		}
+		next.Stop()
+		if j.End.IsZero() {
+			continue
+		}
+		left := time.Until(j.End) - w.reserve
+		if left <= 0 {
+			w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit})
+			return
+		}
+		next.Reset(left)
+	}
+}
+
+// askWhy asks Slurm why it ends the job.
+func (w *Watch) askWhy(ctx context.Context) {
+	if j, err := w.show(ctx, w.job.ID); err == nil {
+		w.ended = w.of(j)
+		close(w.answered)
+	}
+}
+
+// of returns why Slurm ends a job.
+func (w *Watch) of(j slurmjob.Job) job.Ended {
+	switch j.Ending(w.job.Restarts) {
+	case slurmjob.TimeLimit:
+		return job.EndedBatchLimit
+	case slurmjob.Preempted, slurmjob.Requeued:
+		return job.EndedPreempted
+	case slurmjob.NodeFail:
+		return job.EndedNodeFailed
+	}
+	return job.EndedCancelled
+}
+
+// running reports whether a job in a state still has its nodes.
+func running(state string) bool {
+	switch state {
+	case "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT":
+		return true
+	}
+	return false
+}

@@ -1,0 +1,136 @@
+package batchend
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/slurmjob"
+	"github.com/gangrun/gangrun/supervisor"
+)
+
+// TestHere: the job and how often it was queued again.
+func TestHere(t *testing.T) {
+	for env, want := range map[string]Job{
+		"":                                    {},
+		"SLURM_JOB_ID=7":                      {ID: "7"},
+		"SLURM_JOBID=8 SLURM_RESTART_COUNT=2": {ID: "8", Restarts: 2},
+	} {
+		got, ok := Here(func(name string) (string, bool) {
+			for _, entry := range strings.Fields(env) {
+				if k, v, _ := strings.Cut(entry, "="); k == name {
+					return v, true
+				}
+			}
+			return "", false
+		})
+		if got != want || ok != (want.ID != "") {
+			t.Errorf("%q: %+v, %t", env, got, ok)
+		}
+	}
+}
+
+// begin begins a watch of a Slurm that show stands for.
+func begin(ctx context.Context, reserve time.Duration, show func() (slurmjob.Job, error)) (context.Context, *Watch) {
+	w := &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, check: make(chan struct{}, 1), answered: make(chan struct{}), over: make(chan struct{})}
+	w.show = func(context.Context, string) (slurmjob.Job, error) { return show() }
+	ctx, w.cancel = context.WithCancelCause(ctx)
+	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
+	w.stop = stop
+	go func() { defer close(w.over); w.run(ctx, asking) }()
+	return ctx, w
+}
+
+// TestLimit: the run ends before the limit of its job, also after that was extended, and after
+// Slurm did not answer at first.
+func TestLimit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		asked := 0
+		ctx, w := begin(context.Background(), 2*time.Minute, func() (slurmjob.Job, error) {
+			asked++
+			switch asked {
+			case 1:
+				return slurmjob.Job{}, errors.New("no answer")
+			case 2:
+				return slurmjob.Job{State: "RUNNING", End: began.Add(time.Hour)}, nil
+			}
+			return slurmjob.Job{State: "RUNNING", End: began.Add(2 * time.Hour)}, nil
+		})
+		<-ctx.Done()
+		var end supervisor.BatchEnd
+		if !errors.As(context.Cause(ctx), &end) || end.Ended != job.EndedBatchLimit {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		if took := time.Since(began); took != 118*time.Minute {
+			t.Errorf("ended after %s", took)
+		}
+		w.Stop()
+	})
+}
+
+// TestEnded: the reason for a signal, and the end of a job that sends none.
+func TestEnded(t *testing.T) {
+	for name, c := range map[string]struct {
+		say  slurmjob.Job
+		err  error
+		want job.Ended
+	}{
+		"limit":     {say: slurmjob.Job{State: "COMPLETING", Reason: "TimeLimit"}, want: job.EndedBatchLimit},
+		"preempted": {say: slurmjob.Job{State: "RUNNING", Preempted: true}, want: job.EndedPreempted},
+		"requeued":  {say: slurmjob.Job{State: "PENDING", Restarts: 1}, want: job.EndedPreempted},
+		"node":      {say: slurmjob.Job{State: "NODE_FAIL"}, want: job.EndedNodeFailed},
+		"cancelled": {say: slurmjob.Job{State: "CANCELLED"}, want: job.EndedCancelled},
+		"no answer": {err: errors.New("no answer"), want: job.EndedNot},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				signalled, signal := context.WithCancelCause(context.Background())
+				var ending atomic.Bool
+				ctx, w := begin(signalled, 0, func() (slurmjob.Job, error) {
+					if ending.Load() {
+						return c.say, c.err
+					}
+					return slurmjob.Job{State: "RUNNING"}, nil
+				})
+				synctest.Wait()
+				ending.Store(true)
+				signal(supervisor.Interrupted{Signal: syscall.SIGTERM})
+				<-ctx.Done()
+				if got := w.Ended(); got != c.want {
+					t.Errorf("%q, want %q", got, c.want)
+				}
+				w.Stop()
+			})
+		})
+	}
+	synctest.Test(t, func(t *testing.T) {
+		var ending atomic.Bool
+		ctx, w := begin(context.Background(), 0, func() (slurmjob.Job, error) {
+			if ending.Load() {
+				return slurmjob.Job{State: "CANCELLED"}, nil
+			}
+			return slurmjob.Job{State: "RUNNING"}, nil
+		})
+		synctest.Wait()
+		w.Check()
+		synctest.Wait()
+		if ctx.Err() != nil {
+			t.Error("a running job has ended")
+		}
+		ending.Store(true)
+		w.Check()
+		<-ctx.Done()
+		var end supervisor.BatchEnd
+		if !errors.As(context.Cause(ctx), &end) || end.Ended != job.EndedCancelled {
+			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		w.Stop()
+	})
+}

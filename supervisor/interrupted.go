@@ -1,0 +1,81 @@
+package supervisor
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"syscall"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/supervisor/exitcode"
+)
+
+// Interrupted is the cause (see context.Cause) of a context that ends because the user ends the
+// run.
+type Interrupted struct {
+	Signal syscall.Signal
+	Now    bool   // without a grace period
+	By     string // the command that asked for it, its user and its host; empty for a signal
+}
+
+// Error names the command or the signal.
+func (e Interrupted) Error() string {
+	if e.By != "" {
+		return "cancelled by " + e.By
+	}
+	return "cancelled by " + job.SignalName(int(e.Signal))
+}
+
+// TimeLimit is the cause of a context that ends because the run's time limit has passed.
+type TimeLimit struct{ Limit job.Duration }
+
+// Error names the limit.
+func (e TimeLimit) Error() string { return fmt.Sprintf("the time limit of %s was reached", e.Limit) }
+
+// BatchEnd is the cause of a context that ends because the batch system has ended its job, or is
+// about to. Ended is EndedBatchLimit, EndedPreempted, EndedNodeFailed or EndedCancelled.
+type BatchEnd struct{ Ended job.Ended }
+
+// Error says what the batch system does.
+func (e BatchEnd) Error() string { return batchTexts[e.Ended] }
+
+// batchTexts says what the batch system does.
+var batchTexts = map[job.Ended]string{
+	job.EndedBatchLimit: "the time of the batch job is up",
+	job.EndedPreempted:  "the batch system takes the hosts of the job away (preemption or requeue)",
+	job.EndedNodeFailed: "the batch system ends the job because a node of it failed",
+	job.EndedCancelled:  "the batch job was cancelled",
+}
+
+// why returns why the context of a run is done. A context without a cause counts as cancelled.
+func (l *loop) why(ctx context.Context) job.Ended {
+	var limit TimeLimit
+	var batch BatchEnd
+	var by Interrupted
+	switch cause := context.Cause(ctx); {
+	case errors.As(cause, &limit):
+		return job.EndedTimeLimit
+	case errors.As(cause, &batch):
+		return batch.Ended
+	case errors.As(cause, &by) && by.By == "" && by.Signal == syscall.SIGTERM && l.Batch != nil:
+		if ended := l.Batch(); ended != job.EndedNot {
+			return ended
+		}
+	}
+	return job.EndedCancelled
+}
+
+// interrupted returns the end of a run whose context is done.
+func (l *loop) interrupted(ctx context.Context, during string) *end {
+	switch why := l.why(ctx); why {
+	case job.EndedTimeLimit:
+		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: context.Cause(ctx).Error() + during}
+	case job.EndedBatchLimit:
+		return &end{ending: exitcode.Ending{State: job.StateFailed, TimeLimit: true}, text: batchTexts[why] + during}
+	case job.EndedPreempted, job.EndedNodeFailed:
+		return &end{ending: exitcode.Ending{State: job.StateFailed, HostsTaken: true}, text: batchTexts[why] + during}
+	}
+	by := Interrupted{Signal: syscall.SIGTERM}
+	errors.As(context.Cause(ctx), &by)
+	return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
+}
