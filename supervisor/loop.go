@@ -97,7 +97,7 @@ func (l *loop) sum(ctx context.Context, e *end) *end {
 		e.ending.Action = l.policy(ctx).Action(l.past[last].Cause)
 		e.ending.Exits = l.folder.Report().Last().Exits
 	}
-	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume
+	e.ending.Saved, e.ending.Resume = l.resume.saved(), l.spec.Resume || l.spec.Requeue > 0
 	return e
 }
 

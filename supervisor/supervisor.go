@@ -125,6 +125,7 @@ type Supervisor struct {
 type Run struct {
 	ID         string
 	Controller job.Controller
+	Batch      *job.BatchJob // nil outside of batch jobs
 	// LogDir makes the directory of an attempt's log files.
 	LogDir func(attempt int) (string, error)
 }
@@ -168,7 +169,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	}
 	spec = spec.Redacted()
 	if len(past) == 0 {
-		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec})
+		l.emit(job.Event{Kind: job.KindCreated, Run: info.ID, Controller: &info.Controller, Spec: &spec, Batch: info.Batch})
 		for _, f := range secretFindings(l.spec) {
 			l.emit(job.Event{Kind: job.KindFinding, Finding: &f})
 		}
@@ -180,7 +181,8 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 	}
 	end := body(l, ctx)
 	code, why := exitcode.Of(end.ending, spec.ExitCode)
-	l.emit(job.Event{Kind: job.KindEnded, State: end.ending.State, ExitCode: &code, ExitWhy: why, Text: end.text, Hint: end.hint})
+	verdict, _ := exitcode.Of(end.ending, job.ExitVerdict)
+	l.emit(job.Event{Kind: job.KindEnded, State: end.ending.State, ExitCode: &code, ExitWhy: why, MayHelp: verdict == exitcode.MayPass, Text: end.text, Hint: end.hint})
 	return l.folder.Report(), end.err
 }
 

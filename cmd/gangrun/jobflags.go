@@ -19,7 +19,7 @@ import (
 const jobArgs = "[OPTIONS] [JOB.yaml] [-- COMMAND ...]"
 
 // jobCommands are the commands that take them.
-var jobCommands = []string{"run", "preflight"}
+var jobCommands = []string{"run", "preflight", "submit"}
 
 // jobFlags are the flags that say what the job is, from the one table that also
 // describes the job file.

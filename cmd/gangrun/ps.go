@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"text/tabwriter"
 	"time"
@@ -71,7 +72,12 @@ func newest(runs []home.Summary) []home.Summary {
 
 func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(t, "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT")
+	jobs := slices.ContainsFunc(runs, func(r home.Summary) bool { return r.Batch != nil })
+	header := "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT"
+	if jobs {
+		header += "\tJOB"
+	}
+	fmt.Fprintln(t, header)
 	var tell []func()
 	for _, r := range runs {
 		state, end, step, exit := string(r.State), now, "", ""
@@ -100,7 +106,11 @@ func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 		if !r.Started.IsZero() {
 			started = r.Started.Local().Format("2006-01-02 15:04:05")
 		}
-		fmt.Fprintf(t, "%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s\n", r.Run, state, r.Attempts, r.Ranks, step, started, view.Since(r.Started, end), exit)
+		line := fmt.Sprintf("%s\t%s\t%d\t%d\t%s\t%s\t%s\t%s", r.Run, state, r.Attempts, r.Ranks, step, started, view.Since(r.Started, end), exit)
+		if r.Batch != nil {
+			line += "\t" + r.Batch.String()
+		}
+		fmt.Fprintln(t, line)
 	}
 	if err := t.Flush(); err != nil {
 		return err

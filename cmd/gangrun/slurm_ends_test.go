@@ -111,3 +111,90 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json `+c
 	}
 	t.Cleanup(b.nothingLeft)
 }
+
+// submitted has bob type gangrun submit, and returns the jobs of the trial and of the gang.
+func (b *slurmBed) submitted(t *testing.T, args ...string) (trial, gang string) {
+	t.Helper()
+	env := []string{"env", "GANGRUN_HOME=" + b.dir + "/runs", ownMark + "=slurm"}
+	out, err := b.Exec(t.Context(), "bob", append(append(env, filepath.Join(b.dir, "gangrun"), "submit", "-o", "json", "--slurm", "-N2 -c1"), args...)...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var ids struct{ Trial, Gang string }
+	if err := json.Unmarshal([]byte(out), &ids); err != nil || ids.Trial == "" || ids.Gang == "" {
+		t.Fatalf("%v: %s", err, out)
+	}
+	return ids.Trial, ids.Gang
+}
+
+// TestSlurmRequeue: a job that asks to be queued again goes on from its checkpoint, and without the
+// node that was at fault.
+func TestSlurmRequeue(t *testing.T) {
+	t.Parallel()
+	b := newSlurmBed(t, 4)
+	t.Run("time limit", func(t *testing.T) {
+		t.Parallel()
+		id := b.submit(`mkdir -p legs/ck; cd legs
+gangrun run -n 2 --preflight off --mpi none --requeue 5 --time-reserve 55s --checkpoint-dir ck -- bash -c '
+step=0; [[ -z $GANGRUN_RESUME_FROM ]] || { step=${GANGRUN_RESUME_FROM##*step_}; step=${step%.json}; }
+echo $step >> began-$RANK
+while ((step < 40)); do
+	((++step)); echo "step $step/40"; sleep 0.2
+	((RANK)) || { echo {} > .new; mv .new ck/step_$step.json; }
+done'`, "-N2", "-c1", "-t1")
+		j, out := b.ended(id)
+		began, _ := os.ReadFile(filepath.Join(b.dir, "legs/began-0"))
+		if legs := strings.Fields(string(began)); j.State() != "COMPLETED" || len(legs) < 2 || legs[0] != "0" || legs[1] == "0" {
+			t.Errorf("%s, began at %q\n%s", j.State(), began, out)
+		}
+	})
+	t.Run("bad node", func(t *testing.T) {
+		t.Parallel()
+		id := b.submit(`mkdir -p bad; cd bad
+gangrun run -n 2 --preflight off --mpi none --retries 0 --requeue 3 --output all -- bash -c '
+[[ $RANK = 0 ]] || { [[ -e failed ]] || { hostname > failed; echo "RuntimeError: CUDA error: uncorrectable ECC error encountered" >&2; exit 1; }; }; hostname'`, "-N2", "-c1")
+		j, out := b.ended(id)
+		failed, _ := os.ReadFile(filepath.Join(b.dir, "bad/failed"))
+		node := strings.TrimSpace(string(failed))
+		if j.State() != "COMPLETED" || node == "" || j["ExcNodeList"] != node {
+			t.Errorf("%s, failed on %q, without %s\n%s", j.State(), node, j["ExcNodeList"], out)
+		}
+	})
+	t.Run("submit, a mistake", func(t *testing.T) {
+		t.Parallel()
+		trial, gang := b.submitted(t, "-n", "2", "--", "python3", "-c", "import nosuch")
+		j, out := b.ended(trial)
+		if j["ExitCode"] != "78:0" {
+			t.Errorf("trial: %s %s\n%s", j.State(), j["ExitCode"], out)
+		}
+		if j, out := b.ended(gang); j.State() != "CANCELLED" || out != "" {
+			t.Errorf("gang: %s\n%s", j.State(), out)
+		}
+	})
+	t.Run("submit", func(t *testing.T) {
+		t.Parallel()
+		trial, gang := b.submitted(t, "-n", "2", "--output", "all", "--", "bash", "-c", "echo rank $RANK of $WORLD_SIZE")
+		if j, out := b.ended(trial); j.State() != "COMPLETED" || !strings.Contains(out, "rank 0 of 1") {
+			t.Errorf("trial: %s\n%s", j.State(), out)
+		}
+		j, out := b.ended(gang)
+		if j.State() != "COMPLETED" || !strings.Contains(out, "rank 1 of 2") || strings.Contains(out, "rank 0 of 1") || strings.Contains(out, "trial:") {
+			t.Errorf("gang: %s\n%s", j.State(), out)
+		}
+		list, err := b.Exec(t.Context(), "bob", "env", "GANGRUN_HOME="+b.dir+"/runs", filepath.Join(b.dir, "gangrun"), "ps")
+		if err != nil || !strings.Contains(list, " "+gang+"\n") {
+			t.Errorf("%v\n%s", err, list)
+		}
+	})
+	t.Run("no progress", func(t *testing.T) {
+		t.Parallel()
+		id := b.submit(`mkdir -p none; cd none
+gangrun run -n 1 --preflight off --mpi none --retries 0 --requeue 9 -- bash -c 'echo x >> legs; echo "ConnectionResetError: [Errno 104] Connection reset by peer" >&2; exit 1'`, "-N1", "-c1")
+		j, out := b.ended(id)
+		legs, _ := os.ReadFile(filepath.Join(b.dir, "none/legs"))
+		if j.State() != "FAILED" || string(legs) != "x\nx\n" || !strings.Contains(out, "two legs in a row") {
+			t.Errorf("%s, %q\n%s", j.State(), legs, out)
+		}
+	})
+	t.Cleanup(b.nothingLeft)
+}

@@ -8,8 +8,10 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/batchlimit"
 	"github.com/gangrun/gangrun/internal/controller/batchend"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/topology/inventory"
 )
 
 // batchWatch is the watch over the batch job of this process, once it has begun.
@@ -20,15 +22,31 @@ type batchWatch struct {
 
 // begin begins the watch. The context that it returns ends with ctx, or with the job.
 func (b *batchWatch) begin(ctx context.Context, spec job.Spec, note func(string)) context.Context {
-	j, ok := batchend.Here(os.LookupEnv)
-	if !ok || spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0 {
+	if spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0 {
 		return ctx
 	}
-	ctx, w := batchend.Begin(ctx, j, reserve(spec, shellBetween()), note)
+	var w *batchend.Watch
+	limit := batchlimit.System{Lookup: os.LookupEnv, Changed: changed, Run: inventory.Output, Now: time.Now}
+	if j, ok := batchend.Here(os.LookupEnv); ok {
+		ctx, w = batchend.Begin(ctx, j, reserve(spec, shellBetween()), note)
+	} else if end, known := limit.End(); known {
+		ctx, w = batchend.Until(ctx, end, reserve(spec, true))
+	} else {
+		return ctx
+	}
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.watch = w
 	return ctx
+}
+
+// changed returns when a file was last changed.
+func changed(path string) (time.Time, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return time.Time{}, err
+	}
+	return info.ModTime(), nil
 }
 
 func (b *batchWatch) get() *batchend.Watch {
@@ -77,7 +95,7 @@ func reserve(spec job.Spec, shell bool) time.Duration {
 		return time.Duration(spec.TimeReserve)
 	case saving:
 		return time.Duration(spec.BeforeStopWait+spec.Grace) + endTime
-	case shell:
+	case shell, spec.Requeue > 0:
 		return time.Duration(spec.Grace) + endTime
 	}
 	return 0
@@ -106,4 +124,17 @@ func (s *session) userSignal(sig syscall.Signal) {
 	default:
 		s.launcher.Signal(sig)
 	}
+}
+
+// batchJob returns the batch job of this process; nil outside of batch jobs.
+func batchJob() *job.BatchJob {
+	j, ok := batchend.Here(os.LookupEnv)
+	if !ok {
+		return nil
+	}
+	b := &job.BatchJob{System: "slurm", ID: j.ID, Restarts: j.Restarts}
+	if array, task := os.Getenv("SLURM_ARRAY_JOB_ID"), os.Getenv("SLURM_ARRAY_TASK_ID"); array != "" && task != "" {
+		b.Task = array + "_" + task
+	}
+	return b
 }

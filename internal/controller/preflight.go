@@ -38,7 +38,7 @@ func Preflight(spec job.Spec, options Options) error {
 			Launcher: s.launcher, Placer: s.placer, Checker: p.checker, Checkpoints: &checkpoints{},
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Emit: p.emit,
 		}
-		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}, spec)
+		return sup.Preflight(p.ctx, supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}, spec)
 	}))
 }
 

@@ -41,7 +41,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 			Signal: s.launcher.Signal, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), LogDir: s.run.AttemptDir}
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return sup.Run(p.ctx, info, s.spec)
 		}
@@ -136,6 +136,9 @@ func (s *session) supervise(body func(parts) (runreport.Report, error)) (runrepo
 		err = errors.Join(err, s.abandon())
 	}
 	saving.Wait()
+	if err == nil && !s.PreflightOnly {
+		s.requeue(report)
+	}
 	stopRefreshing()
 	s.show.FlushLines(hurried)
 	view.Finish(hurried, func() {

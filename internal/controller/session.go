@@ -86,6 +86,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 			return nil, err
 		}
 	}
+	spec = resumed(spec)
 	dir, err := HomeDir()
 	if err != nil {
 		return nil, err

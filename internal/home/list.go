@@ -30,6 +30,8 @@ type Summary struct {
 	Step     int64     `json:"step"`     // the highest of the latest attempt; -1 if none is known
 	// Controller is the process that controls the run, nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
+	// Batch is the batch job in which the run was started, nil outside of batch jobs.
+	Batch *job.BatchJob `json:"batch,omitempty"`
 	// Problem is why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`
 
@@ -162,7 +164,7 @@ func (s *Summary) add(e job.Event) {
 	}
 	switch e.Kind {
 	case job.KindCreated:
-		s.Started, s.State = e.Time, job.StatePreflight
+		s.Started, s.State, s.Batch = e.Time, job.StatePreflight, e.Batch
 		if e.Spec != nil {
 			s.Name, s.Ranks, s.elastic = e.Spec.Name, e.Spec.Ranks, e.Spec.MinRanks > 0
 		}

@@ -2,6 +2,7 @@ package job
 
 import (
 	"math"
+	"strconv"
 	"time"
 )
 
@@ -10,7 +11,7 @@ type Kind string
 
 // The kinds of events, in their usual order.
 const (
-	KindCreated    Kind = "created"     // Controller, Spec
+	KindCreated    Kind = "created"     // Controller, Spec, Batch
 	KindState      Kind = "state"       // State, Text: why
 	KindFinding    Kind = "finding"     // Finding
 	KindTrial      Kind = "trial"       // Text: how the trial goes; Placement and LogDir if a step begins; Attempt 0
@@ -28,7 +29,7 @@ const (
 	KindCause      Kind = "cause"       // Attempt, Cause
 	KindVerdict    Kind = "verdict"     // Attempt, Verdict
 	KindNote       Kind = "note"        // Text: what the user should know; State is waiting if it says what the run waits for
-	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, Text, Hint
+	KindEnded      Kind = "ended"       // State, ExitCode, ExitWhy, MayHelp, Text, Hint
 	KindAllStarted Kind = "all-started" // Attempt: every rank has been started
 	KindWireup     Kind = "wireup"      // Attempt, Wireup, Text
 	KindSuspect    Kind = "suspect"     // Attempt, Host, Text: the host is silent; Since: the last contact
@@ -57,6 +58,7 @@ type Event struct {
 	Agent       *Agent       `json:"agent,omitempty"`
 	Spec        *Spec        `json:"spec,omitempty"`
 	Run         string       `json:"run,omitempty"`
+	Batch       *BatchJob    `json:"batch,omitempty"`
 	Finding     *Finding     `json:"finding,omitempty"`
 	Placement   *Placement   `json:"placement,omitempty"`
 	Explanation *Explanation `json:"explanation,omitempty"`
@@ -74,6 +76,8 @@ type Event struct {
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
+	// MayHelp is true if another run of the job may get further than this one.
+	MayHelp bool `json:"may_help,omitempty"`
 	// Hint is what to do about Text.
 	Hint string `json:"hint,omitempty"`
 }
@@ -87,6 +91,28 @@ type Controller struct {
 	// Start is the start time of the process in clock ticks after boot (field 22 of
 	// /proc/PID/stat). It distinguishes the process from a later one with the same PID.
 	Start uint64 `json:"start"`
+}
+
+// BatchJob is the batch job in which a run was started.
+type BatchJob struct {
+	System string `json:"system"` // slurm
+	ID     string `json:"id"`
+	// Task is the job as users name it if it is a task of an array, as in 12_3; else empty.
+	Task string `json:"task,omitempty"`
+	// Restarts is how often the batch system had queued the job again when the run began.
+	Restarts int `json:"restarts"`
+}
+
+// String returns the job as its batch system names it, with the number of its restarts.
+func (b BatchJob) String() string {
+	name := b.ID
+	if b.Task != "" {
+		name = b.Task
+	}
+	if b.Restarts > 0 {
+		name += " restart " + strconv.Itoa(b.Restarts)
+	}
+	return name
 }
 
 // Agent identifies an agent on another host, so that it can be found again.

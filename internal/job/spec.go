@@ -58,6 +58,9 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
+	// Requeue is how often the batch system may start the job in all, if gangrun asks it to queue
+	// the job again; 0 is never to ask.
+	Requeue int `json:"requeue,omitempty"`
 	// Retries limits the restarts in a row without progress.
 	Retries   int           `json:"retries"`
 	Preflight PreflightMode `json:"preflight"`

@@ -80,6 +80,9 @@ func (s Spec) validateHosts(errs *faults) {
 	if err := s.Patience.Validate(); err != nil {
 		errs.add(err)
 	}
+	if s.Requeue < 0 {
+		errs.bad("requeue is %d, but must be 0 or more", s.Requeue)
+	}
 	if s.Retries < 0 {
 		errs.bad("retries is %d, but must be 0 or more", s.Retries)
 	}

@@ -4,6 +4,7 @@
 package jobfile
 
 import (
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -102,4 +103,14 @@ func doubleQuoted(rest string) (text []byte, n int, bad *fault) {
 		}
 	}
 	return nil, 0, faultf(`close it, or write \" for the character itself`, `has a quote " that is never closed`)
+}
+
+// Split splits a line into words as a POSIX shell would. Nothing is expanded: it returns an error
+// for a character that a shell would act on.
+func Split(line string) ([]string, error) {
+	words, bad := split(line)
+	if bad != nil {
+		return nil, errors.New(bad.text)
+	}
+	return words, nil
 }

@@ -3,38 +3,31 @@ package slurmjob
 import (
 	"context"
 	"fmt"
+	"strings"
+	"time"
 )
 
-// Requeue ends a running job and queues it again, without some nodes. An error says what is left
-// to do by hand, if Slurm holds the job.
+// Requeue ends a running job and queues it again, without some nodes. Slurm starts such a job only
+// after a while (its credential lifetime, two minutes), and changes the nodes of a job only while
+// it is queued.
 func Requeue(ctx context.Context, j Job, without []string) error {
-	if len(without) == 0 {
-		_, err := scontrol(ctx, "requeue", j.ID)
+	if _, err := scontrol(ctx, "requeue", j.ID); err != nil || len(without) == 0 {
 		return err
 	}
-	// Slurm changes the nodes of a job only while the job is queued. It could start at once, so
-	// it is held meanwhile.
-	if _, err := scontrol(ctx, "requeuehold", j.ID); err != nil {
-		return err
+	list := strings.Join(without, ",")
+	if j.Excluded != "" {
+		list = j.Excluded + "," + list
 	}
-	_, err := scontrol(ctx, "update", "JobId="+j.ID, "ExcNodeList="+exclude(j.Excluded, without))
-	if _, released := scontrol(ctx, "release", j.ID); released != nil {
-		return fmt.Errorf("Slurm holds job %s, which was to run again: type scontrol release %[1]s: %w", j.ID, released)
-	}
-	if err != nil {
-		return fmt.Errorf("job %s is queued again, but with the nodes that it was to avoid: %w", j.ID, err)
-	}
-	return nil
-}
-
-// exclude returns a list of nodes: those of before and some others.
-func exclude(before string, others []string) string {
-	list := before
-	for _, node := range others {
-		if list != "" {
-			list += ","
+	var err error
+	for deadline := time.Now().Add(Limit); time.Now().Before(deadline); {
+		if _, err = scontrol(ctx, "update", "JobId="+j.ID, "ExcNodeList="+list); err == nil {
+			return nil
 		}
-		list += node
+		select {
+		case <-time.After(100 * time.Millisecond):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
-	return list
+	return fmt.Errorf("job %s is queued again, but may get %s: %w", j.ID, list, err)
 }

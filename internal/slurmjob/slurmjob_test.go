@@ -39,12 +39,3 @@ func TestEnding(t *testing.T) {
 		}
 	}
 }
-
-func TestExclude(t *testing.T) {
-	if got := exclude("h[2-3]", []string{"h5", "h6"}); got != "h[2-3],h5,h6" {
-		t.Error(got)
-	}
-	if got := exclude("", []string{"h5"}); got != "h5" {
-		t.Error(got)
-	}
-}

@@ -26,7 +26,7 @@ func (f *Folder) Add(e job.Event) {
 	r := &f.report
 	switch e.Kind {
 	case job.KindCreated:
-		r.Run, r.Controller, r.Started = e.Run, e.Controller, when(e.Time)
+		r.Run, r.Controller, r.Batch, r.Started = e.Run, e.Controller, e.Batch, when(e.Time)
 		if e.Spec != nil {
 			r.Name, r.Command, r.Ranks = e.Spec.Name, slices.Clone(e.Spec.Command), e.Spec.Ranks
 		}
@@ -53,7 +53,7 @@ func (f *Folder) Add(e job.Event) {
 			f.waits = len(r.Notes)
 		}
 	case job.KindEnded:
-		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy
+		r.State, r.Reason, r.Hint, r.ExitCode, r.ExitWhy, r.MayHelp = e.State, e.Text, e.Hint, e.ExitCode, e.ExitWhy, e.MayHelp
 		r.Ended, r.Since = when(e.Time), when(e.Time)
 		f.times.enter(phaseNone, e.Time)
 		f.trial.end(e.Time)

@@ -26,6 +26,8 @@ type Report struct {
 	Notes      []string   `json:"notes"`
 	Seconds    Seconds    `json:"seconds"`
 	GPUSeconds GPUSeconds `json:"gpu_seconds"`
+	// Batch is the batch job in which the run was started; null outside of batch jobs.
+	Batch *job.BatchJob `json:"batch"`
 	// Controller is the process that controls the run; nil until it is known.
 	Controller *job.Controller `json:"controller"`
 }
@@ -43,6 +45,8 @@ type End struct {
 	// ExitCode is null until the run has ended; ExitWhy says what it means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
+	// MayHelp is true if another run of the job may get further than this one.
+	MayHelp bool `json:"may_help"`
 	// Reason is why the run ended, or what it waits for. Hint is what to do about it.
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`

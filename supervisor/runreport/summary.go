@@ -56,6 +56,9 @@ func summarizeRun(line liner, r Report) {
 	if r.Name != "" {
 		line("name", "%s", r.Name)
 	}
+	if r.Batch != nil {
+		line("job", "%s in %s", r.Batch, r.Batch.System)
+	}
 	if len(r.Command) > 0 {
 		line("command", "%s", text.Clip(strings.Join(r.Command, " "), maxWidth))
 	}

@@ -54,7 +54,20 @@ const recheck = 30 * time.Second
 // Begin begins to watch a job. The context that it returns ends with ctx, and reserve before the
 // time limit of the job. note shows the user a note.
 func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text string)) (context.Context, *Watch) {
-	w := &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note, check: make(chan struct{}, 1), answered: make(chan struct{}), over: make(chan struct{})}
+	return begin(ctx, &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note})
+}
+
+// Until watches a job of another batch system, of which only its end is known. The context that it
+// returns ends with ctx, and reserve before that.
+func Until(ctx context.Context, end time.Time, reserve time.Duration) (context.Context, *Watch) {
+	return begin(ctx, &Watch{reserve: reserve, show: func(context.Context, string) (slurmjob.Job, error) {
+		return slurmjob.Job{State: "RUNNING", End: end}, nil
+	}})
+}
+
+// begin starts a watch.
+func begin(ctx context.Context, w *Watch) (context.Context, *Watch) {
+	w.check, w.answered, w.over = make(chan struct{}, 1), make(chan struct{}), make(chan struct{})
 	ctx, w.cancel = context.WithCancelCause(ctx)
 	// A question that is under way when ctx ends is answered.
 	asking, stop := context.WithCancel(context.WithoutCancel(ctx))

@@ -36,15 +36,9 @@ func TestHere(t *testing.T) {
 	}
 }
 
-// begin begins a watch of a Slurm that show stands for.
-func begin(ctx context.Context, reserve time.Duration, show func() (slurmjob.Job, error)) (context.Context, *Watch) {
-	w := &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, check: make(chan struct{}, 1), answered: make(chan struct{}), over: make(chan struct{})}
-	w.show = func(context.Context, string) (slurmjob.Job, error) { return show() }
-	ctx, w.cancel = context.WithCancelCause(ctx)
-	asking, stop := context.WithCancel(context.WithoutCancel(ctx))
-	w.stop = stop
-	go func() { defer close(w.over); w.run(ctx, asking) }()
-	return ctx, w
+// watch begins a watch of a Slurm that show stands for.
+func watch(ctx context.Context, reserve time.Duration, show func() (slurmjob.Job, error)) (context.Context, *Watch) {
+	return begin(ctx, &Watch{job: Job{ID: "7"}, reserve: reserve, note: func(string) {}, show: func(context.Context, string) (slurmjob.Job, error) { return show() }})
 }
 
 // TestLimit: the run ends before the limit of its job, also after that was extended, and after
@@ -53,7 +47,7 @@ func TestLimit(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		began := time.Now()
 		asked := 0
-		ctx, w := begin(context.Background(), 2*time.Minute, func() (slurmjob.Job, error) {
+		ctx, w := watch(context.Background(), 2*time.Minute, func() (slurmjob.Job, error) {
 			asked++
 			switch asked {
 			case 1:
@@ -93,7 +87,7 @@ func TestEnded(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				signalled, signal := context.WithCancelCause(context.Background())
 				var ending atomic.Bool
-				ctx, w := begin(signalled, 0, func() (slurmjob.Job, error) {
+				ctx, w := watch(signalled, 0, func() (slurmjob.Job, error) {
 					if ending.Load() {
 						return c.say, c.err
 					}
@@ -112,7 +106,7 @@ func TestEnded(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var ending atomic.Bool
-		ctx, w := begin(context.Background(), 0, func() (slurmjob.Job, error) {
+		ctx, w := watch(context.Background(), 0, func() (slurmjob.Job, error) {
 			if ending.Load() {
 				return slurmjob.Job{State: "CANCELLED"}, nil
 			}
@@ -130,6 +124,19 @@ func TestEnded(t *testing.T) {
 		var end supervisor.BatchEnd
 		if !errors.As(context.Cause(ctx), &end) || end.Ended != job.EndedCancelled {
 			t.Errorf("ended by %v", context.Cause(ctx))
+		}
+		w.Stop()
+	})
+}
+
+// TestUntil: the run ends before the end of a job that cannot be asked for.
+func TestUntil(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		began := time.Now()
+		ctx, w := Until(context.Background(), began.Add(time.Hour), time.Minute)
+		<-ctx.Done()
+		if took := time.Since(began); took != 59*time.Minute {
+			t.Errorf("ended after %s", took)
 		}
 		w.Stop()
 	})

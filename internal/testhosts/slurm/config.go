@@ -59,7 +59,7 @@ func (c *Cluster) config() string {
 	line("SlurmUser=root")
 	line("SlurmdUser=root")
 	line("AuthType=auth/munge")
-	line("AuthInfo=socket=%s", c.path("munge.sock"))
+	line("AuthInfo=socket=%s,cred_expire=5", c.path("munge.sock")) // a requeued job waits for so long
 	line("CredType=cred/munge")
 	line("StateSaveLocation=%s", c.path("state"))
 	line("SlurmdSpoolDir=/run/slurmd")
