@@ -30,7 +30,7 @@ var prose = strings.Fields(`
 
 // foreign are flags of other programs that gangrun's messages name.
 var foreign = strings.Fields(`
-	--format --generate-bash-completion --gpu-reset --ipc --mca --mem --overlap --overwrite --pid --shm-size -batch -ex
+	--format --generate-bash-completion --gpu-reset --gres --no-kill --signal --ipc --mca --mem --overlap --overwrite --pid --shm-size -batch -ex
 `)
 
 // namedCommand is a command line of gangrun's within a text: the word behind the

@@ -13,5 +13,5 @@ var Endings = map[job.Ended]Rule{
 	job.EndedPreempted: {Category: job.Preempted, Signature: "batch-preempted", Meaning: "the batch system preempted the job or queued it again",
 		Text: "the batch system took the job's hosts away, and gangrun ended the gang", Hint: "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint"},
 	job.EndedNodeFailed: {Category: job.HostLost, Signature: "batch-node-failed", Meaning: "the batch system ended the job because a node failed",
-		Text: "a node failed, so the batch system ended the job", Hint: "submit the job with --no-kill: then gangrun goes on without the node"},
+		Text: "a node failed, so the batch system ended the job", Hint: "submit the job with --no-kill: then the run continues without the node"},
 }
