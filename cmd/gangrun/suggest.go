@@ -15,7 +15,7 @@ import (
 var otherCommands = map[string]string{
 	"list": "ps", "ls": "ps", "jobs": "ps", "queue": "ps", "runs": "ps",
 	"kill": "stop", "cancel": "stop", "abort": "stop", "end": "stop",
-	"start": "run", "submit": "run", "exec": "run", "launch": "run", "train": "run",
+	"start": "run", "exec": "run", "launch": "run", "train": "run",
 	"tail": "logs", "output": "logs", "show": "status", "info": "status", "watch": "attach", "resume": "attach",
 	"rm": "clean", "remove": "clean", "delete": "clean", "prune": "clean",
 	"check": "preflight", "validate": "preflight", "test": "preflight", "trial": "preflight",
