@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"os/user"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -161,6 +162,26 @@ func (l *Log) String() string {
 	return l.b.String()
 }
 
+// withHome returns lines of an sshd_config with a home directory for sessions, unless one of them
+// sets HOME. The files of the user's own home, which a shell reads at its start, may take any time
+// and leave locks behind when a test ends them.
+func (s *Site) withHome(name string, lines []string) []string {
+	home := s.Path(name + "/userhome")
+	if err := os.MkdirAll(home, 0o700); err != nil {
+		s.t.Fatal(err)
+	}
+	lines = slices.Clone(lines)
+	for i, line := range lines {
+		if strings.HasPrefix(line, "SetEnv ") { // the first such line counts
+			if !strings.Contains(line, " HOME=") {
+				lines[i] += " HOME=" + home
+			}
+			return lines
+		}
+	}
+	return append(lines, "SetEnv HOME="+home)
+}
+
 // Start starts an sshd, which lets the keys of .ssh/authorized_keys in. more are further lines
 // of its sshd_config.
 func (s *Site) Start(name string, more ...string) *Server {
@@ -188,7 +209,7 @@ func (s *Site) StartIn(name, setup string, more ...string) *Server {
 		}
 		d.Port = free.Addr().(*net.TCPAddr).Port
 		free.Close()
-		lines := append(more, // the first of two values counts
+		lines := append(s.withHome(name, more), // the first of two values counts
 			"ListenAddress 127.0.0.1",
 			"Port "+strconv.Itoa(d.Port),
 			"HostKey "+d.HostKey,
