@@ -76,6 +76,10 @@ func (l *loop) interrupted(ctx context.Context, during string) *end {
 		return &end{ending: exitcode.Ending{State: job.StateFailed, HostsTaken: true}, text: batchTexts[why] + during}
 	}
 	by := Interrupted{Signal: syscall.SIGTERM}
+	var batch BatchEnd
+	if errors.As(context.Cause(ctx), &batch) {
+		return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: batch.Error() + during}
+	}
 	errors.As(context.Cause(ctx), &by)
 	return &end{ending: exitcode.Ending{State: job.StateCancelled, Signal: int(by.Signal)}, text: by.Error() + during}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
@@ -109,6 +110,31 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict -o json `+c
 			}
 		})
 	}
+	// Under salloc, gangrun is outside of the job, and Slurm sends it nothing.
+	t.Run("salloc", func(t *testing.T) {
+		t.Parallel()
+		dir := filepath.Join(b.dir, "salloc")
+		cmd := b.Command(t.Context(), "bob", "salloc", "-Q", "-N2", "-n2", "-c1", "env", "GANGRUN_HOME="+b.dir+"/runs", ownMark+"=slurm", "bash", "-c",
+			`mkdir salloc; cd salloc; echo $SLURM_JOB_ID > id; exec ../gangrun run -n 2 --preflight off --mpi none -o json -- bash -c 'touch ready-$RANK; exec sleep 600' > out.json`)
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		for deadline := time.Now().Add(patience); ; time.Sleep(20 * time.Millisecond) {
+			if _, err := os.Stat(dir + "/ready-1"); err == nil {
+				break
+			} else if time.Now().After(deadline) {
+				t.Fatal("it does not start")
+			}
+		}
+		id, _ := os.ReadFile(dir + "/id")
+		exec("scancel", strings.TrimSpace(string(id)))
+		began := time.Now()
+		_ = cmd.Wait()
+		r := b.report(t, "salloc/out.json", "")
+		if r.ExitCode == nil || *r.ExitCode != 143 || time.Since(began) > time.Minute {
+			t.Errorf("after %s: %+v", time.Since(began), r)
+		}
+	})
 	t.Cleanup(b.nothingLeft)
 }
 
