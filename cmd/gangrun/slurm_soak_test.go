@@ -104,7 +104,7 @@ exit`, "-N3", "--no-kill", "--requeue")
 			if err := f.do(b, random, id); err != nil {
 				t.Fatal(err)
 			}
-			j, err := b.Await(id, 4*time.Minute, slurm.Job.Ended)
+			j, err := b.Await(id, 6*time.Minute, slurm.Job.Ended)
 			out, _ := os.ReadFile(b.Output("bob", id))
 			if err != nil {
 				t.Fatalf("%v\n%s", err, out)

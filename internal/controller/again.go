@@ -52,6 +52,9 @@ func (s *session) requeueJob(here batchend.Job, r runreport.Report) error {
 		ticket = requeue.Ticket{} // that of an earlier job with the same ID
 	}
 	leg := requeue.LegOf(r)
+	for len(ticket.Legs) < here.Restarts { // of a controller that could not write it
+		ticket.Legs = append(ticket.Legs, requeue.Leg{Category: job.HostLost})
+	}
 	d := requeue.Decide(ticket.Legs, leg, r.MayHelp, s.spec.Requeue)
 	ticket.Legs = append(ticket.Legs, leg)
 	if err := ticket.Write(s.home, here.ID); err != nil {

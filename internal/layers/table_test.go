@@ -79,7 +79,7 @@ var rooms = []room{
 	{paths: []string{"internal/remote/resumable", "internal/remote/shell"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/remote/sshconfig"}, ours: withLeaves("internal/remote/shell", "internal/safefile")},
 	{paths: []string{"internal/remote/sshclient"}, ours: withLeaves("internal/remote/shell", "internal/remote/sshconfig", "internal/runclock", "internal/safefile")},
-	{paths: []string{"internal/remote/stepserver"}, ours: withLeaves()},
+	{paths: []string{"internal/remote/stepserver"}, ours: withLeaves("internal/slurmjob")},
 	{paths: []string{"internal/remote/sshtest"}, ours: only(), stdOnly: true},
 	{paths: []string{"internal/environ", "internal/affinity", "internal/watchdog", "internal/selfcheck"}, ours: only()},
 	{paths: []string{"internal/leftover"}, ours: withLeaves("internal/watchdog")},

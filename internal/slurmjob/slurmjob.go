@@ -47,6 +47,20 @@ func Show(ctx context.Context, id string) (Job, error) {
 	return parse(out)
 }
 
+// NodeDown reports whether Slurm counts a node as failed.
+func NodeDown(ctx context.Context, node string) (bool, error) {
+	out, err := scontrol(ctx, "-o", "show", "node", node)
+	if err != nil {
+		return false, err
+	}
+	for field := range strings.FieldsSeq(out) {
+		if state, ok := strings.CutPrefix(field, "State="); ok {
+			return strings.HasPrefix(state, "DOWN"), nil
+		}
+	}
+	return false, fmt.Errorf("scontrol show node: no state in what it printed: %.200q", out)
+}
+
 // Error is what a command of Slurm has printed when it failed.
 type Error struct {
 	Command string

@@ -56,7 +56,7 @@ func (s *Steps) start(nodes []string) error {
 	}
 	public := s.key.Public().(ed25519.PublicKey)
 	st := &step{nodes: nodes, out: name + ".out", err: name + ".err", done: make(chan struct{}), reported: map[string]bool{}}
-	st.cmd = exec.Command(srun, append(srunArgs(nodes, s.options.Program), stepserver.Args(public, s.options.Grace)...)...)
+	st.cmd = exec.Command(srun, append(srunArgs(nodes, s.options.Program), stepserver.Args(public, s.options.Grace, s.options.Starts)...)...)
 	st.cmd.Env = srunEnv(os.Environ())
 	st.cmd.Dir = "/"
 	st.cmd.Stdout, st.cmd.Stderr = out, errs

@@ -31,6 +31,9 @@ type Options struct {
 	Nodes []string
 	// Grace is how long a server stays without a controller and without ranks.
 	Grace time.Duration
+	// Starts is how often Slurm may start the job in all, if a server has it queued again because
+	// the node of its script has failed; 0 is never.
+	Starts int
 	// Srun is the command; empty is srun.
 	Srun string
 	// Signal is called when the batch system has sent a signal to the servers, once for all of

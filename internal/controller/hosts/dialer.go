@@ -144,7 +144,7 @@ func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets 
 		if err != nil {
 			return nil, err
 		}
-		d.steps, err = slurm.Open(slurm.Options{Program: self, Dir: o.Dir, Nodes: slices.Sorted(maps.Keys(targets)), Grace: time.Duration(spec.OrphanGrace), Signal: o.BatchSignal, Ended: o.BatchEnded})
+		d.steps, err = slurm.Open(slurm.Options{Program: self, Dir: o.Dir, Nodes: slices.Sorted(maps.Keys(targets)), Grace: time.Duration(spec.OrphanGrace), Starts: spec.Requeue, Signal: o.BatchSignal, Ended: o.BatchEnded})
 		return stepDialer{d.steps}, err
 	}
 	if spec.Launcher == job.LauncherSlurm {

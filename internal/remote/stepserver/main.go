@@ -17,15 +17,17 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/procfs"
+	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
 // Args returns the arguments of the hidden command for a client's key. A server stays for grace
-// without a client.
-func Args(client ed25519.PublicKey, grace time.Duration) []string {
-	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String()}
+// without a client. If the node of the job's script has failed then, it has Slurm queue the job
+// again, until the job has started so many times in all; 0 is never.
+func Args(client ed25519.PublicKey, grace time.Duration, starts int) []string {
+	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(starts)}
 }
 
-// Main is the hidden command "step KEY GRACE". It returns the exit code.
+// Main is the hidden command "step KEY GRACE STARTS". It returns the exit code.
 func Main(args []string) int {
 	if err := run(args); err != nil {
 		fmt.Fprintln(os.Stderr, "gangrun: step:", err)
@@ -35,7 +37,7 @@ func Main(args []string) int {
 }
 
 func run(args []string) error {
-	if len(args) != 2 {
+	if len(args) != 3 {
 		return errors.New("this command is for gangrun's own use")
 	}
 	key, err := base64.StdEncoding.DecodeString(args[0])
@@ -43,6 +45,10 @@ func run(args []string) error {
 		return fmt.Errorf("%q is no key", args[0])
 	}
 	grace, err := time.ParseDuration(args[1])
+	if err != nil {
+		return err
+	}
+	starts, err := strconv.Atoi(args[2])
 	if err != nil {
 		return err
 	}
@@ -71,8 +77,43 @@ func run(args []string) error {
 		_ = s.listener.Close()
 		return err
 	}
-	return s.serve(context.Background())
+	if err := s.serve(context.Background()); err != nil || s.asked() || starts == 0 {
+		return err
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), unix.SIGTERM)
+	defer stop()
+	return requeueLost(ctx, starts)
 }
+
+// requeueLost has Slurm queue the job of this process again if the node of the job's script is
+// down. Slurm itself lets such a job run on without its script if it was submitted with --no-kill.
+func requeueLost(ctx context.Context, starts int) error {
+	j, err := slurmjob.Show(ctx, os.Getenv("SLURM_JOB_ID"))
+	if err != nil || j.State != "RUNNING" || j.Restarts+1 >= starts {
+		return err
+	}
+	for range nodeDownTries { // Slurm notices it later than gangrun
+		down, err := slurmjob.NodeDown(ctx, j.BatchHost)
+		if err != nil {
+			return err
+		}
+		if down {
+			return slurmjob.Requeue(ctx, j, nil) // without nodes that are down in any case
+		}
+		select {
+		case <-time.After(nodeDownEvery):
+		case <-ctx.Done():
+			return nil
+		}
+	}
+	return nil
+}
+
+// Slurm takes as long as its SlurmdTimeout says, 300 s by default, to notice that a node is down.
+const (
+	nodeDownEvery = 5 * time.Second
+	nodeDownTries = 120
+)
 
 // orphans reaps the children of this process that it has not started itself.
 type orphans struct {

@@ -156,6 +156,13 @@ func (s *server) serve(ctx context.Context) error {
 	return err
 }
 
+// asked reports whether the client has asked for the end of the server.
+func (s *server) asked() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ending
+}
+
 // await waits until there is nothing more to do.
 func (s *server) await(ctx context.Context) error {
 	tick := time.NewTicker(lookEvery)

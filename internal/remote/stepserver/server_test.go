@@ -41,7 +41,7 @@ func start(t *testing.T, grace time.Duration) *started {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := &started{cmd: exec.Command(os.Args[0], Args(public, grace)...), key: private, over: make(chan error, 1)}
+	s := &started{cmd: exec.Command(os.Args[0], Args(public, grace, 0)...), key: private, over: make(chan error, 1)}
 	s.cmd.Stderr = os.Stderr
 	out, err := s.cmd.StdoutPipe()
 	if err != nil {
