@@ -40,8 +40,8 @@ func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Ski
 	return NewestBut(ctx, dir, nil, nil)
 }
 
-// NewestBut is like Newest, but ignores checkpoints in before and not that have not changed
-// since. before is what was in dir before the run began: another run's checkpoints may have
+// NewestBut is like Newest, but ignores the checkpoints that are listed in before or in not,
+// unless they have changed since. before is what was in dir before the run began: another run's checkpoints may have
 // higher steps.
 func NewestBut(ctx context.Context, dir string, before Seen, not []job.Checkpoint) (best job.Checkpoint, skipped []Skipped, err error) {
 	all, skipped, err := candidates(dir)

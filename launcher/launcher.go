@@ -97,9 +97,8 @@ func New(opts Options) *Launcher {
 	}
 }
 
-// Probe connects to every host and returns those that it has reached, with what
-// their agents found and the addresses at which they reach each other, and the
-// others. An error means that those reached have no network in common, or that several
+// Probe connects to every host. It returns the hosts that it has reached, with what their agents
+// found and the addresses at which they reach each other. unreached has the other hosts. An error means that those reached have no network in common, or that several
 // of them are one machine.
 func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []agents.Unreached, err error) {
 	connected := make([]*agents.Agent, len(l.opts.Hosts))

@@ -31,8 +31,8 @@ type Runner interface {
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
-	// Place returns where that many ranks of a trial go, which ends within limit, and
-	// what gives the place back.
+	// Place returns a place for that many ranks of a trial that ends within limit, and a
+	// function that gives it back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
 	// Diagnose finds why a trial failed. WorldSize recognises a program that only complains
 	// of too few ranks.

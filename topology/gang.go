@@ -44,8 +44,8 @@ type Choice struct {
 // The result is optimal for hosts of up to 16 GPUs and gangs of up to 24 hosts, as long as
 // there are only some ten thousand ways to choose racks and switches, at most 64 of which
 // need the fewest hosts. Otherwise the result is good, with as few racks as possible. Of
-// placements of equal cost, PlaceGPUs prefers the one that leaves good sets of free GPUs of
-// the most sizes on its hosts, then the one that leaves the fewest free GPUs there, then
+// placements of equal cost, PlaceGPUs prefers the one that leaves a good set of free
+// GPUs for as many sizes as possible on its hosts, then the one that leaves the fewest free GPUs there, then
 // one early in the inventory.
 //
 // Ranks are numbered by rack, switch and host, in the order of the inventory. On a host

@@ -118,8 +118,8 @@ func bytesAt(r io.ReaderAt, size, off, n int64) ([]byte, error) {
 	return b, nil
 }
 
-// Entries calls emit for the keys and values of a block. In a block, each key is stored as
-// the number of bytes that it shares with the one before and the rest. The offsets of keys
+// Entries calls emit for the keys and values of a block. Each key is stored in
+// two parts: how many bytes it shares with the key before it, and its other bytes. The offsets of keys
 // that are stored in full come at the end.
 func Entries(b []byte, emit func(key, value []byte) error) error {
 	if len(b) < 4 {

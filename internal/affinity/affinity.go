@@ -31,8 +31,8 @@ func Parse(list string) (set unix.CPUSet, err error) {
 	return set, nil
 }
 
-// Bound calls f with the calling thread bound to a list of CPUs, which what f
-// starts inherits; the goroutine must be locked to its thread. Where the list is
+// Bound binds the calling thread to a list of CPUs and calls f. Processes that f starts
+// inherit the binding; the goroutine must be locked to its thread. Where the list is
 // empty, or names no CPU that this thread may use, f is called all the same.
 func Bound(list string, f func()) {
 	if list != "" {

@@ -1,6 +1,6 @@
 // Package batchlimit says when the batch system ends the job that this process is in. It knows
-// OAR, Torque and Flux. Slurm is asked elsewhere; of other systems no variable and no quick
-// command says it.
+// OAR, Torque and Flux. Slurm is asked elsewhere. Other systems have no variable and no quick
+// command for that.
 package batchlimit
 
 import (

@@ -19,8 +19,8 @@ const longest = 4 << 10
 // A Reader knows tables as well.
 //
 // Step is the first of these that the line has: a step or iteration, the count of a bar or
-// of "[12/500]", a batch, an epoch. So the Step of a trainer that counts steps within an
-// epoch, or prints only epochs, is what it prints. ByEpoch is true if Step counts epochs; a
+// of "[12/500]", a batch, an epoch. So Step is the number as printed: it counts within the
+// epoch if the trainer counts so, and epochs if the trainer prints only these. ByEpoch is true if Step counts epochs; a
 // part of an epoch is rounded down. Total is the total of the same count.
 //
 // Validation, downloads, resuming, numbered prose ("Step 1: install"), tracebacks and

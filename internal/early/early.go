@@ -1,8 +1,7 @@
-// Package early catches the signals of gangrun's commands, and starts what its hidden
-// commands are for, before the rest of the program is set up: a gang waits for its agents, and a shim is started for
-// every rank. It is initialised before the packages that need much for that,
-// since it needs little, and packages are initialised as soon as all that they
-// import is, in the order of their paths.
+// Package early catches the signals of gangrun's commands, and starts the work of its hidden
+// commands, before the rest of the program is set up: a gang waits for its agents, and a shim is
+// started for every rank. Go initialises a package when its imports are initialised, in the
+// order of the paths. This package imports little, so it comes before those that take long.
 package early
 
 import (

@@ -36,7 +36,7 @@ func catch() *signals {
 	return s
 }
 
-// Notify returns a channel that gets the signals that ask for an end from now on, but
+// Notify returns a channel that gets the signals that ask for an end from now on, except
 // those that are ignored, as under nohup or in a shell's background job.
 func Notify() chan os.Signal {
 	from := make(chan os.Signal, 4)

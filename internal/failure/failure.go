@@ -63,7 +63,7 @@ func Code(err error) int {
 }
 
 // Hint returns the hint of err, or "". The hint of an Error comes first, then that of a
-// limit of this machine, then what a method Hint of an error that err wraps returns.
+// limit of this machine, then the result of the method Hint of an error that err wraps.
 func Hint(err error) (hint string) {
 	walk(err, func(err error) bool {
 		if e, ok := err.(*Error); ok {

@@ -22,7 +22,7 @@ const (
 
 // Changes are the files that may have changed.
 type Changes struct {
-	All   bool // any file may have
+	All   bool // any file may have changed
 	names map[string]bool
 }
 

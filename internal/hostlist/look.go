@@ -26,9 +26,9 @@ type List struct {
 	Own *machine.Machine // what this machine says of itself; nil unless the list is this machine alone
 }
 
-// Look reads a list of hosts. Where there is none, it is this machine. A list that is this
-// machine alone, and no inventory, gets its GPUs and slots, and those that other gangs
-// hold are marked as busy.
+// Look reads a list of hosts. Where there is none, it is this machine. If the
+// list is this machine alone, and is not an inventory, Look adds the GPUs and slots of the
+// machine, and marks the GPUs that other gangs hold as busy.
 func Look(ctx context.Context, from Source) (List, error) {
 	list, err := from.Read()
 	if err != nil {

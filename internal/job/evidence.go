@@ -60,9 +60,7 @@ const (
 	EndedTimeLimit Ended = "time-limit" // of the run
 	EndedCancelled Ended = "cancelled"
 
-	// Of a batch job: its time limit, another job or a new start takes its hosts, a node of it
-	// has failed.
-	EndedBatchLimit Ended = "batch-time-limit"
-	EndedPreempted  Ended = "preempted"
-	EndedNodeFailed Ended = "node-failed"
+	EndedBatchLimit Ended = "batch-time-limit" // of the batch job
+	EndedPreempted  Ended = "preempted"        // another job, or a requeue, took the hosts of the batch job
+	EndedNodeFailed Ended = "node-failed"      // a node of the batch job has failed
 )

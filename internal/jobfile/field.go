@@ -15,7 +15,7 @@ type Kind int
 // The kinds of values.
 const (
 	Number   Kind = iota // a whole number
-	Range                // a whole number, or as 8..16 two that min- and the field's name stand for
+	Range                // a whole number, or MIN..MAX, as 8..16: MIN sets the field whose name is this one's after "min-"
 	Switch               // true or false; a flag of this kind needs no value
 	Text                 // any text
 	Path                 // a path, made absolute against the caller's directory

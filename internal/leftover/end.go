@@ -11,9 +11,9 @@ import (
 // endEvery is the time between two looks at processes that were killed.
 const endEvery = 5 * time.Millisecond
 
-// End kills the leftovers that self, which starts a gang of a run, may judge. It returns
-// those that it has killed, and those that are there when limit has passed or ctx has
-// ended: the kernel does not let one go that waits for a device.
+// End kills the leftovers that Find returns for self and run. It returns those that it has
+// killed, and those that still exist when limit has passed or ctx has ended: a process that
+// waits for a device does not end.
 func End(ctx context.Context, self int, run string, limit time.Duration) (killed, left []Process) {
 	seen := map[identity]bool{}
 	deadline := time.Now().Add(limit)

@@ -3,8 +3,8 @@
 //
 // A process of a gang is known by a tag that children inherit from their parents,
 // whatever else a process changes: its environment, its session, its name, its parent.
-// What a rank gives its environment to, as a batch system does with a job that the rank
-// submits, has no tag. A leftover has a tag, and no agent above it.
+// A process that only has the environment of a rank has no tag: for example, a job that the
+// rank has submitted to a batch system. A leftover has a tag, and no agent above it.
 package leftover
 
 import (
@@ -39,14 +39,13 @@ func (t Table) above(pid int) (pids []int) {
 	return pids
 }
 
-// Find returns the leftovers, as the process self may judge them, which is about to start
-// a gang of a run; run is empty where that is not known. Those of other runs are of the
-// same user.
+// Find returns the leftovers, seen from the process self, which is about to start a gang of a
+// run. run is empty if that is not known. Leftovers of other runs belong to the same user.
 //
-// Neither self nor anything above or below it is one, nor what shares with self a process
-// of a gang above both: that has started gangrun itself. Where self runs inside of another
-// gang, the agents above it look after what they were given of that, but self knows better
-// of its own run.
+// Self, its ancestors and its descendants are never leftovers. Nor is a process that has an
+// ancestor in common with self which belongs to a gang and is not an agent: that ancestor has
+// started gangrun itself. A process below an agent is not a leftover, unless the agent is also
+// above self and the process belongs to self's own run.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {
@@ -65,8 +64,9 @@ func (t Table) Find(self int, run string) (found []Process) {
 	return found
 }
 
-// Alive returns the processes of earlier attempts of a run, gang being the one to come,
-// that stand below an agent which does not stand above self: it is about to end them.
+// Alive returns the processes of earlier attempts of a run that still have an agent above them,
+// other than an agent above self. That agent is about to end them. gang is the attempt that is
+// about to start.
 func (t Table) Alive(self int, gang string) (found []Process) {
 	own, tag := t.above(self), TagOf(gang)
 	run, _, _ := strings.Cut(gang, "/")

@@ -104,8 +104,8 @@ type parser struct {
 	here     bool // no other machine is wanted
 }
 
-// Parse reads a command line of mpiexec or mpirun. Relative to it, env
-// is the environment and read reads a file. Errors are for the user.
+// Parse reads a command line of mpiexec or mpirun. env looks up variables of the environment,
+// and read reads a file that the command line names. Errors are for the user.
 func Parse(args []string, env func(string) (string, bool), read func(path string) ([]byte, error)) (Args, error) {
 	p := &parser{read: read, rest: args}
 	p.stdin, p.mpi, p.env = job.StdinRank(0), job.MPIAuto, map[string]string{}

@@ -53,8 +53,8 @@ func noSpecText(run home.Run, events []job.Event, skipped int) string {
 	return fmt.Sprintf("the journal of run %s does not say what the run is: %s", run.ID, why)
 }
 
-// Report returns what a run's journal adds up to, and its events. The state of a run whose
-// controller is gone is lost.
+// Report returns what a run's journal adds up to, and its events. A run that has not
+// ended and whose controller is gone has the state job.StateLost.
 func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	events, skipped, err := Events(run)
 	if err != nil {

@@ -14,8 +14,8 @@ const (
 )
 
 // Silence measures the time since the last contact with another process. Time in which this
-// process did not run, and so could receive nothing, does not count. It is measured by
-// looks, of which there must be several in each half second. The zero value is ready for
+// process did not run, and so could receive nothing, does not count. Since must be
+// called several times in each half second. The zero value is ready for
 // use, and safe for concurrent use.
 type Silence struct {
 	mu      sync.Mutex

@@ -26,7 +26,7 @@ type Query struct {
 type File struct {
 	Attempt string `json:"attempt"`
 	Rank    int    `json:"rank"`   // -1 of what is no rank's
-	Stream  string `json:"stream"` // out, err, or who speaks in what is no rank's: mpirun, daemon
+	Stream  string `json:"stream"` // out or err; if it is no rank's, who has written it: mpirun or daemon
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 }

@@ -15,8 +15,8 @@
 // Nothing that a rank writes can move the cursor, change the terminal or pass
 // for another rank's line: only text, tabs, newlines and (where the stream has
 // colour) colours are let through. Invalid UTF-8 becomes U+FFFD, controls and
-// invisible characters vanish. Without prefix, what is no terminal gets the
-// ranks' bytes as they are; then only the order of whole lines is kept.
+// invisible characters vanish. Without prefix, an output that is not a
+// terminal gets the bytes of the ranks unchanged. Only the order of whole lines is kept then.
 //
 // On a terminal, progress bars and unfinished lines (prompts) have rows of
 // their own under the text, redrawn in place, above the status line. Where

@@ -11,8 +11,8 @@ import (
 )
 
 // Rsh is the hidden command "gangrun rsh NODE COMMAND...": mpirun's rsh agent.
-// Its daemon is started by the agent of the host that NODE stands for; it stays
-// until that has ended. It returns the exit code.
+// The agent of the host that NODE stands for starts the daemon. This command stays until the
+// daemon has ended, and returns the exit code.
 func Rsh(args []string) int {
 	for len(args) > 0 && args[0] == "-x" {
 		args = args[1:]

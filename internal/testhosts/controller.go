@@ -53,8 +53,8 @@ func (c *Controller) SSHConfig() string { return c.bed.path("ctl/home/.ssh/confi
 
 // Command makes a command that runs on the controller: in the directory that
 // cmd.Dir says, with this process's environment but for HOME and what belongs
-// to other homes. The command's own PID is cmd.Process.Pid: what it is sent,
-// it gets. What it leaves behind ends with the bed.
+// to other homes. cmd.Process.Pid is the PID of the command itself, so
+// signals reach the command. What it leaves behind ends with the bed.
 func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	// cd is lost on the way into a mount namespace.
 	const script = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; pid=$1; shift; exec nsenter -t "$pid" -n -m -u --wdns="$PWD" -- "$@"`

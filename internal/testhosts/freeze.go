@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Freezer says how Freeze stops a host: "cgroup.freeze", as far as its
-// processes go in one instant, or "SIGSTOP", to one after the other.
+// Freezer says how Freeze stops a host: "cgroup.freeze" stops all processes at the same time,
+// "SIGSTOP" is sent to one after the other.
 func (b *Bed) Freezer() string {
 	if b.cgroup == "" {
 		return "SIGSTOP"

@@ -157,8 +157,8 @@ func (h *Host) boot() error {
 }
 
 // Command makes a command that runs on the host as root, as an SSH session
-// would, without the network. Ending ctx kills it. It has no controlling
-// process but this one, and the host's death is its own.
+// would, without the network. Ending ctx kills it. Only this process
+// controls it. It dies with the host.
 func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

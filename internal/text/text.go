@@ -45,7 +45,7 @@ func joined(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
 }
 
-// Some writes the first of a list, at most most of them, as in "a, b and 3 more".
+// Some writes the first most names of a list, as in "a, b and 3 more".
 func Some(names []string, most int) string {
 	if len(names) > most {
 		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)

@@ -38,14 +38,13 @@ const (
 	aboveFD = 6 // in the inner watchdog, its socket to the outer one
 )
 
-// What follows the host's name among the arguments; nothing does in the outer
-// watchdog's.
+// The argument after the name of the host. The outer watchdog has none.
 const (
 	Inner  = "watchdog"
 	Worker = "worker" // the agent itself
 )
 
-// Name is the outer watchdog's, in place of that of its program.
+// Name is the process name of the outer watchdog. It replaces the name of the program.
 const Name = "gang-watchdog"
 
 // Watchdog is this process, which has started its child.
@@ -64,9 +63,8 @@ var started struct {
 	err      error
 }
 
-// Start starts the process below a watchdog if the arguments are a watchdog's, and
-// this process has not done so: the name of a host, and behind that of an inner
-// one Inner.
+// Start starts the process below this watchdog, once. args is the name of a host, and in the
+// inner watchdog Inner after it. Other arguments are an error.
 func Start(args []string) (*Watchdog, error) {
 	inner := len(args) == 2 && args[1] == Inner
 	if len(args) != 1 && !inner {

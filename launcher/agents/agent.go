@@ -315,8 +315,8 @@ func (a *Agent) Failed(ctx context.Context, err error) error {
 	return err
 }
 
-// Cause returns why ctx has ended, where that is what a call has failed of: an
-// agent may notice a deadline a moment before ctx does.
+// Cause returns the cause of ctx if ctx has ended, and otherwise err. If err is a deadline, it
+// first waits for the deadline of ctx, because an agent may notice it a moment earlier.
 func Cause(ctx context.Context, err error) error {
 	if status.Code(err) == codes.DeadlineExceeded {
 		if _, ok := ctx.Deadline(); ok {

@@ -27,8 +27,8 @@ type Dialer struct {
 	// LogDir, when set, is a directory in which each agent's own words (not its
 	// ranks') are kept as HOST.log; it is made when the first agent starts.
 	LogDir string
-	// Held, when set, is a file that stays open as long as a watchdog that was
-	// started lives: it outlives every process of its host, and this process.
+	// Held is a file that each watchdog keeps open while it lives; nil is none. A watchdog
+	// outlives every process of its host, and this process.
 	Held *os.File
 }
 

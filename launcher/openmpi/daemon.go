@@ -23,8 +23,8 @@ func RankEnv(shm string) []string {
 }
 
 // DaemonEnv is what a daemon on a node, and mpirun on node 0, need in their
-// environment, over what the user set: each node has its own, and what is in it
-// is removed with the gang. The node's name sets apart simulated
+// environment, over what the user set. Each node has a tmpdir of its own, whose
+// content is removed with the gang. The node's name sets apart simulated
 // hosts on one machine, which have one host name. Only the ranks of
 // daemons get Shm: mpirun would give it to the ranks of all nodes.
 func DaemonEnv(node, tmpdir, shm string) []string {

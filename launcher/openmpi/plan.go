@@ -20,10 +20,11 @@ type Plan struct {
 }
 
 // Command returns mpirun's argv and the variables to set over userEnv
-// (NAME=VALUE), in the words of both families. argv[0] has no path, for with one mpirun would turn on
-// --prefix: run Installation.Mpirun under that name.
+// (NAME=VALUE), in the words of both families. argv[0] is "mpirun" without a
+// directory, because mpirun turns on --prefix if it is called by a path. The caller executes
+// Installation.Mpirun with this argv.
 //
-// What the user set wins, but for what places and starts ranks. With more than
+// Variables of the user take precedence, except those that place and start ranks. With more than
 // one node, Shm is left out: mpirun's environment reaches the ranks of every
 // node and wins over their daemon's, so that the process that starts a rank must give it
 // RankEnv.

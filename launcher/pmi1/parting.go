@@ -22,11 +22,11 @@ type Link struct {
 	Asks   bool   `json:"asks,omitempty"` // the other rank's last request waits to be read
 }
 
-// Parted returns the ranks that can be released from a barrier before the others have come:
-// another rank waits for an answer that such a rank gives only after the barrier, and no
-// further request will reach it. That is so if, for each of its connections without a
-// request, the rank at the other end waits in the barrier as well, or has sent its last
-// request to a rank that waits. If the other end of a connection is unknown, the rank stays.
+// Parted returns the ranks that can be released from a barrier before the others have come.
+// Such a rank waits in the barrier, another rank waits for its answer, which it gives only
+// after the barrier, and no other request can reach it. No other request can come if the rank
+// at the other end of each connection without a request is blocked itself: in the barrier, or
+// by its last request to a rank that waits. If the other end of a connection is unknown, the rank stays.
 func Parted(all []Stand) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

@@ -34,8 +34,8 @@ type Bed struct {
 	// Agents returns the PIDs of the agents and watchdogs that serve the process
 	// self, by name: "agent", "watchdog", "outer watchdog".
 	Agents func(self int) map[string][]int
-	// Far is what only agents have that are not on the controller's own machine; nil
-	// where they are. Its hosts are one machine all the same, and see the same files.
+	// Far controls the connections to agents on other machines; nil if the agents are on the
+	// controller's machine. Its hosts are one machine all the same, and see the same files.
 	Far *Far
 	// Only names the tests to run; nil is all. A bed whose transport has run all of them in
 	// another bed may leave the rest to "make soak".

@@ -11,7 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What sources looks at, at most: a job's own code is less deep and smaller.
+// How deep, and at how many files, Key looks for the job's own code, which is less deep and
+// smaller.
 const (
 	SourceDepth   = 5
 	SourceEntries = 20000

@@ -148,8 +148,8 @@ func sameHost(a, b string) bool {
 
 // Apply removes devices that were not granted, and their links, from h. It returns the
 // indices of their GPUs. It keeps a GPU if one of its MIG instances was granted. It removes
-// nothing if the granted indices count all GPUs of the machine, while the process sees only
-// its own GPUs under new indices.
+// nothing if the process sees only its own GPUs, renumbered, because the granted indices do
+// not fit then.
 func (g Grant) Apply(h *job.Host) (left []int) {
 	if !g.Bounded() || g.renumbered(h) {
 		return nil

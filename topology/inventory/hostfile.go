@@ -9,8 +9,8 @@ import (
 
 // Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line
 // for each slot. The Kind of the result tells which it is. A file that states slots as
-// slots=4 is Open MPI's, and one with :4 is MPICH's; a file with both is an error. A name
-// that is repeated shows a line for each slot. name is the file's in errors.
+// slots=4 is Open MPI's, and one with :4 is MPICH's; a file with both is an error. If a
+// name is repeated, the file has a line for each slot. name is the file's in errors.
 func Hostfile(name string, text []byte) (List, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {

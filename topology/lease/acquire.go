@@ -38,8 +38,8 @@ const (
 // If every member with a Take has granted it, Acquire returns the grants; the grant of a
 // member without a Take is zero. Otherwise Acquire releases the grants of this round, waits
 // until something changes on any member, and calls plan again. It does so every few seconds
-// even if nothing changes, so that plan can ask for less as time passes, and at the time
-// again if plan returns one.
+// even if nothing changes, so that plan can ask for less as time passes, and at the time that
+// plan returns as again, if that is not zero.
 //
 // Acquire returns an error if plan or a member returns one, or if ctx is done. It then
 // holds no GPU. The tickets stay until the caller closes the members' turns.

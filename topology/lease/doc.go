@@ -38,15 +38,17 @@
 // A ticket names the GPUs of the host that a gang could use (Devices), how many of them
 // it claims (Count), and how many it must have there to start (Least). Older tickets are
 // served first, by Since and then by Run, whichever process wrote them. A host never
-// makes a request wait. It grants a request if
+// makes a request wait. It grants a request if both conditions hold:
 //
 //  1. nobody holds a GPU of the request's Take, and
 //  2. no older ticket can claim less than before. In this test every older ticket,
 //     the oldest first, claims up to Count idle GPUs of its Devices; claims may move
 //     to other GPUs so that younger tickets can claim as many as possible. The test
 //     is made with and without the GPUs of Take.
-//  3. Older tickets that can claim less do not forbid a request with a time limit that
-//     ends before the earliest time at which these tickets could start.
+//
+// The second condition has an exception. Older tickets that can claim less do not forbid a
+// request with a time limit that ends before the earliest time at which these tickets could
+// start.
 //
 // So a small job goes ahead of a big one on GPUs for which the big one does not wait,
 // on GPUs that it does not need, and as long as the big one could not start anyway. The

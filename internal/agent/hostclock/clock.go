@@ -1,5 +1,5 @@
-// Package hostclock tells the time by the host's clock, by which an agent reports every
-// time to its controller. Limits and intervals go by time.Now.
+// Package hostclock reads the host's clock. All times that an agent reports to its controller
+// are from this clock. Limits and intervals go by time.Now.
 package hostclock
 
 import (

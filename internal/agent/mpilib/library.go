@@ -71,11 +71,11 @@ func Classify(name string) (job.MPI, Part) {
 	return "", NotMPI
 }
 
-// Of says which MPI an ELF program needs, and the path of its library, not
-// resolved where it is a link, or its name where it is not found; nothing when it
-// needs none. Of a script it looks at the interpreter. It runs nothing: the
-// libraries are looked for as ld.so(8) does, but in the directories of the
-// loader's configuration instead of its cache.
+// Of returns the MPI that an ELF program needs, and the path of its library. It does not
+// resolve links. If the library is not found, it returns the name of the library instead of
+// its path. If the program needs no MPI, both are empty. Of a script, it looks at the
+// interpreter. It runs no program: it searches as ld.so(8) does, but in the directories of
+// the loader's configuration instead of its cache.
 func Of(path string, env []string) (mpi job.MPI, library string) {
 	if interpreter := ScriptInterpreter(path, env); interpreter != "" {
 		path = interpreter

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/runclock"
 )
 
-// Wait waits for done to be closed, at most for limit in which this process runs. It
-// returns whether done is closed.
+// Wait waits for done to be closed, for at most limit. Time in which this process does not
+// run does not count. It returns whether done is closed.
 func Wait(done <-chan struct{}, limit time.Duration) bool {
 	timer := runclock.NewTimer(limit)
 	defer timer.Stop()

@@ -13,8 +13,8 @@ const drainLimit = 500 * time.Millisecond
 const quiet = 20 * time.Millisecond
 
 // Drain waits until everything that a dead rank had written is in the logs of its streams,
-// for at most drainLimit: until the streams have ended or, where a child of the rank holds
-// them open, until they have been quiet for a moment.
+// but for at most drainLimit. That is the case when the streams have ended. If a child of the
+// rank holds them open, it waits until they have been quiet for a moment.
 func Drain(streams ...*Stream) {
 	limit := runclock.NewTimer(drainLimit)
 	defer limit.Stop()

@@ -107,7 +107,7 @@ func (s *Stream) Discard() error {
 
 // Pump moves bytes from the rank to the log file until the last writer has closed its end. When
 // the log cannot be written, Pump waits, and the rank waits with it, rather than lose a byte.
-// To close release ends such a wait.
+// Closing the channel release ends such a wait.
 func (s *Stream) Pump(release <-chan struct{}) {
 	defer s.finish()
 	buffer, full := make([]byte, firstBuffer), 0
@@ -242,8 +242,8 @@ func (s *Stream) Grow(n int) {
 	s.Grew.Notify()
 }
 
-// Seal records that nothing more comes, for followers and, by the mode of a spooled log, for
-// whoever reads the spool once the agent is gone.
+// Seal records that nothing more comes. Followers see it at once. A spooled log that is
+// complete also gets another mode, for a process that reads the spool after the agent is gone.
 func (s *Stream) Seal() {
 	if s.Spooled && !s.truncated {
 		_ = os.Chmod(s.Path, bridge.Whole) // without this mode it counts as truncated

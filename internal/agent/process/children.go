@@ -139,7 +139,7 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	return c.Adopt(pid), nil
 }
 
-// KillUnexecuted kills the children that are not in live: orphans, and a process that was
+// KillUnexecuted kills the children that c has neither started nor adopted: orphans, and a process that was
 // forked and has not executed its program yet.
 func (c *Children) KillUnexecuted() {
 	for _, p := range Descendants(os.Getpid()) {

@@ -21,7 +21,7 @@ const progressEvery = time.Second
 // Rank is the progress of one rank.
 type Rank struct {
 	Emit  func(job.Progress)
-	Steps int // how many reports are made at once; later ones wait for progressEvery
+	Steps int // how many reports are sent immediately; later ones are sent once per progressEvery
 
 	mu       sync.Mutex
 	latest   job.Progress

@@ -34,8 +34,8 @@ func Remove(agent int) {
 	}
 }
 
-// RemoveDead removes what agents of this PID namespace have left that were killed together
-// with their watchdogs.
+// RemoveDead removes the files of agents of this PID namespace that were killed together with
+// their watchdogs.
 func RemoveDead() {
 	removeDeadDirs()
 	removeDeadLinks()

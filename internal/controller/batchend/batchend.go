@@ -91,7 +91,8 @@ func (w *Watch) Check() {
 	}
 }
 
-// End ends the run because the time of the job is almost up, as the user has had Slurm signal.
+// End ends the run because the time of the job is almost up. It is called for the signal that
+// the user has Slurm send before the limit.
 func (w *Watch) End() { w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit}) }
 
 // Ended returns why Slurm has ended the job. The context of the watch must be done. It returns

@@ -79,9 +79,7 @@ func (d Dialer) Here(host string) bool { return d.agents == nil || d.own[host] }
 // ends CPU time.
 var connections = 8 * runtime.NumCPU()
 
-// // host with such an agent counts as another machine even if it is this one, because the
-// // earlier controller reached it from elsewhere. DialOptions are settings for starting
-// agents.
+// DialOptions are settings for starting agents.
 type DialOptions struct {
 	Held    map[string]job.Agent // agents that an earlier controller has started
 	Dir     string               // of the run
@@ -97,6 +95,8 @@ type DialOptions struct {
 }
 
 // NewDialer returns a Dialer for the hosts of a list. It takes over the agents of o.Held. A
+// host with such an agent counts as another machine even if it is this one, because the earlier
+// controller reached it from elsewhere.
 func NewDialer(list inventory.List, spec job.Spec, o DialOptions) (Dialer, error) {
 	d := Dialer{local: local.Dialer{LogDir: o.LogDir, Held: o.Lock}, own: map[string]bool{}}
 	targets := map[string]string{}

@@ -58,7 +58,8 @@ func (s *Signals) Batch() {
 	}
 }
 
-// Stop counts as an order to end the run. by is who has given it, after "cancelled by ".
+// Stop counts as an order to end the run. by names who has given
+// it; messages put it after "cancelled by ".
 func (s *Signals) Stop(by string) {
 	select {
 	case s.received <- Order{syscall.SIGTERM, by}:

@@ -28,7 +28,8 @@ var states = []struct {
 // hung is the time without output after which a gang may have hung.
 const hung = 30 * time.Second
 
-// Add adds what the ranks were doing when gangrun began to end the gang to a rule's text and hint.
+// Add extends a rule's text and hint by what the ranks were doing when gangrun began to end the
+// gang.
 // It also returns that as lines of evidence, one line for all ranks in the same state.
 func Add(rule *rules.Rule, all []job.Activity) []job.Line {
 	if len(all) == 0 {

@@ -53,8 +53,8 @@ var lower = func() (t [256]byte) {
 	return t
 }()
 
-// Find appends to found the numbers, each once, of the texts that occur in text, in any
-// case.
+// Find appends the numbers of the texts that occur in text to found, each once. Upper and lower
+// case are the same.
 func (x *Index) Find(text string, found []int) []int {
 	key := uint32(0)
 	for i := 0; i < len(text); i++ {

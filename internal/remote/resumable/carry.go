@@ -17,8 +17,8 @@ const refuseTime = 2 * time.Second
 // readBytes is how much is read from a carrier at once.
 const readBytes = 64 << 10
 
-// Carry carries the stream on carrier, in place of the carrier before it. It returns when it no
-// longer does. It then has closed the carrier, and all its goroutines have ended. The error is
+// Carry carries the stream on carrier, in place of the carrier before it. It returns when the
+// carrier no longer carries the stream. It has closed the carrier then, and all its goroutines have ended. The error is
 //
 //   - nil if the stream has ended in order in both directions,
 //   - ErrSuperseded if a newer carrier has replaced this one,
@@ -27,8 +27,8 @@ const readBytes = 64 << 10
 //   - the error of Abort,
 //   - otherwise what Read or Write of the carrier returned.
 //
-// A peer that has ended in order and is gone refuses a carrier on which it would only have
-// confirmed the end. ErrUnknownStream is no loss for a stream that was closed and had nothing
+// If the stream has ended at the peer, and the peer has forgotten it, the peer refuses a new
+// carrier, also if only the confirmation of the end was missing. ErrUnknownStream is no loss for a stream that was closed and had nothing
 // more to deliver.
 //
 // Carry does not give up a silent carrier: see Heard. On a stream that has ended it confirms the

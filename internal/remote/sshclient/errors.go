@@ -78,8 +78,8 @@ func (e *AuthError) Hint() string {
 	return fmt.Sprintf("if %q is the right user: %s (else set User in ~/.ssh/config, or write USER@%s); see: %s true", e.User, copyID, e.Name, e.Command())
 }
 
-// Lasting reports whether trying again later does not help. After too many failed logins it
-// does.
+// Lasting reports whether trying again later does not help. It is false only if the host has
+// refused because of too many failed logins.
 func (e *AuthError) Lasting() bool { return !e.tooMany() }
 
 // tooMany reports whether the host ended the login after too many keys. SSH has no code for

@@ -25,8 +25,8 @@ type Server struct {
 }
 
 // DialServer connects to a server and logs in. ctx limits the set-up of the connection and not its
-// life. The error is a *DialError if the server does not answer, and a *HostKeyError or an
-// *AuthError does not occur: another key means that another server has the port.
+// life. The error is a *DialError if the server does not answer. It is never a *HostKeyError
+// or an *AuthError: a wrong key means that another server has the port now.
 func (d *Dialer) DialServer(ctx context.Context, s Server) (*Client, error) {
 	peer := Peer{Name: s.Name, Host: s.Address, Port: s.Port, User: s.User}
 	failed := func(err error) error { return dialError(ctx, peer, defaultServerLimit, err) }

@@ -45,7 +45,7 @@ func New(t testing.TB) *Site {
 	return s
 }
 
-// For returns the site for a subtest, which its servers end with.
+// For returns the site for a subtest. Servers that are started through it end with the subtest.
 func (s *Site) For(t testing.TB) *Site {
 	sub := *s
 	sub.t = t

@@ -125,7 +125,8 @@ func (w *Wireup) request(r *wire.GangRequest) {
 // Equip implements gang.Wireup: Open MPI gives the ranks what they need.
 func (w *Wireup) Equip(*gang.Command) error { return nil }
 
-// Settle implements gang.Wireup: what a rank has said was passed on, and so read, before.
+// Settle implements gang.Wireup. There is nothing to wait for: the agent relays the messages of
+// a rank, so it has read them all before the rank exits.
 func (w *Wireup) Settle(int, <-chan struct{}) {}
 
 // Mark implements gang.Wireup.
@@ -158,8 +159,8 @@ func (w *Wireup) Ending() {
 	w.gang.Abandon(w.takeWaiting(), "another rank could not be started", 0, true)
 }
 
-// Dismiss implements gang.Runtime. If Open MPI itself wants the gang to end, mpirun still has
-// something to print.
+// Dismiss implements gang.Runtime. If Open MPI itself wants the gang to end, it does nothing,
+// because mpirun still has something to print.
 func (w *Wireup) Dismiss() {
 	w.mu.Lock()
 	ordered := w.ordered

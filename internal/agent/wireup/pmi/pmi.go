@@ -1,6 +1,6 @@
 // Package pmi lets the ranks of MPICH find each other over PMI-1: each rank of this host
-// speaks to a server in the agent, and the controller takes what the servers of the hosts
-// have to tell each other.
+// speaks to a server in the agent, and the controller passes messages between the servers of
+// the hosts.
 package pmi
 
 import (
@@ -142,8 +142,8 @@ func (w *Wireup) release(b *wire.Barrier) {
 const pmiFD = 3
 
 // Equip implements gang.Wireup. A wrapper that closes descriptors which it does not know
-// would close the connection, so that only a program that uses MPI itself inherits one;
-// others are given an address.
+// would close the connection. So only a program that uses MPI itself inherits a connection,
+// and others get an address.
 func (w *Wireup) Equip(c *gang.Command) error {
 	rank := c.Rank.Number()
 	env := []string{
