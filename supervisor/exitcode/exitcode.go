@@ -127,7 +127,7 @@ var exitRules = []exitRule{
 		}},
 	{codes: "70", doc: "No rank has a code, and the cause is `launch-error`: the ranks could not be started.",
 		match: fixed(Internal, "the ranks could not be started", func(e Ending) bool { return e.is(job.LaunchError) && e.Action == job.RetryNever })},
-	{codes: "75", doc: "No rank has a code, and the cause may pass: a lost host, a hang, the network, storage. Or the retries were used up.",
+	{codes: "75", doc: "No rank has a code, and either the cause may pass (a lost host, a hang, the network, storage) or the retries were used up.",
 		match: fixed(MayPass, "the cause may pass", func(e Ending) bool { return e.Budget || e.Action != "" && e.Action != job.RetryNever })},
 	{codes: "1", doc: "The run failed in any other way.",
 		match: fixed(Failed, "the run failed", func(Ending) bool { return true })},

@@ -20,7 +20,7 @@ var ownEndings = []ownEnding{
 	{"The same, but the reason is the login on all of these hosts: they refuse the user, their host key is unknown or has changed, or gangrun does not support their ssh_config.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"The hosts have no network in common, or several names of the list are one machine.", Ending{State: job.StateNoPlacement, Never: true}},
 	{"`gangrun preflight`: a host is not reached, or is lost.", refusedBy(job.HostLost, job.RetryAgain)},
-	{"`gangrun preflight`: the login on a host fails for one of these reasons.", refusedBy(job.HostLost, job.RetryNever)},
+	{"`gangrun preflight`: the login on a host fails: the host refuses the user, its key is unknown or has changed, or gangrun does not support its ssh_config.", refusedBy(job.HostLost, job.RetryNever)},
 	{"The preflight, or its trial, finds an error that may pass: storage, network, a lost host.", refusedBy(job.StorageError, job.RetryAgain)},
 	{"The preflight, or its trial, finds an error in the job's inputs, program or environment.", refusedBy(job.SemanticError, job.RetryNever)},
 	{"The preflight finds an error whose cause is not known.", Ending{State: job.StatePreflightFailed, Finding: &job.Finding{Check: "program"}}},

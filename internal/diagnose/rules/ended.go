@@ -8,7 +8,7 @@ var Endings = map[job.Ended]Rule{
 		Text: "the run's time limit passed, and gangrun ended the gang", Hint: "raise --timeout"},
 	job.EndedCancelled: {Category: job.Cancelled, Signature: "cancelled", Meaning: "the user ended the run",
 		Text: "the run was cancelled, and gangrun ended the gang", Hint: "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint"},
-	job.EndedBatchLimit: {Category: job.TimeLimit, Signature: "batch-time-limit", Meaning: "the time limit of the batch job passed, or was about to",
+	job.EndedBatchLimit: {Category: job.TimeLimit, Signature: "job-time-limit", Meaning: "the time limit of the batch job passed, or was about to",
 		Text: "the batch job's time was up, and gangrun ended the gang", Hint: "submit the job with a longer time limit, or with --checkpoint-dir and --requeue"},
 	job.EndedPreempted: {Category: job.Preempted, Signature: "batch-preempted", Meaning: "the batch system preempted the job or queued it again",
 		Text: "the batch system took the job's hosts away, and gangrun ended the gang", Hint: "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint"},
