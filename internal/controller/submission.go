@@ -75,7 +75,7 @@ func (s Submission) Submit(ctx context.Context) (submit.IDs, error) {
 	}
 	ids, err := submit.Send(ctx, submit.Make(r), slices.Clip(env))
 	if err != nil {
-		return ids, errors.Join(&failure.Error{Code: failure.CodeNoPlacement, Err: fmt.Errorf("Slurm refuses the job: %w", err), Hint: "gangrun submit --dry-run prints what is submitted; --slurm takes flags of sbatch"}, os.Remove(r.File))
+		return ids, errors.Join(&failure.Error{Code: failure.CodeNoPlacement, Err: fmt.Errorf("the job was refused by Slurm: %w", err), Hint: "gangrun submit --dry-run prints what is submitted; --slurm takes flags of sbatch"}, os.Remove(r.File))
 	}
 	return ids, nil
 }

@@ -32,7 +32,7 @@ type Job struct {
 }
 
 // ErrUnknown means that Slurm has no such job, or has forgotten it.
-var ErrUnknown = errors.New("Slurm does not know the job")
+var ErrUnknown = errors.New("the job is not known to Slurm")
 
 // Show asks Slurm for a job. An error that is not ErrUnknown means that Slurm did not answer.
 func Show(ctx context.Context, id string) (Job, error) {
