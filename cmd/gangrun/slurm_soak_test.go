@@ -68,7 +68,7 @@ var slurmFaults = []slurmFault{
 	{"step killed", false, killed(command("step"))},
 	{"slurmstepd killed", true, killed(func(p testhosts.Process) bool { return strings.HasPrefix(p.Name, "slurmstepd") })},
 	{"slurmctld restarted", false, func(b *slurmBed, random *rand.Rand, _ string) error {
-		if err := b.KillController(); err != nil {
+		if err := b.StopController(); err != nil {
 			return err
 		}
 		return b.StartController()

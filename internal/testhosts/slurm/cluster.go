@@ -148,7 +148,11 @@ func (c *Cluster) StartController() error {
 }
 
 // KillController kills slurmctld.
-func (c *Cluster) KillController() error { return c.kill("slurmctld") }
+func (c *Cluster) KillController() error { return c.end("slurmctld", os.Kill) }
+
+// StopController ends slurmctld in order: it saves its state first. One that is killed may have
+// forgotten the newest jobs.
+func (c *Cluster) StopController() error { return c.end("slurmctld", syscall.SIGTERM) }
 
 // StartNode starts slurmd on a host, which has been booted.
 func (c *Cluster) StartNode(h *testhosts.Host) error {
@@ -183,7 +187,10 @@ func (c *Cluster) start(name string, cmd *exec.Cmd) error {
 }
 
 // kill kills a daemon and waits for its end.
-func (c *Cluster) kill(name string) error {
+func (c *Cluster) kill(name string) error { return c.end(name, os.Kill) }
+
+// end signals a daemon and waits for its end.
+func (c *Cluster) end(name string, sig os.Signal) error {
 	c.mu.Lock()
 	var kept []*daemon
 	var ending []*daemon
@@ -197,7 +204,7 @@ func (c *Cluster) kill(name string) error {
 	c.daemons = kept
 	c.mu.Unlock()
 	for _, d := range ending {
-		_ = d.cmd.Process.Kill()
+		_ = d.cmd.Process.Signal(sig)
 		select {
 		case <-d.done:
 		case <-time.After(limit):
