@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// endedWithoutController reports whether an agent may have ended with its controller.
+// endedWithoutController reports whether an agent may have ended for lack of a controller.
 func endedWithoutController(err error) bool {
 	return errors.Is(err, agents.ErrEndedWithController) || errors.Is(err, agents.ErrEnded)
 }
@@ -24,7 +24,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 	if len(a.Placement.Hosts) == 0 {
 		return job.Outcome{}, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
-	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
+	mpiNamed := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes := make([]*node, len(a.Placement.Hosts))
 	// The end of ctx is an order to end the gang. To end the gang, it must be found first.
 	finding, found := agents.Unhurried(context.WithoutCancel(ctx), l.hurry)
@@ -48,7 +48,7 @@ func (l *Launcher) adopt(ctx context.Context, a job.Attempt, emit func(job.Event
 		}
 	}
 	a.MPI = cmp.Or(mpi, job.MPIMPICH) // without agents, the value has no effect
-	outcome, err := l.stay(ctx, a, asked, nodes, rankenv.Rendezvous{}, emit)
+	outcome, err := l.stay(ctx, a, mpiNamed, nodes, rankenv.Rendezvous{}, emit)
 	outcome.AgentsEnded = left
 	for _, n := range nodes {
 		l.pool.RetireSpent(n.agent)
@@ -105,5 +105,5 @@ func (l *Launcher) dropAdopted(nodes []*node) func(*agents.Agent) error {
 	}
 }
 
-// After Renew, agents of an earlier controller are ended before their hosts are used again.
+// Renew has later calls of Run end the agents of an earlier controller before using their hosts.
 func (l *Launcher) Renew() { l.pool.RetireHeld() }

@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// contain has every host make the view in which its ranks of an attempt are to run. Mixed
-// is that of the job.Outcome. The error is a *job.UncontainedError where a host cannot.
+// contain has every host prepare the contained view for its ranks. Mixed is that of the
+// job.Outcome. The error is a *job.UncontainedError if a host cannot.
 func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
 	sharing := int32(0)
 	for _, n := range nodes {
@@ -40,8 +40,8 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err
 	return slices.Contains(replies, true), err
 }
 
-// first returns the first of joined errors that says that a host cannot contain ranks,
-// else all of them.
+// first returns the first of joined errors that is a *job.UncontainedError; if there is none,
+// it returns all of them.
 func first(err error) error {
 	var cannot *job.UncontainedError
 	if errors.As(err, &cannot) {

@@ -16,7 +16,7 @@ import (
 // about them. If there is an error, a host that did not answer is returned unchanged.
 func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
 	found = make([]job.Host, len(hosts))
-	told := make([][]job.Finding, len(hosts))
+	all := make([][]job.Finding, len(hosts))
 	err = agents.Each(len(hosts), func(i int) error {
 		found[i] = hosts[i]
 		fail := func(err error) error { return fmt.Errorf("look for the GPUs of %s: %w", hosts[i].Name, err) }
@@ -30,7 +30,7 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 			if a.NVML.Path, err = l.opts.Bring(ctx, hosts[i].Name); err == nil {
 				reply, err = a.Client.Devices(ctx, &wire.DevicesRequest{Nvml: []byte(a.NVML.Path)})
 			} else {
-				told[i] = append(told[i], job.Finding{Check: "gpus", Severity: job.SeverityNote, Host: hosts[i].Name,
+				all[i] = append(all[i], job.Finding{Check: "gpus", Severity: job.SeverityNote, Host: hosts[i].Name,
 					Text: "gangrun-nvml cannot be brought there, and nvidia-smi is read instead: " + err.Error()})
 				err = nil
 			}
@@ -43,14 +43,14 @@ func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.H
 		if err := errors.Join(json.Unmarshal(reply.Host, &h), json.Unmarshal(reply.Findings, &more)); err != nil {
 			return fail(err)
 		}
-		told[i] = append(told[i], more...)
+		all[i] = append(all[i], more...)
 		found[i].Devices, found[i].Links = h.Devices, h.Links
 		if len(h.NICs) > 0 {
 			found[i].NICs = h.NICs
 		}
 		return nil
 	})
-	for _, f := range told {
+	for _, f := range all {
 		findings = append(findings, f...)
 	}
 	return found, findings, err

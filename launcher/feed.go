@@ -25,7 +25,7 @@ func (l *Launcher) feed(ctx context.Context, a job.Attempt, nodes []*node, emit 
 			}
 			stream, err := n.agent.Client.Feed(ctx)
 			if err != nil {
-				continue // the agent is lost, which the gang's own stream reports
+				continue // the agent is lost, which the gang's stream reports
 			}
 			gang, rank := a.GangName(), int32(r.Rank)
 			// An empty piece names the rank, even if no more follows.

@@ -33,7 +33,7 @@ func (l *Launcher) Turn(host, space, name string) *Turn {
 
 func (t *Turn) request() *wire.LeaseRequest { return &wire.LeaseRequest{Turn: t.name} }
 
-// Try is lease.Turn.Try.
+// Try calls lease.Turn.Try on the host's agent.
 func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting, error) {
 	a, err := t.l.pool.Get(ctx, t.host)
 	if err != nil {
@@ -45,7 +45,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 	}
 	reply, err := a.Client.LeaseTry(ctx, &wire.LeaseTryRequest{Turn: t.name, Space: t.space, Request: data})
 	if err != nil {
-		_ = t.free(a) // it may have been granted all the same
+		_ = t.free(a) // the agent may have granted it even so
 		return nil, nil, a.Failed(ctx, err)
 	}
 	if len(reply.Waiting) > 0 {
@@ -56,7 +56,7 @@ func (t *Turn) Try(ctx context.Context, r lease.Request) (*Grant, *lease.Waiting
 	return newGrant(t, a), nil, nil
 }
 
-// Wait is lease.Turn.Wait.
+// Wait calls lease.Turn.Wait on the host's agent.
 func (t *Turn) Wait(ctx context.Context) error {
 	a, err := t.l.pool.Get(ctx, t.host)
 	if err != nil {
@@ -107,7 +107,7 @@ type Grant struct {
 func newGrant(t *Turn, a *agents.Agent) *Grant {
 	ctx, cancel := context.WithCancel(t.l.life)
 	g := &Grant{turn: t, agent: a, stop: cancel, done: make(chan struct{})}
-	go func() { // ends with the lease, which Release ends
+	go func() { // returns when the lease is lost or released
 		defer close(g.done)
 		if !g.watch(ctx, a) {
 			<-ctx.Done()
@@ -122,7 +122,7 @@ func newGrant(t *Turn, a *agents.Agent) *Grant {
 func (l *Launcher) Adopted(host string) *Grant {
 	ctx, cancel := context.WithCancel(l.life)
 	g := &Grant{turn: &Turn{l: l, host: host}, stop: cancel, done: make(chan struct{})}
-	go func() { // ends with the lease, or with Release
+	go func() { // returns when the lease is lost or released
 		defer close(g.done)
 		if a, err := l.pool.Get(ctx, host); err != nil || !a.Link.Held || !g.watch(ctx, a) {
 			<-ctx.Done()
@@ -131,8 +131,8 @@ func (l *Launcher) Adopted(host string) *Grant {
 	return g
 }
 
-// watch waits until the lease is lost; false where it was not. That an agent is lost
-// is told by the gang's own stream.
+// watch waits until the lease is lost and returns true. It returns false if the lease was
+// released or the agent is lost, which the gang's stream reports.
 func (g *Grant) watch(ctx context.Context, a *agents.Agent) bool {
 	reply, err := a.Client.LeaseLost(ctx, g.turn.request())
 	if err != nil || len(reply.Why) == 0 {
@@ -147,15 +147,14 @@ func (g *Grant) watch(ctx context.Context, a *agents.Agent) bool {
 // Done is closed when the lease is lost or released.
 func (g *Grant) Done() <-chan struct{} { return g.done }
 
-// Err says why the lease was lost; nil while it was not.
+// Err returns why the lease was lost; nil if it was not.
 func (g *Grant) Err() error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.err
 }
 
-// Release gives the GPUs back. It returns when nothing of the lease is left on this
-// side; an agent that does not answer frees it with its own end.
+// Release gives the GPUs back. If the agent does not answer, it frees them when it ends.
 func (g *Grant) Release() error {
 	g.turn.granted = false
 	var err error

@@ -41,7 +41,7 @@ func proveAlone(ctx context.Context, a job.Attempt, nodes []*node, emit func(job
 // process of an earlier attempt of this run is left on it.
 func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note func(string)) error {
 	deadline := time.Now().Add(leftoverLimit)
-	for told := false; ; {
+	for reported := false; ; {
 		reply, err := r.Client.Leftovers(ctx, &wire.LeftoversRequest{Gang: a.GangName()})
 		if err != nil {
 			return r.Failed(ctx, err)
@@ -50,8 +50,8 @@ func awaitLeftovers(ctx context.Context, r *agents.Agent, a job.Attempt, note fu
 			note(r.Host + ": " + leftover.Killed(decoded(reply.Ended)))
 		}
 		ours := slices.DeleteFunc(slices.Clone(reply.Living), func(l *wire.Leftover) bool { return !strings.HasPrefix(l.Gang, a.Run+"/") })
-		if !told && len(reply.Living) > 0 {
-			told = true
+		if !reported && len(reply.Living) > 0 {
+			reported = true
 			text := fmt.Sprintf("%s: SIGKILL has not ended yet: %s", r.Host, leftover.Names(decoded(reply.Living)))
 			if len(ours) > 0 {
 				text += fmt.Sprintf("; attempt %d waits up to %s for their end, so that two attempts never write at once", a.Number, leftoverLimit)

@@ -11,9 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// lookLimit bounds how long an agent looks at a job's files. The programs that it
-// runs for that have 10 s each and are at most four, and a program is hashed: what
-// takes longer is a file system that hangs.
+// lookLimit bounds how long an agent looks at a job's files. It runs at most four programs,
+// with 10 s each, and hashes one: if it takes longer, a file system hangs.
 const lookLimit = 2 * time.Minute
 
 // LookError is that an agent has not looked at files in time.
@@ -33,8 +32,8 @@ func (l *Launcher) looking(ctx context.Context, a *agents.Agent, what string) (c
 	return context.WithTimeoutCause(ctx, l.look, &LookError{Host: a.Host, What: what, Limit: l.look})
 }
 
-// unseen words the error of an agent that was to look at files, within asking. Another
-// host whose files take too long can do nothing for the gang that ctx is of.
+// unseen returns the error of an agent that was to look at files, within asking. If another
+// machine reaches the limit, it is an *agents.UnreachableError: the gang cannot use that host.
 func unseen(ctx, asking context.Context, a *agents.Agent, err error) error {
 	if err = agents.Cause(asking, err); asking.Err() == nil || ctx.Err() != nil {
 		return a.Failed(ctx, err)
@@ -68,5 +67,5 @@ func surveyed(ask job.Survey) string {
 	return strings.Join(of[:last], ", ") + " and " + of[last]
 }
 
-// mostInputs is how many inputs are named that a survey looks at.
+// mostInputs is how many of a survey's inputs an error names.
 const mostInputs = 4

@@ -24,7 +24,7 @@ func (g *running) lose(n *node, err error) {
 	text, lost := err.Error(), err
 	if s, ok := status.FromError(err); ok {
 		text, lost = s.Message(), agents.ErrAgentGone
-		if s.Code() == codes.ResourceExhausted { // the agent is there, and lacks something
+		if s.Code() == codes.ResourceExhausted { // the agent still runs, but a resource that it needs is exhausted
 			lost = errors.New(text)
 		}
 	}
@@ -36,14 +36,14 @@ func (g *running) lose(n *node, err error) {
 		Text: fmt.Sprintf("%s is lost: %s", n.agent.Host, text),
 	})
 	last, stopped := n.gone, g.phase == lifecycle.Ending
-	if n.agent.Link.Heard != nil { // it was gone by then, which may be long before gangrun noticed
+	if n.agent.Link.Heard != nil { // the agent was gone then, perhaps long before gangrun noticed
 		last = n.agent.Link.Heard()
 		stopped = stopped && last.After(g.end.ordered)
 	}
-	if !g.end.cancelled.IsZero() { // whatever it was that ended it, the run was to end
+	if !g.end.cancelled.IsZero() { // the run was to end, whatever ended the agent
 		stopped = true
 	}
-	if n.lost != nil { // it was gone before this process could stop it
+	if n.lost != nil { // it was gone before this controller could stop it
 		stopped = false
 	}
 	for _, r := range n.ranks {
@@ -52,8 +52,8 @@ func (g *running) lose(n *node, err error) {
 		}
 	}
 	if n.agent.Link.Local {
-		// Somebody killed it: what is left of the gang on this machine ends as
-		// soon as it would have without a controller.
+		// The agent was killed: the rest of the gang on this machine ends as soon as it would
+		// without a controller.
 		g.restop(min(time.Duration(g.attempt.Grace), localGrace), job.StopFailure, "the agent on "+n.agent.Host+" is gone")
 	}
 	go func() { g.reports <- report{node: n, ended: true, err: g.drop(n.agent)} }()
@@ -69,10 +69,10 @@ const noteAfter = time.Second
 // noteWaiting notes which lost hosts still have to be waited for.
 func (g *running) noteWaiting() {
 	for _, n := range g.nodes {
-		if n.gone.IsZero() || n.done || n.told || time.Since(n.gone) < noteAfter {
+		if n.gone.IsZero() || n.done || n.waitNoted || time.Since(n.gone) < noteAfter {
 			continue
 		}
-		n.told = true
+		n.waitNoted = true
 		why := fmt.Sprintf("its agent ends them when it has had no contact for %s (--orphan-grace)", g.silence.orphanGrace)
 		if n.agent.Link.Local {
 			why = "what is left of its agent is ending them"
@@ -98,7 +98,7 @@ func (g *running) noteGap(now time.Time) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindNote, Attempt: g.attempt.Number, Text: text})
 }
 
-// suspect reports which hosts have become silent, or are heard again.
+// suspect reports which hosts have become silent, or are in contact again.
 func (g *running) suspect() {
 	for _, n := range g.nodes {
 		silence := n.agent.Silence()
@@ -121,11 +121,10 @@ func (g *running) suspect() {
 	}
 }
 
-// hurryLimit is how long a host that is silent is still waited for once the user is
-// in a hurry.
+// hurryLimit is how long after Hurry the launcher still waits for a silent host.
 const hurryLimit = time.Second
 
-// abandonSilent declares silent hosts lost if the user is in a hurry.
+// abandonSilent declares silent hosts lost once hurryLimit after Hurry is over.
 func (g *running) abandonSilent() {
 	if g.end.hurried.IsZero() || time.Since(g.end.hurried) < hurryLimit {
 		return

@@ -18,18 +18,18 @@ import (
 
 // node is one host's part of the running attempt.
 type node struct {
-	number int // in the placement
-	agent  *agents.Agent
-	ranks  []job.Rank
-	lost   error     // why its agent is not there, of a gang that is adopted
-	done   bool      // it has reported Done, or is lost
-	asked  bool      // it was asked which ranks have joined, and has not answered
-	spread bool      // the gang is on several machines
-	quiet  bool      // it was reported as silent
-	gone   time.Time // when it was lost; its agent is being ended
-	told   bool      // a note says that gangrun waits for its end
+	number     int // the index of the host in the placement
+	agent      *agents.Agent
+	ranks      []job.Rank
+	lost       error     // of an adopted gang: why its agent cannot be reached
+	done       bool      // it has reported Done, or is lost
+	unanswered bool      // it has yet to answer which ranks have joined
+	spread     bool      // the gang is on several machines
+	quiet      bool      // it was reported as silent
+	gone       time.Time // when it was lost; its agent is being ended
+	waitNoted  bool      // a note says that gangrun waits for its end
 
-	fetched <-chan struct{} // closed when nothing more of its output comes; nil where it does not travel
+	fetched <-chan struct{} // closed when all of its output has been fetched; nil if none is
 
 	mu     sync.Mutex // guards what follows, and sends on the stream
 	stream wire.Agent_GangClient
@@ -43,19 +43,19 @@ type report struct {
 	lines    []job.Line
 	done     *wire.Done
 	wireup   *job.Wireup
-	standing *pmi1.Standing
+	standing *pmi1.WaitReport
 	barriers []*wire.Barrier
 	names    []*wire.Name
 	spawns   []*wire.Spawn
 	relays   []*wire.Relay
-	err      error // the agent is lost
+	err      error // the agent is lost, or a reply cannot be decoded
 	ended    bool  // a lost agent's end has been waited for; err says how that went
 }
 
-// start sends the node its ranks, and the order to stop that came meanwhile.
+// start sends the node its ranks, and the last order to stop if there is one.
 func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, universe int) error {
 	if !n.agent.Link.Local {
-		a.LogDir = "" // its own, which collect reads
+		a.LogDir = "" // on its own machine; collect fetches the logs from there
 		if a.Trial() && a.Contain == nil && a.CheckpointDir != "" {
 			a.CheckpointDir = path.Join(n.agent.Dir, "trial")
 		}
@@ -83,7 +83,7 @@ func (n *node) start(ctx context.Context, a job.Attempt, at rankenv.Rendezvous, 
 			Appnum: int32(number), Workdir: []byte(app.Workdir), Hints: wire.Bytes(rankenv.Hints(a, r, n.spread)), Cpus: r.CPUs,
 		})
 	}
-	if a.Adopt { // the agent has all else
+	if a.Adopt { // the agent knows the rest
 		start = &wire.Start{Gang: start.Gang}
 	}
 	n.mu.Lock()
@@ -167,7 +167,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 		}
 	}
 	if len(reply.Standing) > 0 {
-		r.standing = &pmi1.Standing{}
+		r.standing = &pmi1.WaitReport{}
 		if err := exact.Unmarshal(reply.Standing, r.standing); err != nil {
 			r.err = fmt.Errorf("a standing that cannot be decoded: %w", err)
 			return r, r.err
@@ -197,7 +197,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	return r, nil
 }
 
-// here returns what this machine's clock showed when the host's showed t.
+// here converts a time of the host's clock to this machine's clock.
 func (n *node) here(t time.Time) time.Time {
 	if t.IsZero() {
 		return t

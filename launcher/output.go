@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// shows returns the ranks whose output travels while the gang runs.
+// shows returns the ranks whose output is shown while the gang runs.
 func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
 	var shown []int32
 	for _, r := range ranks {
@@ -22,8 +22,8 @@ func shows(mode job.OutputMode, ranks []job.Rank) []int32 {
 	return shown
 }
 
-// showing returns what each node of an attempt is asked to show, nil for nothing: of a
-// gang that is adopted what is not in the logs yet, before more of it comes there.
+// showing returns which output each node is to send, nil for none. Of an adopted gang it is
+// what is not in the logs yet. It must be called before more of it is written there.
 func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 	asks := make([]*wire.OutputRequest, len(nodes))
 	for i, n := range nodes {
@@ -32,7 +32,7 @@ func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 			continue
 		}
 		asks[i] = &wire.OutputRequest{Gang: a.GangName(), Ranks: ranks}
-		if a.Adopt { // what was printed before has been shown
+		if a.Adopt { // the earlier controller has shown what is in the logs
 			for _, r := range ranks {
 				asks[i].Out, asks[i].Err = append(asks[i].Out, printed(a, r, "out")), append(asks[i].Err, printed(a, r, "err"))
 			}
@@ -41,8 +41,8 @@ func (l *Launcher) showing(a job.Attempt, nodes []*node) []*wire.OutputRequest {
 	return asks
 }
 
-// show starts to hand an attempt's output on, behind that of the attempts
-// before it. The channel is closed when all of it has been handed on.
+// show passes an attempt's output on, after that of earlier attempts. The channel is closed
+// when all of it has been passed on.
 func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct{} {
 	done := make(chan struct{})
 	l.mu.Lock()
@@ -84,7 +84,7 @@ func (l *Launcher) show(asks []*wire.OutputRequest, nodes []*node) <-chan struct
 	return done
 }
 
-// printed is the size of a rank's log.
+// printed returns the size of a rank's log.
 func printed(a job.Attempt, rank int32, stream string) int64 {
 	info, err := os.Stat(filepath.Join(a.LogDir, job.LogName(int(rank), stream)))
 	if err != nil {
@@ -93,11 +93,11 @@ func printed(a job.Attempt, rank int32, stream string) int64 {
 	return info.Size()
 }
 
-// showLimit is how long the end of an attempt waits for its output to be
-// shown; a terminal that takes longer is left to catch up meanwhile.
+// showLimit is how long the end of an attempt waits until its output is shown. If a terminal
+// takes longer, the run goes on in the meantime.
 const showLimit = 500 * time.Millisecond
 
-// shownSoon waits for done within showLimit.
+// shownSoon waits for done, for at most showLimit.
 func shownSoon(ctx context.Context, done <-chan struct{}) {
 	limit := time.NewTimer(showLimit)
 	defer limit.Stop()

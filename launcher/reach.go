@@ -14,20 +14,19 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// meet has the hosts of a gang on several machines connect to each other, and look
-// for each other's files in the directory dir, and writes what comes of it, and how
-// their clocks differ, into facts. It takes no longer than an agent's limits on
-// that, about 5 s, however many hosts there are.
+// meet has the hosts of a gang on several machines connect to each other and look for each
+// other's files in the directory dir. It stores the results, and how much the clocks differ,
+// in facts. It takes at most about 5 s, the agents' own limit, for any number of hosts.
 func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir string, facts []job.Facts) error {
 	ctx, cancel := context.WithCancel(ctx)
-	defer cancel() // ends the streams whose end has not been waited for
+	defer cancel() // ends the streams that are still open
 	secret := make([]byte, 32)
 	if _, err := rand.Read(secret); err != nil {
 		return err
 	}
 	streams := make([]wire.Agent_MeetClient, len(connected))
 	peers := make([]*wire.Peer, len(connected))
-	// step does the same on every host at once; what it returns is that host's.
+	// step calls f for all hosts at the same time.
 	step := func(f func(i int) error) error {
 		return agents.Each(len(connected), func(i int) error {
 			if err := f(i); err != nil {
@@ -44,7 +43,7 @@ func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir 
 		if facts[i].Check != nil && facts[i].Check.Error == "" && facts[i].Check.Kind == job.ErrorNone {
 			ask.Dir = []byte(dir)
 		}
-		if err := streams[i].Send(ask); err != nil && err != io.EOF { // then Recv tells
+		if err := streams[i].Send(ask); err != nil && err != io.EOF { // Recv returns the reason
 			return err
 		}
 		reply, err := streams[i].Recv()
@@ -58,7 +57,7 @@ func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir 
 		return err
 	}
 	err = step(func(i int) error {
-		// Each begins with its neighbour, or all would call on one host first.
+		// Each host begins with the next one; otherwise all would connect to one host first.
 		others := slices.Concat(peers[i+1:], peers[:i])
 		if err := streams[i].Send(&wire.MeetRequest{Peers: others}); err != nil && err != io.EOF {
 			return err
@@ -82,7 +81,7 @@ func meet(ctx context.Context, connected []*agents.Agent, hosts []job.Host, dir 
 		if err := streams[i].CloseSend(); err != nil {
 			return err
 		}
-		_, err := streams[i].Recv() // what was made there is gone
+		_, err := streams[i].Recv() // the host has removed its test files
 		if err == io.EOF {
 			return nil
 		}

@@ -19,15 +19,15 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// Run starts the gang of an attempt and returns when every rank of it is gone,
-// or is named in Outcome.Unreaped. When one rank fails the rest is ended within
-// the attempt's grace; cancelling ctx ends them all the same way. An error
-// means that the gang could not be started at all.
+// Run starts the gang of an attempt. It returns when every rank has ended or is named in
+// Outcome.Unreaped. When one rank fails, the rest is ended within the attempt's grace period.
+// If ctx ends, all ranks are ended in that way. An error means that the gang could not be
+// started.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Adopt {
 		return l.adopt(ctx, a, emit)
 	}
-	asked := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
+	mpiNamed := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
 	nodes, at, err := l.gather(ctx, &a)
 	if err == nil {
 		err = proveAlone(ctx, a, nodes, emit)
@@ -37,7 +37,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return both.outcome(a, emit), nil
 	}
 	if ctx.Err() != nil {
-		return job.Outcome{}, context.Cause(ctx) // whatever its end made of the calls
+		return job.Outcome{}, context.Cause(ctx) // the calls may have failed for another reason because ctx ended
 	}
 	if away := agents.Unreachable(err); len(away) > 0 {
 		l.blamePause(away)
@@ -57,7 +57,7 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if err != nil {
 		return job.Outcome{}, err
 	}
-	outcome, err := l.stay(ctx, a, asked, nodes, at, emit)
+	outcome, err := l.stay(ctx, a, mpiNamed, nodes, at, emit)
 	outcome.Mixed = mixed
 	if a.Watch != nil && err == nil {
 		outcome.Changed, err = lookAtFiles(context.WithoutCancel(ctx), a, nodes, true)
@@ -66,11 +66,11 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 }
 
 // stay stays with the gang of an attempt from its start to its end.
-func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
+func (l *Launcher) stay(ctx context.Context, a job.Attempt, mpiNamed bool, nodes []*node, at rankenv.Rendezvous, emit func(job.Event)) (job.Outcome, error) {
 	for len(l.signals) > 0 {
-		<-l.signals // they came when there was no gang
+		<-l.signals // sent while there was no gang
 	}
-	// The streams outlive ctx: its end is an order to stop, not to hang up.
+	// The streams outlive ctx, whose end is an order to stop the gang.
 	streams, hangUp := context.WithCancel(context.WithoutCancel(ctx))
 	g := &running{
 		attempt: a, nodes: nodes, settling: settling{unclear: l.opts.Unclear, limit: cmp.Or(l.opts.Settle, settle)},
@@ -79,10 +79,10 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 		reports: make(chan report, 2*len(nodes)),
 		seen:    map[int]bool{},
 		noted:   l.noted,
-		wiring:  newWiring(a.MPI, asked, nodes),
+		wiring:  newWiring(a.MPI, mpiNamed, nodes),
 	}
 	if limit := time.Duration(a.InitTimeout); limit > 0 && a.MPI == job.MPIOpenMPI {
-		g.wiring.inquiry.overdue = time.After(limit) // it is mpirun that starts the ranks
+		g.wiring.inquiry.overdue = time.After(limit) // mpirun starts the ranks, without a report to gangrun
 	}
 	if a.Adopt {
 		g.drop = l.dropAdopted(nodes)
@@ -133,7 +133,7 @@ func (l *Launcher) stay(ctx context.Context, a job.Attempt, asked bool, nodes []
 	return g.outcome, nil
 }
 
-// sources returns from where the output of an attempt is collected.
+// sources returns the hosts from which the output of an attempt is collected.
 func sources(nodes []*node) []collect.Source {
 	var all []collect.Source
 	for _, n := range nodes {
@@ -175,8 +175,8 @@ func (l *Launcher) blamePause(away map[string]error) {
 	}
 }
 
-// awayOutcome is that of a gang of which hosts could not be reached: none of its
-// ranks was started.
+// awayOutcome is the outcome of a gang whose hosts could not all be reached: no rank of it was
+// started.
 func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for _, r := range a.Placement.Ranks {
@@ -190,8 +190,8 @@ func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job
 	return o
 }
 
-// gather finds the agents of the attempt's hosts, a port for the ranks to meet
-// on, and the MPI that they meet by.
+// gather returns the agents of the attempt's hosts, the address and port at which the ranks
+// meet, and their MPI.
 func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rankenv.Rendezvous, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {

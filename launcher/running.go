@@ -15,9 +15,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/lifecycle"
 )
 
-// settle is how long, unless Options say otherwise, the gang is left alone after a
-// rank has failed and it is unclear why: another rank may still be writing the
-// reason.
+// settle is the default of Options.Settle.
 const settle = 500 * time.Millisecond
 
 // lateLimit is how long after the grace period an agent may take to end its
@@ -28,7 +26,7 @@ const lateLimit = 20 * time.Second
 type running struct {
 	attempt job.Attempt
 	nodes   []*node
-	drop    func(*agents.Agent) error // ends a lost agent, and returns once no rank of it can be left
+	drop    func(*agents.Agent) error // ends a lost agent; when it returns, no rank of it is left
 	emitter *emitter
 	reports chan report
 
@@ -37,7 +35,7 @@ type running struct {
 	settling settling
 	silence  silence
 	wiring   *wiring
-	noted    map[string]bool // what agents have noted, in all attempts
+	noted    map[string]bool // notes that agents have sent, in all attempts
 
 	outcome   job.Outcome
 	seen      map[int]bool // ranks whose exit is in outcome
@@ -47,10 +45,10 @@ type running struct {
 
 // end is when and why a gang was ordered to end.
 type end struct {
-	ordered   time.Time        // the first order
-	cancelled time.Time        // when the run was cancelled
-	hurried   time.Time        // when it was to end without any grace
-	overdue   <-chan time.Time // fires when agents have taken too long to end their ranks
+	ordered   time.Time        // time of the first order to end
+	cancelled time.Time        // when the run was cancelled; zero if it was not
+	hurried   time.Time        // when Hurry ended the grace period
+	overdue   <-chan time.Time // fires when agents have had the grace period and lateLimit to end their ranks
 }
 
 // settling waits after a failure whose cause is unclear: the rank with the cause may not
@@ -58,7 +56,7 @@ type end struct {
 type settling struct {
 	unclear func(job.Exit, []job.Line) bool
 	limit   time.Duration
-	over    <-chan time.Time // nil while nothing is unclear
+	over    <-chan time.Time // fires when the wait is over; nil if there is none
 	failed  job.Exit         // the unclear failure
 }
 
@@ -113,7 +111,7 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.
 			}
 		case <-g.end.overdue:
 			g.end.overdue = nil
-			if g.takePending(); g.end.overdue != nil { // there was another order to end
+			if g.takePending(); g.end.overdue != nil { // a newer order to end has set a new limit
 				break
 			}
 			for _, n := range g.nodes {
@@ -125,8 +123,8 @@ func (g *running) loop(cancelled, hurry <-chan struct{}, signals <-chan syscall.
 	}
 }
 
-// takePending handles the reports that have arrived, before a timer has its effect: if this
-// process got no processor, both are there at once.
+// takePending handles the reports that have arrived before a timer takes effect: if this
+// process was not scheduled for a while, both are ready.
 func (g *running) takePending() {
 	for range len(g.reports) {
 		g.take(<-g.reports)
@@ -140,7 +138,7 @@ func (g *running) take(r report) {
 		return
 	}
 	if !r.node.gone.IsZero() {
-		return // gangrun has given up its agent
+		return // the agent counts as lost
 	}
 	for _, line := range r.lines {
 		line.File = g.logFile(r.node, line)
@@ -169,8 +167,8 @@ func (g *running) take(r report) {
 	}
 }
 
-// logFile is where a line of a node is found that its agent has sent: what is printed
-// on other machines is in a log here, too.
+// logFile returns the path of a line's file on this machine: the logs of other machines are
+// copied to it.
 func (g *running) logFile(n *node, line job.Line) string {
 	name, spooled := strings.CutPrefix(line.File, n.agent.Spool(g.attempt)+"/")
 	if n.agent.Link.Local || !spooled || line.Source != job.SourceStdout && line.Source != job.SourceStderr {
@@ -188,11 +186,11 @@ func (g *running) event(event job.Event) {
 	case job.KindStop:
 		g.stop(time.Duration(g.attempt.Grace), job.StopFailure, event.Text)
 		return
-	case job.KindNote: // what many hosts and attempts have to note is passed on once
+	case job.KindNote: // many hosts may send the same note
 		if g.noted[event.Text] {
 			return
 		}
-		g.noted[event.Text] = !g.attempt.Trial() // whose notes the user is not shown
+		g.noted[event.Text] = !g.attempt.Trial() // notes of a trial are not shown
 		event.Text = "on " + event.Host + ": " + event.Text
 	}
 	g.emitter.put(event)
@@ -208,15 +206,14 @@ func (g *running) event(event job.Event) {
 	}
 }
 
-// exit records the end of a rank and, when it is the first failure, ends the
-// others.
+// exit records the end of a rank. If it is the first failure, exit ends the other ranks.
 func (g *running) exit(e job.Exit) {
 	if reason := g.wiring.fault(e, len(g.attempt.Placement.Ranks)); reason != job.ReasonNone {
 		e.Reason, e.Fault = reason, faults[reason]
 	}
-	// A rank may hear of the end from a peer before its agent does.
+	// A rank may learn from a peer that the gang ends before its agent does.
 	e.Stopped = e.Stopped || !g.end.cancelled.IsZero() && e.Time.After(g.end.cancelled)
-	if g.seen[e.Rank] { // more is known of it now
+	if g.seen[e.Rank] { // the new report knows more
 		i := slices.IndexFunc(g.outcome.Exits, func(o job.Exit) bool { return o.Rank == e.Rank })
 		g.outcome.Exits[i] = e
 	} else {

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/launcher/pmi1"
 )
 
-// wire passes on what ranks have to say to each other, and notes who has found
-// the others.
+// wire handles what a host reports of how its ranks find each other. It passes on what is
+// meant for the other hosts.
 func (g *running) wire(r report) {
 	for _, name := range r.names {
 		for _, n := range g.nodes {
@@ -46,7 +46,7 @@ func (g *running) wire(r report) {
 		g.relay(r.node, s)
 	}
 	if r.standing != nil {
-		g.part(r.node, r.standing)
+		g.releaseStuck(r.node, r.standing)
 	}
 	if r.wireup == nil {
 		return
@@ -54,71 +54,70 @@ func (g *running) wire(r report) {
 	g.wiring.see(*r.wireup)
 	if up := g.wiring.wireup(); !g.wiring.allReported && len(up.In) == len(g.attempt.Placement.Ranks) {
 		g.wiring.allReported, g.wiring.inquiry.overdue = true, nil
-		g.tell(up, up.Words(len(up.In)))
+		g.emitWireup(up, up.Words(len(up.In)))
 	}
 	g.singletons()
-	for _, e := range slices.Clone(g.outcome.Exits) { // what looked good may be a failure now
+	for _, e := range slices.Clone(g.outcome.Exits) { // the new report may turn a good exit into a failure
 		if g.wiring.fault(e, len(g.attempt.Placement.Ranks)) != job.ReasonNone {
 			g.exit(e)
 		}
 	}
 	if g.wiring.openmpi.ordered && g.phase.MayEnd() && g.wiring.openmpi.judging == nil {
-		g.wiring.openmpi.judging = time.After(settle) // a rank may have failed, and that is on its way
+		g.wiring.openmpi.judging = time.After(settle) // the failure of a rank may be the reason, and its report may still be under way
 	}
 	if r.wireup.Answer {
 		g.answered(r.node)
 	}
 }
 
-// seekEvery is how often hosts are asked how their ranks stand, while one is stuck.
-const seekEvery = time.Second
+// seekInterval is the least time between two requests for the states of stuck ranks.
+const seekInterval = time.Second
 
-// part notes how the ranks of a host stand, and lets those of all hosts go from a
-// barrier that others wait for, although it will never be complete.
-func (g *running) part(from *node, s *pmi1.Standing) {
+// releaseStuck records the states of a host's ranks. If ranks wait in a barrier that will never be
+// complete while other ranks need them, it releases them on all hosts.
+func (g *running) releaseStuck(from *node, s *pmi1.WaitReport) {
 	g.wiring.barriers.standing[from] = s.Ranks
-	var all []pmi1.Stand
+	var all []pmi1.RankLinks
 	for n, ranks := range g.wiring.barriers.standing {
 		if !n.done {
 			all = append(all, ranks...)
 		}
 	}
-	free := pmi1.Parted(all)
-	if len(free) == 0 && (!s.Stuck || time.Since(g.wiring.barriers.sought) < seekEvery) {
+	free := pmi1.Releasable(all)
+	if len(free) == 0 && (!s.Stuck || time.Since(g.wiring.barriers.lastSought) < seekInterval) {
 		return
 	}
-	g.wiring.barriers.sought = time.Now()
-	part := &wire.Part{}
+	g.wiring.barriers.lastSought = time.Now()
+	request := &wire.Part{}
 	for _, rank := range free {
-		part.Ranks = append(part.Ranks, int32(rank))
+		request.Ranks = append(request.Ranks, int32(rank))
 	}
 	if len(free) > 0 {
-		clear(g.wiring.barriers.standing) // it will not be so any more
+		clear(g.wiring.barriers.standing) // the states are out of date now
 	}
 	for _, n := range g.nodes {
-		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Part{Part: part}})
+		n.send(&wire.GangRequest{Kind: &wire.GangRequest_Part{Part: request}})
 	}
 }
 
 // answered reports which ranks have joined, once all hosts that were asked have answered.
 func (g *running) answered(n *node) {
-	if !n.asked {
+	if !n.unanswered {
 		return
 	}
-	n.asked = false
+	n.unanswered = false
 	if g.wiring.inquiry.answers--; g.wiring.inquiry.answers > 0 || !g.wiring.inquiry.late {
 		return
 	}
 	g.wiring.inquiry.late = false
 	up := g.wiring.wireup()
-	if !g.wiring.asked && len(up.In) == 0 && g.wiring.mpi != job.MPIOpenMPI {
-		return // it has nothing to do with MPI
+	if !g.wiring.mpiNamed && len(up.In) == 0 && g.wiring.mpi != job.MPIOpenMPI {
+		return // the program does not use MPI
 	}
-	g.tell(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
+	g.emitWireup(up, fmt.Sprintf("after %s, %s", g.attempt.InitTimeout, up.Words(len(g.attempt.Placement.Ranks))))
 }
 
-// singletons ends a gang whose ranks would each run the whole job alone, without
-// knowing of each other.
+// singletons ends a gang whose ranks would each run the whole job, as rank 0 of 1.
 func (g *running) singletons() {
 	size := len(g.attempt.Placement.Ranks)
 	text := g.wiring.alone(size)
@@ -127,41 +126,41 @@ func (g *running) singletons() {
 	}
 	if !g.wiring.singletonsNoted {
 		g.wiring.singletonsNoted = true
-		g.tell(g.wiring.wireup(), text)
+		g.emitWireup(g.wiring.wireup(), text)
 	}
-	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.members.lasting || g.wiring.asked) {
+	if size > 1 && g.wiring.mpi != job.MPINone && (g.wiring.members.lasting || g.wiring.mpiNamed) {
 		g.wiring.singletonsEnded = true
 		g.outcome.Lines = append(g.outcome.Lines, job.Line{Source: job.SourceAgent, Rank: -1, Time: time.Now(), Text: text, Reason: job.ReasonSingleton})
 		g.stop(time.Duration(g.attempt.Grace), job.StopFailure, text)
 	}
 }
 
-func (g *running) tell(up *job.Wireup, text string) {
+func (g *running) emitWireup(up *job.Wireup, text string) {
 	g.emitter.put(job.Event{Time: time.Now(), Kind: job.KindWireup, Attempt: g.attempt.Number, Wireup: up, Text: text})
 }
 
-// overdue asks every host which of its ranks have called MPI_Init; wire tells
-// when all have answered.
+// overdue asks every host which of its ranks have called MPI_Init. Method wire reports the
+// result when all have answered.
 func (g *running) overdue() {
 	g.wiring.inquiry.overdue = nil
 	g.wiring.inquiry.late = true
 	g.look()
 }
 
-// look asks every host that still runs ranks who has joined.
+// look asks every host that still runs ranks which of them have joined.
 func (g *running) look() {
 	for _, n := range g.nodes {
-		if !n.done && n.gone.IsZero() && !n.asked {
-			n.asked = true
+		if !n.done && n.gone.IsZero() && !n.unanswered {
+			n.unanswered = true
 			g.wiring.inquiry.answers++
 			n.send(&wire.GangRequest{Kind: &wire.GangRequest_Look{Look: &wire.Look{}}})
 		}
 	}
 }
 
-// conclude judges the gang as a whole once all of it is gone.
+// conclude looks for failures that show only when all ranks have ended.
 func (g *running) conclude() {
-	if g.wiring.asked || len(g.wiring.members.joined) > 0 || g.wiring.members.library != "" {
+	if g.wiring.mpiNamed || len(g.wiring.members.joined) > 0 || g.wiring.members.library != "" {
 		g.outcome.Wireup = g.wiring.wireup()
 	}
 	size := len(g.attempt.Placement.Ranks)
@@ -176,7 +175,7 @@ func (g *running) conclude() {
 	}
 }
 
-// spawn passes on that mpirun wants a daemon on a host.
+// spawn passes on mpirun's request for a daemon on a host.
 func (g *running) spawn(from *node, s *wire.Spawn) {
 	for i, n := range g.nodes {
 		if i > 0 && from.number == 0 && nodeName(i) == s.Node && g.wiring.openmpi.daemons[s.Id] == nil {
@@ -188,7 +187,7 @@ func (g *running) spawn(from *node, s *wire.Spawn) {
 	from.send(&wire.GangRequest{Kind: &wire.GangRequest_Relay{Relay: &wire.Relay{Id: s.Id, End: true, Code: 255}}})
 }
 
-// relay passes on what mpirun has for a daemon, or how that ended.
+// relay passes on data between mpirun and a daemon, or the daemon's end.
 func (g *running) relay(from *node, r *wire.Relay) {
 	to := g.wiring.openmpi.daemons[r.Id]
 	if to == nil {

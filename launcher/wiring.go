@@ -23,7 +23,7 @@ import (
 type resolved struct {
 	mpi   job.MPI
 	none  bool // the ranks are known to use no MPI: see job.Attempt.NoMPI
-	found bool // the program's libraries say that it uses mpi
+	found bool // the program's libraries show that it uses mpi
 }
 
 // resolve returns how the ranks of an attempt find each other: as the user has specified, or
@@ -77,7 +77,7 @@ func (m mixed) Error() string {
 	return fmt.Sprintf("%q is built for %s and %q for %s: one gang cannot hold both", m.programs[0], m.mpis[0], m.programs[1], m.mpis[1])
 }
 
-// outcome is that of a gang none of whose ranks was started.
+// outcome returns the outcome of a gang none of whose ranks was started.
 func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
 	var o job.Outcome
 	for i, r := range a.Placement.Ranks {
@@ -88,7 +88,7 @@ func (m mixed) outcome(a job.Attempt, emit func(job.Event)) job.Outcome {
 	return o
 }
 
-// program is one of an attempt's programs, as it will be started.
+// program is one of an attempt's different programs.
 type program struct {
 	command []string
 	workdir string
@@ -127,55 +127,55 @@ func nodesOf(a job.Attempt) []int {
 	return nodes
 }
 
-// wiring is what the controller knows of how the ranks find each other.
+// wiring is the controller's state of how the ranks find each other.
 type wiring struct {
 	mpi             job.MPI
-	asked           bool // the user named the MPI
+	mpiNamed        bool // the user named the MPI
 	barriers        barriers
 	members         members
 	inquiry         inquiry
 	openmpi         openmpiState
 	allReported     bool // an event says that all ranks have joined
 	singletonsNoted bool // an event says that the ranks are singletons
-	singletonsEnded bool // the gang was ended because they are
+	singletonsEnded bool // the gang was ended because its ranks are singletons
 }
 
 // barriers is the state of PMI-1 for ranks of MPICH.
 type barriers struct {
-	hub      *pmi1.Hub
-	released map[string]int64 // how many barriers of each group have been released
-	standing map[*node][]pmi1.Stand
-	sought   time.Time // when hosts were last asked for their standing
+	hub        *pmi1.Hub
+	released   map[string]int64 // how many barriers of each group have been released
+	standing   map[*node][]pmi1.RankLinks
+	lastSought time.Time // when hosts were last asked for the states of their ranks
 }
 
-// members is which ranks have joined the others, as far as hosts have reported.
+// members has which ranks have joined the others, as far as hosts have reported.
 type members struct {
 	joined  map[int]bool
 	waiting map[int]bool
 	silent  map[int]bool
 	library string // the MPI library that ranks have loaded
-	lasting bool   // a rank uses it
+	lasting bool   // the program of a rank has initialised it
 }
 
-// inquiry is the question to all hosts which of their ranks have joined.
+// inquiry is a question to all hosts: which of their ranks have joined?
 type inquiry struct {
 	overdue <-chan time.Time // fires when all ranks should have joined
 	answers int              // hosts that have yet to answer
-	late    bool             // it was asked because ranks are overdue
+	late    bool             // asked because ranks are overdue
 }
 
 // openmpiState is the state of mpirun and its daemons.
 type openmpiState struct {
 	ordered bool             // Open MPI has asked for the end of the gang
-	judging <-chan time.Time // fires when the gang is ended for that
+	judging <-chan time.Time // fires when the gang is to be ended for that
 	pids    map[int]int      // the rank of each process
 	daemons map[int32]*node  // by the ID of their Spawn
 }
 
-func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
+func newWiring(mpi job.MPI, mpiNamed bool, nodes []*node) *wiring {
 	w := &wiring{
-		mpi: mpi, asked: asked,
-		barriers: barriers{released: map[string]int64{}, standing: map[*node][]pmi1.Stand{}},
+		mpi: mpi, mpiNamed: mpiNamed,
+		barriers: barriers{released: map[string]int64{}, standing: map[*node][]pmi1.RankLinks{}},
 		members:  members{joined: map[int]bool{}, waiting: map[int]bool{}, silent: map[int]bool{}},
 		openmpi:  openmpiState{pids: map[int]int{}, daemons: map[int32]*node{}},
 	}
@@ -191,7 +191,7 @@ func newWiring(mpi job.MPI, asked bool, nodes []*node) *wiring {
 	return w
 }
 
-// see folds what one host says of its ranks.
+// see adds a host's report to what is known.
 func (w *wiring) see(up job.Wireup) {
 	for _, r := range up.In {
 		w.members.joined[r] = true
@@ -223,14 +223,13 @@ func (w *wiring) wireup() *job.Wireup {
 	return &job.Wireup{MPI: w.mpi, In: list(w.members.joined), Waiting: list(w.members.waiting), Silent: list(w.members.silent), Library: w.members.library, Lasting: w.members.lasting}
 }
 
-// alone returns a message if the ranks use Open MPI and were not started by it; "" if they
-// do not, or were.
+// alone returns a message if the ranks use Open MPI but were not started by it; otherwise "".
 func (w *wiring) alone(size int) string {
 	if w.members.library == "" || len(w.members.joined) > 0 {
 		return ""
 	}
 	how := "--mpi " + string(w.mpi)
-	if !w.asked && w.mpi != job.MPINone {
+	if !w.mpiNamed && w.mpi != job.MPINone {
 		how = "PMI-1, as MPICH's are, since the program itself does not tell its MPI"
 	}
 	text := fmt.Sprintf("the program uses Open MPI (%s), and was started with %s", w.members.library, how)
@@ -240,14 +239,14 @@ func (w *wiring) alone(size int) string {
 	return text
 }
 
-// faults are the texts of faults.
+// faults has the text of each reason that fault returns.
 var faults = map[job.Reason]string{
 	job.ReasonNoFinalize: "it never called MPI_Finalize",
 	job.ReasonNoInit:     "it never called MPI_Init, and the others wait for it there",
 }
 
-// fault returns why an exit with code 0 is a failure nevertheless; job.ReasonNone if it is
-// none as far as is known.
+// fault returns why an exit with code 0 is a failure; job.ReasonNone if it is not known to be
+// one.
 func (w *wiring) fault(e job.Exit, size int) job.Reason {
 	if e.Status != job.Exited || e.Code != 0 || e.Aborted || e.Fault != "" {
 		return job.ReasonNone
@@ -261,10 +260,10 @@ func (w *wiring) fault(e job.Exit, size int) job.Reason {
 	return job.ReasonNone
 }
 
-// singletons says why a gang whose ranks all ended well has failed all the
-// same: none of them found the others.
+// singletons returns why a gang whose ranks all exited with 0 has failed: none of them found
+// the others. It returns "" if that is not so.
 func (w *wiring) singletons(exits []job.Exit, size int) string {
-	if size < 2 || len(w.members.joined) > 0 || !w.asked && (w.members.library == "" || w.mpi == job.MPINone) {
+	if size < 2 || len(w.members.joined) > 0 || !w.mpiNamed && (w.members.library == "" || w.mpi == job.MPINone) {
 		return "" // a program that has nothing to do with MPI
 	}
 	for _, e := range exits {
@@ -278,10 +277,9 @@ func (w *wiring) singletons(exits []job.Exit, size int) string {
 	return fmt.Sprintf("no rank ever spoke to --mpi %s: each was a singleton, rank 0 of 1, or the program uses no MPI", w.mpi)
 }
 
-// nodeName is what mpirun knows a host by: this one, or an address that it
-// never uses, since its daemons are started by the agents. A name would be
-// looked up, and of a number it only asks that it is no local one: 198.18.0.0/15
-// is set aside for benchmarks by RFC 2544.
+// nodeName returns the name that mpirun gets for a host: localhost for the first one, else an
+// address that mpirun never connects to, as the agents start its daemons. mpirun would look up
+// a name. 198.18.0.0/15 is set aside for benchmarks by RFC 2544.
 func nodeName(number int) string {
 	if number == 0 {
 		return "localhost"
@@ -289,7 +287,7 @@ func nodeName(number int) string {
 	return fmt.Sprintf("198.18.%d.%d", number/250, number%250+1)
 }
 
-// mpirunOf is what the first host needs to start mpirun.
+// mpirunOf returns what the first host needs to start mpirun.
 func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 	m := &wire.Mpirun{}
 	for i := range a.Placement.Hosts {
@@ -311,13 +309,12 @@ func mpirunOf(a job.Attempt, at rankenv.Rendezvous) *wire.Mpirun {
 	return m
 }
 
-// spoken is how Open MPI begins what it says in the name of a rank: the host's
-// name and the process.
-var spoken = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
+// rankPrefix matches the start of a line that Open MPI prints for a rank: host and PID.
+var rankPrefix = regexp.MustCompile(`^\[[^\[\]:]+:(\d+)\] `)
 
 // speaker returns the rank for which mpirun has printed a line; -1 if there is none.
 func (w *wiring) speaker(text string) int {
-	if m := spoken.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
+	if m := rankPrefix.FindStringSubmatch(text); m != nil && w.mpi == job.MPIOpenMPI {
 		if pid, err := strconv.Atoi(m[1]); err == nil {
 			if rank, ok := w.openmpi.pids[pid]; ok {
 				return rank

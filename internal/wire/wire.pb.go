@@ -2669,7 +2669,7 @@ type GangReply struct {
 	Spawns        []*Spawn               `protobuf:"bytes,6,rep,name=spawns,proto3" json:"spawns,omitempty"`
 	Relays        []*Relay               `protobuf:"bytes,7,rep,name=relays,proto3" json:"relays,omitempty"`
 	Names         []*Name                `protobuf:"bytes,8,rep,name=names,proto3" json:"names,omitempty"`       // they came before the barriers
-	Standing      []byte                 `protobuf:"bytes,9,opt,name=standing,proto3" json:"standing,omitempty"` // JSON of pmi1.Standing: a newer one replaces it
+	Standing      []byte                 `protobuf:"bytes,9,opt,name=standing,proto3" json:"standing,omitempty"` // JSON of pmi1.WaitReport: a newer one replaces it
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }

@@ -115,7 +115,7 @@ func (s *Server) Release(name string, puts []Pair) {
 	changed := s.release(free)
 	s.mu.Unlock()
 	s.changed(changed...)
-	s.tell()
+	s.callEnter()
 }
 
 // Part answers a rank that waits in a barrier of all ranks as if all had arrived. For the
@@ -161,14 +161,14 @@ func (s *Server) release(free []waiter) (changed []*rank) {
 	return changed
 }
 
-// tell makes the calls of Config.Enter that are due, in order. s.mu is not held.
-func (s *Server) tell() {
+// callEnter makes the calls of Config.Enter that are due, in order. s.mu is not held.
+func (s *Server) callEnter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.telling {
+	if s.calling {
 		return // the goroutine that does this now makes ours, too
 	}
-	s.telling = true
+	s.calling = true
 	for len(s.entries) > 0 {
 		next := s.entries[0]
 		s.entries = s.entries[1:]
@@ -178,5 +178,5 @@ func (s *Server) tell() {
 		}
 		s.mu.Lock()
 	}
-	s.telling = false
+	s.calling = false
 }

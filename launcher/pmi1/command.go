@@ -186,7 +186,7 @@ func (c *conn) barrier(answer string, m *message) bool {
 		changed = append(changed, c.rank)
 	}
 	s.changed(changed...)
-	s.tell()
+	s.callEnter()
 	return true
 }
 
@@ -201,7 +201,7 @@ func (c *conn) publish(answer string, m *message) bool {
 	if !ok {
 		return c.say("cmd=", answer, " info=fail rc=-1 msg=already_published")
 	}
-	c.server.tellName(Name{Service: string(service), Port: string(port)})
+	c.server.shareName(Name{Service: string(service), Port: string(port)})
 	return c.say("cmd=", answer, " info=ok rc=0 msg=success")
 }
 
@@ -212,7 +212,7 @@ func (c *conn) lookup(answer string, m *message) bool {
 	e, found := s.names[string(service)]
 	if !found { // a host's rank may have published it a moment ago
 		s.mu.Unlock()
-		s.tellName(Name{Service: string(service), Ask: true})
+		s.shareName(Name{Service: string(service), Ask: true})
 		s.mu.Lock()
 		e, found = s.names[string(service)]
 	}
@@ -222,7 +222,7 @@ func (c *conn) lookup(answer string, m *message) bool {
 	}
 	s.mu.Unlock()
 	if withdrawn {
-		s.tellName(Name{Service: string(service)})
+		s.shareName(Name{Service: string(service)})
 	}
 	switch {
 	case !found:

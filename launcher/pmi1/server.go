@@ -25,11 +25,11 @@ type Config struct {
 	// since the last one. The callee calls Release later, or at once. Group ""
 	// is all ranks. It is not called if all ranks of a group are on this host.
 	Enter func(group string, puts []Pair)
-	// Tell is called with a name that a rank of this host has published, has withdrawn or
+	// ShareName is called with a name that a rank of this host has published, has withdrawn or
 	// looks up, if the gang has ranks on other hosts. The callee passes a published or
-	// withdrawn name to Hear of the other hosts' servers and then, in all cases, to Hear
-	// of this one. It must not block.
-	Tell func(Name)
+	// withdrawn name to ReceiveName of the other hosts' servers. Then, in all cases, it passes
+	// the name to ReceiveName of this server. It must not block.
+	ShareName func(Name)
 	// Changed is called after a rank's state has changed; it must not block. Nil
 	// is allowed.
 	Changed func(rank int)
@@ -60,10 +60,10 @@ type Server struct {
 	store    *store
 	names    names
 	pending  map[int64]chan struct{} // names that other hosts have not confirmed yet, by ID
-	asked    int
+	lastID   int
 	barriers map[string]*barrier
 	entries  []entering // of barriers, to be reported by Enter
-	telling  bool
+	calling  bool
 	open     map[io.Closer]struct{} // connections and listeners
 }
 
@@ -103,8 +103,8 @@ func (s *Server) State(rank int) State {
 	return State{}
 }
 
-// Hear takes a name of another host, or a name of this host that all other hosts have got.
-func (s *Server) Hear(n Name) {
+// ReceiveName takes a name of another host, or a name of this host that all other hosts have got.
+func (s *Server) ReceiveName(n Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch known := s.pending[n.ID]; {
@@ -119,19 +119,19 @@ func (s *Server) Hear(n Name) {
 	}
 }
 
-// tellName sends a name to the other hosts, and returns when they have got it, or at Close.
+// shareName sends a name to the other hosts, and returns when they have got it, or at Close.
 // s.mu must not be held.
-func (s *Server) tellName(n Name) {
-	if s.config.Tell == nil || !s.store.shared {
+func (s *Server) shareName(n Name) {
+	if s.config.ShareName == nil || !s.store.shared {
 		return
 	}
 	known := make(chan struct{})
 	s.mu.Lock()
-	s.asked++
-	n.ID = int64(s.asked)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host's
+	s.lastID++
+	n.ID = int64(s.lastID)*int64(s.config.Size) + int64(slices.Min(s.config.Ranks)) // no other host's
 	s.pending[n.ID] = known
 	s.mu.Unlock()
-	s.config.Tell(n)
+	s.config.ShareName(n)
 	select {
 	case <-known:
 	case <-s.closing:

@@ -150,9 +150,9 @@ func (h *hosts) bed(t *testing.T) suite.Bed {
 			return found
 		},
 		Far: &suite.Far{
-			Cut:  func() { h.proxy.set(true) },
-			Mend: func() { h.proxy.set(false) },
-			Left: h.left,
+			Cut:     func() { h.proxy.set(true) },
+			Restore: func() { h.proxy.set(false) },
+			Left:    h.left,
 			Break: map[string]func(*testing.T){
 				"bridge killed": func(t *testing.T) {
 					kill(t, some(t, func() []int { return h.processes()["bridge"] }))

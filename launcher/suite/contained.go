@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// contained is a gang whose writes last nowhere: it is fed, it prints, it fails and it ends
-// as any other, and the agents that had it run another one.
+// contained: a gang whose file changes are discarded gets input, prints, fails and ends as any
+// other gang, and its agents can run another one.
 func contained(t *testing.T, b Bed) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -61,8 +61,7 @@ func contained(t *testing.T, b Bed) {
 		}
 	}
 
-	// A rank that is killed ends the others; a gang that is cancelled ends, and so does
-	// what it had left behind.
+	// A rank that is killed ends the others. A cancelled gang ends, and so do its strays.
 	sleeper := `echo ready; (setsid sleep 1000 &); while :; do sleep 1; done`
 	for name, end := range map[string]func(cancel context.CancelFunc){
 		"killed":    func(context.CancelFunc) { _ = unix.Kill(g.pid(1), unix.SIGKILL) },
@@ -83,7 +82,7 @@ func contained(t *testing.T, b Bed) {
 		g.noneLeft()
 	}
 
-	// The next gang's writes last.
+	// The file changes of the next gang are kept.
 	g.again("1", `echo x >made; cat checkpoints/step-1`)
 	g.attempt.Number, g.attempt.Contain = 1, nil
 	if o := g.run(t.Context()); !o.Good(2) || g.log(0, "out") != "as it was" {
@@ -94,8 +93,7 @@ func contained(t *testing.T, b Bed) {
 	}
 }
 
-// again makes the gang ready to run once more, under another name, with a command for the
-// shell.
+// again prepares the gang to run once more, with another name and another shell command.
 func (g *gang) again(name, command string) {
 	g.t.Helper()
 	g.mu.Lock()

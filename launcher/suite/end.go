@@ -15,9 +15,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// cancel ends the gang with SIGTERM.
+// cancel: cancelling the context ends the gang with SIGTERM.
 func cancel(t *testing.T, b Bed) {
-	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`trap 'echo told; exit 0' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
+	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`trap 'echo got TERM; exit 0' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
 	wait := g.start(ctx)
 	for r := range 4 {
@@ -26,13 +26,13 @@ func cancel(t *testing.T, b Bed) {
 	end()
 	o := wait()
 	for r := range 4 {
-		if e := exitOf(t, o, r); !e.Stopped || !e.Good() || g.log(r, "out") != "told\n" {
-			t.Errorf("rank %d: %+v, wrote %q; want it told and stopped", r, e, g.log(r, "out"))
+		if e := exitOf(t, o, r); !e.Stopped || !e.Good() || g.log(r, "out") != "got TERM\n" {
+			t.Errorf("rank %d: %+v, wrote %q; want it to get TERM and to be stopped", r, e, g.log(r, "out"))
 		}
 	}
 }
 
-// cancelEarly: an order to stop is never lost, however early it comes.
+// cancelEarly: an order to stop takes effect, however early it comes.
 func cancelEarly(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, grace: time.Hour, command: []string{"sleep", "1000"}})
 	for n := range 20 {
@@ -43,7 +43,7 @@ func cancelEarly(t *testing.T, b Bed) {
 			_, err := g.launcher.Run(ctx, g.attempt, func(job.Event) {})
 			done <- err
 		}()
-		for range 50 * n { // from before the first step of it to its middle
+		for range 50 * n { // at different times, from the beginning to the middle of Run
 			runtime.Gosched()
 		}
 		end()
@@ -58,7 +58,7 @@ func cancelEarly(t *testing.T, b Bed) {
 	}
 }
 
-// grace: who does not end of SIGTERM is killed, and not before.
+// grace: ranks that ignore SIGTERM are killed, but not before the grace period is over.
 func grace(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, grace: 300 * time.Millisecond, command: sh(`trap '' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -78,7 +78,7 @@ func grace(t *testing.T, b Bed) {
 	}
 }
 
-// hurry ends a gang that is in its grace period at once.
+// hurry: Hurry ends at once a gang that is in its grace period.
 func hurry(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, grace: time.Hour, command: sh(`trap '' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -96,7 +96,7 @@ func hurry(t *testing.T, b Bed) {
 	}
 }
 
-// signals: a signal goes to the ranks that handle it, also below a shell, and ends no other.
+// signals: ranks that handle a signal get it, even below a shell; no other rank ends by it.
 func signals(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`
 case $RANK in
@@ -117,7 +117,7 @@ esac`)})
 	}
 }
 
-// strays: what ranks leave behind ends with the gang, however it hides.
+// strays: processes that ranks leave behind end with the gang, however they hide.
 func strays(t *testing.T, b Bed) {
 	for name, script := range map[string]string{
 		"child":          `sleep 1000 & echo $! > pid$RANK`,
@@ -136,7 +136,7 @@ func strays(t *testing.T, b Bed) {
 	}
 }
 
-// stoppedRanks: a rank that is stopped ends all the same, and it is told that it was.
+// stoppedRanks: a rank stopped by SIGSTOP ends, too, and is reported as having been stopped.
 func stoppedRanks(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, grace: time.Hour, command: sh(`trap 'exit 5' TERM; echo ready > ready$RANK; while :; do sleep 0.02; done`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -160,17 +160,17 @@ func stoppedRanks(t *testing.T, b Bed) {
 		for _, a := range e.Activity {
 			states[a.Rank] = a.State
 			if a.Host != e.Host || a.Quiet < 0 || a.Idle != nil {
-				t.Errorf("on %s: %+v, want a rank there that has never told a step", e.Host, a)
+				t.Errorf("on %s: %+v, want a rank there that has never reported a step", e.Host, a)
 			}
 		}
 	}
 	if len(states) != 2 || states[0] != job.ProcessStopped || states[1] == job.ProcessStopped {
-		t.Errorf("the ranks were told as %v, want rank 0 of 2 stopped", states)
+		t.Errorf("the states of the ranks were reported as %v, want rank 0 of 2 stopped", states)
 	}
 }
 
-// kill: whoever of gangrun's own processes on a host are killed, nothing is left of the
-// gang, at the latest once the next attempt starts, which finds a new agent.
+// kill: when any of gangrun's processes on a host is killed, no process of the gang is left
+// once the next attempt starts. That attempt gets a new agent.
 func kill(t *testing.T, b Bed) {
 	const hidden = `(setsid sh -c 'trap "" TERM; echo $$ > pid'$RANK'; while :; do sleep 0.05; done' >/dev/null 2>&1 &) ; while [ ! -s pid$RANK ]; do sleep 0.01; done; echo ready > ready$RANK; exec sleep 1000`
 	for name, whom := range map[string][]string{
@@ -199,7 +199,7 @@ func kill(t *testing.T, b Bed) {
 					t.Fatal(err)
 				}
 			}
-			if name == "outer watchdog" { // the others do without it
+			if name == "outer watchdog" { // the other processes work without it
 				time.AfterFunc(100*time.Millisecond, cancel)
 			}
 			o := wait()

@@ -10,7 +10,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// failures: how a rank ended is told exactly.
+// failures: the exit of every rank is reported exactly.
 func failures(t *testing.T, b Bed) {
 	for _, test := range []struct {
 		script string
@@ -59,7 +59,7 @@ func missing(t *testing.T, b Bed) {
 	}
 }
 
-// firstFailure: one failure ends the gang, on every host.
+// firstFailure: the first failure ends the gang on every host.
 func firstFailure(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`[ $RANK = 2 ] || exec sleep 1000; exit 7`)})
 	o := g.run(t.Context())
@@ -74,15 +74,15 @@ func firstFailure(t *testing.T, b Bed) {
 	}
 }
 
-// echo: a rank that dies of another's failure does not cut that one's words.
+// echo: a rank that dies because another failed does not cut off that rank's output.
 func echo(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`
 if [ $RANK = 0 ]; then echo 'RuntimeError: Connection closed by peer [127.0.0.1]:12345' >&2; exit 1; fi
-while [ ! -e told ]; do sleep 0.01; done
+while [ ! -e reported ]; do sleep 0.01; done
 echo 'ValueError: the culprit' >&2; exit 1`)})
 	wait := g.start(t.Context())
 	g.await("the end of rank 0", func() bool { return len(g.find(job.KindExit)) > 0 })
-	if err := os.WriteFile(filepath.Join(g.attempt.Workdir, "told"), nil, 0o644); err != nil {
+	if err := os.WriteFile(filepath.Join(g.attempt.Workdir, "reported"), nil, 0o644); err != nil {
 		t.Fatal(err)
 	}
 	o := wait()

@@ -17,19 +17,19 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// farTests are for agents that are reached over lines that can break.
+// farTests are for agents whose connections can break.
 var farTests = []test{
-	{"a line that is cut and mended", cut}, {"a line that breaks", broken}, {"lost agent", lostAgent},
+	{"a connection that is cut and restored", cut}, {"a connection that breaks", broken}, {"lost agent", lostAgent},
 	{"two controllers", twoControllers}, {"nothing is left", nothingLeft}, {"given up", givenUp},
 }
 
-// cutFor is how long lines are cut at least: longer than one connection is tried alone.
+// cutFor is how long connections are silent at least: gangrun then tries a second one.
 const cutFor = 4 * time.Second
 
-// numbered prints lines until a file says that it is enough, the last one END.
+// numbered prints numbered lines until the file "enough" exists, and then END.
 const numbered = `i=0; while [ ! -e enough ]; do i=$((i+1)); echo "$RANK line $i of what rank $RANK says"; echo "$i" >&2; sleep 0.03; done; echo END; echo END >&2`
 
-// checkNumbered fails the test if a line of a log is missing, doubled or torn.
+// checkNumbered fails the test if a line of a log is missing, repeated or truncated.
 func (g *gang) checkNumbered(ranks int) {
 	g.t.Helper()
 	for r := range ranks {
@@ -48,7 +48,7 @@ func (g *gang) checkNumbered(ranks int) {
 	}
 }
 
-// lines waits until a rank's log has twenty lines more.
+// lines waits until a rank's log has 20 more lines.
 func (g *gang) lines(rank int) {
 	g.t.Helper()
 	count := func() int { return strings.Count(g.log(rank, "out"), "\n") }
@@ -63,17 +63,17 @@ func (g *gang) enough() {
 	}
 }
 
-// cut: the gang goes on, and of what it says nothing is lost or doubled. Every
-// host is told to be silent, and to be heard again.
+// cut: while connections are silent the gang keeps running, and no output is lost or repeated.
+// Each host is reported as silent, and later as in contact again.
 func cut(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 8, hosts: 4, command: sh(numbered)})
 	wait := g.start(t.Context())
 	g.lines(7)
 	b.Far.Cut()
-	mend := sync.OnceFunc(b.Far.Mend)
-	defer mend()
+	restore := sync.OnceFunc(b.Far.Restore)
+	defer restore()
 	since := time.Now()
-	hosts := func(kind job.Kind) int { // that it was told of
+	hosts := func(kind job.Kind) int { // named by events of that kind
 		named := map[string]bool{}
 		for _, e := range g.find(kind) {
 			named[e.Host] = true
@@ -81,7 +81,7 @@ func cut(t *testing.T, b Bed) {
 		return len(named)
 	}
 	g.await("all hosts suspect", func() bool { return hosts(job.KindSuspect) == 4 && time.Since(since) >= cutFor })
-	mend()
+	restore()
 	g.await("all hosts heard again", func() bool { return hosts(job.KindHeard) == 4 })
 	g.lines(7)
 	g.enough()
@@ -91,7 +91,7 @@ func cut(t *testing.T, b Bed) {
 	g.checkNumbered(8)
 }
 
-// broken: whatever carries the lines may die, again and again.
+// broken: the processes that carry the connections may die any number of times.
 func broken(t *testing.T, b Bed) {
 	for _, way := range slices.Sorted(maps.Keys(b.Far.Break)) {
 		t.Run(way, func(t *testing.T) {
@@ -111,8 +111,8 @@ func broken(t *testing.T, b Bed) {
 	}
 }
 
-// lostAgent: that an agent was killed is known long before its host's silence
-// would tell, and its ranks are gone when that is told.
+// lostAgent: the death of an agent is reported long before its host would count as silent, and
+// when its ranks are gone.
 func lostAgent(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: []string{"sleep", "1000"}})
 	wait := g.start(t.Context())
@@ -136,8 +136,7 @@ func lostAgent(t *testing.T, b Bed) {
 	}
 }
 
-// twoControllers: gangs of two controllers on one host know nothing of each
-// other.
+// twoControllers: gangs of two controllers on one host do not affect each other.
 func twoControllers(t *testing.T, b Bed) {
 	one := b.gang(t, options{ranks: 4, hosts: 2, command: sh(numbered)})
 	two := b.gang(t, options{ranks: 4, hosts: 2, command: sh("sleep 1000")})
@@ -147,7 +146,7 @@ func twoControllers(t *testing.T, b Bed) {
 	one.lines(3)
 	end()
 	if o := waitTwo(); len(o.Exits) != 4 || len(o.Unreaped) != 0 {
-		t.Errorf("the one that was told to end: %+v", o)
+		t.Errorf("the gang that was cancelled: %+v", o)
 	}
 	if err := two.launcher.Close(); err != nil {
 		t.Error(err)
@@ -160,8 +159,7 @@ func twoControllers(t *testing.T, b Bed) {
 	one.checkNumbered(4)
 }
 
-// nothingLeft: when a controller has closed, its agents are gone and so is all
-// that they had.
+// nothingLeft: when a controller has closed, its agents and their files are gone.
 func nothingLeft(t *testing.T, b Bed) {
 	before := b.Far.Left()
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`seq 1 10000`)})
@@ -175,7 +173,7 @@ func nothingLeft(t *testing.T, b Bed) {
 	b.leftNothing(t, before)
 }
 
-// leftNothing waits until there is nothing on the hosts that was not there before.
+// leftNothing waits until the hosts have nothing that they did not have before.
 func (b Bed) leftNothing(t *testing.T, before []string) {
 	t.Helper()
 	var left []string
@@ -188,8 +186,7 @@ func (b Bed) leftNothing(t *testing.T, before []string) {
 	t.Errorf("left are %q", left)
 }
 
-// givenUp: a controller that gives up while it starts its agents leaves none,
-// however far it has come.
+// givenUp: a controller that gives up while it starts its agents leaves no agent.
 func givenUp(t *testing.T, b Bed) {
 	before := b.Far.Left()
 	for n := range 12 {
@@ -208,8 +205,8 @@ func givenUp(t *testing.T, b Bed) {
 	b.leftNothing(t, before)
 }
 
-// none waits until there is no agent. One whose controller was gone before it
-// could say a word ends by itself: long before it would end without a controller.
+// none waits until there is no agent. An agent whose controller is gone before its first
+// message ends long before its orphan grace is over.
 func (b Bed) none(t *testing.T) {
 	t.Helper()
 	tick := time.NewTicker(20 * time.Millisecond)

@@ -13,8 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// logs: every byte of every rank is in its file, written there before the rank
-// is told to have ended.
+// logs: every byte that a rank prints is in its log before its end is reported.
 func logs(t *testing.T, b Bed) {
 	const size = 8 << 20
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`[ -e rank-000$RANK.out ] && [ -e rank-000$RANK.err ] || exit 9
@@ -36,9 +35,8 @@ head -c ` + strconv.Itoa(size) + ` /dev/urandom | tee copy$RANK; head -c 100000 
 	}
 }
 
-// terminals: standard output is a terminal where that is asked for, and neither
-// standard input nor standard error ever is; the log has the bytes that were
-// written, whatever a terminal takes them for.
+// terminals: standard output is a terminal only if the attempt says so. Standard input and
+// standard error never are. The log has the bytes as the rank wrote them.
 func terminals(t *testing.T, b Bed) {
 	const script = `for fd in 0 1 2; do if [ -t $fd ]; then echo $fd >> ttys$RANK; fi; done
 printf 'a\n\r\nb\004\003\032\034\021\023\177\000\377\t\r' | tee copy$RANK; head -c 1000000 /dev/urandom | tee -a copy$RANK
@@ -70,7 +68,7 @@ echo error >&2; [ $RANK = 3 ] || exit 0; kill -9 $$`
 	}
 }
 
-// output: what is shown is what the ranks that are shown wrote.
+// output: Output gets what the shown ranks print, and nothing else.
 func output(t *testing.T, b Bed) {
 	for _, test := range []struct {
 		mode  job.OutputMode
@@ -103,7 +101,7 @@ func output(t *testing.T, b Bed) {
 	}
 }
 
-// stuckTerminal: output that nobody takes ends no gang and keeps none alive.
+// stuckTerminal: output that cannot be written neither ends a gang nor keeps it running.
 func stuckTerminal(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 1, show: job.OutputAll, command: sh(`seq 1 2000000`)})
 	g.mu.Lock() // Output blocks
@@ -137,7 +135,7 @@ func stuckTerminal(t *testing.T, b Bed) {
 	}
 }
 
-// progress: the first steps are told as they come, and the last one always.
+// progress: the first steps are reported at once, and the last one always.
 func progress(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`i=1; while [ $i -le 50 ]; do echo "step $i/50 loss 0.$i"; i=$((i+1)); done; printf 'no progress here\n'`)})
 	if o := g.run(t.Context()); !o.Good(2) {
@@ -151,13 +149,13 @@ func progress(t *testing.T, b Bed) {
 			}
 		}
 		if len(steps) < 4 || !slices.Equal(steps[:3], []int64{1, 2, 3}) || steps[len(steps)-1] != 50 {
-			t.Errorf("rank %d told steps %v, want 1, 2, 3 ... 50", r, steps)
+			t.Errorf("rank %d reported steps %v, want 1, 2, 3 ... 50", r, steps)
 		}
 	}
 }
 
-// burst: of steps that are printed at once the last one is told, though the rank then
-// hangs, and that its loss is no number.
+// burst: when many steps are printed at once, the last one is reported even if the rank then
+// hangs. So is a loss that is not a number.
 func burst(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: sh(`i=1; while [ $i -le 500 ]; do loss=0.5; [ $i -lt 250 ] || loss=nan; echo "step $i/900 loss $loss"; i=$((i+1)); done; sleep 1000`)})
 	ctx, end := context.WithCancel(t.Context())
@@ -178,20 +176,20 @@ func burst(t *testing.T, b Bed) {
 	}
 	end()
 	wait()
-	told := map[int]bool{}
+	reported := map[int]bool{}
 	for _, e := range g.find(job.KindActivity) {
 		for _, a := range e.Activity {
-			if told[a.Rank] = true; a.State != job.ProcessSleeping || a.Idle == nil {
-				t.Errorf("%+v, want a rank that slept and had told a step", a)
+			if reported[a.Rank] = true; a.State != job.ProcessSleeping || a.Idle == nil {
+				t.Errorf("%+v, want a rank that slept and had reported a step", a)
 			}
 		}
 	}
-	if len(told) != 2 {
-		t.Errorf("of %d ranks it is told what they did at the end, want 2", len(told))
+	if len(reported) != 2 {
+		t.Errorf("activity of %d ranks was reported at the end, want 2", len(reported))
 	}
 }
 
-// stdin goes to the rank that is to have it, whole and with its end.
+// stdin: the chosen rank gets all of standard input, and its end.
 func stdin(t *testing.T, b Bed) {
 	text := strings.Repeat("line of input\n", 20000)
 	for _, test := range []struct {
@@ -233,7 +231,7 @@ func stdin(t *testing.T, b Bed) {
 	}
 }
 
-// logsExist: what is already written is not lost.
+// logsExist: a log that exists already is not overwritten.
 func logsExist(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, command: []string{"true"}})
 	path := filepath.Join(g.attempt.LogDir, job.LogName(1, "out"))
@@ -241,8 +239,8 @@ func logsExist(t *testing.T, b Bed) {
 		t.Fatal(err)
 	}
 	o := g.run(t.Context())
-	// The log of a far rank is brought here, perhaps by one controller after another:
-	// it goes on behind what is there.
+	// The log of a rank on another machine is fetched, perhaps by several controllers in turn:
+	// what is fetched is appended.
 	first, ok := o.First()
 	if b.Far == nil && (!ok || first.Status != job.Unstarted || !strings.Contains(first.Text, path)) {
 		t.Errorf("first is %+v, want it unstarted, naming %s", first, path)

@@ -1,5 +1,4 @@
-// Package suite holds what every way to start processes must do: one set of
-// tests, run against each Dialer.
+// Package suite is the conformance test of a Dialer: every way to start agents passes it.
 package suite
 
 import (
@@ -23,8 +22,7 @@ import (
 	"github.com/gangrun/gangrun/launcher"
 )
 
-// limit bounds every wait of the suite. It is not a measure of speed: a test
-// that needs it has failed.
+// limit bounds every wait of the suite. A test that reaches it has failed.
 const limit = 2 * time.Minute
 
 // Bed is what the suite runs on.
@@ -35,26 +33,25 @@ type Bed struct {
 	// self, by name: "agent", "watchdog", "outer watchdog".
 	Agents func(self int) map[string][]int
 	// Far controls the connections to agents on other machines; nil if the agents are on the
-	// controller's machine. Its hosts are one machine all the same, and see the same files.
+	// controller's machine. In the tests its hosts are one machine and share their files.
 	Far *Far
 	// Only names the tests to run; nil is all. A bed whose transport has run all of them in
 	// another bed may leave the rest to "make soak".
 	Only []string
 }
 
-// Far is how the suite gets at the lines to agents.
+// Far controls the connections to agents.
 type Far struct {
-	// Cut makes every line silent, those that are made meanwhile too; Mend has all
-	// go on with what they hold.
-	Cut, Mend func()
-	// Break has every line end at once, each function by a way of its own.
+	// Cut makes all connections silent, also those made later. Restore undoes it: what was
+	// sent in the meantime then arrives.
+	Cut, Restore func()
+	// Break ends every connection; each function does so in another way.
 	Break map[string]func(t *testing.T)
 	// Left returns what an agent may leave on its host besides processes.
 	Left func() []string
 }
 
-// What an agent's controller is told of silence. No host of the suite is ever
-// silent for so long.
+// The limits on silence of the launcher. No host of the suite is silent for as long.
 const hostTimeout, orphanGrace = limit, limit + 30*time.Second
 
 // Marker is the environment variable by which the suite finds the processes of
@@ -88,7 +85,7 @@ type gang struct {
 	mu     sync.Mutex
 	events []job.Event
 	output map[int]*bytes.Buffer
-	seen   chan struct{} // one for each event, as far as there is room
+	seen   chan struct{} // has a value if there are new events
 }
 
 // Options of a gang.
@@ -108,7 +105,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 		o.hosts = 1
 	}
 	if o.grace == 0 {
-		o.grace = limit / 2 // nobody needs it
+		o.grace = limit / 2 // no rank needs so long
 	}
 	if o.feeds == "" {
 		o.feeds = job.StdinNone
@@ -156,7 +153,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	return g
 }
 
-// run runs the gang and returns its outcome; within limit, or the test fails.
+// run returns the outcome of the gang. A run longer than limit fails the test.
 func (g *gang) run(ctx context.Context) job.Outcome {
 	g.t.Helper()
 	outcome, err := g.try(ctx)
@@ -166,7 +163,7 @@ func (g *gang) run(ctx context.Context) job.Outcome {
 	return outcome
 }
 
-// try is run for a goroutine that is not the test's own.
+// try is run for a goroutine other than the test's.
 func (g *gang) try(ctx context.Context) (job.Outcome, error) {
 	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
@@ -211,7 +208,7 @@ func (g *gang) start(ctx context.Context) func() job.Outcome {
 	g.await("all ranks started", func() bool {
 		select {
 		case <-done:
-			wait() // the test ends here, where that tells why
+			wait() // fails the test if Run has failed
 		default:
 		}
 		return len(g.find(job.KindAllStarted)) == 1
@@ -241,7 +238,7 @@ func (g *gang) pid(rank int) int {
 	return 0
 }
 
-// await waits for a condition that events, files or processes bring about.
+// await waits until ok returns true. It tries again after each event, and at intervals.
 func (g *gang) await(what string, ok func() bool) {
 	g.t.Helper()
 	tick := time.NewTicker(10 * time.Millisecond)

@@ -12,7 +12,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// test is one of the suite.
+// test is one test of the suite.
 type test struct {
 	name string
 	run  func(*testing.T, Bed)
@@ -41,7 +41,7 @@ func Run(t *testing.T, b Bed) {
 
 func sh(script string) []string { return []string{"sh", "-c", script} }
 
-// good: every rank ends well, on one host and on several.
+// good: every rank exits with 0, on one host and on several.
 func good(t *testing.T, b Bed) {
 	for _, hosts := range []int{1, 2, 4} {
 		g := b.gang(t, options{ranks: 8, hosts: hosts, command: []string{"true"}})
@@ -55,7 +55,7 @@ func good(t *testing.T, b Bed) {
 	}
 }
 
-// oneAgent: however many ask at once, a host gets one agent.
+// oneAgent: concurrent requests for the agent of a host get the same agent.
 func oneAgent(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 2, hosts: 2, command: []string{"true"}})
 	hosts := g.attempt.Placement.Hosts[:2]
@@ -63,7 +63,7 @@ func oneAgent(t *testing.T, b Bed) {
 	for range 4 {
 		asking.Go(func() {
 			_, unreached, err := g.launcher.Probe(t.Context())
-			if err != nil && b.Far == nil { // far ones are one machine, and have no network between them
+			if err != nil && b.Far == nil { // the hosts of Far are one machine and have no network in common
 				t.Error(err)
 			}
 			for _, u := range unreached {
@@ -82,7 +82,7 @@ func oneAgent(t *testing.T, b Bed) {
 	}
 }
 
-// environment: what every rank is told, and that the user's word is the last.
+// environment: ranks get gangrun's variables, and the user's values take precedence.
 func environment(t *testing.T, b Bed) {
 	g := b.gang(t, options{ranks: 4, hosts: 2, command: sh(`echo $RANK $WORLD_SIZE $LOCAL_RANK $LOCAL_WORLD_SIZE $NODE_RANK $GROUP_RANK $GANGRUN_RUN $GANGRUN_RANK $GANGRUN_ATTEMPT $PWD $PYTHONUNBUFFERED "$1" "$2"; echo $MASTER_ADDR:$MASTER_PORT $MINE >&2`)})
 	g.attempt.Command = append(g.attempt.Command, "sh", "{{.Rank}}@{{.Host}} {{other}}", "$HOME;`id`\xff")

@@ -141,7 +141,7 @@ func (b *stepBed) suiteBed() suite.Bed {
 		},
 		Far: &suite.Far{
 			Cut:  func() { _ = b.signal("step", syscall.SIGSTOP) },
-			Mend: func() { _ = b.signal("step", syscall.SIGCONT) },
+			Restore: func() { _ = b.signal("step", syscall.SIGCONT) },
 			Left: func() []string {
 				b.mu.Lock()
 				defer b.mu.Unlock()
@@ -160,6 +160,6 @@ func (b *stepBed) suiteBed() suite.Bed {
 // transport.
 func TestStepSuite(t *testing.T) {
 	bed := newStepBed(t).suiteBed()
-	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "signals", "a line that breaks", "lost agent", "nothing is left"}
+	bed.Only = []string{"good", "one agent a host", "environment", "logs are whole", "strays", "signals", "a connection that breaks", "lost agent", "nothing is left"}
 	suite.Run(t, bed)
 }

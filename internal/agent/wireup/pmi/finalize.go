@@ -24,7 +24,7 @@ import (
 // flush request: everything that it had sent has been answered, and the end of its
 // connections answers the peers that still wait. Two ranks may share a connection, which
 // stays open and silent when both have closed it on their side: whether the peer of such a
-// connection waits, the controller knows from the reports of both hosts (pmi1.Parted).
+// connection waits, the controller knows from the reports of both hosts (pmi1.Releasable).
 
 // flushRequest is the length of a flush request in bytes: UCX's header of an active message
 // (5) and of a put without data (20).
@@ -106,7 +106,7 @@ func (f *finalizer) look() <-chan time.Time {
 	allowed, asked := f.allowed, f.asked
 	f.allowed, f.asked = nil, false
 	f.mu.Unlock()
-	var here pmi1.Standing
+	var here pmi1.WaitReport
 	var busy []*gang.Rank
 	waiting := false
 	for _, r := range f.gang.Ranks() {
@@ -126,7 +126,7 @@ func (f *finalizer) look() <-chan time.Time {
 			continue
 		}
 		here.Stuck = here.Stuck || flushed
-		here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.Number(), Waits: true, Links: open})
+		here.Ranks = append(here.Ranks, pmi1.RankLinks{Rank: r.Number(), Waits: true, Links: open})
 	}
 	if asked || here.Stuck {
 		f.report(here, busy)
@@ -143,10 +143,10 @@ func (f *finalizer) look() <-chan time.Time {
 
 // report tells the controller how the ranks stand to those of other hosts; busy are those
 // that wait in no barrier.
-func (f *finalizer) report(here pmi1.Standing, busy []*gang.Rank) {
+func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 	for _, r := range busy {
 		if pid, ok := r.Living(); ok {
-			here.Ranks = append(here.Ranks, pmi1.Stand{Rank: r.Number(), Links: f.links(pid)})
+			here.Ranks = append(here.Ranks, pmi1.RankLinks{Rank: r.Number(), Links: f.links(pid)})
 		}
 	}
 	data, err := exact.Marshal(here)

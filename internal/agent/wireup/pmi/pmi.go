@@ -81,7 +81,7 @@ func (w *Wireup) config() pmi1.Config {
 			}
 			w.gang.Reports.Add(func(m *wire.GangReply) { m.Barriers = append(m.Barriers, b) })
 		},
-		Tell: func(n pmi1.Name) {
+		ShareName: func(n pmi1.Name) {
 			w.gang.Reports.Add(func(m *wire.GangReply) {
 				m.Names = append(m.Names, &wire.Name{Id: n.ID, Service: []byte(n.Service), Port: []byte(n.Port), Ask: n.Ask})
 			})
@@ -125,7 +125,7 @@ func (w *Wireup) request(r *wire.GangRequest) {
 		w.finalize.allow(r.GetPart().Ranks)
 	case r.GetName() != nil:
 		n := r.GetName()
-		w.server.Hear(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
+		w.server.ReceiveName(pmi1.Name{ID: n.Id, Service: string(n.Service), Port: string(n.Port), Ask: n.Ask})
 	}
 }
 

@@ -1,14 +1,14 @@
 package pmi1
 
-// Standing is a host's report of its ranks, sent when one of them waits in a barrier while
+// WaitReport is a host's report of its ranks, sent when one of them waits in a barrier while
 // other ranks wait for an answer of it.
-type Standing struct {
-	Stuck bool    `json:"stuck,omitempty"` // from what the host itself knows, one of them cannot be released
-	Ranks []Stand `json:"ranks"`
+type WaitReport struct {
+	Stuck bool        `json:"stuck,omitempty"` // from what the host itself knows, one of them cannot be released
+	Ranks []RankLinks `json:"ranks"`
 }
 
-// Stand describes the connections of a rank that has not ended.
-type Stand struct {
+// RankLinks describes the connections of a rank that has not ended.
+type RankLinks struct {
 	Rank  int    `json:"rank"`
 	Waits bool   `json:"waits,omitempty"` // in a barrier
 	Links []Link `json:"links,omitempty"` // over which the rank may still send or receive
@@ -22,12 +22,12 @@ type Link struct {
 	Asks   bool   `json:"asks,omitempty"` // the other rank's last request waits to be read
 }
 
-// Parted returns the ranks that can be released from a barrier before the others have come.
+// Releasable returns the ranks that can be released from a barrier before the others have come.
 // Such a rank waits in the barrier, another rank waits for its answer, which it gives only
 // after the barrier, and no other request can reach it. No other request can come if the rank
 // at the other end of each connection without a request is blocked itself: in the barrier, or
 // by its last request to a rank that waits. If the other end of a connection is unknown, the rank stays.
-func Parted(all []Stand) (ranks []int) {
+func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}
 	for _, s := range all {
