@@ -140,7 +140,7 @@ func (b *stepBed) suiteBed() suite.Bed {
 			return found
 		},
 		Far: &suite.Far{
-			Cut:  func() { _ = b.signal("step", syscall.SIGSTOP) },
+			Cut:     func() { _ = b.signal("step", syscall.SIGSTOP) },
 			Restore: func() { _ = b.signal("step", syscall.SIGCONT) },
 			Left: func() []string {
 				b.mu.Lock()
