@@ -81,7 +81,7 @@ const (
 	pingLimit = 10 * time.Second
 )
 
-// spoolName is bridge.SpoolName; this package does not import bridge.
+// spoolName equals bridge.SpoolName; this package does not import bridge.
 const spoolName = "logs"
 
 // Spool is where an agent on another machine writes what the ranks of an attempt print.
@@ -105,7 +105,7 @@ func connect(ctx context.Context, opts Options, host string) (*Agent, error) {
 	conns <- link.Conn
 	// No TLS: the link is a socket pair or an SSH session.
 	keep := keepalive.ClientParameters{Time: pingEvery, Timeout: pingLimit, PermitWithoutStream: true}
-	if link.Heard != nil { // watch sees to it
+	if link.Heard != nil { // method watch notices silence
 		keep = keepalive.ClientParameters{Time: math.MaxInt64}
 	}
 	g, err := grpc.NewClient("passthrough:///agent",
@@ -176,7 +176,7 @@ func (a *Agent) askClock(ctx context.Context) {
 		asked := time.Now()
 		there, err := a.Client.Clock(ctx, &wire.ClockRequest{})
 		if err != nil {
-			return // the next call fails, too
+			return // if the connection has ended, the next call fails, too
 		}
 		if within := time.Since(asked) / 2; i == 0 || within < a.Clock.Within {
 			a.Clock.Within = within
@@ -188,12 +188,12 @@ func (a *Agent) askClock(ctx context.Context) {
 	}
 }
 
-// watchEvery is how often the silence of an agent is looked at.
+// watchEvery is how often watch checks the silence of an agent.
 const watchEvery = 100 * time.Millisecond
 
 // watch ends the calls of an agent that has been silent for too long.
 func (a *Agent) watch(limit time.Duration) {
-	a.contact.silence.Silence(time.Now()) // it need not have been heard before
+	a.contact.silence.Silence(time.Now()) // silence counts from here, even without any earlier contact
 	tick := time.NewTicker(watchEvery)
 	defer tick.Stop()
 	for {

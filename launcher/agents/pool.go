@@ -18,7 +18,7 @@ type Options struct {
 	HostTimeout time.Duration
 	// OrphanGrace is how long an agent lives without contact with its controller.
 	OrphanGrace time.Duration
-	// Hurry is closed when silent agents are no longer to be waited for.
+	// Hurry is closed when the launcher no longer waits for silent agents.
 	Hurry <-chan struct{}
 }
 
@@ -106,8 +106,8 @@ func (p *Pool) Drop(ctx context.Context, a *Agent) error {
 // notice that its controller is gone.
 const EndLimit = 15 * time.Second
 
-// leaveLimit bounds the wait for an agent that gangrun has given up. If the agent was
-// found again in the meantime, its orphan grace has started anew.
+// leaveLimit bounds the wait for an agent that gangrun has given up. The agent may have been
+// in contact again in the meantime, and so have a whole orphan grace left.
 func (p *Pool) leaveLimit() time.Duration { return 3*EndLimit + 2*p.opts.OrphanGrace }
 
 // Retire marks the agents of hosts: each is ended before its host is used again.

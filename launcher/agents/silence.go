@@ -17,21 +17,21 @@ const minGap = time.Second
 // this process was stopped or got no processor, and that time does not count.
 type SilenceMeter struct {
 	mu      sync.Mutex
-	looked  time.Time     // the last look; zero is never
-	heard   time.Time     // what that has found
-	silence time.Duration // at looked
+	looked  time.Time     // time of the last reading; zero before the first one
+	heard   time.Time     // the time of contact at the last reading
+	silence time.Duration // at the last reading
 	gap     time.Duration // length of the last pause of this process, which ended at woke; zero if there was none
 	woke    time.Time
 }
 
-// Silence reads the meter: it returns the time since the last contact, which was at heard.
-// The first reading takes that time as it is, pauses of this process included.
+// Silence reads the meter: it returns the time since the last contact, which was at heard. The
+// first reading does not subtract pauses of this process.
 func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
 
 func (v *SilenceMeter) at(now, heard time.Time) time.Duration {
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if now.Before(v.looked) { // another goroutine has read the meter meanwhile
+	if now.Before(v.looked) { // another goroutine has read the meter in the meantime
 		return v.silence
 	}
 	from := v.looked

@@ -17,9 +17,9 @@ import (
 )
 
 const (
-	// slowCollect is how long collecting may take before the user is told of it.
+	// slowCollect is how long collecting may take before a note says so.
 	slowCollect = 3 * time.Second
-	// collectEvery is the time between two looks at the progress of a collection.
+	// collectEvery is how often the progress of a collection is checked.
 	collectEvery = 100 * time.Millisecond
 	// keepLimit bounds the wait until an agent has confirmed that it keeps output.
 	keepLimit = 3 * time.Second
@@ -51,8 +51,8 @@ type Collector struct {
 	kept    map[*agents.Agent]int // gangs of whose output an agent keeps a part
 }
 
-// New returns a Collector. The end of life ends all collecting. After hurry has been
-// closed, nobody waits for output.
+// New returns a Collector. It stops when life ends. Once hurry is closed, it no longer waits
+// for output.
 func New(life context.Context, hurry <-chan struct{}) *Collector {
 	return &Collector{Limit: 30 * time.Second, RetryEvery: 10 * time.Second, life: life, hurry: hurry, kept: map[*agents.Agent]int{}}
 }
@@ -174,7 +174,7 @@ func (c *Collection) giveUp() {
 	}
 }
 
-// slow says why the run does not end yet.
+// slow returns a note that says why the run has not ended yet.
 func (c *Collection) slow() string {
 	for _, h := range c.hosts {
 		if _, stuck := h.state(); stuck != nil {
@@ -185,7 +185,7 @@ func (c *Collection) slow() string {
 	return "the ranks' output is still on its way from their hosts"
 }
 
-// keep has the agents leave on their hosts what could not be written here.
+// keep has the agents keep on their hosts what could not be written here.
 func (c *Collection) keep() {
 	_ = agents.Each(len(c.hosts), func(i int) error {
 		h := c.hosts[i]

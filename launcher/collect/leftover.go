@@ -90,8 +90,8 @@ func (c *Collector) keeps(h *hostLogs, change int) {
 	c.kept[h.from.Agent] += change
 }
 
-// last reports whether nothing else will be requested of what the host's agent has left.
-// It is false if an earlier controller may want something.
+// last reports whether this is the last request for what the host's agent has left. It is
+// false if output of an earlier controller's gang may be needed.
 func (c *Collector) last(h *hostLogs) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -183,8 +183,8 @@ func (c *Collector) fetchOrDefer(ctx context.Context, h *hostLogs, gone bool) {
 	c.pending = append(c.pending, h)
 }
 
-// Retry starts to ask lost hosts again and again for what they keep of earlier gangs. stop
-// ends that; it waits for what is on its way.
+// Retry starts to ask lost hosts repeatedly for what they keep of earlier gangs. stop ends
+// that and waits for the requests under way.
 func (c *Collection) Retry() (stop func()) {
 	asking, enough := context.WithCancel(context.Background())
 	done := make(chan struct{})

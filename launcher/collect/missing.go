@@ -19,7 +19,7 @@ type Missing struct {
 	Abandoned bool
 }
 
-// maxNamed is for how many ranks of a host a note says how much of their output arrived.
+// maxNamed bounds the ranks of a host for which a note gives the amount of output.
 const maxNamed = 4
 
 // Missing returns what has not arrived once the collection is over, and emits a note for

@@ -28,8 +28,7 @@ type runtimeLog struct {
 	err   error    // why nothing more is written
 }
 
-// find names the log of a host, at whose end goes on what an earlier controller has
-// fetched.
+// find sets the path and size of a host's log. An earlier controller may have fetched a part.
 func (r *runtimeLog) find(a job.Attempt, from Source) error {
 	name := "daemon-" + from.Agent.Host + ".log"
 	if from.Number == 0 {
@@ -48,7 +47,7 @@ func (r *runtimeLog) find(a job.Attempt, from Source) error {
 	return err
 }
 
-// take writes a piece of it.
+// take writes a piece of the log.
 func (r *runtimeLog) take(reply *wire.OutputReply, emit func(job.Event)) {
 	if r.err != nil {
 		return
@@ -71,13 +70,13 @@ func (r *runtimeLog) write(piece []byte) (err error) {
 	return err
 }
 
-// fail has nothing more written.
+// fail stops the writing of the log, with a note.
 func (r *runtimeLog) fail(err error, emit func(job.Event)) {
 	r.err = err
 	emit(job.Event{Time: time.Now(), Kind: job.KindNote, Text: fmt.Sprintf("what Open MPI says is not written any more: %v", err)})
 }
 
-// truncated reports whether a part of it is missing that has not been reported yet.
+// truncated reports whether a part of the log is missing and no note has said so.
 func (r *runtimeLog) truncated() bool { return !r.whole && r.err == nil && r.size > 0 }
 
 func (r *runtimeLog) close() {

@@ -24,16 +24,16 @@ import (
 
 // Dialer starts agents on this machine.
 type Dialer struct {
-	// LogDir, when set, is a directory in which each agent's own words (not its
-	// ranks') are kept as HOST.log; it is made when the first agent starts.
+	// LogDir, if not empty, is the directory in which each agent's own log is kept as
+	// HOST.log. It is made when the first agent starts.
 	LogDir string
 	// Held is a file that each watchdog keeps open while it lives; nil is none. A watchdog
 	// outlives every process of its host, and this process.
 	Held *os.File
 }
 
-// selfPath is this very program, even if its file has been replaced meanwhile: a
-// new build's agent must not serve an old controller.
+// selfPath is this program, even if its file has been replaced: controller and agent must be
+// of one build.
 const selfPath = "/proc/self/exe"
 
 // Dial starts the agent of a host.
@@ -55,10 +55,10 @@ func (d Dialer) Dial(_ context.Context, host string) (agents.Link, error) {
 	if d.Held != nil {
 		cmd.ExtraFiles = append(cmd.ExtraFiles, d.Held)
 	}
-	// A process group of its own: the terminal's signals are for gangrun alone. It
-	// gives up the terminal by itself; a session of its own would do that too, but
-	// where the kernel shares the CPU by sessions (sched(7), autogroup) the ranks of
-	// simulated hosts would wait for each other up to twice as long.
+	// In its own process group an agent gets no signals of the terminal; it detaches from the
+	// terminal itself. It gets no session of its own: where the kernel shares the CPU by
+	// sessions (sched(7), autogroup), ranks of simulated hosts would wait for each other up to
+	// twice as long.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if d.LogDir != "" {
 		log, err := d.log(host)
@@ -100,26 +100,26 @@ func socketPair() (net.Conn, *os.File, error) {
 type process struct {
 	cmd  *exec.Cmd
 	conn net.Conn
-	done chan struct{}      // closed when all are gone
-	left []leftover.Process // that they had left, and that were killed; set once done is closed
+	done chan struct{}      // closed when all processes have ended
+	left []leftover.Process // processes that they left and that were killed; valid once done is closed
 }
 
-// watch waits for the processes in the background. gone is a pipe that all of them
-// hold open: its end is the end of all, whichever was killed.
+// watch waits for the processes in the background. Each of them holds the pipe gone open, so
+// its end of file means that all have ended, even if some were killed.
 func watch(cmd *exec.Cmd, conn net.Conn, gone *os.File) *process {
 	p := &process{cmd: cmd, conn: conn, done: make(chan struct{})}
 	go func() {
 		defer close(p.done)
-		_, _ = gone.Read(make([]byte, 1)) // nobody writes: this is io.EOF
+		_, _ = gone.Read(make([]byte, 1)) // returns io.EOF; no process writes to the pipe
 		_ = gone.Close()
-		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // who would end what is left was killed
+		if err := cmd.Wait(); err != nil && !cmd.ProcessState.Exited() { // the outer watchdog, which ends what is left, was killed
 			p.left, _ = leftover.End(context.Background(), os.Getpid(), "", leftoverLimit)
 		}
 	}()
 	return p
 }
 
-// killed names what was killed in the place of a watchdog.
+// killed names the processes that were killed because no watchdog could do it.
 func (p *process) killed() string {
 	select {
 	case <-p.done:
@@ -132,15 +132,14 @@ func (p *process) killed() string {
 	return leftover.Killed(p.left)
 }
 
-// leftoverLimit bounds the wait for what is killed in the place of a watchdog.
+// leftoverLimit bounds the killing of processes that no watchdog has ended.
 const leftoverLimit = 5 * time.Second
 
-// forceAfter is how long an agent may take to end by itself: longer than it
-// gives its ranks.
+// forceAfter is how long an agent may take to end by itself; it gives its ranks less.
 const forceAfter = 5 * time.Second
 
-// forceLooks are the parts in which forceAfter is waited for: where this process gets
-// no processor, the agent may have got none either.
+// forceLooks is the number of parts into which forceAfter is divided. A part in which this
+// process did not run counts little: the agent may not have run either.
 const forceLooks = 25
 
 // end closes the connection, which ends the agent, and waits until agent and

@@ -2,9 +2,8 @@ package openmpi
 
 import "strings"
 
-// The shell parser takes only UTF-8, and paths and variables may hold any bytes.
-// While it parses, a private character stands for each byte that is not ASCII;
-// none of them means anything to a shell.
+// The shell parser takes only UTF-8, but paths and variables may hold any bytes. Each byte
+// that is not ASCII is replaced by a private character while parsing.
 const private = 0xe000
 
 // asRunes returns line with a private character for each byte that is not ASCII.
@@ -20,7 +19,7 @@ func asRunes(line string) string {
 	return b.String()
 }
 
-// asBytes puts the bytes back into what was parsed.
+// asBytes replaces the private characters in words by the original bytes.
 func asBytes(words []string) []string {
 	for i, word := range words {
 		var b strings.Builder

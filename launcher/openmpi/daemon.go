@@ -11,10 +11,9 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// RankEnv is what a rank needs in its own environment, over what mpirun and the
-// daemon gave it, for its shared memory segments to lie in shm: two simulated
-// hosts on one machine must not share that directory, for their segments have
-// the same names.
+// RankEnv returns the variables, set over those of mpirun and the daemon, that put a rank's
+// shared memory segments into the directory shm. Two simulated hosts on one machine must not
+// share that directory, since the names of their segments are equal.
 func RankEnv(shm string) []string {
 	if shm == "" {
 		return nil
@@ -22,11 +21,10 @@ func RankEnv(shm string) []string {
 	return []string{"OMPI_MCA_btl_vader_backing_directory=" + shm, "OMPI_MCA_btl_sm_backing_directory=" + shm}
 }
 
-// DaemonEnv is what a daemon on a node, and mpirun on node 0, need in their
-// environment, over what the user set. Each node has a tmpdir of its own, whose
-// content is removed with the gang. The node's name sets apart simulated
-// hosts on one machine, which have one host name. Only the ranks of
-// daemons get Shm: mpirun would give it to the ranks of all nodes.
+// DaemonEnv returns the variables, set over the user's, for a daemon on a node and for mpirun
+// on node 0. Each node has its own tmpdir, which is removed with the gang. The name of the
+// node tells simulated hosts on one machine apart. Only daemons get shm: mpirun would pass it
+// to the ranks of all nodes.
 func DaemonEnv(node, tmpdir, shm string) []string {
 	env := []string{"PMIX_HOSTNAME=" + node}
 	if tmpdir != "" {
@@ -38,24 +36,23 @@ func DaemonEnv(node, tmpdir, shm string) []string {
 	return env
 }
 
-// loopback says whether a node's name means the host that it is used on.
+// loopback reports whether a node's name means the host on which it is used.
 func loopback(node string) bool {
 	addr, err := netip.ParseAddr(node)
 	return node == "localhost" || err == nil && addr.IsLoopback()
 }
 
-// own are the parameters that each node has its own value of, in DaemonEnv:
-// mpirun's are of its own node.
+// own are the parameters that differ between nodes: DaemonEnv sets them, and those that mpirun
+// passes are for its own node.
 var own = []string{
 	"orte_tmpdir_base", "prte_tmpdir_base",
 	"btl_vader_backing_directory", "btl_sm_backing_directory",
 }
 
-// ParseDaemon takes apart what mpirun gives its rsh agent after the host's name,
-// which is meant for a shell: assignments, exports, and one orted or prted. It
-// returns the daemon's argv, without what is another node's, and the variables
-// to set (NAME=VALUE), where $NAME alone stands for a variable's former value:
-// see Expand. Anything else is refused.
+// ParseDaemon parses the shell command that mpirun gives its rsh agent after the host's name:
+// assignments, exports, and one orted or prted. It returns the daemon's argv without
+// parameters of mpirun's node, and the variables to set (NAME=VALUE). In a value, $NAME stands
+// for the former value: see Expand. ParseDaemon refuses everything else.
 func ParseDaemon(line string) (argv, env []string, err error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(asRunes(line)), "")
 	if err != nil {
@@ -71,7 +68,7 @@ func ParseDaemon(line string) (argv, env []string, err error) {
 	return asBytes(withoutOwn(command.argv)), asBytes(command.env), nil
 }
 
-// withoutOwn returns argv without the parameters that each node has its own of.
+// withoutOwn returns argv without the parameters that differ between nodes.
 func withoutOwn(argv []string) []string {
 	kept := argv[:1:1]
 	for i := 1; i < len(argv); i++ {
@@ -90,7 +87,7 @@ func withoutOwn(argv []string) []string {
 	return kept
 }
 
-// daemonCommand is what has been read of a command.
+// daemonCommand is the part of a command that has been parsed.
 type daemonCommand struct {
 	argv []string
 	env  []string
@@ -122,8 +119,7 @@ func (c *daemonCommand) statements(stmts []*syntax.Stmt) error {
 	return nil
 }
 
-// profile says whether a statement is the one that mpirun puts first for users
-// of sh and ksh.
+// profile reports whether a statement is the one that mpirun prepends for users of sh and ksh.
 func profile(stmt *syntax.Stmt) bool {
 	var text strings.Builder
 	err := syntax.NewPrinter().Print(&text, stmt)
@@ -182,8 +178,8 @@ func (c *daemonCommand) assign(name, text string) {
 	c.set[name] = true
 }
 
-// word is what a shell makes of a word, where it is sure: text, quotes, and the
-// former value of the variable that is being assigned.
+// word expands a shell word that has only text, quotes, and the former value of the variable
+// that is being assigned.
 func (c *daemonCommand) word(word *syntax.Word, assigned string) (string, error) {
 	if word == nil {
 		return "", nil
@@ -230,7 +226,7 @@ func (c *daemonCommand) parts(text *strings.Builder, parts []syntax.WordPart, as
 	return nil
 }
 
-// formerValue says whether an expansion is $NAME, ${NAME} or ${NAME:-}.
+// formerValue reports whether an expansion is $NAME, ${NAME} or ${NAME:-}.
 func formerValue(part *syntax.ParamExp, name string) bool {
 	if part.Param == nil || name == "" || part.Param.Value != name {
 		return false
@@ -242,8 +238,8 @@ func formerValue(part *syntax.ParamExp, name string) bool {
 	return slices.Contains([]string{"$" + name, "${" + name + "}", "${" + name + ":-}"}, text.String())
 }
 
-// unescape takes the backslashes out of a literal. A shell would make more of
-// an unquoted pattern or tilde: that is refused.
+// unescape removes the backslashes from a literal. It refuses an unquoted pattern or tilde,
+// which a shell would expand.
 func unescape(literal string, quoted bool) (string, error) {
 	var text strings.Builder
 	for i := 0; i < len(literal); i++ {
@@ -267,8 +263,8 @@ func unescape(literal string, quoted bool) (string, error) {
 	return text.String(), nil
 }
 
-// Expand returns what ParseDaemon says to set, with the former values that base
-// (NAME=VALUE) has in place of $NAME.
+// Expand replaces $NAME in the variables that ParseDaemon returns by the value in base
+// (NAME=VALUE).
 func Expand(env, base []string) []string {
 	expanded := make([]string, 0, len(env))
 	for _, entry := range env {

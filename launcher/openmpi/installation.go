@@ -1,5 +1,5 @@
-// Package openmpi knows how Open MPI's own mpirun is started, how it starts its
-// daemons, and what it says. It starts nothing.
+// Package openmpi knows the command lines and the output of Open MPI's mpirun and its daemons,
+// and the messages of PMIx. It starts no process.
 package openmpi
 
 import (
@@ -15,20 +15,19 @@ import (
 // Installation is one Open MPI on a host.
 type Installation struct {
 	Mpirun  string // path of its mpirun
-	Daemon  string // path of its orted or prted; "" where none lies beside mpirun
+	Daemon  string // path of its orted or prted; "" if there is none beside mpirun
 	Version string // such as "4.1", from the names of the libraries; "" if these have none
-	Major   int    // 5 for the family of PRRTE, 4 for all before it
+	Major   int    // 5 for Open MPI 5 (PRRTE), 4 for earlier versions
 }
 
-// launchers are the names of mpirun, the surest first: the plain one may be
-// another MPI's.
+// launchers are the names of mpirun. "mpirun" may belong to another MPI, so it is not the
+// first.
 var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi"}
 
-// Find finds the Open MPI that a program is to be started with: the one beside
-// library, the path of the libmpi.so.40 that the program needs ("" if unknown);
-// else the one that OPAL_PREFIX in env (NAME=VALUE, the last of a name counts)
-// names; else the first in env's PATH. It is false if there is none. It reads
-// files and runs nothing.
+// Find returns the Open MPI with which to start a program. It is the one beside library, the
+// path of the libmpi.so.40 that the program needs ("" if unknown); else the one of OPAL_PREFIX
+// in env (NAME=VALUE, the last one counts); else the first in env's PATH. ok is false if there
+// is none. Find runs no program.
 func Find(library string, env []string) (Installation, bool) {
 	for _, dir := range directories(library, env) {
 		for _, name := range launchers {
@@ -40,7 +39,7 @@ func Find(library string, env []string) (Installation, bool) {
 	return Installation{}, false
 }
 
-// directories returns where mpirun may lie, the likeliest first.
+// directories returns the directories in which mpirun may be, the most likely first.
 func directories(library string, env []string) []string {
 	var dirs []string
 	add := func(dir string) {
@@ -64,7 +63,7 @@ func directories(library string, env []string) []string {
 	return dirs
 }
 
-// look says whether the file name of dir is Open MPI's mpirun.
+// look reports whether the file name in dir is Open MPI's mpirun.
 func look(dir, name, library string) (Installation, bool) {
 	path := filepath.Join(dir, name)
 	if info, err := os.Stat(path); err != nil || !info.Mode().IsRegular() || info.Mode()&0o111 == 0 {
@@ -115,22 +114,21 @@ func family(path string) int {
 			}
 		}
 	}
-	switch filepath.Base(path) { // linked statically
+	switch filepath.Base(path) { // for a static program, which names no libraries
 	case "prterun":
 		return 5
 	case "orterun":
 		return 4
 	}
-	// Open MPI 5's mpirun is a small program that becomes the prterun beside it.
-	// MPICH's is hydra, which has no such neighbour of its own but may share a
-	// bin directory with one.
+	// Open MPI 5's mpirun is a small program that executes the prterun beside it. MPICH's
+	// mpirun is hydra, which has no prted but may be in the same directory as one.
 	if _, err := os.Stat(filepath.Join(filepath.Dir(path), "prted")); err == nil && !foreign(path, needed) {
 		return 5
 	}
 	return 0
 }
 
-// foreign says whether a launcher is known to be another MPI's.
+// foreign reports whether a launcher belongs to another MPI.
 func foreign(path string, needed []string) bool {
 	for _, name := range append([]string{resolved(path)}, needed...) {
 		for _, other := range []string{"hydra", "mpich", "libslurm", "mvapich", "intel"} {
@@ -150,8 +148,8 @@ var (
 	releases = map[string]string{"0": "3.0", "10": "3.1", "20": "4.0", "30": "4.1", "40": "5.0"}
 )
 
-// version returns Open MPI's version from the name of libmpi, or "" if there is none
-// or if it is not of the family major.
+// version returns Open MPI's version from the name of libmpi; "" if the name has none, or if
+// it is not of the major version.
 func version(library, prefix string, major int) string {
 	paths := []string{}
 	if library != "" {
@@ -172,13 +170,12 @@ func version(library, prefix string, major int) string {
 	return ""
 }
 
-// escaped is a path as filepath.Glob takes it literally.
+// escaped returns a path in which filepath.Glob finds no pattern.
 func escaped(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }
 
-// resolved is a path without symbolic links, or the path itself if it leads
-// nowhere.
+// resolved returns a path without symbolic links, or the path itself if that fails.
 func resolved(path string) string {
 	if real, err := filepath.EvalSymlinks(path); err == nil {
 		return real
@@ -186,7 +183,7 @@ func resolved(path string) string {
 	return path
 }
 
-// value is what the last entry of env says of name.
+// value returns the value of the last entry of env with that name.
 func value(env []string, name string) string {
 	for _, entry := range slices.Backward(env) {
 		if text, ok := strings.CutPrefix(entry, name+"="); ok {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Plan is one gang as mpirun is to start it.
+// Plan describes a gang to be started by mpirun.
 type Plan struct {
 	Nodes     []string // as mpirun knows the hosts; [0] is this host
 	Node      []int    // of each rank, an index of Nodes
@@ -19,20 +19,18 @@ type Plan struct {
 	Shm       string   // directory of shared memory segments on this host; "" leaves it to Open MPI
 }
 
-// Command returns mpirun's argv and the variables to set over userEnv
-// (NAME=VALUE), in the words of both families. argv[0] is "mpirun" without a
-// directory, because mpirun turns on --prefix if it is called by a path. The caller executes
-// Installation.Mpirun with this argv.
+// Command returns the argv of mpirun and the variables to set over userEnv (NAME=VALUE), for
+// Open MPI 4 and 5. argv[0] is "mpirun" without a directory, because mpirun turns on --prefix
+// if it is called by a path. The caller executes Installation.Mpirun.
 //
-// Variables of the user take precedence, except those that place and start ranks. With more than
-// one node, Shm is left out: mpirun's environment reaches the ranks of every
-// node and wins over their daemon's, so that the process that starts a rank must give it
-// RankEnv.
+// Variables of the user take precedence, except those that place and start ranks. With more
+// than one node, Shm is left out: mpirun's environment reaches the ranks of all nodes and
+// overrides their daemon's. Then the process that starts a rank must set RankEnv.
 func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
 	sequential := !p.plain()
-	// Open MPI 5 takes a mapping policy's qualifiers on the command line alone
-	// in all its releases.
+	// All releases of Open MPI 5 accept the qualifiers of a mapping policy only on the command
+	// line.
 	if in.Major >= 5 {
 		policy := "slot"
 		if sequential {
@@ -56,12 +54,12 @@ func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	return argv, p.environment(sequential, userEnv)
 }
 
-// plain says whether mpirun's own order, which fills each node's slots in the
-// order of the nodes, is the plan's.
+// plain reports whether the plan has mpirun's own order, which fills the slots of one node
+// after the other.
 func (p Plan) plain() bool { return len(p.Apps) <= 1 && slices.IsSorted(p.Node) }
 
-// hosts names the nodes of some ranks: one name a rank, or one a node and its
-// slots.
+// hosts returns the list of nodes of some ranks: one entry for each rank if sequential, else
+// one for each node, with its slots.
 func (p Plan) hosts(node []int, sequential bool) string {
 	var names []string
 	for i := 0; i < len(node); {
@@ -87,7 +85,7 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 	agent := strings.Join(p.Agent, " ")
 	var env []string
 	set := func(entries ...string) { env = append(env, entries...) }
-	unless := func(entries ...string) { // none of them was set by the user
+	unless := func(entries ...string) { // sets entries if the user has set none of them
 		if !slices.ContainsFunc(entries, func(entry string) bool {
 			name, _, _ := strings.Cut(entry, "=")
 			return isSet(userEnv, name)
@@ -103,15 +101,15 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 		"OMPI_MCA_plm_rsh_disable_llspawn=1", "PRTE_MCA_plm_ssh_disable_llspawn=1",
 		"OMPI_MCA_orte_leave_session_attached=1", "PRTE_MCA_prte_leave_session_attached=1",
 	)
-	set( // where the ranks go; a batch system's allocation is not asked
+	set( // the ranks' places; a batch system's allocation is ignored
 		"OMPI_MCA_ras=^slurm,tm,lsf,gridengine,alps", "PRTE_MCA_ras=^slurm,pbs,tm,lsf,gridengine,flux",
 		"OMPI_MCA_rmaps="+rmaps, "OMPI_MCA_rmaps_base_mapping_policy=slot", "OMPI_MCA_rmaps_base_oversubscribe=1",
 		"OMPI_MCA_orte_default_hostfile=none", "PRTE_MCA_prte_default_hostfile=none",
 		"OMPI_ALLOW_RUN_AS_ROOT=1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 		"PRTE_ALLOW_RUN_AS_ROOT=1", "PRTE_ALLOW_RUN_AS_ROOT_CONFIRM=1",
 	)
-	// A daemon that has not started yet cannot receive a signal: mpirun, which passes on
-	// SIGCONT, then ends.
+	// A daemon that has not started yet cannot receive a signal, so mpirun would end if it
+	// passed on SIGCONT.
 	unless("OMPI_MCA_ess_base_forward_signals=none", "PRTE_MCA_ess_base_forward_signals=none")
 	unless("OMPI_MCA_hwloc_base_binding_policy=none", "PRTE_MCA_hwloc_default_binding_policy=none")
 	if p.crowded() {
@@ -138,7 +136,7 @@ func (p Plan) environment(sequential bool, userEnv []string) []string {
 	return env
 }
 
-// crowded says whether some node has more ranks than this host has cores.
+// crowded reports whether a node has more ranks than this host has cores.
 func (p Plan) crowded() bool {
 	ranks := make([]int, len(p.Nodes))
 	for _, node := range p.Node {
@@ -147,7 +145,7 @@ func (p Plan) crowded() bool {
 	return p.Cores > 0 && slices.Max(append(ranks, 0)) > p.Cores
 }
 
-// isSet says whether env has a name, be it empty.
+// isSet reports whether env has a name, even with an empty value.
 func isSet(env []string, name string) bool {
 	return slices.ContainsFunc(env, func(entry string) bool { return strings.HasPrefix(entry, name+"=") })
 }

@@ -6,23 +6,21 @@ import (
 	"strings"
 )
 
-// PMIx follows what a rank and its PMIx server say to each other, so that it is
-// known and not guessed how far the rank has come. It takes PMIx 3 to 5, whose
-// messages have one frame: a header of 16 bytes (int32 index, uint32 tag, size of
-// what follows) and, packed, a command with its arguments. See
-// src/mca/ptl and src/mca/bfrops of OpenPMIx. The zero value is a connection that
-// has just been made.
+// PMIx follows the messages between a rank and its PMIx server, to know how far the rank has
+// come. It reads PMIx 3 to 5, whose messages have one frame: a header of 16 bytes (int32
+// index, uint32 tag, size of the rest), then a packed command with its arguments. See
+// src/mca/ptl and src/mca/bfrops of OpenPMIx. The zero value is for a new connection.
 type PMIx struct {
 	client, server frames
-	asked          bool            // the first command has come
-	opaque         bool            // it speaks otherwise
-	fences         map[uint32]bool // tags of those that wait for the others
+	asked          bool            // the first command has been received
+	opaque         bool            // the messages have another format
+	fences         map[uint32]bool // tags of fences that wait for other ranks
 	state          PMIxState
 }
 
 // PMIxState is how far a rank has come.
 type PMIxState struct {
-	// Opaque says that nothing but the connection itself is known.
+	// Opaque means that only the connection itself is known.
 	Opaque    bool
 	Waiting   bool // in a fence, for the others
 	Finalized bool
@@ -30,7 +28,7 @@ type PMIxState struct {
 	Code      int // of Aborted
 }
 
-// The commands that matter, PMIX_*_CMD of every version so far.
+// The commands that change the state: PMIX_*_CMD, equal in all versions so far.
 const (
 	cmdRequest  = 0
 	cmdAbort    = 1
@@ -39,8 +37,8 @@ const (
 	cmdLog      = 16
 )
 
-// maxFrame bounds what is kept of one message, in bytes: a help text. Of longer
-// ones, which hold keys and values, only the beginning is looked at.
+// maxFrame bounds how much of one message is kept, in bytes. Help texts are shorter; of longer
+// messages, which hold keys and values, only the beginning is needed.
 const maxFrame = 64 << 10
 
 // State returns how far the rank has come.
@@ -49,13 +47,13 @@ func (p *PMIx) State() PMIxState {
 	return p.state
 }
 
-// Client reads what the rank says. It returns the texts that the rank wants
-// printed, one for each message.
+// Client reads data that the rank has sent. It returns the texts that the rank wants printed,
+// one for each message.
 func (p *PMIx) Client(data []byte) (texts []string) {
 	p.client.shakes = true
 	p.client.feed(data, func(number int, tag uint32, body []byte) bool {
 		if number == 0 {
-			return true // the handshake, in a form of its own
+			return true // the handshake, which has another format
 		}
 		command, rest, ok := unpackCommand(body)
 		if !p.asked {
@@ -89,10 +87,10 @@ func (p *PMIx) Client(data []byte) (texts []string) {
 	return texts
 }
 
-// Server reads what the server answers.
+// Server reads data that the server has sent.
 func (p *PMIx) Server(data []byte) {
 	if !p.server.begun {
-		// Two numbers of 4 bytes: a status, and the index of the client.
+		// The server sends two numbers of 4 bytes: a status, and the index of the client.
 		p.server.held = append(p.server.held, data...)
 		if len(p.server.held) < 8 {
 			return
@@ -107,21 +105,21 @@ func (p *PMIx) Server(data []byte) {
 	})
 }
 
-// frames cuts a stream into messages.
+// frames splits a stream into messages.
 type frames struct {
-	begun  bool   // of a server: its answer to the handshake has come
+	begun  bool   // of a server: its answer to the handshake has been read
 	shakes bool   // the first message is a handshake
-	broken bool   // what came is no frame
-	held   []byte // of a header, or of a body
+	broken bool   // the data has no valid frame
+	held   []byte // the part of a header or body that has been read
 	number int
 	tag    uint32
-	left   int // bytes of the body that have still to come; -1: a header
+	left   int // bytes of the body still to be read; -1 while a header is read
 	body   bool
 }
 
 const headerSize = 16
 
-// feed calls message for each that is complete, until it returns false.
+// feed calls message for each complete message, until message returns false.
 func (f *frames) feed(data []byte, message func(number int, tag uint32, body []byte) bool) {
 	for len(data) > 0 && !f.broken {
 		if !f.body {
@@ -152,8 +150,8 @@ func (f *frames) feed(data []byte, message func(number int, tag uint32, body []b
 	}
 }
 
-// bodySize reads a size of 8 bytes: in the first four in network order, or in
-// all of them in the host's, as in a handshake.
+// bodySize reads a size of 8 bytes. It is in the first four, in network order, or, as in a
+// handshake, in all eight, in the host's order.
 func bodySize(b []byte, handshake bool) (int, bool) {
 	const most = 1 << 30 // of a body, in bytes; no real one comes near
 	if size := binary.NativeEndian.Uint64(b); handshake && size <= most {
@@ -165,10 +163,9 @@ func bodySize(b []byte, handshake bool) (int, bool) {
 	return 0, false
 }
 
-// unpackCommand reads a message's command: how many there are (1), as a number
-// of 4 bytes or, in PMIx 4.1 and later, of one that is as long as it must be, and
-// the command, a byte. Messages that describe the types of what they hold are
-// not read.
+// unpackCommand reads the command of a message: the number of commands (1), which has 4 bytes
+// or, in PMIx 4.1 and later, a variable length, then the command, a byte. It does not read
+// messages that describe the types of their values.
 func unpackCommand(body []byte) (command byte, rest []byte, ok bool) {
 	switch {
 	case len(body) >= 2 && body[0] == 2: // 1, in zigzag
@@ -179,9 +176,9 @@ func unpackCommand(body []byte) (command byte, rest []byte, ok bool) {
 	return 0, nil, false
 }
 
-// unpackInt reads an int32 that follows a command; 0 where there is none.
+// unpackInt reads the int32 that follows a command; 0 if there is none.
 func unpackInt(rest []byte) int {
-	if len(rest) >= 5 && binary.BigEndian.Uint32(rest) == 1 { // the message, as unpackCommand left it
+	if len(rest) >= 5 && binary.BigEndian.Uint32(rest) == 1 { // the number of values, in the format of PMIx 3
 		if len(rest) >= 13 {
 			return int(int32(binary.BigEndian.Uint32(rest[9:])))
 		}
@@ -197,13 +194,13 @@ func unpackInt(rest []byte) int {
 	return int(int32(uint32(value>>1) ^ -uint32(value&1)))
 }
 
-// printable returns the texts of a message, which end with a 0 byte, that have
-// more than one line.
+// printable returns the texts of a message that have several lines. Each text ends with a 0
+// byte.
 func printable(rest []byte) string {
 	var b strings.Builder
 	for from := 0; from < len(rest); {
 		to := from + bytes.IndexByte(rest[from:], 0)
-		if to < from { // the end of a message that was too long
+		if to < from { // the message is truncated
 			to = len(rest)
 		}
 		part := rest[textStart(rest, from, to):to]
@@ -215,10 +212,10 @@ func printable(rest []byte) string {
 	return b.String()
 }
 
-// textStart returns where the text begins that ends before rest[to], a 0 byte.
-// rest[from] follows the 0 byte before it. The size of the text, with its 0 byte,
-// stands before it: four bytes in network order, or a number in zigzag of as many
-// bytes as it needs. A byte of it may look like a letter.
+// textStart returns the start of the text that ends before rest[to], a 0 byte. rest[from]
+// follows the previous 0 byte. The text is preceded by its size, with its 0 byte: four bytes
+// in network order, or a variable-length number in zigzag. A byte of the size may look like a
+// letter.
 func textStart(rest []byte, from, to int) int {
 	for at := from; at <= min(from+4, to); at++ {
 		size := uint64(to - at + 1)
@@ -230,7 +227,7 @@ func textStart(rest []byte, from, to int) int {
 			return at
 		}
 	}
-	// Its end may have been cut off: what is no text is no part of it.
+	// The message may be truncated: bytes that are not text are left out.
 	unprintable := func(r rune) bool { return r < ' ' && r != '\n' && r != '\t' || r == '�' }
 	return from + bytes.LastIndexFunc(rest[from:to], unprintable) + 1
 }

@@ -2,26 +2,26 @@ package pmi1
 
 import "slices"
 
-// maxIn bounds the barriers that one rank waits in. A rank of PMI-1.1 waits in
-// one; threads of PMI-1.2 in several, one for each tag.
+// maxIn bounds the barriers that one rank waits in. With PMI-1.1 that is one; with PMI-1.2
+// each thread may wait in one, with a tag of its own.
 const maxIn = 64
 
-// barrier is a group of which ranks of this host have entered a barrier.
+// barrier is the barrier of a group with ranks on this host.
 type barrier struct {
 	group  group
 	here   []*rank
-	others bool // it has ranks elsewhere
-	// came are the arrivals of each rank, in order. A rank that comes again before
-	// the others have come once is early for the next meeting.
+	others bool // the group has ranks on other hosts
+	// came has the arrivals of each rank, in order. If a rank has several, all but the first
+	// are for later barriers of the group.
 	came map[*rank][]waiter
-	// entered: all are here and Enter was called; held wait for Release.
+	// entered: all ranks here have arrived and Enter was called; held wait for Release.
 	entered bool
 	held    []waiter
 }
 
-// waiter is a rank's arrival: where to answer, and how.
+// waiter is a rank's arrival, with what is needed to answer it.
 type waiter struct {
-	conn   *conn // nil: it has been answered
+	conn   *conn // nil if it has been answered
 	tag    int
 	tagged bool
 }
@@ -166,7 +166,7 @@ func (s *Server) callEnter() {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.calling {
-		return // the goroutine that does this now makes ours, too
+		return // the goroutine that is in this loop makes our calls, too
 	}
 	s.calling = true
 	for len(s.entries) > 0 {

@@ -26,7 +26,7 @@ func (c *conn) handle(m *message) bool {
 	if !known {
 		return c.refuse(plain(cmd)+"_result", "unknown_command")
 	}
-	// Only this goroutine, or one before it, changes Joined.
+	// Only this goroutine, or an earlier one of the rank, changes Joined.
 	if s.State(c.rank.number).Joined != job.JoinedInit {
 		return c.refuse(answer, "before_init_or_after_finalize")
 	}
@@ -82,13 +82,12 @@ var answers = map[string]string{
 	"finalize":          "finalize_ack",
 }
 
-// refuse answers that a command has failed; msg may hold no space.
+// refuse answers that a command has failed. msg must not have a space.
 func (c *conn) refuse(answer, msg string) bool {
 	return c.say("cmd=", answer, " rc=-1 msg=", msg)
 }
 
-// init begins a program. Ranks ask for 1.1 and take what the answer says for
-// what they may use.
+// init begins a program. Ranks ask for version 1.1 and then use the version in the answer.
 func (c *conn) init(m *message) bool {
 	version, ok := m.number("pmi_version")
 	if !ok || version != 1 {
@@ -112,7 +111,7 @@ func (c *conn) init(m *message) bool {
 	return c.say("cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=2")
 }
 
-// abort notes that the rank wants the gang to end. There is no answer.
+// abort records that the rank has called MPI_Abort. There is no answer.
 func (c *conn) abort(m *message) bool {
 	code, ok := m.number("exitcode")
 	if !ok {
@@ -210,7 +209,7 @@ func (c *conn) lookup(answer string, m *message) bool {
 	s, service := c.server, m.get("service")
 	s.mu.Lock()
 	e, found := s.names[string(service)]
-	if !found { // a host's rank may have published it a moment ago
+	if !found { // a rank of another host may have published it a moment ago
 		s.mu.Unlock()
 		s.shareName(Name{Service: string(service), Ask: true})
 		s.mu.Lock()
@@ -233,9 +232,9 @@ func (c *conn) lookup(answer string, m *message) bool {
 	return c.say("cmd=", answer, " info=ok rc=0 msg=success")
 }
 
-// spawnLine reads over a line of a command of several lines; the last gets the
-// answer that nothing can be spawned. A spawn of several programs is one such
-// command for each, and one answer after all.
+// spawnLine reads a line of a command of several lines. After the last one it answers that
+// nothing can be spawned. To spawn several programs, a rank sends one such command for each,
+// and gets one answer in all.
 func (c *conn) spawnLine(line []byte) bool {
 	key, value, _ := strings.Cut(string(line), "=")
 	switch key {
@@ -255,7 +254,7 @@ func (c *conn) spawnLine(line []byte) bool {
 	return true
 }
 
-// plain returns a command's name as far as it can be said back.
+// plain returns the part of a command's name that may be quoted in an answer.
 func plain(cmd string) string {
 	end := strings.IndexFunc(cmd, func(r rune) bool {
 		return r != '_' && r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9')

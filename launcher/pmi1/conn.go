@@ -10,42 +10,42 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// overlap is how long a rank's new connection waits for its last one to end: of
-// two programs in sequence the kernel closes the first one's before the second
-// starts, so that only our own reading of it is to be waited for.
+// overlap is how long a rank's new connection waits for the end of the last one. If a rank
+// runs two programs in sequence, the kernel closes the first connection before the second
+// program starts, so only this process still has to read that end.
 const overlap = 5 * time.Second
 
-// overlapLooks are the parts in which overlap is waited for: while this process is
-// stopped, or gets no processor, it reads nothing either.
+// overlapLooks is the number of parts into which overlap is divided: time in which this
+// process does not run counts little.
 const overlapLooks = 25
 
 // conn is a connection of one rank.
 type conn struct {
-	begun  bool // init has come
+	begun  bool // the command init has been received
 	server *Server
 	peer   io.ReadWriteCloser
 	in     *bufio.Reader
 	rank   *rank
-	gone   chan struct{} // closed when it is read no more
-	left   chan struct{} // closed when it is not the rank's connection any more
+	gone   chan struct{} // closed when the connection is no longer read
+	left   chan struct{} // closed when it is no longer the connection of the rank
 
 	writing sync.Mutex
 	out     []byte
 
-	// due are barriers to be answered; whoever ends a barrier must not wait for a
-	// rank that does not read. Both are guarded by the server's mu.
+	// due has the barriers to be answered. A rank that does not read must not delay the
+	// others, so each connection answers its own. Both fields are guarded by the server's mu.
 	due  []waiter
 	wake chan struct{}
 
-	// What only the serving goroutine knows.
+	// Only the goroutine that serves the connection uses these.
 	request message
 	spawn   spawn
 }
 
 // spawn is a command that a rank sends in several lines: MPI_Comm_spawn, which is refused.
 type spawn struct {
-	open      bool // within a command, from mcmd= to endcmd
-	got, want int  // commands
+	open      bool // between mcmd= and endcmd
+	got, want int  // the commands that have come, and their number in all
 	name      string
 }
 
@@ -59,7 +59,7 @@ func newConn(s *Server, peer io.ReadWriteCloser) *conn {
 	}
 }
 
-// serve speaks with a rank until it is done.
+// serve serves a rank until it ends.
 func (s *Server) serve(c *conn, rank int) {
 	if !s.attach(c, rank) {
 		return
@@ -77,7 +77,7 @@ func (s *Server) serve(c *conn, rank int) {
 	s.detach(c)
 }
 
-// attach makes c the connection of a rank, after its last one.
+// attach makes c the connection of a rank, after the previous one has ended.
 func (s *Server) attach(c *conn, number int) bool {
 	look := time.NewTicker(overlap / overlapLooks)
 	defer look.Stop()
@@ -124,11 +124,11 @@ func (s *Server) detach(c *conn) {
 	}
 }
 
-// next reads one line and answers it; false means that it was the last.
+// next reads one line and answers it. It returns false if no other line can follow.
 func (c *conn) next() bool {
 	line, err := c.in.ReadSlice('\n')
 	if err != nil {
-		return false // the end, or a line that is too long
+		return false // the end of the stream, or a line that is too long
 	}
 	line = line[:len(line)-1]
 	if c.spawn.open {
@@ -150,7 +150,7 @@ func (c *conn) answerLater(w waiter) {
 	}
 }
 
-// answerDue answers barriers until the connection is served no more.
+// answerDue answers barriers until the connection ends.
 func (c *conn) answerDue() {
 	var due []waiter
 	for {
@@ -174,7 +174,7 @@ func (c *conn) answerDue() {
 	}
 }
 
-// say writes one line, made of the parts; false means that the peer is gone.
+// say writes the parts as one line. It returns false if the peer is gone.
 func (c *conn) say(parts ...string) bool {
 	c.writing.Lock()
 	defer c.writing.Unlock()

@@ -7,19 +7,18 @@ import (
 	"strings"
 )
 
-// group says who meets at a barrier.
+// group is the group of ranks that meet at a barrier.
 type group struct {
-	name    string // the same for everyone who means the same; "" is all ranks
+	name    string // the same for all spellings of the group; "" is all ranks
 	world   bool   // all ranks
 	node    bool   // the ranks of one host
-	members []int  // else, in order, each once
-	tag     int    // given back to the rank, when tagged
+	members []int  // the ranks of any other group, in order, each once
+	tag     int    // sent back to the rank if tagged is set
 	tagged  bool
 }
 
-// parseGroup reads a group as PMI-1.2 names it: WORLD, NODE or a list of ranks
-// such as 0,2,5, each with a ":TAG" or without. Barriers of one group with
-// different tags are different barriers.
+// parseGroup parses the name of a group of PMI-1.2: WORLD, NODE or a list of ranks such as
+// 0,2,5, each with an optional ":TAG". Different tags make different barriers.
 func parseGroup(text string, size int) (group, error) {
 	who, tag, tagged := strings.Cut(text, ":")
 	g := group{tagged: tagged}

@@ -6,7 +6,7 @@ import "slices"
 type Hub struct {
 	host     map[int]int           // of each rank
 	hosts    []int                 // those that have ranks
-	meetings map[string][]*meeting // of each group, the one that ends first before the others
+	meetings map[string][]*meeting // the open barriers of each group, in order
 }
 
 // meeting is a barrier that some hosts have entered.

@@ -20,7 +20,7 @@ func (s *Server) accept(listener *net.TCPListener, admit func(*net.TCPConn, int)
 	for {
 		peer, err := listener.AcceptTCP()
 		if err != nil {
-			// Descriptors may have run out, for a while.
+			// The process may be out of descriptors for a while.
 			pause := time.NewTimer(10 * time.Millisecond)
 			select {
 			case <-s.closing:
@@ -51,7 +51,7 @@ func (s *Server) accept(listener *net.TCPListener, admit func(*net.TCPConn, int)
 	}
 }
 
-// admit has a peer identify itself.
+// admit reads the message by which a peer identifies itself.
 func (s *Server) admit(c *conn, peer *net.TCPConn, admit func(*net.TCPConn, int) (int, bool)) (int, bool) {
 	peer.SetReadDeadline(time.Now().Add(patience))
 	line, err := c.in.ReadSlice('\n')

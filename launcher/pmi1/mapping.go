@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Mapping returns the value of PMI_process_mapping for nodes[rank] = number of
-// the rank's node, "" when it would exceed what the wire can carry. MPICH 4.0.2
-// crashes on anything but triplets (first node, nodes, ranks on each).
+// Mapping returns the value of PMI_process_mapping, where nodes[rank] is the number of the
+// rank's node; "" if it would be too long. MPICH 4.0.2 crashes on anything but triplets (first
+// node, nodes, ranks on each).
 func Mapping(nodes []int) string {
 	if len(nodes) == 0 {
 		return ""
@@ -31,7 +31,7 @@ func Mapping(nodes []int) string {
 	return b.String()
 }
 
-// run returns how many of the first nodes are the same.
+// run returns how many elements at the start of nodes are equal.
 func run(nodes []int) int {
 	n := 1
 	for n < len(nodes) && nodes[n] == nodes[0] {

@@ -7,22 +7,22 @@ import (
 	"strconv"
 )
 
-// maxLine is the length of the longest line of the protocol in bytes, its end
-// included: the buffer that ranks of the family read a line into.
+// maxLine is the length of the longest line in bytes, with its end: the size of the buffer
+// into which MPICH reads a line.
 const maxLine = 1024
 
 // maxFields bounds the fields of a line; the longest known has 5.
 const maxFields = 32
 
-// field is one KEY=VALUE of a line. A key without a value has a nil one.
+// field is one KEY=VALUE of a line. The value of a key without "=" is nil.
 type field struct{ key, value []byte }
 
-// message is one line of the protocol, split in place: it is good until the next
-// line is read into the same memory.
+// message is one line of the protocol. Its fields share the memory of the line, and are valid
+// until the next line is read.
 type message struct {
 	line   []byte
 	cmd    []byte
-	multi  bool // mcmd=: lines follow, up to endcmd
+	multi  bool // the line begins with mcmd=: more lines follow, up to endcmd
 	fields [maxFields]field
 	n      int
 }
@@ -34,8 +34,8 @@ var (
 	errKey       = errors.New("a field must be KEY or KEY=VALUE")
 )
 
-// parse splits a line, given without its end. A space that a backslash precedes
-// does not end a value; backslashes are left for the reader of the value.
+// parse splits a line without its end. A backslash before a space keeps the space in the
+// value; backslashes stay in the value.
 func (m *message) parse(line []byte) error {
 	m.line, m.cmd, m.multi, m.n = line, nil, false, 0
 	for _, c := range line {
@@ -86,8 +86,7 @@ func valueEnd(b []byte) int {
 	return len(b)
 }
 
-// get returns the value of a field, nil where there is none; of several with the
-// same key, the first.
+// get returns the value of the first field with that key; nil if there is none.
 func (m *message) get(key string) []byte {
 	for _, f := range m.fields[:m.n] {
 		if string(f.key) == key {
@@ -103,8 +102,8 @@ func (m *message) number(key string) (int, bool) {
 	return n, err == nil
 }
 
-// tail returns everything from a field's value to the end of the line: free text
-// may hold spaces.
+// tail returns the text from the value of a field to the end of the line: free text may have
+// spaces.
 func (m *message) tail(key string) []byte {
 	_, after, _ := bytes.Cut(m.line, []byte(" "+key+"="))
 	return after
