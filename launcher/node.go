@@ -169,7 +169,7 @@ func (n *node) decode(reply *wire.GangReply) (report, error) {
 	if len(reply.Standing) > 0 {
 		r.standing = &pmi1.WaitReport{}
 		if err := exact.Unmarshal(reply.Standing, r.standing); err != nil {
-			r.err = fmt.Errorf("a standing that cannot be decoded: %w", err)
+			r.err = fmt.Errorf("a wait report that cannot be decoded: %w", err)
 			return r, r.err
 		}
 	}

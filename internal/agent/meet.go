@@ -41,7 +41,7 @@ func (s *server) Meet(stream wire.Agent_MeetServer) error {
 	if err := stream.Send(reply); err != nil {
 		return err
 	}
-	_, err = stream.Recv() // until the controller ends the meeting: other hosts may still ask this one
+	_, err = stream.Recv() // returns when the controller ends the meeting; until then other hosts may ask this one
 	return withoutEOF(err)
 }
 

@@ -26,8 +26,8 @@ var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi
 
 // Find returns the Open MPI with which to start a program. It is the one beside library, the
 // path of the libmpi.so.40 that the program needs ("" if unknown); else the one of OPAL_PREFIX
-// in env (NAME=VALUE, the last one counts); else the first in env's PATH. ok is false if there
-// is none. Find runs no program.
+// in env (NAME=VALUE, the last one counts); else the first in env's PATH. It returns false if
+// there is none. It runs no program.
 func Find(library string, env []string) (Installation, bool) {
 	for _, dir := range directories(library, env) {
 		for _, name := range launchers {

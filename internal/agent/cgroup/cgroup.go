@@ -28,9 +28,9 @@ type Group struct {
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
 
 	mu sync.Mutex
-	// killed says that the kernel may kill what is forked into the group from now on:
-	// newer kernels compare how often the group was killed with how often the group of
-	// the forking process was.
+	// killed means that the kernel may kill processes that are later forked into the group:
+	// newer kernels compare the number of kills of the group with that of the forking
+	// process's group.
 	killed bool
 }
 
@@ -101,7 +101,7 @@ func cgroupPath(pid int) string {
 }
 
 // cgroup2Mount returns where the version 2 hierarchy is mounted, or "".
-// See proc_pid_mountinfo(5): the type follows a lone hyphen.
+// See proc_pid_mountinfo(5): the type follows a field that is a hyphen.
 func cgroup2Mount(lines *bufio.Scanner) string {
 	for lines.Scan() {
 		before, after, ok := strings.Cut(lines.Text(), " - ")
@@ -179,8 +179,7 @@ func removeCgroup(path string) error {
 	return os.Remove(path)
 }
 
-// isCgroup reports whether a group has a name that an agent gives: gangrun.service, for
-// instance, is none.
+// isCgroup reports whether a group's name is one that agents give; gangrun.service is not.
 func isCgroup(path string) bool {
 	pid, namespace, ok := strings.Cut(strings.TrimPrefix(filepath.Base(path), "gangrun."), ".")
 	_, err := strconv.ParseUint(pid, 10, 32)

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// testEnv is the variable with which a test starts an agent whose clock is wrong: how
-// far it is ahead, as time.ParseDuration reads it.
+// testEnv is a variable that tests set to start an agent with a wrong clock: how far it is
+// ahead, in the format of time.ParseDuration.
 const testEnv = "GANGRUN_TEST_CLOCK"
 
 // Offset returns how far this host's clock is ahead; 0 outside of tests.
 var Offset = sync.OnceValue(func() time.Duration {
-	by, _ := time.ParseDuration(os.Getenv(testEnv)) // 0 where nobody has set it
+	by, _ := time.ParseDuration(os.Getenv(testEnv)) // 0 if it is not set
 	return by
 })
 

@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// answerer answers on a port those who know the secret of the meeting.
+// answerer answers, on a port, peers that know the secret of the meeting.
 type answerer struct {
 	listener net.Listener
 	wg       sync.WaitGroup
@@ -65,7 +65,7 @@ func (a *answerer) reply(ctx context.Context, conn net.Conn, question, answer []
 	defer closing(ctx, conn)()
 	asked := make([]byte, len(question))
 	if _, err := io.ReadFull(conn, asked); err == nil && hmac.Equal(asked, question) {
-		// Whoever asked sees whether the answer arrived.
+		// The peer notices if the answer does not arrive.
 		_, _ = conn.Write(answer)
 	}
 }
@@ -76,8 +76,8 @@ func (a *answerer) close() {
 	a.wg.Wait()
 }
 
-// closing closes conn when ctx ends, or when the function that it returns is called. In the
-// first case the other side sees a reset, which it cannot take for a complete answer.
+// closing closes conn when ctx ends or when the returned function is called. If ctx ends, the
+// peer sees a reset, not the end of a complete answer.
 func closing(ctx context.Context, conn net.Conn) func() {
 	stop := context.AfterFunc(ctx, func() {
 		if tcp, ok := conn.(*net.TCPConn); ok {

@@ -65,8 +65,8 @@ func (m *Meeting) Close() {
 	}
 }
 
-// proof returns the answer by which a host shows its name, and that it knows the secret of the
-// meeting. That of an empty name is the question.
+// proof returns the answer by which a host proves its name and that it knows the secret of the
+// meeting. The proof of an empty name is the question.
 func proof(secret []byte, host string) []byte {
 	h := hmac.New(sha256.New, secret)
 	h.Write([]byte(host))

@@ -19,9 +19,9 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// reachLimit bounds the time for all of a host's connections to the others. A peer that does
-// not answer is asked again every reachAgain, beside the earlier attempts: where packets are
-// lost, TCP alone repeats them too rarely.
+// reachLimit bounds the time for all of a host's connections to the others. If a peer does not
+// answer, it is asked again after reachAgain, while earlier attempts continue: where packets
+// are lost, TCP alone repeats them too rarely.
 const (
 	reachLimit = 5 * time.Second
 	reachAgain = time.Second
@@ -30,8 +30,8 @@ const (
 // reachAtOnce is how many connections a host makes, or answers, at the same time.
 const reachAtOnce = 64
 
-// reachAll asks every peer until ctx ends. It returns no fact of a peer for which there was
-// no time left.
+// reachAll asks every peer until ctx ends. It returns no fact about a peer that it had no time
+// to ask.
 func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.ReachFact {
 	facts := make([]job.ReachFact, len(peers))
 	slots := make(chan struct{}, reachAtOnce)
@@ -45,7 +45,7 @@ func reachAll(ctx context.Context, secret []byte, peers []*wire.Peer) []job.Reac
 		case slots <- struct{}{}:
 		case <-ctx.Done():
 		}
-		if ctx.Err() != nil { // a place may have become free because ctx has ended
+		if ctx.Err() != nil { // the slot may be free only because ctx has ended
 			continue
 		}
 		wg.Go(func() {

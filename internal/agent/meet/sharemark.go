@@ -14,7 +14,7 @@ import (
 )
 
 // shareLimit is how long a host looks for the files of the others. A network file system may
-// take that long to show what another host has written.
+// need that long to show the files of another host.
 const shareLimit = 3 * time.Second
 
 // shareEvery is how often it looks.
@@ -51,8 +51,8 @@ func (m shareMark) remove(host string) {
 	_ = os.Remove(path) // a file system that refuses this also fails the survey
 }
 
-// look returns which hosts' files are visible here. It waits for the others until shareLimit
-// or the end of ctx.
+// look returns the hosts whose files are visible here. It waits for missing files until
+// shareLimit or the end of ctx.
 func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *job.SharedFact {
 	begun := time.Now()
 	ctx, cancel := runclock.WithTimeoutCause(ctx, shareLimit, context.DeadlineExceeded)
@@ -85,7 +85,7 @@ func (m shareMark) look(ctx context.Context, host string, peers []*wire.Peer) *j
 		}
 		select {
 		case <-tick.C:
-		case <-ctx.Done(): // it looks once more
+		case <-ctx.Done(): // one last look follows
 		}
 	}
 	slices.Sort(fact.Sees)

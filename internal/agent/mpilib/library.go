@@ -17,8 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Bounds of the search for an MPI library: a program of hundreds of libraries
-// has its MPI near the top.
+// Bounds of the search for an MPI library. It is found early even in a program with hundreds
+// of libraries.
 const (
 	mostLibraries = 256      // that are opened
 	mostStatic    = 64 << 20 // bytes of a static program that are read
@@ -30,7 +30,7 @@ type Part int
 
 const (
 	NotMPI    Part = iota // no part of MPI
-	Runtime               // what lies below one MPI's library
+	Runtime               // a library that an MPI library of one family needs
 	Binding               // a language's binding on top of it
 	Ambiguous             // the MPI library, with a name that either family may have
 	Library               // the MPI library
@@ -81,7 +81,7 @@ func Of(path string, env []string) (mpi job.MPI, library string) {
 		path = interpreter
 	}
 	if real, err := filepath.EvalSymlinks(path); err == nil {
-		path = real // as the kernel tells the loader, for $ORIGIN
+		path = real // the kernel gives the loader this path, for $ORIGIN
 	}
 	program, err := openObject(path)
 	if err != nil {
@@ -99,7 +99,7 @@ func Of(path string, env []string) (mpi job.MPI, library string) {
 type librarySearch struct {
 	program     *object
 	environment []string // the directories of LD_LIBRARY_PATH
-	system      []string // those of the loader's configuration, once they are needed
+	system      []string // those of the loader's configuration; read when first needed
 	seen        map[string]bool
 }
 
@@ -107,7 +107,7 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 	var guess, guessed = job.MPI(""), "" // family and path of a binding, if the library itself is not found
 	level := []*object{s.program}
 	for len(level) > 0 {
-		// Libraries that this level needs come before those that they need in turn.
+		// The libraries that this level needs are searched before those that they need.
 		for _, o := range level {
 			for _, name := range o.needed {
 				switch family, p := Classify(filepath.Base(name)); p {
@@ -125,7 +125,7 @@ func (s *librarySearch) run() (mpi job.MPI, library string) {
 						family = job.MPIOpenMPI
 					}
 					return family, found.path
-				case Binding: // the runtime alone is what Open MPI's own commands use
+				case Binding: // Open MPI's own commands use only the runtime
 					if guess == "" {
 						guess, guessed = family, name
 						if found := s.find(o, name); found != nil {
@@ -158,8 +158,8 @@ func openMPIRuntime(name string) bool {
 	return p == Runtime && family == job.MPIOpenMPI
 }
 
-// systemLibrary reports whether a library is one of those that come with the
-// compiler and the C library, which need no MPI.
+// systemLibrary reports whether a library belongs to the compiler or the C library, and so
+// needs no MPI.
 func systemLibrary(name string) bool {
 	stem, _, _ := strings.Cut(filepath.Base(name), ".so")
 	switch stem {
@@ -170,19 +170,18 @@ func systemLibrary(name string) bool {
 	return strings.HasPrefix(stem, "libc.musl-")
 }
 
-// find opens the library of that name which the loader would load for o; nil
-// when there is none.
+// find opens the library with a name that the loader would load for o; nil if there is none.
 func (s *librarySearch) find(o *object, name string) *object {
 	try := func(path string) *object {
 		found, err := openObject(path)
 		if err != nil || found.class != s.program.class || found.machine != s.program.machine {
-			return nil // the loader goes on, too
+			return nil // the loader searches no further, either
 		}
 		return found
 	}
 	if strings.Contains(name, "/") {
 		if !filepath.IsAbs(name) {
-			return nil // below a working directory that the program may change
+			return nil // the directory is relative to the working directory, which the program may change
 		}
 		return try(name)
 	}
@@ -212,15 +211,15 @@ func (s *librarySearch) find(o *object, name string) *object {
 	return nil
 }
 
-// object is a program or library as its dynamic section describes it.
+// object is a program or library with what its dynamic section says.
 type object struct {
 	path           string
 	class          elf.Class
 	machine        elf.Machine
-	static         bool // there is no dynamic section that names libraries, nor a loader
+	static         bool // it has neither a dynamic section that names libraries nor a loader
 	needed         []string
 	rpath, runpath []string
-	parent         *object // that it is loaded for
+	parent         *object // the object that needs it
 }
 
 func openObject(path string) (*object, error) {
@@ -230,7 +229,7 @@ func openObject(path string) (*object, error) {
 	}
 	defer file.Close()
 	o := &object{path: path, class: file.Class, machine: file.Machine}
-	// An error is that of a damaged file, in which the loader finds nothing either.
+	// In a damaged file the loader finds nothing, either.
 	o.needed, _ = file.DynString(elf.DT_NEEDED)
 	if list, _ := file.DynString(elf.DT_RPATH); len(list) > 0 {
 		o.rpath = o.directories(list[0])
@@ -242,9 +241,8 @@ func openObject(path string) (*object, error) {
 	return o, nil
 }
 
-// directories splits a search path and puts the object's directory in place of
-// $ORIGIN. Other tokens and relative directories are left out: what they stand
-// for is not known here.
+// directories splits a search path and replaces $ORIGIN by the object's directory. It drops
+// directories that are relative or have other tokens.
 func (o *object) directories(list string) []string {
 	dirs := []string{}
 	origin := filepath.Dir(o.path)
@@ -257,8 +255,8 @@ func (o *object) directories(list string) []string {
 	return dirs
 }
 
-// loaderConfig returns the directories that a file of the dynamic loader's
-// configuration names, and those of the files that it includes; see ldconfig(8).
+// loaderConfig returns the directories in a file of the dynamic loader's configuration, and in
+// the files that it includes; see ldconfig(8).
 func loaderConfig(path string) []string {
 	var dirs []string
 	files := []string{path}
@@ -275,7 +273,7 @@ func loaderConfig(path string) []string {
 					if !filepath.IsAbs(pattern) {
 						pattern = filepath.Join(filepath.Dir(files[i]), pattern)
 					}
-					more, _ := filepath.Glob(pattern) // sorted; none when the pattern is bad
+					more, _ := filepath.Glob(pattern) // sorted; nil if the pattern is malformed
 					files = append(files, more...)
 				}
 			} else if len(fields) == 1 && filepath.IsAbs(fields[0]) {
@@ -286,8 +284,8 @@ func loaderConfig(path string) []string {
 	return dirs
 }
 
-// ScriptInterpreter returns the program that the #! line of a script names, or
-// the one that env(1) finds there; empty when path is no script.
+// ScriptInterpreter returns the program in the #! line of a script, or the one that env(1)
+// would run for it; empty if the file is not a script.
 func ScriptInterpreter(path string, env []string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -311,13 +309,13 @@ func ScriptInterpreter(path string, env []string) string {
 	return fields[0]
 }
 
-// staticMarks are what the libraries say of their version.
+// staticMarks are strings that MPI libraries contain.
 var staticMarks = []struct {
 	text []byte
 	mpi  job.MPI
 }{{[]byte("MPICH Version:"), job.MPIMPICH}, {[]byte("Intel(R) MPI Library"), job.MPIMPICH}, {[]byte("Open MPI v"), job.MPIOpenMPI}}
 
-// staticMPI says which MPI's library is part of a static program.
+// staticMPI returns the MPI family of the library that a static program contains.
 func staticMPI(path string) job.MPI {
 	file, err := elf.Open(path)
 	if err != nil {
@@ -337,7 +335,7 @@ func staticMPI(path string) job.MPI {
 }
 
 func markedMPI(r io.Reader) job.MPI {
-	const longest = 32 // bytes, at least those of a mark
+	const longest = 32 // at least the length of any mark, in bytes
 	buffer := make([]byte, 256<<10)
 	kept := 0
 	for {
@@ -351,14 +349,13 @@ func markedMPI(r io.Reader) job.MPI {
 		if err != nil {
 			return ""
 		}
-		// A mark may lie across the end.
+		// A mark may begin in this piece and end in the next one.
 		kept = copy(buffer, data[len(data)-longest:])
 	}
 }
 
-// Versioned follows links from a library to its file while they stay in its
-// directory: the file's name tells the version, and its directory is still that
-// of the installation.
+// Versioned follows links from a library to its file as long as they stay in its directory.
+// The file's name has the version.
 func Versioned(library string) string {
 	if !filepath.IsAbs(library) {
 		return library

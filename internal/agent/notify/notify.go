@@ -7,7 +7,7 @@ import "sync"
 // use.
 type Broadcast struct {
 	mu   sync.Mutex
-	next chan struct{} // nil while nobody waits
+	next chan struct{} // nil if no goroutine waits
 }
 
 // Notify closes the channels that Changed has returned since the last Notify.
@@ -20,8 +20,8 @@ func (b *Broadcast) Notify() {
 	}
 }
 
-// Changed returns a channel that the next Notify closes. A caller takes it before it reads
-// what may change.
+// Changed returns a channel that the next Notify closes. Call it before reading the state that
+// may change.
 func (b *Broadcast) Changed() <-chan struct{} {
 	b.mu.Lock()
 	defer b.mu.Unlock()

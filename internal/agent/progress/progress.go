@@ -11,8 +11,8 @@ import (
 )
 
 // scanBytes is how many bytes at the end of each piece of output are searched for progress,
-// besides the rest of the line that they begin in: the search must not slow down a rank that
-// prints much. curve.Parse looks at as much of a long line.
+// and the rest of the line in which they begin. A rank that prints much is not slowed down.
+// curve.Parse, too, reads so much of a long line.
 const scanBytes = 4 << 10
 
 // progressEvery is the time between two reports, once the first steps have been reported.
@@ -26,10 +26,10 @@ type Rank struct {
 	mu       sync.Mutex
 	latest   job.Progress
 	pending  bool        // latest has not been reported
-	timer    *time.Timer // reports latest when its time has come; nil while nothing is pending
-	finer    bool        // steps have been seen: lines that only count epochs do not replace them
+	timer    *time.Timer // reports latest when it fires; nil if nothing is pending
+	finer    bool        // steps have been seen: lines with only an epoch no longer count
 	reported int
-	last     time.Time // of a report
+	last     time.Time // time of the last report
 	lossIs   string    // LossIs of the last loss that was reported
 	moved    time.Time // when latest was first seen at its step
 }
@@ -45,8 +45,8 @@ type Scanner struct {
 // Scan looks at the next piece of the stream.
 func (l *Scanner) Scan(piece []byte) {
 	if cut := len(piece) - scanBytes; cut > 0 {
-		// From the beginning of a line, or from so far before its end that
-		// curve.Parse ignores what is left out.
+		// Begin at the start of a line. If the line is long, leave out what curve.Parse
+		// ignores.
 		from := max(0, cut-scanBytes-1)
 		if i := bytes.LastIndexAny(piece[from:cut], "\n\r"); i >= 0 {
 			from += i + 1
@@ -77,7 +77,7 @@ func (l *Scanner) Scan(piece []byte) {
 	}
 }
 
-// skip passes over the beginning of a piece. The line that it ends in is dropped.
+// skip ignores the beginning of a piece, and the line in which that ends.
 func (l *Scanner) skip(piece []byte) {
 	if i := bytes.IndexAny(piece, "\n\r"); i >= 0 {
 		l.reader.Skip(append(l.partial, piece[:i]...))
@@ -86,9 +86,9 @@ func (l *Scanner) skip(piece []byte) {
 	l.partial = l.partial[:0]
 }
 
-// add records the progress of a line. It is reported at once, or once progressEvery has passed
-// since the last report; a later line may replace it until then. A loss that has just become
-// infinite or NaN is reported at once.
+// add records the progress of a line. It is reported immediately, or, if the last report is
+// newer than progressEvery, when that is over, unless a later line replaces it. A loss that
+// becomes infinite or NaN is always reported immediately.
 func (p *Rank) add(found job.Progress) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -97,7 +97,7 @@ func (p *Rank) add(found job.Progress) {
 			return
 		}
 		loss, is := found.Loss, found.LossIs
-		found = p.latest // has the step
+		found = p.latest // it has the step
 		found.Loss, found.LossIs = loss, is
 	}
 	if p.pending && !found.HasLoss() {
@@ -140,8 +140,7 @@ func (p *Rank) Flush() {
 	}
 }
 
-// Idle returns how long the rank has made no progress at the time now. ok is false if it has
-// made none at all.
+// Idle returns how long before now the rank last made progress; ok is false if it never did.
 func (p *Rank) Idle(now time.Time) (d time.Duration, ok bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -1,4 +1,4 @@
-// Package report queues what an agent has to report of a gang to its controller.
+// Package report queues the reports of a gang from its agent to its controller.
 package report
 
 import (
@@ -16,12 +16,12 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// maxReports bounds the events that wait for a controller that does not read: beyond it progress
-// is dropped, and nothing else.
+// maxReports bounds the events that wait for a controller that does not read. Above it only
+// progress is dropped.
 const maxReports = 10_000
 
-// Queue collects reports. Those that come while a message is being sent travel together in the
-// next one. The zero value is ready to use.
+// Queue collects reports. Reports that arrive while a message is being sent are combined into
+// the next one. The zero value is ready to use.
 type Queue struct {
 	more notify.Broadcast
 	Keep bool // reports that were sent are kept for a controller that takes over
@@ -29,14 +29,14 @@ type Queue struct {
 	mu   sync.Mutex
 	next *wire.GangReply
 	kept *wire.GangReply // what has been sent, without progress and relays
-	turn int             // of the Send that may send
+	turn int             // the number of the Send that may send
 }
 
 // Event queues an event.
 func (r *Queue) Event(e job.Event) {
 	data, err := exact.Marshal(e)
 	if err != nil {
-		panic("encode an event: " + err.Error()) // the vocabulary can always be encoded
+		panic("encode an event: " + err.Error()) // an event can always be encoded
 	}
 	r.Add(func(m *wire.GangReply) {
 		if e.Kind != job.KindProgress || len(m.Events) < maxReports {
@@ -56,7 +56,7 @@ func (r *Queue) Lines(lines ...job.Line) {
 	}
 }
 
-// Done queues the last report: the gang has ended, but for unreaped ranks.
+// Done queues the last report: all ranks have ended except the unreaped ones.
 func (r *Queue) Done(unreaped []int32) {
 	r.Add(func(m *wire.GangReply) { m.Done = &wire.Done{Unreaped: unreaped} })
 }
@@ -72,7 +72,7 @@ func (r *Queue) Add(change func(*wire.GangReply)) {
 	r.more.Notify()
 }
 
-// errTakenOver is why Send ends when another Send has begun.
+// errTakenOver is the error of Send when another Send has begun.
 var errTakenOver = errors.New("another controller has taken over")
 
 // Send sends every report up to Done, or until sending fails, ctx ends, or another Send begins.
@@ -118,7 +118,7 @@ func (r *Queue) Send(ctx context.Context, to interface{ Send(*wire.GangReply) er
 	}
 }
 
-// remember keeps the part of a message that a later controller has to know. r.mu is held.
+// remember keeps the part of a message that a later controller needs. r.mu is held.
 func (r *Queue) remember(message *wire.GangReply) {
 	if r.kept == nil {
 		r.kept = &wire.GangReply{}
@@ -132,14 +132,14 @@ func (r *Queue) remember(message *wire.GangReply) {
 	proto.Merge(r.kept, lasting)
 }
 
-// Wireup queues a report of how far the ranks have found each other, in place of an earlier one.
+// Wireup queues a report of how far the ranks have come; it replaces an earlier one.
 func (r *Queue) Wireup(up job.Wireup) {
 	data, err := exact.Marshal(up)
 	if err != nil {
 		panic("encode a wireup: " + err.Error())
 	}
 	r.Add(func(m *wire.GangReply) {
-		var last job.Wireup // that has not been sent yet
+		var last job.Wireup // the earlier one, if it has not been sent yet
 		if m.Wireup != nil && !up.Answer && exact.Unmarshal(m.Wireup, &last) == nil && last.Answer {
 			up.Answer = true
 			if data, err = exact.Marshal(up); err != nil {

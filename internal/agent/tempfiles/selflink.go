@@ -14,8 +14,8 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// linkDir returns the directory of the link to this program that the ranks of a gang on
-// several machines find by one path on all of them.
+// linkDir returns the directory of the link to this program; it has the same path on all
+// machines of the gang.
 func linkDir(gang string) string {
 	return filepath.Join(SharedDir, "gangrun-"+strings.ReplaceAll(gang, "/", "-"))
 }
@@ -23,8 +23,8 @@ func linkDir(gang string) string {
 // ownerFile is the name of the file in a linkDir that names the agent that made it.
 func ownerFile(agent int) string { return "agent-" + identity.AgentName(agent) }
 
-// SelfPath returns a path of this program that holds no blank, exists as long as this
-// process, and stays the same when the file is replaced.
+// SelfPath returns a path of this program without blanks. It is valid as long as this process
+// lives, even if the file is replaced.
 func SelfPath() string { return fmt.Sprintf("/proc/%d/exe", os.Getpid()) }
 
 // LinkSelf makes a link to this program at a path that is the same on all machines of a

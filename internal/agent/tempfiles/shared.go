@@ -24,7 +24,7 @@ const SharedDir = "/dev/shm"
 // memory that their ranks share: MPICH, UCX, Open MPI, libfabric, PSM.
 var sharedNames = []string{"mpich_shar_tmp", "ucx_shm_", "vader_segment.", "sm_segment.", "open_mpi.", "fi_shm_", "psm2_shm.", "psm3_shm.", "Intel_MPI_"}
 
-// fileID identifies a file: a later file of the same name has another.
+// fileID identifies a file, also among later files of the same name.
 type fileID struct {
 	major, minor uint32
 	inode        uint64
@@ -40,8 +40,8 @@ type SharedMemory struct {
 }
 
 // Scan reads in the background what this process's descendants have mapped. It returns a
-// channel that is closed at the end, which a process that hangs in the kernel may delay.
-// While a scan is under way no other begins.
+// channel that is closed at the end; a process that hangs in the kernel may delay that. Only
+// one scan runs at a time.
 func (s *SharedMemory) Scan() <-chan struct{} {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -59,7 +59,7 @@ func (s *SharedMemory) Scan() <-chan struct{} {
 	return done
 }
 
-// add notes what a process has mapped.
+// add records what a process has mapped.
 func (s *SharedMemory) add(pid int) {
 	maps, err := os.Open("/proc/" + strconv.Itoa(pid) + "/maps")
 	if err != nil {
@@ -77,7 +77,7 @@ func (s *SharedMemory) add(pid int) {
 	}
 }
 
-// scanShared finds the files of MPI libraries in what proc_pid_maps(5) describes.
+// scanShared finds the files of MPI libraries in a file as described in proc_pid_maps(5).
 func scanShared(maps io.Reader) map[string]fileID {
 	found := map[string]fileID{}
 	for lines := bufio.NewScanner(maps); lines.Scan(); {
@@ -85,7 +85,7 @@ func scanShared(maps io.Reader) map[string]fileID {
 			continue
 		}
 		fields := strings.Fields(lines.Text())
-		if len(fields) != 6 || !sharedName(fields[5]) { // a removed file has one more field
+		if len(fields) != 6 || !sharedName(fields[5]) { // the line of a removed file has one more field
 			continue
 		}
 		major, minor, _ := strings.Cut(fields[3], ":")

@@ -14,8 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// Fallbacks are the directories in which an agent makes its own where /tmp cannot be
-// written to.
+// Fallbacks are the directories in which an agent makes its own if it cannot write to /tmp.
 var Fallbacks = []string{"/var/tmp", SharedDir}
 
 // Prefix returns how the names of an agent's temporary directories begin.

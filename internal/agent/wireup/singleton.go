@@ -22,9 +22,8 @@ import (
 const maxMaps = 16 << 20
 
 // mappedMPI returns the family and the path of the MPI library that a process has mapped, and
-// whether it is seen to have been initialised: Open MPI loads its components then, unless
-// they are part of the library. mpi is empty where none is mapped or the process cannot be
-// read.
+// whether it is initialised: Open MPI loads its components then, unless they are part of the
+// library. mpi is empty if there is no such library or the process cannot be read.
 func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	file, err := os.Open(fmt.Sprintf("/proc/%d/maps", pid))
 	if err != nil {
@@ -34,16 +33,15 @@ func mappedMPI(pid int) (mpi job.MPI, library string, initialised bool) {
 	return scanMaps(io.LimitReader(file, maxMaps))
 }
 
-// When ranks that have not met the others are looked at: often at first, because a process
-// may exist for a moment only, then ever more rarely, because an import may take a minute.
+// The times at which ranks that have not joined are checked: often at first, because a process
+// may exist only for a moment, then more rarely, because an import may take a minute.
 const (
 	lookEvery = 25 * time.Millisecond
 	lookOften = 3 * time.Second
 	lookLast  = time.Minute
 )
 
-// nextLook returns when to look again at ranks that were started that long ago; nil for
-// never.
+// nextLook returns a channel that fires when to check ranks of that age again; nil for never.
 func nextLook(age time.Duration) <-chan time.Time {
 	switch {
 	case age < lookOften:
@@ -58,22 +56,22 @@ func nextLook(age time.Duration) <-chan time.Time {
 // gang's program, and not as a tool that a rank uses for a moment.
 const lastingAge = 2 * time.Second
 
-// singletons finds ranks that have initialised MPI and believe to be alone: each is a gang of
-// one, because they were started without what their MPI library needs to find the others.
+// singletons finds ranks that have initialised MPI as a gang of one, because they were started
+// without what their MPI library needs to find the others.
 type singletons struct {
 	gang    *gang.Gang
 	begun   time.Time
-	library string // Open MPI's, that one has initialised; empty while none was seen
-	lasting bool   // the gang's program uses it, and no tool that ends soon
+	library string // the Open MPI library that a rank has initialised; empty if there is none so far
+	lasting bool   // the gang's program uses the library, and not only a tool that ends soon
 
-	suspect process.Process // the last process below a rank that was one
+	suspect process.Process // the last process below a rank that was found to be a singleton
 	since   time.Time       // when suspect was first seen
 }
 
 func newSingletons(g *gang.Gang) *singletons { return &singletons{gang: g, begun: time.Now()} }
 
-// look looks at the ranks once more. It reports whether that has changed library or lasting,
-// and when to look again; nil for never.
+// look checks the ranks once more. It reports whether that has changed library or lasting, and
+// when to check again; nil for never.
 func (s *singletons) look(silent func(rank int) bool) (changed bool, again <-chan time.Time) {
 	if library, lasting := s.find(silent); library != "" && (s.library == "" || lasting) {
 		s.library, s.lasting, changed = library, lasting, true
@@ -84,9 +82,9 @@ func (s *singletons) look(silent func(rank int) bool) (changed bool, again <-cha
 	return changed, nextLook(time.Since(s.begun))
 }
 
-// find looks at the first living rank that has not met the others, and what it has started.
-// It returns the Open MPI library of a process there that believes to be alone, and whether
-// that process is the rank itself or has existed for a while.
+// find checks the first living rank that has not joined, and its descendants. It returns the
+// Open MPI library of a singleton among them, and whether that process is the rank itself or
+// has existed for a while.
 func (s *singletons) find(silent func(rank int) bool) (library string, lasting bool) {
 	for _, r := range s.gang.Ranks() {
 		rank, ok := r.Living()
@@ -120,7 +118,7 @@ func believesAlone(pid int) (library string) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	exe, _ := os.Readlink(dir + "/exe")
 	switch filepath.Base(exe) {
-	case "ompi_info", "oshmem_info": // they load what there is
+	case "ompi_info", "oshmem_info": // they load all components
 		return ""
 	}
 	env, err := os.ReadFile(dir + "/environ")
@@ -137,11 +135,11 @@ func believesAlone(pid int) (library string) {
 	return library
 }
 
-// scanMaps finds the MPI library in what proc_pid_maps(5) describes.
+// scanMaps finds the MPI library in a file as described in proc_pid_maps(5).
 func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 	lines := bufio.NewReaderSize(r, 16<<10)
 	best, openMPI := mpilib.NotMPI, false
-	var last []byte // the path of the line before: a file's mappings stand together
+	var last []byte // the path of the previous line: the mappings of a file are adjacent
 	for {
 		line, err := lines.ReadSlice('\n')
 		path := mappedPath(line)
@@ -173,8 +171,8 @@ func scanMaps(r io.Reader) (mpi job.MPI, library string, initialised bool) {
 	return mpi, library, initialised && mpi == job.MPIOpenMPI
 }
 
-// mappedPath returns the path of a line of maps, which is what follows five
-// fields and blanks; empty when it is of no file.
+// mappedPath returns the path in a line of maps, after five fields and blanks; empty if the
+// mapping is not of a file.
 func mappedPath(line []byte) []byte {
 	line = bytes.TrimSuffix(line, []byte("\n"))
 	for range 5 {

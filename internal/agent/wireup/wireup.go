@@ -29,7 +29,7 @@ type State struct {
 	Aborted func() []int
 	// Update is called after Changed has received. It may be nil.
 	Update func()
-	// Request does what the controller asks for.
+	// Request handles a request of the controller.
 	Request func(*wire.GangRequest)
 }
 
@@ -103,7 +103,7 @@ func (w *Watch) awaitReady(ctx context.Context, requests <-chan *wire.GangReques
 	}
 }
 
-// request does what the controller asks for.
+// request handles a request of the controller.
 func (w *Watch) request(r *wire.GangRequest) {
 	if r.GetLook() != nil {
 		w.report(true)
@@ -112,13 +112,13 @@ func (w *Watch) request(r *wire.GangRequest) {
 	}
 }
 
-// update tells the controller when the first and when the last rank of this host has joined,
-// and reports whether a rank has called MPI_Abort since the last update.
+// update sends the controller a report when the first and when the last rank of this host has
+// joined, and returns whether a rank has called MPI_Abort since the last update.
 func (w *Watch) update() (aborting bool) {
 	if up := w.state.Wireup(); len(up.In) != w.joined && (w.joined == 0 || len(up.Silent) == 0) {
 		w.joined = len(up.In)
 		w.report(false)
-		w.gang.NoteSharedMemory() // all of it is there by now
+		w.gang.NoteSharedMemory() // all ranks have mapped it by now
 	}
 	if w.state.Update != nil {
 		w.state.Update()
@@ -141,7 +141,7 @@ func (w *Watch) requestAbort() {
 	}
 }
 
-// silent returns a test for ranks that have not met the others.
+// silent returns a function that reports whether a rank has not joined.
 func (w *Watch) silent() func(rank int) bool {
 	if w.state.Wireup == nil {
 		return func(int) bool { return true }
@@ -153,7 +153,7 @@ func (w *Watch) silent() func(rank int) bool {
 	return func(rank int) bool { return silent[rank] }
 }
 
-// report reports how far the ranks have come; answer says that the controller has asked.
+// report reports how far the ranks have come. answer means that the controller has asked.
 func (w *Watch) report(answer bool) {
 	up := job.Wireup{MPI: job.MPINone, In: []int{}}
 	if w.state.Wireup != nil {
@@ -166,11 +166,11 @@ func (w *Watch) report(answer bool) {
 	w.gang.Reports.Wireup(up)
 }
 
-// MarkAbort records that a rank has called MPI_Abort with a code. That counts as what ended
-// it, even where it was killed before it could end itself.
+// MarkAbort records that a rank has called MPI_Abort with a code. The abort counts as the
+// cause of the end, even if the rank was killed before it could exit.
 func MarkAbort(e *job.Exit, code int) {
 	e.Aborted, e.Stopped = true, false
-	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // or its parent has lost its code
+	if e.Status == job.Signalled || e.Status == job.Exited && e.Code == 0 { // its parent may have lost the code
 		e.Status, e.Signal, e.Code = job.Exited, 0, code&0xff
 	}
 }

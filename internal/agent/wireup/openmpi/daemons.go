@@ -21,15 +21,15 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// daemons are Open MPI's daemons on other hosts than mpirun's. mpirun starts an rsh agent for
-// each of them. The controller has the agent of the host start the daemon, and relays what
-// the two have to tell each other.
+// daemons are Open MPI's daemons on all hosts but mpirun's. mpirun starts an rsh agent for
+// each. The controller has the agent of that host start the daemon, and relays data between
+// daemon and rsh agent.
 type daemons struct {
 	mu      sync.Mutex
 	started map[int]bool          // on this host, by the id of their Spawn
-	stdin   map[int]*os.File      // of those
+	stdin   map[int]*os.File      // of the daemons in started
 	asking  map[int]*net.UnixConn // rsh agents on this host, by the id of their Spawn
-	asked   int                   // rsh agents that there have been
+	asked   int                   // number of rsh agents so far
 }
 
 func newDaemons() daemons {
@@ -39,7 +39,7 @@ func newDaemons() daemons {
 // startDaemon starts a daemon for mpirun, which runs on another host.
 func (w *Wireup) startDaemon(s *wire.Spawn) {
 	if !w.daemons.begin(int(s.Id)) {
-		return // a controller that has taken over asks again
+		return // a controller that has taken over repeats the request
 	}
 	child, err := w.tryDaemon(s)
 	if err != nil {
@@ -92,7 +92,7 @@ func (w *Wireup) tryDaemon(s *wire.Spawn) (*process.Child, error) {
 	return child, nil
 }
 
-// serveRsh serves an rsh agent: the controller has the daemon started that it asks for.
+// serveRsh serves an rsh agent: it has the controller start the daemon.
 func (w *Wireup) serveRsh(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder) {
 	id := int32(w.daemons.ask(conn))
 	w.gang.Reports.Add(func(m *wire.GangReply) {
@@ -109,17 +109,17 @@ func (w *Wireup) serveRsh(conn *net.UnixConn, hello shim.Greeting, words *json.D
 		}
 	}
 	relay(w.gang.Reports, &wire.Relay{Id: id, End: true})
-	// mpirun takes the end of the rsh agent for that of the daemon: the agent stays until
-	// the daemon has ended, which relay tells it.
+	// mpirun takes the end of the rsh agent for the end of the daemon. So the rsh agent stays
+	// until relay tells it that the daemon has ended.
 	<-w.ended
 }
 
-// relay has the controller pass on what comes from a daemon or an rsh agent.
+// relay has the controller pass on data of a daemon or an rsh agent.
 func relay(q *report.Queue, r *wire.Relay) {
 	q.Add(func(m *wire.GangReply) { m.Relays = append(m.Relays, r) })
 }
 
-// begin reports whether a daemon has not been started before.
+// begin records that a daemon is being started. It returns false if it was started before.
 func (d *daemons) begin(id int) bool {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -152,8 +152,7 @@ func (d *daemons) ask(conn *net.UnixConn) int {
 	return d.asked
 }
 
-// forget closes the connections to rsh agents, which nobody waits for any more, and returns
-// how many there have been.
+// forget closes the connections to rsh agents, and returns how many there have been.
 func (d *daemons) forget() (asked int) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -164,7 +163,7 @@ func (d *daemons) forget() (asked int) {
 	return d.asked
 }
 
-// relay passes on what the controller has for a daemon or an rsh agent of this host.
+// relay gives a daemon or an rsh agent of this host what the controller has passed on.
 func (d *daemons) relay(r *wire.Relay) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -172,7 +171,7 @@ func (d *daemons) relay(r *wire.Relay) {
 	if stdin := d.stdin[id]; stdin != nil {
 		if len(r.Data) > 0 {
 			_ = stdin.SetWriteDeadline(time.Now().Add(time.Second))
-			_, _ = stdin.Write(r.Data) // a key of some bytes; a daemon that does not read it fails with a message
+			_, _ = stdin.Write(r.Data) // a short key; a daemon that does not get it fails with a message
 		}
 		if r.End {
 			_ = stdin.Close()

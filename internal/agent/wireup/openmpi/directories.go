@@ -35,13 +35,13 @@ func makeDirectories(g *gang.Gang) (d directories, err error) {
 		return d, errors.Join(errs...)
 	}
 	if d.shm, err = os.MkdirTemp(tempfiles.SharedDir, pattern); err != nil {
-		d.shm = d.tmp // slower, but always there
+		d.shm = d.tmp // slower, but always available
 	}
 	return d, nil
 }
 
-// tryWrite reports whether Open MPI's daemon can write its own files to dir: where it cannot,
-// it fails without giving the reason.
+// tryWrite reports whether Open MPI's daemon can write its files to dir. If it cannot, the
+// daemon fails without a reason.
 func tryWrite(dir string) error {
 	path := filepath.Join(dir, "room")
 	defer os.Remove(path)

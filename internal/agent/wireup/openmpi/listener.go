@@ -13,8 +13,8 @@ import (
 	"github.com/gangrun/gangrun/internal/shim"
 )
 
-// server serves a process that Open MPI has started in gangrun's name: a shim or an rsh
-// agent. words decodes what the process says after its greeting.
+// server serves a process that Open MPI has started for gangrun: a shim or an rsh agent. words
+// decodes the messages of the process after its greeting.
 type server func(conn *net.UnixConn, pid int, hello shim.Greeting, words *json.Decoder)
 
 // listener is a unix socket in the abstract name space at which shims and rsh agents reach
@@ -30,7 +30,7 @@ type listener struct {
 }
 
 func newListener(serve server) (*listener, error) {
-	socket, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix"}) // the kernel finds a name
+	socket, err := net.ListenUnix("unix", &net.UnixAddr{Net: "unix"}) // the kernel chooses a name
 	if err != nil {
 		return nil, err
 	}
@@ -61,7 +61,7 @@ func (l *listener) accept() {
 	}
 }
 
-// add records a connection for close to close. It returns false once that was called.
+// add records a connection that close is to close. It returns false after close.
 func (l *listener) add(conn *net.UnixConn) bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()

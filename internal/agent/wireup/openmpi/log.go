@@ -65,7 +65,7 @@ func (l *runtimeLog) copy(from, file *os.File) {
 		n, err := from.Read(buffer)
 		stored, _ := file.Write(buffer[:n]) // a full disk must not stop mpirun
 		l.Grow(stored)
-		if n > 0 && number < maxLines { // the file has them all
+		if n > 0 && number < maxLines { // the file has all lines
 			lines := strings.SplitAfter(rest+string(buffer[:n]), "\n")
 			rest = lines[len(lines)-1]
 			rest = rest[:min(len(rest), cap(buffer))]
@@ -80,11 +80,11 @@ func (l *runtimeLog) copy(from, file *os.File) {
 	}
 }
 
-// report reports a line of the log as evidence; number is 0 where it is not known.
+// report reports a line of the log as evidence; number is 0 if it is not known.
 func (l *runtimeLog) report(rank, number int, text string) {
 	file := l.Path
 	if rank >= 0 {
-		file = filepath.Join(string(l.gang.Start.LogDir), mpirunLog) // where all ranks' texts are printed
+		file = filepath.Join(string(l.gang.Start.LogDir), mpirunLog) // the log on the first host, to which mpirun prints the texts of all ranks
 	}
 	l.gang.Reports.Lines(job.Line{
 		Source: job.SourceStderr, Host: l.gang.Host, Rank: rank, File: file, Line: number, Time: hostclock.Now(), Text: output.Clean([]byte(text)),
@@ -104,16 +104,16 @@ func (l *runtimeLog) fromRank(rank int, text string) {
 	}
 }
 
-// complete ends the log once nothing prints to it any more. It first adds texts of this
-// host's ranks that mpirun did not print: mpirun drops some when its buffers are full.
+// complete ends the log when no process writes to it any more. Before that it appends texts of
+// this host's ranks that mpirun did not print: mpirun drops some when its buffers are full.
 func (l *runtimeLog) complete() {
 	if l.gang.Start.Mpirun != nil {
-		_ = l.addMissing() // the texts were reported, and what else there is to do is done
+		_ = l.addMissing() // the texts were reported, and the gang's end must go on
 	}
 	l.Seal()
 }
 
-// addMissing appends to the log the lines of ranks' texts that it lacks.
+// addMissing appends those lines of the ranks' texts that are not in the log.
 func (l *runtimeLog) addMissing() error {
 	l.mu.Lock()
 	texts := l.texts
@@ -138,7 +138,7 @@ func (l *runtimeLog) addMissing() error {
 	return errors.Join(err, file.Close())
 }
 
-// missingLines returns the lines of texts that printed lacks, for the end of printed.
+// missingLines returns the lines of texts that are not in printed.
 func missingLines(printed string, texts []string) string {
 	var missing strings.Builder
 	for _, text := range texts {

@@ -18,7 +18,7 @@ import (
 	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
-// libraryOf returns the MPI library of the ranks' programs; empty where it is not known.
+// libraryOf returns the MPI library of the ranks' programs; empty if it is not known.
 func libraryOf(ranks []*gang.Command) (library string) {
 	for _, c := range ranks {
 		if _, library = mpilib.Of(c.Path, c.Env); library != "" {
@@ -63,8 +63,8 @@ func (w *Wireup) startMpirun(m *wire.Mpirun, library string) error {
 	return nil
 }
 
-// start starts mpirun or a daemon, whose output goes to the log. It closes stdin; nil is
-// /dev/null.
+// start starts mpirun or a daemon. Its output goes to the log. start closes stdin; nil stands
+// for /dev/null.
 func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*process.Child, error) {
 	if stdin == nil {
 		null, err := process.DevNull()
@@ -92,8 +92,8 @@ func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*proces
 	}
 	w.processes.addRuntime(child)
 	w.wg.Go(func() {
-		// Ends with the last process that holds the pipe: all are killed before the
-		// gang's end.
+		// Ends with the last process that holds the pipe; all are killed before the gang's
+		// end.
 		defer r.Close()
 		defer file.Close()
 		w.log.copy(r, file)
@@ -101,9 +101,9 @@ func (w *Wireup) start(path string, argv, env []string, stdin *os.File) (*proces
 	return child, nil
 }
 
-// mpirunEnded asks for the end of the gang when ranks are missing that nobody will start now.
+// mpirunEnded asks for the end of the gang if ranks were not started: mpirun was to do that.
 func (w *Wireup) mpirunEnded(mpirun *process.Child) {
-	asked := w.daemons.forget() // nobody asks for a daemon any more
+	asked := w.daemons.forget() // the rsh agents wait for daemons in vain
 	missing := w.takeWaiting()
 	if len(missing) == 0 && asked >= len(w.gang.Start.Mpirun.Nodes)-1 {
 		w.runtimeEnded(mpirun)

@@ -54,8 +54,7 @@ func New(g *gang.Gang) *Wireup {
 	return w
 }
 
-// startLimit bounds how long mpirun may take to start the ranks of a host. It hangs now and
-// then.
+// startLimit bounds how long mpirun may take to start the ranks of a host. It sometimes hangs.
 const startLimit = 2 * time.Minute
 
 // Launch implements gang.Runtime: it makes the ranks ready for their shims and, on the first
@@ -104,7 +103,7 @@ func (w *Wireup) close() {
 	w.proxy.close()
 	over := make(chan struct{})
 	go func() { defer close(over); w.wg.Wait() }()
-	notify.Wait(over, closeLimit) // mpirun, or what holds its output, may be impossible to kill
+	notify.Wait(over, closeLimit) // mpirun, or a process that holds its output, may be impossible to kill
 	w.log.complete()
 	w.dirs.remove()
 }
@@ -112,7 +111,7 @@ func (w *Wireup) close() {
 // closeLimit bounds the wait for the end of mpirun's output.
 const closeLimit = 2 * time.Second
 
-// request does what the controller asks for.
+// request handles a request of the controller.
 func (w *Wireup) request(r *wire.GangRequest) {
 	switch {
 	case r.GetSpawn() != nil:
@@ -122,7 +121,7 @@ func (w *Wireup) request(r *wire.GangRequest) {
 	}
 }
 
-// Equip implements gang.Wireup: Open MPI gives the ranks what they need.
+// Equip implements gang.Wireup. Open MPI provides the ranks with what they need.
 func (w *Wireup) Equip(*gang.Command) error { return nil }
 
 // Settle implements gang.Wireup. There is nothing to wait for: the agent relays the messages of
@@ -173,7 +172,7 @@ func (w *Wireup) Dismiss() {
 // Log implements gang.Runtime.
 func (w *Wireup) Log() *output.Stream { return w.log.Stream }
 
-// takeWaiting returns the ranks whose shims have not come, and waits for them no more.
+// takeWaiting returns the ranks whose shims have not come, and forgets them.
 func (w *Wireup) takeWaiting() (all []*gang.Command) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -194,9 +193,9 @@ func (w *Wireup) checkStarted() {
 	}
 }
 
-// runtimeEnded is called when mpirun, or this host's daemon, has ended. One that exits has seen
-// the end of its ranks before, which may not have been recorded here yet: it has left behind
-// only what still runs. One that was killed takes ranks with it.
+// runtimeEnded is called when mpirun, or this host's daemon, has ended. If it exited, it had
+// seen the end of its ranks, which may not be recorded here yet: only ranks that still run are
+// left behind. If it was killed, ranks die with it.
 func (w *Wireup) runtimeEnded(runtime *process.Child) {
 	if runtime.Status.Signaled() || w.ranksRun() {
 		w.daemonLost()
@@ -220,8 +219,8 @@ func (w *Wireup) ranksRun() bool {
 	})
 }
 
-// daemonLost asks for the end of the gang when mpirun, or this host's daemon, has left ranks
-// behind: what becomes of them follows from that.
+// daemonLost asks for the end of the gang because mpirun, or this host's daemon, has left
+// ranks behind: they will fail for that reason.
 func (w *Wireup) daemonLost() {
 	if w.gang.Living() == 0 || !w.loseServer() {
 		return
@@ -234,7 +233,7 @@ func (w *Wireup) daemonLost() {
 }
 
 // loseServer records that the ranks have lost their PMIx server. It returns false if that is
-// known, or if the gang is being ended, by the controller or by Open MPI.
+// recorded already, or if the controller or Open MPI is ending the gang.
 func (w *Wireup) loseServer() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -245,7 +244,7 @@ func (w *Wireup) loseServer() bool {
 	return true
 }
 
-// orderEnd tells the controller that Open MPI wants the gang to end.
+// orderEnd reports to the controller that Open MPI wants the gang to end.
 func (w *Wireup) orderEnd() {
 	w.mu.Lock()
 	first := !w.ordered && w.gang.Phase() < gang.Ending
@@ -284,7 +283,7 @@ func (w *Wireup) aborted() (ranks []int) {
 	return ranks
 }
 
-// self returns a path of this program for Open MPI: the same on all machines of a gang.
+// self returns a path of this program that is the same on all machines of the gang.
 func (w *Wireup) self() (string, error) {
 	if !w.gang.Start.Spread {
 		return tempfiles.SelfPath(), nil

@@ -24,7 +24,7 @@ import (
 type proxy struct {
 	changed chan struct{}
 	print   func(rank int, text string) // a rank wants a text printed
-	lost    func()                      // the server has hung up on a rank that still needed it
+	lost    func()                      // the server has closed the connection of a rank that still needed it
 
 	wg      sync.WaitGroup
 	mu      sync.Mutex
@@ -42,7 +42,7 @@ func newProxy(print func(rank int, text string), lost func()) *proxy {
 	}
 }
 
-// redirect returns the variables that name its server to a rank, changed so that the rank
+// redirect returns the variables by which a rank finds its server, changed so that the rank
 // connects to the proxy.
 func (p *proxy) redirect(rank int, env []string) ([]string, error) {
 	own := map[string]string{} // by the server's address
@@ -75,7 +75,7 @@ func (p *proxy) redirect(rank int, env []string) ([]string, error) {
 	return out, nil
 }
 
-// keep records what close has to close. It returns false, and closes c, once close was called.
+// keep records what close is to close. After close it returns false, and closes c.
 func (p *proxy) keep(c io.Closer) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -101,7 +101,7 @@ func (p *proxy) accept(rank int, l net.Listener, address string) {
 		if errors.Is(err, net.ErrClosed) {
 			return
 		}
-		if err != nil { // too many open files: the rank goes on trying
+		if err != nil { // too many open files: the rank tries again
 			select {
 			case <-time.After(process.KillEvery):
 				continue
@@ -136,7 +136,7 @@ const dialLimit = 5 * time.Second
 func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 	state := &openmpi.PMIx{}
 	known := false       // the server has answered: it knows the client
-	var done atomic.Bool // the rank has hung up
+	var done atomic.Bool // the rank has closed the connection
 	forward := func(from, to *net.TCPConn, read func([]byte)) {
 		buffer := make([]byte, 32<<10)
 		for {
@@ -159,7 +159,7 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 		case from == client:
 			done.Store(true)
 		case !done.Load() && known && !s.Finalized && !s.Aborted:
-			p.lost() // before the rank sees it, and dies of it
+			p.lost() // before the rank notices and fails
 		}
 		_ = to.CloseWrite()
 	}
@@ -175,7 +175,7 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 				p.announce()
 			}
 		})
-		_ = client.CloseRead() // the server has gone, and the rank waits for it no more
+		_ = client.CloseRead() // the rank need not wait for the server, which has gone
 	})
 	forward(client, server, func(data []byte) {
 		p.mu.Lock()
@@ -193,23 +193,23 @@ func (p *proxy) forward(rank int, client, server *net.TCPConn) {
 	back.Wait()
 }
 
-// quickAck acknowledges at once what has come; it has to be called each time. PMIx writes a
-// message in two parts, and the kernel holds the second back until the first is acknowledged,
-// by default 40 ms later. See TCP_QUICKACK in tcp(7).
+// quickAck acknowledges received data immediately; it must be called after each read. PMIx
+// writes a message in two parts, and the kernel holds the second back until the first is
+// acknowledged, by default 40 ms later. See TCP_QUICKACK in tcp(7).
 func quickAck(conn *net.TCPConn) {
 	if raw, err := conn.SyscallConn(); err == nil {
 		_ = raw.Control(func(fd uintptr) { _ = unix.SetsockoptInt(int(fd), unix.IPPROTO_TCP, unix.TCP_QUICKACK, 1) })
 	}
 }
 
-// started records which process a rank is.
+// started records the PID of a rank.
 func (p *proxy) started(rank, pid int) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.pids[rank] = pid
 }
 
-// announce has changed receive a value.
+// announce sends a value on changed.
 func (p *proxy) announce() {
 	select {
 	case p.changed <- struct{}{}:
@@ -217,8 +217,8 @@ func (p *proxy) announce() {
 	}
 }
 
-// state returns how far a rank has come. in says that the rank has connected; seen says that
-// the proxy could see that.
+// state returns how far a rank has come. in reports whether the rank has connected, seen
+// whether the proxy could observe that.
 func (p *proxy) state(rank int) (state openmpi.PMIxState, in, seen bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -35,7 +35,7 @@ func (w *Wireup) serve(conn *net.UnixConn, pid int, hello shim.Greeting, words *
 	}
 }
 
-// serveShim has a shim start its rank, and follows both until the rank has ended.
+// serveShim has a shim start its rank, and serves the shim until the rank has ended.
 func (w *Wireup) serveShim(conn *net.UnixConn, hello shim.Greeting, words *json.Decoder, c *gang.Command) {
 	pid, err := w.startRank(conn, hello, words, c)
 	if err != nil {
@@ -52,8 +52,8 @@ func (w *Wireup) serveShim(conn *net.UnixConn, hello shim.Greeting, words *json.
 	if w.followShim(words, child) {
 		return
 	}
-	// The shim was killed. Its rank is a child of this agent now, unless it had ended:
-	// then nobody will ever know how.
+	// The shim was killed. Its rank is now a child of this agent, unless it had ended before:
+	// then its exit status is lost.
 	w.shimLost(c.Rank.Number())
 	for {
 		select {
@@ -78,7 +78,7 @@ func (w *Wireup) order(c *gang.Command, hello shim.Greeting) (shim.Order, error)
 		}
 	}
 	for _, entry := range openmpi.RankEnv(w.dirs.shm) {
-		if name, _, _ := strings.Cut(entry, "="); environ.Lookup(w.gang.Env, name) == "" { // what the user has set is kept
+		if name, _, _ := strings.Cut(entry, "="); environ.Lookup(w.gang.Env, name) == "" { // the user's values take precedence
 			add(entry)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 // connection is a TCP socket of a process.
 type connection struct {
 	state  tcpState
-	local  string // as the kernel's tables write it
+	local  string // as in the kernel's tables
 	remote string
 	unread uint64 // bytes that the process has not read
 	inode  string
@@ -32,10 +32,10 @@ const (
 	tcpListens     tcpState = 10
 )
 
-// links returns the connections of a process on which not everything has been said: the peer
-// may still send, or waits for the answer to its flush request. Any other unread bytes are no
-// message: the process reads none of its connections any more, and received its messages
-// before MPI_Finalize. The connection to the PMI server, at the address pmi, is no peer's.
+// links returns the open connections of a process to its peers: the peer may still send, or
+// waits for the answer to its flush request. Other unread bytes do not matter: the process no
+// longer reads its connections, and received its messages before MPI_Finalize. The connection
+// to the PMI server, at the address pmi, is left out.
 func links(all []connection, pmi string) (open []pmi1.Link) {
 	for _, c := range all {
 		switch {
@@ -49,10 +49,10 @@ func links(all []connection, pmi string) (open []pmi1.Link) {
 	return open
 }
 
-// ownConnections returns the TCP sockets of a process, those that listen too.
+// ownConnections returns the TCP sockets of a process, including those that listen.
 func ownConnections(pid int) (own []connection) {
 	dir := "/proc/" + strconv.Itoa(pid)
-	open, _ := os.ReadDir(dir + "/fd") // what could be read is what there is
+	open, _ := os.ReadDir(dir + "/fd") // in case of an error, what could be read
 	inodes := map[string]bool{}
 	for _, fd := range open {
 		to, _ := os.Readlink(dir + "/fd/" + fd.Name())
@@ -60,7 +60,7 @@ func ownConnections(pid int) (own []connection) {
 			inodes[strings.TrimSuffix(inode, "]")] = true
 		}
 	}
-	for _, table := range []string{"/net/tcp", "/net/tcp6"} { // of the network that it is in
+	for _, table := range []string{"/net/tcp", "/net/tcp6"} { // of the process's own network
 		data, _ := os.ReadFile(dir + table) // there may be no IPv6
 		for _, c := range parseTCP(data) {
 			if inodes[c.inode] {
@@ -71,8 +71,8 @@ func ownConnections(pid int) (own []connection) {
 	return own
 }
 
-// tableAddress returns an IPv4 address and port as the kernel's tables write them:
-// the address as a number of the machine's byte order; "" where it is none.
+// tableAddress returns an IPv4 address and port as in the kernel's tables: the address is a
+// number in the machine's byte order. It returns "" for anything else.
 func tableAddress(address string) string {
 	at, err := netip.ParseAddrPort(address)
 	if err != nil || !at.Addr().Is4() {
@@ -82,8 +82,8 @@ func tableAddress(address string) string {
 	return fmt.Sprintf("%08X:%04X", binary.NativeEndian.Uint32(ip[:]), at.Port())
 }
 
-// parseTCP reads a table of TCP sockets as proc_net(5) describes it; a line that
-// cannot be read is left out.
+// parseTCP parses a table of TCP sockets as described in proc_net(5). It skips lines that it
+// cannot parse.
 func parseTCP(data []byte) (all []connection) {
 	for line := range bytes.Lines(data) {
 		fields := strings.Fields(string(line))

@@ -30,14 +30,14 @@ import (
 // (5) and of a put without data (20).
 const flushRequest = 25
 
-// When ranks that wait in a barrier are looked at: soon, and more rarely while the others
-// take their time.
+// The times at which ranks that wait in a barrier are checked: often at first, then more
+// rarely.
 const (
 	firstLook = 200 * time.Millisecond
 	lastLook  = 2 * time.Second
 )
 
-// nextLook returns when to look again at ranks that have waited that long.
+// nextLook returns a channel that fires when to check ranks again that have waited so long.
 func nextLook(waited time.Duration) <-chan time.Time {
 	return time.After(min(max(firstLook, waited/8), lastLook))
 }
@@ -48,7 +48,7 @@ type finalizer struct {
 	server  *pmi1.Server
 	address func() string // of the server, "" for none
 	woken   chan struct{}
-	waited  time.Time // since when ranks wait in a barrier; zero while none does
+	waited  time.Time // when the first rank began to wait in a barrier; zero while none waits
 
 	mu      sync.Mutex
 	allowed []int32 // ranks that the controller has released
@@ -59,7 +59,7 @@ func newFinalizer(g *gang.Gang, server *pmi1.Server, address func() string) *fin
 	return &finalizer{gang: g, server: server, address: address, woken: make(chan struct{}, 1)}
 }
 
-// wake has run look at the ranks soon, because one has said something.
+// wake has run check the ranks soon, because one has sent a message.
 func (f *finalizer) wake() {
 	select {
 	case f.woken <- struct{}{}:
@@ -67,8 +67,7 @@ func (f *finalizer) wake() {
 	}
 }
 
-// allow releases ranks that the controller knows to be done, and has run report how all
-// stand.
+// allow releases ranks that the controller knows to be done, and has run send a report.
 func (f *finalizer) allow(ranks []int32) {
 	f.mu.Lock()
 	f.asked, f.allowed = true, append(f.allowed, ranks...)
@@ -76,7 +75,7 @@ func (f *finalizer) allow(ranks []int32) {
 	f.wake()
 }
 
-// run looks at the ranks until ctx ends.
+// run checks the ranks until ctx ends.
 func (f *finalizer) run(ctx context.Context) {
 	select {
 	case <-f.gang.Ready():
@@ -98,9 +97,9 @@ func (f *finalizer) run(ctx context.Context) {
 	}
 }
 
-// look releases ranks that nobody will send to any more. Where this host alone cannot know
-// that of a rank, it reports how all ranks stand. It returns when to look again; nil where
-// none waits.
+// look releases ranks to which no other rank will send anything. If this host alone cannot
+// know that of a rank, it sends a report. It returns a channel that fires when to check again;
+// nil if no rank waits.
 func (f *finalizer) look() <-chan time.Time {
 	f.mu.Lock()
 	allowed, asked := f.allowed, f.asked
@@ -141,8 +140,8 @@ func (f *finalizer) look() <-chan time.Time {
 	return nextLook(time.Since(f.waited))
 }
 
-// report tells the controller how the ranks stand to those of other hosts; busy are those
-// that wait in no barrier.
+// report sends the controller the connections of this host's ranks. busy are the ranks that
+// wait in no barrier.
 func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 	for _, r := range busy {
 		if pid, ok := r.Living(); ok {
@@ -151,7 +150,7 @@ func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 	}
 	data, err := exact.Marshal(here)
 	if err != nil {
-		panic("encode a standing: " + err.Error()) // the vocabulary can always be encoded
+		panic("encode a wait report: " + err.Error()) // such a value can always be encoded
 	}
 	f.gang.Reports.Add(func(m *wire.GangReply) { m.Standing = data })
 }
@@ -159,7 +158,7 @@ func (f *finalizer) report(here pmi1.WaitReport, busy []*gang.Rank) {
 // asks reports whether the peer has sent a flush request.
 func asks(l pmi1.Link) bool { return l.Asks }
 
-// isSilent reports whether the peer may still send, as far as this end knows.
+// isSilent reports whether this end knows of no flush request: the peer may still send.
 func isSilent(l pmi1.Link) bool { return !l.Asks }
 
 // links returns the open connections of those of a rank's processes that use UCX.

@@ -33,7 +33,7 @@ type Wireup struct {
 	server   *pmi1.Server
 	watch    *wireup.Watch
 	finalize *finalizer
-	changed  chan struct{} // a rank has said something that may matter
+	changed  chan struct{} // receives a value when a rank has sent a message that may matter
 
 	serving  sync.WaitGroup   // connections of ranks
 	released map[string]int64 // the newest release of each group
@@ -45,7 +45,7 @@ type Wireup struct {
 	ids     map[int]int // PMI_ID: rank
 }
 
-// exitWait bounds the wait for the last words of a rank that has exited.
+// exitWait bounds the wait for the last message of a rank that has exited.
 const exitWait = 50 * time.Millisecond
 
 // New returns the wire-up of a gang.
@@ -62,8 +62,8 @@ func New(g *gang.Gang) *Wireup {
 	return w
 }
 
-// config describes the ranks of this host to the server, and passes on what it has to tell
-// the other hosts.
+// config describes the ranks of this host to the server, and has the controller pass its
+// messages to the other hosts.
 func (w *Wireup) config() pmi1.Config {
 	start := w.gang.Start
 	appnum := map[int]int{}
@@ -113,7 +113,7 @@ func (w *Wireup) Serve(ctx context.Context, requests <-chan *wire.GangRequest) {
 	w.serving.Wait()
 }
 
-// request does what the controller asks for.
+// request handles a request of the controller.
 func (w *Wireup) request(r *wire.GangRequest) {
 	switch {
 	case r.GetRelease() != nil:
@@ -129,7 +129,7 @@ func (w *Wireup) request(r *wire.GangRequest) {
 	}
 }
 
-// release passes on that every host has entered a barrier, with what their ranks have put.
+// release tells the server that every host has entered a barrier, and what their ranks put.
 func (w *Wireup) release(b *wire.Barrier) {
 	puts := make([]pmi1.Pair, len(b.Puts))
 	for i, p := range b.Puts {
