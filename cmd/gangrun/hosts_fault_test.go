@@ -97,10 +97,10 @@ var hostFaults = []hostFault{{
 		err := victim(r.bed).Cut()
 		time.Sleep(5 * time.Second) // that is the fault
 		r.await("that h2 is suspect", func() bool { return r.since(at, suspected) >= 0 })
-		return at, errors.Join(err, victim(r.bed).Mend())
+		return at, errors.Join(err, victim(r.bed).Restore())
 	},
 }, {
-	name: "cut for good", while: to((*testhosts.Host).Cut), after: from((*testhosts.Host).Mend),
+	name: "cut for good", while: to((*testhosts.Host).Cut), after: from((*testhosts.Host).Restore),
 	code: 75, cause: job.HostLost, signature: "host-silent", text: "h2", suspect: true, known: farTimeout + 2*time.Second,
 }, {
 	name: "power lost", while: to((*testhosts.Host).Poweroff),
@@ -304,7 +304,7 @@ func TestPartitionedHost(t *testing.T) {
 	if !r.await("the second attempt", holds("2 h4")) {
 		t.Fatal("gangrun has ended")
 	}
-	if err := victim(bed).Mend(); err != nil {
+	if err := victim(bed).Restore(); err != nil {
 		t.Fatal(err)
 	}
 	came := func(e job.Event) bool {

@@ -22,8 +22,8 @@ const (
 type mishap struct {
 	name string
 	do   func(*tally, *testhosts.Host) error
-	// mend is done when the run is over; until then nothing else happens to the host.
-	mend func(*testhosts.Host) error
+	// undo is done when the run is over; until then nothing else happens to the host.
+	undo func(*testhosts.Host) error
 	// cause is what an attempt that it has happened to may end with; "" where it must
 	// go on. Where it is anywhere, the cause may be of any host.
 	cause    job.Category
@@ -95,22 +95,22 @@ var errMissed = errors.New("there was nothing to happen to")
 const long = 16 * time.Second // at most, from before a host is lost until after another attempt has begun
 
 var mishaps = []mishap{
-	{name: "cut for a while", do: meanwhile((*testhosts.Host).Cut, (*testhosts.Host).Mend, 0, shortly)},
-	{name: "cut for good", do: once((*testhosts.Host).Cut), mend: (*testhosts.Host).Mend, cause: job.HostLost, loses: true},
+	{name: "cut for a while", do: meanwhile((*testhosts.Host).Cut, (*testhosts.Host).Restore, 0, shortly)},
+	{name: "cut for good", do: once((*testhosts.Host).Cut), undo: (*testhosts.Host).Restore, cause: job.HostLost, loses: true},
 	{name: "power lost, then booted", do: meanwhile((*testhosts.Host).Poweroff, (*testhosts.Host).Boot, 0, long), cause: job.HostLost, loses: true},
 	{name: "host killed, then booted", do: meanwhile((*testhosts.Host).Kill, (*testhosts.Host).Boot, 0, long), cause: job.HostLost, loses: true},
 	{name: "frozen for a while", do: meanwhile((*testhosts.Host).Freeze, (*testhosts.Host).Thaw, 0, shortly)},
 	{name: "frozen for long", do: meanwhile((*testhosts.Host).Freeze, (*testhosts.Host).Thaw, shortly, long), cause: job.HostLost, loses: true, frozen: true},
 	{name: "sshd restarted", do: meanwhile((*testhosts.Host).StopSSH, (*testhosts.Host).StartSSH, 0, shortly)},
-	{name: "sshd stopped", do: once((*testhosts.Host).StopSSH), mend: (*testhosts.Host).StartSSH, cause: job.HostLost, loses: true},
+	{name: "sshd stopped", do: once((*testhosts.Host).StopSSH), undo: (*testhosts.Host).StartSSH, cause: job.HostLost, loses: true},
 	{name: "bridge killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) > 2 && p.Args[1] == "bridge" })},
 	{name: "agent killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) == 4 && p.Args[3] == "worker" }), cause: job.HostLost, loses: true},
 	{name: "watchdog killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) == 4 && p.Args[3] == "watchdog" }), cause: job.HostLost, loses: true},
 	{name: "rank killed", do: kill(func(p testhosts.Process) bool { return len(p.Args) > 1 && filepath.Base(p.Args[1]) == "tally.py" }), cause: job.Killed},
 	{name: "controller killed, attach", do: killController(0, shortly), controller: true},
 	{name: "controller killed, attach after the grace", do: killController(mishapGrace+shortly, mishapGrace+3*shortly), cause: job.HostLost, anywhere: true, controller: true, loses: true},
-	{name: "20 % packet loss", do: once(func(h *testhosts.Host) error { return h.Loss(20) }), mend: func(h *testhosts.Host) error { return h.Loss(0) }},
-	{name: "10 mbit/s line", do: once(func(h *testhosts.Host) error { return h.Rate("10mbit") }), mend: func(h *testhosts.Host) error { return h.Rate("") }},
+	{name: "20 % packet loss", do: once(func(h *testhosts.Host) error { return h.Loss(20) }), undo: func(h *testhosts.Host) error { return h.Loss(0) }},
+	{name: "10 mbit/s line", do: once(func(h *testhosts.Host) error { return h.Rate("10mbit") }), undo: func(h *testhosts.Host) error { return h.Rate("") }},
 	{name: "disk full, then not", do: fill, cause: job.DiskFull, loses: true},
 }
 

@@ -157,7 +157,7 @@ func (r *tally) struck(spares bool) (hosts []string) {
 	slices.Sort(hosts)
 	hosts = slices.Compact(hosts)
 	return slices.DeleteFunc(hosts, func(h string) bool {
-		return slices.ContainsFunc(r.all, func(s stroke) bool { return s.host == h && s.mend != nil })
+		return slices.ContainsFunc(r.all, func(s stroke) bool { return s.host == h && s.undo != nil })
 	})
 }
 
@@ -205,8 +205,8 @@ func (r *tally) conclude() (state job.State, attempts int) {
 	code := r.finish()
 	mended := time.Now()
 	for _, s := range r.all {
-		if s.mend != nil {
-			if err := s.mend(r.bed.Host(int(s.host[1] - '0'))); err != nil {
+		if s.undo != nil {
+			if err := s.undo(r.bed.Host(int(s.host[1] - '0'))); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -107,7 +107,7 @@ func TestMatrix(t *testing.T) {
 
 	for _, test := range []struct {
 		name         string
-		breaks, mend func() error
+		breaks, undo func() error
 		args         []string
 		code         int
 		check        string
@@ -149,8 +149,8 @@ END`)
 			}
 		}
 		c, shown := b.preflight(test.args...)
-		if test.mend != nil {
-			if err := test.mend(); err != nil {
+		if test.undo != nil {
+			if err := test.undo(); err != nil {
 				t.Fatal(err)
 			}
 		}

@@ -1,14 +1,13 @@
-// Package testhosts simulates hosts on one Linux machine, for tests and for
-// people ("make hosts"): each is a set of namespaces (network, mount, PID, UTS,
-// IPC, cgroup) with an sshd, all on one bridge, and can be cut off, frozen,
-// killed and booted again. It needs root.
+// Package testhosts simulates hosts on one Linux machine, for tests and for people ("make
+// hosts"). Each host is a set of namespaces (network, mount, PID, UTS, IPC, cgroup) with an
+// sshd. All are on one bridge and can be cut off, frozen, killed and booted again. It needs
+// root.
 //
-// A host has its own /tmp, /var/tmp, /run, /dev/shm, /home and /root, which are
-// new with each boot; a disk of its own at /srv, which outlives a power-off;
-// and the directory Shared, which is one for all and has the same path
-// everywhere. The rest of the file system is this machine's. The users are
-// root, alice (a key of the controller's opens her account) and bob (none
-// does). No host has a key to another.
+// Each boot gives a host a new /tmp, /var/tmp, /run, /dev/shm, /home and /root of its own. A
+// host's own disk at /srv is kept after a power-off. All hosts share the directory Shared, at
+// the same path. The rest of the file system is this machine's. The users are root, alice
+// (whose account a key of the controller opens) and bob (whose account no key opens). No host
+// has a key to another.
 package testhosts
 
 import (
@@ -31,23 +30,21 @@ import (
 	"github.com/gangrun/gangrun/internal/noskip"
 )
 
-// limit bounds each single thing that a bed asks of the system: a process that
-// is still at it then hangs.
+// limit bounds each operation of a bed on the system: one that takes longer hangs.
 const limit = time.Minute
 
-// most is how many hosts can be in a bed: a network has 254 addresses, and the tests that
-// want one that nobody has need some left.
-const most = 200
+// maxHosts bounds the hosts of a bed: a network has 254 addresses, and tests need some unused
+// ones.
+const maxHosts = 200
 
 //go:embed keep.sh
 var keepScript string
 
-// Bed is a number of hosts and their controller. Its methods may be called at
-// the same time.
+// Bed is a number of hosts and their controller. Its methods are safe for concurrent use.
 type Bed struct {
 	dir      string
-	cgroup   string // "" where the machine lets nobody make one that freezes
-	cgroup2  string // where the hierarchy is mounted that cgroup is in
+	cgroup   string // "" if the machine has none that can be frozen, or does not permit to make one
+	cgroup2  string // where the hierarchy of cgroup is mounted
 	sshd     string // the program
 	settings settings
 	lifeline *os.File
@@ -68,20 +65,20 @@ type settings struct {
 // Option changes what New makes.
 type Option func(*settings)
 
-// SecondNetwork gives each host and the controller an eth1 on a second bridge,
-// 10.78.0.0/24. What cuts, slows or loses does so on both.
+// SecondNetwork gives each host and the controller an eth1 on a second bridge, 10.78.0.0/24.
+// What changes a host's line changes it on both networks.
 func SecondNetwork() Option { return func(s *settings) { s.networks = 2 } }
 
-// Docker0 gives each host an interface docker0 that has the same address on all
-// and leads nowhere, as Docker does.
+// Docker0 gives each host an interface docker0 that has the same address on all hosts and no
+// connection, as Docker does.
 func Docker0() Option { return func(s *settings) { s.docker0 = true } }
 
-// SharedHome makes root's home one directory for all hosts, as NFS does; it
-// outlives a power-off.
+// SharedHome makes root's home one directory for all hosts, as with NFS. It is kept after a
+// power-off.
 func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
 
-// Up is New for tests: the bed goes with the test. Where the machine cannot
-// simulate hosts, the test is skipped, or fails where none may be skipped.
+// Up is New for tests: the bed ends with the test. If the machine cannot simulate hosts, the
+// test is skipped, or fails where tests must not be skipped.
 func Up(t testing.TB, n int, options ...Option) *Bed {
 	t.Helper()
 	Need(t)
@@ -97,8 +94,8 @@ func Up(t testing.TB, n int, options ...Option) *Bed {
 	return b
 }
 
-// Need skips a test, or fails it where none may be skipped, if this machine or
-// user cannot simulate hosts.
+// Need skips the test if this user cannot simulate hosts on this machine. Where tests must not
+// be skipped, the test fails.
 func Need(t testing.TB) {
 	t.Helper()
 	if err := able(os.Geteuid()); err != nil {
@@ -106,7 +103,7 @@ func Need(t testing.TB) {
 	}
 }
 
-// able says what simulating hosts takes and that user of this machine lacks.
+// able returns an error that names what a user of this machine lacks to simulate hosts.
 func able(uid int) error {
 	if uid != 0 {
 		return errors.New("only root can simulate hosts: run it as root")
@@ -119,12 +116,12 @@ func able(uid int) error {
 	return nil
 }
 
-// New brings up the hosts h1 to hN, with the addresses 10.77.0.1 to 10.77.0.N,
-// each ready for SSH, and the controller, 10.77.0.254. Close takes all down; so
-// does the end of this process, however it ends.
+// New starts the hosts h1 to hN, with the addresses 10.77.0.1 to 10.77.0.N, and the
+// controller, 10.77.0.254. It returns when SSH can reach the hosts. Close stops them, and so
+// does any end of this process.
 func New(n int, options ...Option) (*Bed, error) {
-	if n < 1 || n > most {
-		return nil, fmt.Errorf("there can be no bed of %d hosts: take 1 to %d", n, most)
+	if n < 1 || n > maxHosts {
+		return nil, fmt.Errorf("there can be no bed of %d hosts: take 1 to %d", n, maxHosts)
 	}
 	if err := able(os.Geteuid()); err != nil {
 		return nil, err
@@ -178,7 +175,7 @@ func (b *Bed) each(f func(*Host) error) error {
 	return errors.Join(errs...)
 }
 
-// keep starts the keeper, which ends the bed when the lifeline is cut.
+// keep starts the keeper, which ends the bed when its lifeline is closed.
 func (b *Bed) keep(lock *os.File) error {
 	end, lifeline, err := os.Pipe()
 	if err != nil {
@@ -195,12 +192,12 @@ func (b *Bed) keep(lock *os.File) error {
 	if err := up(); err != nil {
 		return fmt.Errorf("the fabric did not come up: %w", err)
 	}
-	b.fabric, err = onlyChild(keeper.Process.Pid, 2) // unshare, and what it has forked
+	b.fabric, err = onlyChild(keeper.Process.Pid, 2) // child of unshare, which is the child of the keeper
 	return err
 }
 
-// start starts a program that says "up" on the descriptor behind those of files, and
-// all else in a log; up waits for that word.
+// start starts a program that writes "up" to the descriptor after those of files, and other
+// output to a log. up waits for "up".
 func start(cmd *exec.Cmd, log string, files ...*os.File) (up func() error, err error) {
 	ready, told, err := os.Pipe()
 	if err != nil {
@@ -214,14 +211,14 @@ func start(cmd *exec.Cmd, log string, files ...*os.File) (up func() error, err e
 	defer said.Close()
 	cmd.ExtraFiles = append(files, told)
 	cmd.Stdout, cmd.Stderr = said, said
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // a terminal's ^C is not for it
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // ^C on a terminal is not for it
 	if err := cmd.Start(); err != nil {
 		return nil, errors.Join(err, ready.Close())
 	}
 	return func() error { return awaitUp(ready, log) }, nil
 }
 
-// awaitUp waits for the word "up"; without it, the error is what the log says.
+// awaitUp waits until "up" is written; otherwise the error has the log.
 func awaitUp(ready *os.File, log string) error {
 	defer ready.Close()
 	if err := ready.SetReadDeadline(time.Now().Add(limit)); err != nil {
@@ -237,7 +234,7 @@ func awaitUp(ready *os.File, log string) error {
 	}
 }
 
-// onlyChild returns the only child of a process or, for 2 generations, the only child of that.
+// onlyChild returns the only child of a process or, for 2 generations, its only grandchild.
 func onlyChild(pid, generations int) (int, error) {
 	for range generations {
 		data, err := os.ReadFile(fmt.Sprintf("/proc/%d/task/%[1]d/children", pid))
@@ -253,8 +250,7 @@ func onlyChild(pid, generations int) (int, error) {
 	return pid, nil
 }
 
-// Close takes the bed down and returns when nothing of it is left. Closing it
-// again does nothing.
+// Close stops the bed and returns when nothing of it is left. A second call does nothing.
 func (b *Bed) Close() error { return b.close() }
 
 func (b *Bed) end() error {
@@ -268,7 +264,7 @@ func (b *Bed) end() error {
 	if b.keeper != nil {
 		errs = append(errs, b.awaitKeeper())
 	}
-	if _, err := os.Stat(b.dir); err == nil { // there never was a keeper, or it failed
+	if _, err := os.Stat(b.dir); err == nil { // no keeper has been started, or it has failed
 		errs = append(errs, clean(b.dir))
 	}
 	if err := errors.Join(errs...); err != nil {
@@ -277,7 +273,7 @@ func (b *Bed) end() error {
 	return b.each((*Host).ended)
 }
 
-// awaitKeeper waits for the keeper, which ends now that its lifeline is cut.
+// awaitKeeper waits for the keeper, which ends because its lifeline is closed.
 func (b *Bed) awaitKeeper() error {
 	timer := time.AfterFunc(limit, func() { _ = b.keeper.Process.Kill() })
 	defer timer.Stop()
@@ -289,7 +285,7 @@ func (b *Bed) awaitKeeper() error {
 	return err
 }
 
-// Host returns the host i, the first being 1. It panics where there is none.
+// Host returns host i, counted from 1. It panics if there is none.
 func (b *Bed) Host(i int) *Host { return b.hosts[i-1] }
 
 // Hosts returns all hosts in their order.
@@ -298,14 +294,14 @@ func (b *Bed) Hosts() []*Host { return b.hosts }
 // Controller returns the machine from which gangrun is started.
 func (b *Bed) Controller() *Controller { return b.control }
 
-// Shared is the path of the directory that all hosts, the controller and this
-// process see; all users may write to it.
+// Shared returns the path of the directory that all hosts, the controller and this process
+// share; all users may write to it.
 func (b *Bed) Shared() string { return filepath.Join(b.dir, "shared") }
 
-// Absent is an address of the hosts' network that nobody has.
-func (b *Bed) Absent() netip.Addr { return address(0, most+1) }
+// Absent returns an address of the hosts' network that no host has.
+func (b *Bed) Absent() netip.Addr { return address(0, maxHosts+1) }
 
-// run runs a program that takes no longer than limit. The error says what it printed.
+// run runs a program for at most limit. An error has its output.
 func run(input string, argv ...string) error {
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
@@ -315,8 +311,7 @@ func run(input string, argv ...string) error {
 	return err
 }
 
-// output runs cmd and returns its output and errors together; an error holds
-// them as well.
+// output runs cmd and returns its stdout and stderr together. An error has them, too.
 func output(cmd *exec.Cmd) (string, error) {
 	out, err := cmd.CombinedOutput()
 	if err != nil {

@@ -128,7 +128,7 @@ func TestWhatCannotBe(t *testing.T) {
 		t.Errorf("another user than root is told %v", err)
 	}
 	Need(t)
-	for _, n := range []int{-1, 0, most + 1} {
+	for _, n := range []int{-1, 0, maxHosts + 1} {
 		if _, err := New(n); err == nil || !strings.Contains(err.Error(), "take 1 to 200") {
 			t.Errorf("a bed of %d hosts: %v", n, err)
 		}

@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// makeCgroups makes a cgroup of version 2 for the bed, in it one for each host
-// and one for the controller, and writes down which it is. A machine that has
-// none that freezes, or lets nobody make one, is no error.
+// makeCgroups makes a version 2 cgroup for the bed, and in it one for each host and one for
+// the controller. It records the path. It returns no error if the machine has no cgroup that
+// can be frozen, or does not permit to make one.
 func (b *Bed) makeCgroups() error {
 	if !b.settings.noCgroup {
 		b.cgroup2, b.cgroup = cgroup2()
@@ -38,8 +38,7 @@ func (b *Bed) makeCgroups() error {
 	return errors.Join(errs...)
 }
 
-// cgroupOf is the path of the cgroup of a host or of the controller; "" where
-// there are none.
+// cgroupOf returns the path of the cgroup of a host or of the controller; "" if there is none.
 func (b *Bed) cgroupOf(name string) string {
 	if b.cgroup == "" {
 		return ""
@@ -47,8 +46,8 @@ func (b *Bed) cgroupOf(name string) string {
 	return filepath.Join(b.cgroup, name)
 }
 
-// cgroup2 finds where the version 2 hierarchy is mounted, and the directory of
-// this process's own cgroup in it; both are "" if it is nowhere.
+// cgroup2 returns where the version 2 hierarchy is mounted, and the directory of this
+// process's cgroup in it. Both are "" if it is not mounted.
 func cgroup2() (mount, own string) {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(mounts)) {
@@ -72,8 +71,7 @@ func cgroup2() (mount, own string) {
 	return mount, own
 }
 
-// removeBelow removes the cgroups below dir, which a host's processes made that
-// are no more.
+// removeBelow removes the cgroups below dir. Processes of a host that has ended made them.
 func removeBelow(dir string) error {
 	if dir == "" {
 		return nil
@@ -91,7 +89,7 @@ func removeBelow(dir string) error {
 	return err
 }
 
-// setFrozen freezes a cgroup, or thaws it, and waits until that is so.
+// setFrozen freezes or thaws a cgroup, and waits until that is done.
 func setFrozen(cgroup string, frozen bool) error {
 	value := map[bool]string{false: "0", true: "1"}[frozen]
 	if err := os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte(value), 0o644); err != nil {
@@ -103,8 +101,7 @@ func setFrozen(cgroup string, frozen bool) error {
 	})
 }
 
-// eventually asks again and again until the answer is yes. An error, or limit
-// gone by, ends it.
+// eventually calls done until it returns true or an error, for at most limit.
 func eventually(done func() (bool, error)) error {
 	for start := time.Now(); ; time.Sleep(time.Millisecond) {
 		if ok, err := done(); ok || err != nil {

@@ -29,10 +29,10 @@ type Controller struct {
 	trust map[*Host]Trust
 }
 
-// Trust is what the controller's known_hosts says of a host.
+// Trust is what the controller's known_hosts has for a host.
 type Trust int
 
-// The right key, another one, or none.
+// The right key, a wrong one, or none.
 const (
 	RightKey Trust = iota
 	WrongKey
@@ -51,12 +51,12 @@ func (c *Controller) KnownHosts() string { return c.bed.path("ctl/home/.ssh/know
 // SSHConfig is the path of the controller's ssh_config(5).
 func (c *Controller) SSHConfig() string { return c.bed.path("ctl/home/.ssh/config") }
 
-// Command makes a command that runs on the controller: in the directory that
-// cmd.Dir says, with this process's environment but for HOME and what belongs
-// to other homes. cmd.Process.Pid is the PID of the command itself, so
-// signals reach the command. What it leaves behind ends with the bed.
+// Command returns a command to run on the controller, in the directory cmd.Dir, with this
+// process's environment except HOME and variables that name paths below other homes.
+// cmd.Process.Pid is the PID of the command itself, so signals reach it. Processes that it
+// leaves behind end with the bed.
 func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
-	// cd is lost on the way into a mount namespace.
+	// The working directory is lost when nsenter enters a mount namespace.
 	const script = `[ -z "$0" ] || echo 0 >"$0/cgroup.procs" || exit; pid=$1; shift; exec nsenter -t "$pid" -n -m -u --wdns="$PWD" -- "$@"`
 	args := append([]string{"-c", script, c.bed.cgroupOf("ctl"), strconv.Itoa(c.bed.keeper.Process.Pid)}, argv...)
 	cmd := exec.CommandContext(ctx, "sh", args...)
@@ -67,11 +67,11 @@ func (c *Controller) Command(ctx context.Context, argv ...string) *exec.Cmd {
 	return cmd
 }
 
-// Exec runs a command on the controller and returns what it printed on stdout
-// and stderr, which an error says too.
+// Exec runs a command on the controller and returns its stdout and stderr. An error has them,
+// too.
 func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
 	cmd := c.Command(ctx, argv...)
-	cmd.WaitDelay = limit // a child that it leaves may hold the pipes open
+	cmd.WaitDelay = limit // a child may keep the pipes open
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		err = fmt.Errorf("on the controller: %s: %w\n%s", strings.Join(argv, " "), err, strings.TrimSpace(string(out)))
@@ -79,8 +79,8 @@ func (c *Controller) Exec(ctx context.Context, argv ...string) (string, error) {
 	return string(out), err
 }
 
-// Processes returns the processes started on the controller that have the
-// marker in their environment, or all for "".
+// Processes returns the processes started on the controller that have the marker in their
+// environment; for "" it returns all.
 func (c *Controller) Processes(marker string) ([]Process, error) {
 	found, err := processes(c.bed.keeper.Process.Pid, "net", marker)
 	return slices.DeleteFunc(found, func(p Process) bool {
@@ -88,7 +88,7 @@ func (c *Controller) Processes(marker string) ([]Process, error) {
 	}), err
 }
 
-// Know sets what the controller's known_hosts says of a host.
+// Know sets what the controller's known_hosts has for a host.
 func (c *Controller) Know(h *Host, what Trust) error {
 	c.mu.Lock()
 	if c.trust == nil {

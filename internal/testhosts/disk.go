@@ -2,9 +2,8 @@ package testhosts
 
 import "context"
 
-// Fill takes all room that is left in a directory of the host's that is in
-// memory: /tmp, /var/tmp, /dev/shm, /run, /home or /root. Until Drain or the
-// next boot, writing fails for want of space.
+// Fill uses up all space in a directory of the host that is in memory: /tmp, /var/tmp,
+// /dev/shm, /run, /home or /root. Until Drain or the next boot, writing there fails.
 func (h *Host) Fill(dir string) error {
 	_, err := h.Exec(context.Background(), "bash", "-c", `set -e
 		used=$(($(stat -f -c '(%b-%f)*%S' "$0") + 65536))
@@ -20,8 +19,8 @@ func (h *Host) Drain(dir string) error {
 	return err
 }
 
-// Remount changes how a directory of those that Fill takes is mounted, until
-// the next boot: "ro" or "rw", "noexec" or "exec".
+// Remount changes mount options of a directory that Fill accepts, until the next boot: "ro" or
+// "rw", "noexec" or "exec".
 func (h *Host) Remount(dir, options string) error {
 	_, err := h.Exec(context.Background(), "mount", "-o", "remount,"+options, dir)
 	return err

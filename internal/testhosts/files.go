@@ -8,8 +8,8 @@ import (
 	"strings"
 )
 
-// users are those that every host has besides this machine's: the lines of
-// /etc/passwd, /etc/group and /etc/shadow. A star is a password that none is.
+// users are the users that hosts have and this machine has not: lines of /etc/passwd,
+// /etc/group and /etc/shadow. No password matches a star.
 const (
 	users   = "alice:*:7001:7001::/home/alice:/bin/bash\nbob:*:7002:7002::/home/bob:/bin/bash\n"
 	groups  = "alice:*:7001:\nbob:*:7002:\n"
@@ -28,7 +28,7 @@ Subsystem sftp internal-sftp
 LogLevel VERBOSE
 `
 
-// writeFiles lays out the bed's directory.
+// writeFiles writes the files of the bed's directory.
 func (b *Bed) writeFiles() error {
 	for _, dir := range []string{"etc", "home", "shared", "ctl/home/.ssh", "ctl/run"} {
 		if err := os.MkdirAll(b.path(dir), 0o700); err != nil {
@@ -130,7 +130,7 @@ func (b *Bed) sshConfig() string {
 `, ssh)
 }
 
-// path is that of a file in the bed's directory.
+// path returns the path of a file in the bed's directory.
 func (b *Bed) path(names ...string) string {
 	return filepath.Join(append([]string{b.dir}, names...)...)
 }
@@ -139,8 +139,8 @@ func (b *Bed) write(name string, mode os.FileMode, text string) error {
 	return os.WriteFile(b.path(name), []byte(text), mode)
 }
 
-// withLines appends lines to a file's text, in place of those that begin with
-// the same name.
+// withLines returns a file's text with lines appended. They replace lines that begin with the
+// same name.
 func withLines(text []byte, lines string) string {
 	var kept strings.Builder
 	for line := range strings.Lines(string(text)) {

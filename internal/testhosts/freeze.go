@@ -6,8 +6,8 @@ import (
 	"syscall"
 )
 
-// Freezer says how Freeze stops a host: "cgroup.freeze" stops all processes at the same time,
-// "SIGSTOP" is sent to one after the other.
+// Freezer returns how Freeze stops a host: "cgroup.freeze" stops all processes at the same
+// time, "SIGSTOP" one after the other.
 func (b *Bed) Freezer() string {
 	if b.cgroup == "" {
 		return "SIGSTOP"
@@ -15,8 +15,8 @@ func (b *Bed) Freezer() string {
 	return "cgroup.freeze"
 }
 
-// Freeze stops all of the host's processes, as a machine does that hangs: its
-// kernel still answers on the network.
+// Freeze stops all of the host's processes, like a machine that hangs: its kernel still
+// answers on the network.
 func (h *Host) Freeze() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -36,7 +36,7 @@ func (h *Host) Freeze() error {
 	return nil
 }
 
-// signalStop stops what runs, and says whether nothing ran.
+// signalStop stops the processes that run, and reports whether none ran.
 func (h *Host) signalStop() (bool, error) {
 	found, err := processes(h.init, "pid", "")
 	still := true
@@ -50,7 +50,7 @@ func (h *Host) signalStop() (bool, error) {
 	return still, err
 }
 
-// Thaw lets a host that was frozen go on.
+// Thaw undoes Freeze.
 func (h *Host) Thaw() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -73,8 +73,8 @@ func (h *Host) thaw() error {
 	return errors.Join(err, waitingErr, resume(found), resume(waiting))
 }
 
-// wake kills a host that is stopped by signals: what waits for its processes is
-// stopped as well, and would be for ever.
+// wake kills the processes of a host that is stopped by signals. It also continues those that
+// wait for them, which are stopped as well.
 func (h *Host) wake() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -84,8 +84,8 @@ func (h *Host) wake() error {
 	return h.kill()
 }
 
-// waiting returns the processes by which commands got onto the host: nsenter
-// stops when what it has started does. A cgroup leaves them alone.
+// waiting returns the nsenter processes of commands on the host: nsenter stops when its child
+// does. Freezing a cgroup does not stop them.
 func (h *Host) waiting() ([]Process, error) {
 	if h.bed.cgroup != "" {
 		return nil, nil

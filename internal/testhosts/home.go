@@ -8,13 +8,12 @@ import (
 	"syscall"
 )
 
-// root is where beds have their directories. It is not below /tmp, of which
-// each host has its own.
+// root is the parent of the beds' directories. It is not below /tmp, because each host has its
+// own /tmp.
 const root = "/var/tmp/gangrun-testhosts"
 
-// claim makes a directory for a bed, with a lock that says that the bed lives
-// for as long as anybody has the file open. It first removes what is left of
-// beds that do not.
+// claim makes a directory for a bed, with a lock: the bed exists as long as a process has the
+// lock open. Before that it removes what dead beds have left.
 func claim() (dir string, lock *os.File, err error) {
 	if err := os.MkdirAll(root, 0o711); err != nil {
 		return "", nil, err
@@ -63,8 +62,7 @@ func sweep() error {
 	return nil
 }
 
-// clean removes what a bed has left. Its keeper, or that of a bed's owner, may be at it
-// as well.
+// clean removes what a bed has left. The bed's keeper may remove it at the same time.
 func clean(dir string) error {
 	_, err := output(exec.Command("bash", "-c", keepScript, "keeper", "clean", dir))
 	if _, gone := os.Stat(dir); errors.Is(gone, os.ErrNotExist) {

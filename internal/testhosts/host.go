@@ -19,24 +19,23 @@ import (
 //go:embed init.sh
 var initScript string
 
-// A program joins a host's cgroup, which may be "", after nsenter has taken it
-// to the host: nsenter itself must not freeze with the host, since the kernel
-// ends a PID namespace only when those outside have reaped what they put in it.
-// Go could put a program into a cgroup while it forks, but holds all other forks
-// up for as long as the cgroup is frozen.
+// A program joins a host's cgroup, which may be "", after nsenter has entered the host.
+// nsenter itself must not freeze with the host, since the kernel ends a PID namespace only
+// after outside parents have waited for their children in it. If Go put the program into the
+// cgroup when it forks, all other forks would wait while the cgroup is frozen.
 const (
 	open = `[ -z "$0" ] || exec 9>"$0/cgroup.procs"; exec "$@"`
 	join = `if [ -n "$0" ]; then echo 0 >&9; exec 9>&-; fi; exec "$@"`
 )
 
-// entering returns a command that nsenter takes, with the flags, to where a
-// process is, and which joins the host's cgroup there.
+// entering returns a command that nsenter runs, with the flags, in the namespaces of a
+// process. The command joins the host's cgroup first.
 func (h *Host) entering(ctx context.Context, pid int, flags []string, argv ...string) *exec.Cmd {
 	cgroup := h.bed.cgroupOf(h.name)
 	args := append([]string{"-c", open, cgroup, "nsenter", "-t", strconv.Itoa(pid)}, flags...)
 	args = append(args, "--", "sh", "-c", join, cgroup)
 	cmd := exec.CommandContext(ctx, "sh", append(args, argv...)...)
-	cmd.Env = []string{ // what sshd would set, at least
+	cmd.Env = []string{ // at least the variables that sshd would set
 		"PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
 		"LANG=C.UTF-8", "HOME=/root", "USER=root", "LOGNAME=root", "SHELL=/bin/bash",
 	}
@@ -44,7 +43,7 @@ func (h *Host) entering(ctx context.Context, pid int, flags []string, argv ...st
 	return cmd
 }
 
-// Host is one simulated host. Its methods may be called at the same time.
+// Host is one simulated host. Its methods are safe for concurrent use.
 type Host struct {
 	bed    *Bed
 	number int
@@ -52,7 +51,7 @@ type Host struct {
 
 	mu   sync.Mutex
 	init int           // PID of the host's first process, as this process sees it
-	down chan struct{} // closed when nothing of the host runs; nil before it is first booted
+	down chan struct{} // closed when no process of the host runs; nil before it is first booted
 	line line
 
 	frozen bool
@@ -62,20 +61,19 @@ func newHost(b *Bed, number int) *Host {
 	return &Host{bed: b, number: number, name: "h" + strconv.Itoa(number)}
 }
 
-// Name is h1, h2 and so on: the name by which SSH reaches the host.
+// Name returns h1, h2 and so on: the name by which SSH reaches the host.
 func (h *Host) Name() string { return h.name }
 
-// Addr is the host's address on the first network.
+// Addr returns the host's address on the first network.
 func (h *Host) Addr() netip.Addr { return address(0, h.number) }
 
-// SecondAddr is the host's address on the second network, if there is one.
+// SecondAddr returns the host's address on the second network, if there is one.
 func (h *Host) SecondAddr() netip.Addr { return address(1, h.number) }
 
-// Disk is where this process sees the host's own disk, the host's /srv.
+// Disk returns the path in this process of the host's own disk, which is the host's /srv.
 func (h *Host) Disk() string { return h.bed.path(h.name, "srv") }
 
-// Init is the PID of the host's first process as this process sees it; 0 when
-// the host is off.
+// Init returns the PID, in this process, of the host's first process; 0 if the host is off.
 func (h *Host) Init() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -85,7 +83,7 @@ func (h *Host) Init() int {
 	return h.init
 }
 
-// up says whether the host is on. The caller holds h.mu.
+// up reports whether the host is on. The caller holds h.mu.
 func (h *Host) up() bool {
 	select {
 	case <-h.down:
@@ -95,7 +93,7 @@ func (h *Host) up() bool {
 	}
 }
 
-// on is an error when the host is off. The caller holds h.mu.
+// on returns an error if the host is off. The caller holds h.mu.
 func (h *Host) on() error {
 	if !h.up() {
 		return fmt.Errorf("host %s is off: boot it first", h.name)
@@ -103,8 +101,8 @@ func (h *Host) on() error {
 	return nil
 }
 
-// Boot starts a host that is off and returns when SSH can reach it, unless its
-// line is cut: that stays as it was.
+// Boot starts a host that is off. It returns when SSH can reach the host or, if its line is
+// cut, when it is up.
 func (h *Host) Boot() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -141,13 +139,13 @@ func (h *Host) boot() error {
 	down := make(chan struct{})
 	go func() {
 		defer close(down)
-		_ = cmd.Wait() // it was killed, or ended by itself: it is down
+		_ = cmd.Wait() // the host is down, whether it was killed or ended by itself
 	}()
 	h.down, h.frozen = down, false
 	if err := up(); err != nil {
 		return errors.Join(err, cmd.Process.Kill())
 	}
-	if h.init, err = onlyChild(cmd.Process.Pid, 2); err != nil { // of nsenter, and of unshare
+	if h.init, err = onlyChild(cmd.Process.Pid, 2); err != nil { // child of unshare, which is the child of nsenter
 		return err
 	}
 	if err := b.connect(h.number, h.init, !h.line.cut); err != nil {
@@ -156,9 +154,8 @@ func (h *Host) boot() error {
 	return h.draw()
 }
 
-// Command makes a command that runs on the host as root, as an SSH session
-// would, without the network. Ending ctx kills it. Only this process
-// controls it. It dies with the host.
+// Command returns a command to run on the host as root, without the network, as in an SSH
+// session. It is killed when ctx ends, and dies with the host.
 func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -170,12 +167,11 @@ func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	}
 	cmd := h.entering(ctx, h.init, []string{"-m", "-u", "-i", "-n", "-C", "-p", "--wdns=/root"},
 		append([]string{"setpriv", "--pdeathsig", "KILL", "--"}, argv...)...)
-	cmd.WaitDelay = limit // a child that it leaves may hold the pipes open
+	cmd.WaitDelay = limit // a child may keep the pipes open
 	return cmd, nil
 }
 
-// Exec runs a command on the host and returns what it printed on stdout and
-// stderr, which an error says too.
+// Exec runs a command on the host and returns its stdout and stderr. An error has them, too.
 func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
 	cmd, err := h.Command(ctx, argv...)
 	if err != nil {
@@ -188,8 +184,8 @@ func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
 	return out, err
 }
 
-// Kill ends all of the host at once. The kernel closes its connections, as of
-// processes that end: others learn of it.
+// Kill ends all processes of the host. The kernel closes its connections, as it does when
+// processes end, so that its peers notice.
 func (h *Host) Kill() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -199,7 +195,7 @@ func (h *Host) Kill() error {
 	return h.kill()
 }
 
-// Poweroff is a loss of power: all of the host ends, and nobody hears of it.
+// Poweroff simulates a loss of power: the host ends without another packet to its peers.
 func (h *Host) Poweroff() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -212,7 +208,7 @@ func (h *Host) Poweroff() error {
 	return h.kill()
 }
 
-// kill kills the host's first process, and with it the kernel kills all others.
+// kill kills the host's first process; the kernel then kills all others.
 func (h *Host) kill() error {
 	waiting, err := h.waiting()
 	if err != nil {
@@ -221,7 +217,7 @@ func (h *Host) kill() error {
 	if err := syscall.Kill(h.init, syscall.SIGKILL); err != nil {
 		return err
 	}
-	if cgroup := h.bed.cgroupOf(h.name); cgroup != "" { // it is to be booted again
+	if cgroup := h.bed.cgroupOf(h.name); cgroup != "" { // a frozen host must be able to boot again
 		err = os.WriteFile(filepath.Join(cgroup, "cgroup.freeze"), []byte("0"), 0o644)
 	} else {
 		err = resume(waiting)
@@ -252,15 +248,15 @@ func (h *Host) ended() error {
 	return h.awaitDown()
 }
 
-// StopSSH kills the host's sshd and all its sessions, those too that are just being
-// opened, and returns when they are gone: others find the port closed. What the
-// sessions started goes on.
+// StopSSH kills the host's sshd and all its sessions, including those that are being opened,
+// and returns when they have ended: the port is then closed. Processes that the sessions
+// started continue.
 func (h *Host) StopSSH() error {
 	return eventually(func() (bool, error) {
 		processes, err := h.Processes("")
 		gone := true
 		for _, p := range processes {
-			if strings.HasPrefix(p.Name, "sshd") { // newer ones have sshd-session
+			if strings.HasPrefix(p.Name, "sshd") { // newer versions have sshd-session
 				gone = false
 				err = errors.Join(err, signal(p.PID, syscall.SIGKILL))
 			}

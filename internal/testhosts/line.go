@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// line is the state of a host's cable: it outlives a power-off.
+// line is the state of a host's network cable, which a power-off does not change.
 type line struct {
 	cut       bool
 	unplugged bool
 	loss      int    // percent
-	rate      string // "" is as fast as it goes
+	rate      string // "" is no limit
 	blocked   []*Host
 }
 
-// change makes a change to the host's line and carries it out, if the host is
-// on; what is off is given its line when it boots.
+// change changes the state of the host's line and, if the host is on, applies it. If the host
+// is off, Boot applies it.
 func (h *Host) change(carryOut func() error, set func(*line)) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -32,7 +32,7 @@ func (h *Host) change(carryOut func() error, set func(*line)) error {
 	return err
 }
 
-// draw gives a host that has just booted the line that it had, but for a cut.
+// draw applies the state of the line, except a cut, to a host that has just booted.
 func (h *Host) draw() error {
 	var errs []error
 	if h.line.unplugged {
@@ -47,11 +47,11 @@ func (h *Host) draw() error {
 	return errors.Join(errs...)
 }
 
-// Cut makes the host's network silent: links stay up, nothing comes through.
+// Cut makes the host's network silent: links stay up, but no packet passes.
 func (h *Host) Cut() error { return h.change(h.attach, func(l *line) { l.cut = true }) }
 
-// Mend undoes Cut.
-func (h *Host) Mend() error { return h.change(h.attach, func(l *line) { l.cut = false }) }
+// Restore undoes Cut.
+func (h *Host) Restore() error { return h.change(h.attach, func(l *line) { l.cut = false }) }
 
 func (h *Host) attach() error {
 	if h.line.cut {
@@ -60,7 +60,7 @@ func (h *Host) attach() error {
 	return h.bed.ports(h.number, "master br%d")
 }
 
-// Unplug takes the host's cables out: its network cards see it.
+// Unplug unplugs the host's cables: its network cards lose their carrier.
 func (h *Host) Unplug() error { return h.change(h.carry, func(l *line) { l.unplugged = true }) }
 
 // Plug undoes Unplug.
@@ -73,8 +73,8 @@ func (h *Host) carry() error {
 	return h.bed.ports(h.number, "up")
 }
 
-// Rate limits the host's line in each direction to a rate in the words of
-// tc(8), such as 10mbit; "" is no limit.
+// Rate limits the host's line in each direction to a rate as in tc(8), such as 10mbit; "" is
+// no limit.
 func (h *Host) Rate(rate string) error {
 	return h.change(h.shape, func(l *line) { l.rate = rate })
 }
@@ -82,7 +82,7 @@ func (h *Host) Rate(rate string) error {
 func (h *Host) shape() error {
 	var errs []error
 	for network := range h.bed.settings.networks {
-		// Each end shapes what it sends.
+		// Each end limits what it sends.
 		errs = append(errs, shape(h.init, fmt.Sprintf("eth%d", network), h.line.rate),
 			shape(h.bed.fabric, port(network, h.number), h.line.rate))
 	}
@@ -94,14 +94,13 @@ func shape(pid int, device, rate string) error {
 		return inNet(pid, "", "tc", "qdisc", "replace", "dev", device, "root", "tbf", "rate", rate, "burst", "64kb", "latency", "100ms")
 	}
 	err := inNet(pid, "", "tc", "qdisc", "del", "dev", device, "root")
-	if err != nil && strings.Contains(err.Error(), "handle of zero") { // there is no limit to take away
+	if err != nil && strings.Contains(err.Error(), "handle of zero") { // there is no limit to remove
 		return nil
 	}
 	return err
 }
 
-// Loss drops that many percent of the packets, 0 to 100, in each direction, at
-// random.
+// Loss drops that percentage of the packets, 0 to 100, at random in each direction.
 func (h *Host) Loss(percent int) error {
 	if percent < 0 || percent > 100 {
 		return fmt.Errorf("%d percent cannot be lost: take 0 to 100", percent)
@@ -109,8 +108,7 @@ func (h *Host) Loss(percent int) error {
 	return h.change(h.filter, func(l *line) { l.loss = percent })
 }
 
-// Block drops what the host and the others send each other, and nothing else;
-// without others, none are blocked any more.
+// Block drops the packets between the host and the others. Without others it ends that.
 func (h *Host) Block(others ...*Host) error {
 	return h.change(h.filter, func(l *line) { l.blocked = others })
 }
@@ -131,7 +129,7 @@ func (h *Host) filter() error {
 		}
 		return fmt.Sprintf("chain %s { type filter hook %[1]s priority 0; %s; }\n", hook, strings.Join(rules, "; "))
 	}
-	// The first two lines are how nft(8) is told to delete what may not be there.
+	// With these two lines nft(8) deletes a table that may not exist.
 	return inNet(h.init, "table inet bed\ndelete table inet bed\ntable inet bed {\n"+
 		chain("input", "iifname", "ip saddr")+chain("output", "oifname", "ip daddr")+"}\n", "nft", "-f", "-")
 }

@@ -138,7 +138,7 @@ func TestCutIsSilentAndMendHeals(t *testing.T) {
 	carries(t, h, "1")
 	b.finds(t, "h2", "open")
 	s.silent()
-	must(t, h.Mend())
+	must(t, h.Restore())
 	s.hear("through?")
 }
 
@@ -253,7 +253,7 @@ func TestLineOutlivesPoweroff(t *testing.T) {
 	if got := on(t, h, "tc", "qdisc", "show", "dev", "eth0"); !strings.Contains(got, "rate 10Mbit") {
 		t.Errorf("its rate is lost: %s", got)
 	}
-	must(t, h.Mend())
+	must(t, h.Restore())
 	b.finds(t, "h1", "silent")
 	must(t, h.Loss(0))
 	ssh(t, b, h, "true")

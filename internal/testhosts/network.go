@@ -10,12 +10,12 @@ import (
 // control is the controller's number on the networks.
 const control = 254
 
-// address is that of a host, by its number, on a network, the first being 0.
+// address returns the address of a host on a network. Networks are numbered from 0.
 func address(network, number int) netip.Addr {
 	return netip.AddrFrom4([4]byte{10, byte(77 + network), 0, byte(number)})
 }
 
-// port is the name of the fabric's end of a host's link.
+// port returns the name of the fabric's end of a host's link.
 func port(network, number int) string { return fmt.Sprintf("n%dp%d", network, number) }
 
 // inNet runs a program in the network namespace of a process.
@@ -23,8 +23,7 @@ func inNet(pid int, input string, argv ...string) error {
 	return run(input, append([]string{"nsenter", "-t", strconv.Itoa(pid), "-n", "--"}, argv...)...)
 }
 
-// ip gives the program of that name lines to carry out in the network namespace
-// of a process.
+// ip passes lines to the program ip in the network namespace of a process.
 func ip(pid int, lines ...string) error {
 	return inNet(pid, strings.Join(lines, "\n"), "ip", "-batch", "-")
 }
@@ -53,9 +52,8 @@ func (b *Bed) connect(number, pid int, bridged bool) error {
 	return ip(pid, inside...)
 }
 
-// disconnect removes the links of a host that is down. The kernel does so too, but
-// later: it may remove a link between ip's look for it and ip's removal of it, which
-// is the second message.
+// disconnect removes the links of a host that is down. The kernel does so too, but later. The
+// second message appears if the kernel removes a link while ip does.
 func (b *Bed) disconnect(number int) error {
 	for network := range b.settings.networks {
 		err := ip(b.fabric, "link del "+port(network, number))
@@ -67,8 +65,8 @@ func (b *Bed) disconnect(number int) error {
 	return nil
 }
 
-// ports changes the fabric's ends of a host's links: what is an ip-link(8)
-// setting in which %d is the network's number.
+// ports changes the fabric's ends of a host's links. what is an ip-link(8) setting, with %d
+// for the number of the network.
 func (b *Bed) ports(number int, what string) error {
 	var lines []string
 	for network := range b.settings.networks {

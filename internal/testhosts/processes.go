@@ -9,21 +9,21 @@ import (
 	"strings"
 )
 
-// Process is one that runs on a host or on the controller.
+// Process is a process on a host or on the controller.
 type Process struct {
-	PID   int    // as this process sees it
-	Name  string // the kernel's: at most 15 bytes of the program's
+	PID   int    // in this process's namespace
+	Name  string // the kernel's name: at most 15 bytes of the program's
 	Args  []string
-	State byte // as in proc(5), never Z: those have ended
+	State byte // as in proc(5); never Z, because such processes have ended
 	ppid  int
 }
 
-// String is the PID and the command line.
+// String returns the PID and the command line.
 func (p Process) String() string { return fmt.Sprintf("%d %q", p.PID, p.Args) }
 
-// Processes returns the host's processes that have the marker, a string such as
-// GANGRUN_RUN=..., in the environment that they were started with, or all for
-// "". Of a host that is off there are none.
+// Processes returns the host's processes that were started with the marker, a string such as
+// GANGRUN_RUN=..., in their environment; for "" it returns all. It returns none for a host
+// that is off.
 func (h *Host) Processes(marker string) ([]Process, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -33,7 +33,7 @@ func (h *Host) Processes(marker string) ([]Process, error) {
 	return processes(h.init, "pid", marker)
 }
 
-// processes returns those that share a namespace of a kind with the process pid.
+// processes returns the processes in the same namespace, of a kind, as the process pid.
 func processes(pid int, kind, marker string) ([]Process, error) {
 	same, err := os.Readlink(fmt.Sprintf("/proc/%d/ns/%s", pid, kind))
 	if err != nil {
@@ -45,7 +45,7 @@ func processes(pid int, kind, marker string) ([]Process, error) {
 	}
 	var found []Process
 	for _, dir := range dirs {
-		// What cannot be read has ended meanwhile.
+		// A process that cannot be read has ended.
 		if link, err := os.Readlink(filepath.Join(dir, "ns", kind)); err != nil || link != same {
 			continue
 		}
@@ -60,13 +60,13 @@ func processes(pid int, kind, marker string) ([]Process, error) {
 	return found, nil
 }
 
-// process reads a directory of /proc; false means that the process has ended.
+// process reads a directory of /proc. It returns false if the process has ended.
 func process(dir string) (Process, bool) {
 	stat, err := os.ReadFile(filepath.Join(dir, "stat"))
 	if err != nil {
 		return Process{}, false
 	}
-	// PID (NAME) STATE PPID ..., and a name may hold anything.
+	// PID (NAME) STATE PPID ..., where NAME may have any bytes.
 	open, end := bytes.IndexByte(stat, '('), bytes.LastIndexByte(stat, ')')
 	if open < 0 || end < open {
 		return Process{}, false

@@ -9,20 +9,20 @@ import (
 	"github.com/gangrun/gangrun/internal/testhosts"
 )
 
-// action is what can be done to a host, in one word.
+// action is a change to a host, with a name of one word.
 type action struct {
 	name, arg, text string
 	do              func(*testhosts.Host, string) error
 }
 
-// plain is an action that takes no argument.
+// plain returns an action that takes no argument.
 func plain(f func(*testhosts.Host) error) func(*testhosts.Host, string) error {
 	return func(h *testhosts.Host, _ string) error { return f(h) }
 }
 
 var actions = []action{
 	{"cut", "", "its network is silent; links stay up", plain((*testhosts.Host).Cut)},
-	{"mend", "", "undo cut", plain((*testhosts.Host).Mend)},
+	{"restore", "", "undo cut", plain((*testhosts.Host).Restore)},
 	{"unplug", "", "its links are down", plain((*testhosts.Host).Unplug)},
 	{"plug", "", "undo unplug", plain((*testhosts.Host).Plug)},
 	{"rate", "RATE", "limit its line, to 10mbit for example; none: no limit", func(h *testhosts.Host, rate string) error {

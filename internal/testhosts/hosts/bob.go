@@ -10,18 +10,18 @@ import (
 	"strings"
 )
 
-// bobName is the name of the command that runs others as bob.
+// bobName is the name of the command that runs a command as bob.
 const bobName = "bob"
 
-// bobScript is that command. The PATH of what it runs begins with a directory that the nodes of
-// the cluster see too.
+// bobScript is that command. PATH begins with a directory that the nodes of the cluster see,
+// too.
 const bobScript = `#!/bin/sh
 cd %[1]s || exit
 [ $# -gt 0 ] || set -- bash
 exec %[2]s env PATH="%[1]s/bin:$PATH" "$@"
 `
 
-// addBob gives the shell the command bob, and bob the gangrun that is on PATH, if there is one.
+// addBob adds the command bob to the shell, and copies the gangrun on PATH, if any, for bob.
 func (s *server) addBob() error {
 	dir := s.slurm.Dir(bobName)
 	if err := os.Mkdir(filepath.Join(dir, "bin"), 0o755); err != nil {

@@ -1,8 +1,7 @@
-// Command hosts brings up simulated hosts and runs a shell, or one command, on
-// their controller, where SSH can reach them; then it takes all down. "make
-// hosts" runs it. In the shell, the command bed does to hosts what a day in a
-// machine room can. With -slurm the hosts are a Slurm cluster, and the command
-// bob runs another command as a user whom sshd lets in nowhere.
+// Command hosts starts simulated hosts and runs a shell, or one command, on their controller,
+// where SSH can reach them; then it stops them. "make hosts" runs it. In the shell, the
+// command bed makes hosts fail. With -slurm the hosts are a Slurm cluster, and the command bob
+// runs another command as a user for whom sshd refuses logins.
 package main
 
 import (
@@ -37,7 +36,7 @@ func main() {
 	if *docker0 {
 		options = append(options, testhosts.Docker0())
 	}
-	// A terminal's ^C is for what runs in the shell.
+	// ^C on a terminal is for the program in the shell.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGQUIT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -48,15 +47,14 @@ func main() {
 	os.Exit(code)
 }
 
-// setup is what there is besides the controller.
+// setup says what to start besides the controller.
 type setup struct {
 	hosts   int
 	slurm   bool
 	options []testhosts.Option
 }
 
-// run returns the exit code of the command or shell that it runs on the
-// controller of the hosts.
+// run returns the exit code of the command or shell that it runs on the controller.
 func run(ctx context.Context, what setup, command string) (code int, err error) {
 	b, err := testhosts.New(what.hosts, what.options...)
 	if err != nil {

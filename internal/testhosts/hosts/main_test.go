@@ -30,7 +30,7 @@ func TestRunGivesACommandTheHosts(t *testing.T) {
 		open() { timeout "$1" bash -c '</dev/tcp/h1/22'; }
 		bed cut h1
 		if open 1 2>/dev/null; then echo "h1 is not cut off"; fi
-		bed mend h1
+		bed restore h1
 		open 60
 		bed poweroff h1
 		bed boot h1

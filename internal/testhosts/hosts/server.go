@@ -16,32 +16,32 @@ import (
 )
 
 const (
-	// bedName is the name by which this program, in the shell, asks for an action.
+	// bedName is the name of this program in the shell, where it requests an action.
 	bedName = "bed"
-	// socketEnv says where it asks.
+	// socketEnv is the variable with the path of the socket for requests.
 	socketEnv = "GANGRUN_TESTHOSTS"
 )
 
-// askLimit is how long it may take to say what is asked: who is stopped meanwhile
-// must not hold up the end of the hosts.
+// askLimit bounds the reading of a request: a client that is stopped must not delay the end of
+// the hosts.
 const askLimit = 10 * time.Second
 
-// answer is what comes back for the words of one question.
+// answer is the reply to a request.
 type answer struct {
 	Text string
 	Fail bool
 }
 
-// server carries out what is asked of it through a socket.
+// server carries out the requests that it gets through a socket.
 type server struct {
 	bed    *testhosts.Bed
-	slurm  *slurm.Cluster // nil: there is none
+	slurm  *slurm.Cluster // nil if there is none
 	dir    string         // of the program bed
 	listen net.Listener
 	group  sync.WaitGroup
 }
 
-// serve starts to answer; close ends it. The cluster may be nil.
+// serve starts to serve requests; close stops that. The cluster may be nil.
 func serve(b *testhosts.Bed, c *slurm.Cluster) (*server, error) {
 	self, err := os.Executable()
 	if err != nil {
@@ -63,7 +63,7 @@ func serve(b *testhosts.Bed, c *slurm.Cluster) (*server, error) {
 
 func (s *server) socket() string { return filepath.Join(s.dir, "socket") }
 
-// env is what a process takes to find the program and the program the server.
+// env returns the variables by which a process finds the program, and that the server.
 func (s *server) env() []string {
 	return []string{"PATH=" + s.dir + ":" + os.Getenv("PATH"), socketEnv + "=" + s.socket()}
 }
@@ -83,9 +83,9 @@ func (s *server) accept() {
 		s.group.Go(func() {
 			defer conn.Close()
 			var words []string
-			_ = conn.SetReadDeadline(time.Now().Add(askLimit)) // a socket has one
+			_ = conn.SetReadDeadline(time.Now().Add(askLimit)) // a socket supports a deadline
 			if json.NewDecoder(conn).Decode(&words) != nil {
-				return // whoever asked is gone
+				return // the client is gone
 			}
 			text, err := s.act(words)
 			if err != nil {
@@ -96,7 +96,7 @@ func (s *server) accept() {
 	}
 }
 
-// ask puts the words to the server and returns this program's exit code.
+// ask sends a request to the server and returns this program's exit code.
 func ask(words []string) int {
 	text, err := question(os.Getenv(socketEnv), words)
 	if err != nil {
