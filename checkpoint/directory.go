@@ -141,9 +141,9 @@ func (d *directory) checkShards(m member) error {
 	return nil
 }
 
-// checkDCP checks what torch.distributed.checkpoint wrote: its metadata, a
-// pickle, tells where each piece of data is, which must be there; pieces that
-// torch.save wrote are checked as its archives.
+// checkDCP checks a checkpoint of torch.distributed.checkpoint. Its metadata, a pickle, says
+// where each piece of data is. These files must exist; if torch.save wrote them, they are
+// checked as archives.
 func (d *directory) checkDCP(m member) error {
 	dir := filepath.Dir(m.name)
 	pieces := 0

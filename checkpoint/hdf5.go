@@ -19,8 +19,8 @@ func findHDF5(f *file) (int64, error) {
 	return -1, nil
 }
 
-// checkHDF5 checks the superblock ("HDF5 File Format Specification", II.A):
-// that whoever wrote the file has closed it, and that it ends where it says.
+// checkHDF5 checks the superblock ("HDF5 File Format Specification", II.A): the file was
+// closed after writing, and has the length that it states.
 func checkHDF5(f *file) error {
 	at, err := findHDF5(f)
 	if err != nil {

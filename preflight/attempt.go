@@ -24,9 +24,8 @@ type placeError struct{ error }
 // Unwrap returns why.
 func (e placeError) Unwrap() error { return e.error }
 
-// attempt makes the next attempt of the trial, with directories of its own, and
-// what gives back its place and removes those of its directories that nobody needs
-// any more.
+// attempt returns the next attempt of the trial, with its own directories, and a function that
+// releases its place and removes directories that are no longer needed.
 func (t *trial) attempt(ctx context.Context, ranks int) (job.Attempt, func(), error) {
 	placement, release, err := t.place(ctx, ranks)
 	if err != nil {
@@ -47,8 +46,8 @@ func (t *trial) attempt(ctx context.Context, ranks int) (job.Attempt, func(), er
 	}, nil
 }
 
-// place finds a place for a step of that many ranks. The gang's own size is placed on
-// one host, at once, or not at all.
+// place finds a place for a step of that many ranks. For the gang's own size it looks for one
+// host, and does not wait.
 func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), error) {
 	limit := StartLimit + time.Duration(t.spec.Trial.Time) + time.Duration(t.spec.Grace)
 	within, own := ctx, ranks == t.spec.Ranks && ranks > max(2, t.spec.Trial.Ranks)

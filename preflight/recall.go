@@ -24,9 +24,8 @@ func (t *trial) key(facts []job.Facts) string {
 	return key
 }
 
-// recall reports whether a good trial of that key is remembered. It then says so,
-// and emits what that trial showed about MPI, so that the gang is started as it
-// would be after the trial.
+// recall reports whether a good trial with that key is remembered. If so, it says that and
+// emits what the trial showed about MPI, so that the gang starts as it would after the trial.
 func (t *trial) recall(key string) bool {
 	passed, ok := t.p.Memory.Recall(key, t.p.now())
 	if !ok || t.spec.Ranks < passed.Ranks {

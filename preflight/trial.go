@@ -110,7 +110,7 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 			t.wireup, t.spec.MPI = up, job.MPIOpenMPI // for the steps that follow; the gang gets it from the event
 		}
 		s = t.judge(a, res)
-		t.tell(s)
+		t.report(s)
 		if s.judgement != inconclusive {
 			break
 		}
@@ -118,8 +118,8 @@ func (t *trial) step(ctx context.Context, ranks int) (step, error) {
 	return s, nil
 }
 
-// tell reports the result of a step.
-func (t *trial) tell(s step) {
+// report reports the result of a step.
+func (t *trial) report(s step) {
 	switch s.judgement {
 	case good:
 		t.say("passed after %s (%s)", span(s.elapsed), s.passed)

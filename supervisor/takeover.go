@@ -18,34 +18,34 @@ import (
 // of the journal. If all ranks of an attempt were started, Resume adopts the attempt; otherwise it
 // ends the attempt, which is then lost. spec is that of the run, with its secrets.
 func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (runreport.Report, error) {
-	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.goOn(ctx, past) })
+	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, past) })
 }
 
-// trace is the state in which earlier controllers have left a run.
+// trace is the state of a run that earlier controllers have left.
 type trace struct {
 	checked bool // the preflight has passed
-	looked  bool // for checkpoints, before the first attempt
+	looked  bool // checkpoints were looked for, before the first attempt
 
-	// Of the newest attempt that was placed; number 0 is none.
+	// These describe the newest attempt that was placed; number is 0 if there is none.
 	number    int
 	placement job.Placement
 	from      string          // checkpoint
-	resumed   *job.Checkpoint // that one
-	before    *job.Checkpoint // the furthest that there was when it began
+	resumed   *job.Checkpoint // the checkpoint at from
+	before    *job.Checkpoint // the furthest checkpoint when the attempt began
 	logs      string
 	launched  bool
 	whole     bool // every rank was started
 	stopping  bool
-	cancelled bool // because the user wanted so
+	cancelled bool // by the user
 	outcome   *job.Outcome
 	verdict   *job.Verdict
 	judged    time.Time
 }
 
-// adopted is what the journal has of the attempt that is adopted.
+// adopted is what the journal says of the attempt that is adopted.
 type adopted struct {
 	told     map[string]bool
-	exits    []job.Exit // the newest of each rank, in the order in which they were seen
+	exits    []job.Exit // the newest exit of each rank, in the order in which they were reported
 	failed   bool       // a rank had failed by itself
 	stopping bool
 	known    *job.Cause
@@ -70,7 +70,7 @@ func (l *loop) restore(past []job.Event) trace {
 			t.checked = t.checked || e.State == job.StateWaiting && e.Text == ""
 		case job.KindWireup:
 			if e.Attempt == 0 && e.Wireup != nil && e.Wireup.Library != "" && l.spec.MPI == job.MPIAuto {
-				l.spec.MPI = job.MPIOpenMPI // because the trial has used it
+				l.spec.MPI = job.MPIOpenMPI // the trial has used it
 			}
 		case job.KindCheckpoint:
 			switch {
@@ -88,7 +88,7 @@ func (l *loop) restore(past []job.Event) trace {
 		}
 		if e.Attempt > t.number {
 			if e.Kind != job.KindPlaced && e.Kind != job.KindAttempt {
-				continue // it waits for a place
+				continue // the attempt still waits for a place
 			}
 			t = trace{checked: true, looked: t.looked, number: e.Attempt}
 			l.adopted = adopted{told: map[string]bool{}, grace: l.spec.OrphanGrace}
@@ -132,7 +132,7 @@ func (l *loop) restore(past []job.Event) trace {
 	return t
 }
 
-// stepOf returns the furthest step of an attempt, -1 for none.
+// stepOf returns the furthest step of an attempt; -1 if there is none.
 func (l *loop) stepOf(number int) int64 {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -144,8 +144,8 @@ func (l *loop) stepOf(number int) int64 {
 	return -1
 }
 
-// goOn continues from the end of the journal to the end of the run.
-func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
+// continueRun continues from the end of the journal to the end of the run.
+func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 	t := l.restore(past)
 	if t.cancelled {
 		var cancel context.CancelCauseFunc
@@ -173,7 +173,7 @@ func (l *loop) goOn(ctx context.Context, past []job.Event) *end {
 	return l.attempts(ctx, t.number+1)
 }
 
-// interruptedBefore is why a run ends that the user was ending when its controller died.
+// interruptedBefore is the end of a run that the user was ending when its controller died.
 var interruptedBefore = Interrupted{Signal: syscall.SIGTERM}
 
 // finish brings the attempt that was running to its end. It returns nil if the gang is to be
@@ -257,8 +257,8 @@ func (a *adopted) of(rank int) int {
 	return slices.IndexFunc(a.exits, func(x job.Exit) bool { return x.Rank == rank })
 }
 
-// knows reports whether an event of the adopted gang is already in the journal, because agents
-// report everything again. A rank whose end is in the journal is not lost with its agent.
+// knows reports whether an event of the adopted gang is already in the journal: agents report
+// all events again. A rank whose exit is in the journal is not lost with its agent.
 func (a *adopted) knows(e job.Event) bool {
 	if e.Kind == job.KindExit && e.Exit.Status == job.Lost && a.of(e.Exit.Rank) >= 0 {
 		return true
@@ -276,7 +276,7 @@ func keyOf(e job.Event) string {
 	case job.KindAllStarted:
 		return string(e.Kind)
 	case job.KindStop:
-		if e.Stop == job.StopOrder { // Text says whose
+		if e.Stop == job.StopOrder { // Text names who gave the order
 			return string(e.Kind) + " " + string(e.Stop)
 		}
 		return string(e.Kind) + " " + e.Text
@@ -297,8 +297,8 @@ func keyOf(e job.Event) string {
 	return ""
 }
 
-// complete returns the outcome of the adopted gang with the exits of the journal: their order, and
-// those of ranks whose agents have ended since.
+// complete returns the outcome of the adopted gang with the order of exits of the journal, and
+// with the exits of ranks whose agents have ended since.
 func (a *adopted) complete(o job.Outcome) job.Outcome {
 	exits := make([]job.Exit, len(a.exits), len(a.exits)+len(o.Exits))
 	copy(exits, a.exits)
@@ -326,9 +326,9 @@ func (a *adopted) cause(o job.Outcome, lost error) (job.Cause, bool) {
 	case ok && !a.failed:
 		c.Text = left.Error() + ", so the gang was ended"
 	case len(o.AgentsEnded) > 0 && !a.failed:
-		c.Text = fmt.Sprintf("the controller died, and when another took over the ranks on %s had ended: agents end them %s after the last word of a controller, on its own machine at once",
+		c.Text = fmt.Sprintf("the controller died, and when another took over the ranks on %s had ended: agents end them %s after their last contact with a controller, or at once on its own machine",
 			strings.Join(o.AgentsEnded, ", "), a.grace)
-		c.Hint = "gangrun attach in time goes on with the ranks on other hosts; --orphan-grace gives more of it"
+		c.Hint = "gangrun attach within that time continues with the ranks on other hosts; --orphan-grace sets the time"
 	default:
 		return job.Cause{}, false
 	}

@@ -9,9 +9,9 @@ import (
 // looked at.
 const exact = 16
 
-// shape is what the GPUs of a host look like, whoever uses them: hosts of one
-// make share it. GPUs are numbered without those that are cut into MIG
-// instances. A shape of at most exact GPUs has tables over all their subsets.
+// shape is what the GPUs of a host look like, whether or not they are in use. Equal hosts
+// share one shape. GPUs that are cut into MIG instances are not in it. A shape of at most
+// exact GPUs has tables of all subsets.
 type shape struct {
 	n       int
 	scores  [][]int32

@@ -65,8 +65,8 @@ func wholeJob(ctx context.Context, dir string, argv ...string) (time.Duration, e
 	return took, nil
 }
 
-// adopt makes this process the parent of whoever loses his own, so that settle
-// can wait for them.
+// adopt makes this process the parent of orphans among its descendants, so that settle can
+// wait for them.
 func adopt() error { return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }
 
 // settle waits until this process has no child left.

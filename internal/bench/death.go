@@ -32,8 +32,8 @@ func death(ctx context.Context, gangrun string, runs int) error {
 	return nil
 }
 
-// oneDeath kills a rank, never rank 0, of a gang whose every rank R says that it
-// is up by a file rank.R with its PID, in the directory where it is started.
+// oneDeath kills a rank, but not rank 0, of a gang in which every rank R writes its PID to the
+// file rank.R in its working directory when it runs.
 func oneDeath(ctx context.Context, gangrun string, n int, flags []string, command ...string) (time.Duration, error) {
 	dir, err := os.MkdirTemp("", "gangrun-bench-")
 	if err != nil {
@@ -84,7 +84,7 @@ func oneDeath(ctx context.Context, gangrun string, n int, flags []string, comman
 	return last.Sub(killed), nil
 }
 
-// waitRanks waits until every rank is up, and returns the PID of one.
+// waitRanks waits until every rank runs, and returns the PID of one.
 func waitRanks(ctx context.Context, dir string, n int) (pid int, err error) {
 	tick := time.NewTicker(5 * time.Millisecond)
 	defer tick.Stop()

@@ -8,25 +8,24 @@ import (
 	"strings"
 )
 
-// fakeHosts makes this machine look like several to a rival: the first host is
-// where it is started, as its users start it, and the others are addresses of
-// the loopback interface, which nobody has to look up. What it takes for ssh is
-// a script that starts the command here at once, as ssh would do there.
+// fakeHosts makes this machine look like several to a rival launcher. The first host is where
+// it is started, as usual; the others are loopback addresses, which need no look-up. In place
+// of ssh it gets a script that runs the command here immediately.
 type fakeHosts struct {
 	dir string // the scripts, and each host's directory of temporary files
 	shm string // each host's directory of shared memory
 }
 
-// plainAgent drops the host's name; hydra puts -x before it.
+// plainAgent drops the host's name, and the -x that hydra puts before it.
 const plainAgent = `#!/bin/sh
 [ "$1" = -x ] && shift
 shift
 exec sh -c "$*"
 `
 
-// openMPIAgent also gives Open MPI's daemon what it would find on a host of its
-// own, without which ranks of two such hosts use one segment of shared memory
-// and die: a host name, a /tmp and a /dev/shm.
+// openMPIAgent also gives Open MPI's daemon a host name, a /tmp and a /dev/shm of its own.
+// Without these, ranks of two such hosts would use the same segment of shared memory, and
+// fail.
 const openMPIAgent = `#!/bin/sh
 host=$1
 shift
@@ -34,8 +33,8 @@ export PMIX_HOSTNAME=$host OMPI_MCA_orte_tmpdir_base=%s/$host OMPI_MCA_btl_vader
 exec sh -c "$*"
 `
 
-// newFakeHosts writes the scripts, and the directories of as many hosts, into
-// dir and /dev/shm.
+// newFakeHosts writes the scripts, and the directories of a number of hosts, into dir and
+// /dev/shm.
 func newFakeHosts(dir string, hosts int) (*fakeHosts, error) {
 	shm, err := os.MkdirTemp("/dev/shm", "gangrun-bench-")
 	if err != nil {
@@ -60,7 +59,7 @@ func (f *fakeHosts) close() error { return os.RemoveAll(f.shm) }
 
 func (f *fakeHosts) agent(name string) string { return filepath.Join(f.dir, name+"-agent") }
 
-// names returns those of as many hosts, at least one.
+// names returns the names of that many hosts, at least one.
 func (f *fakeHosts) names(hosts int) []string {
 	names := []string{"localhost"}
 	for i := 2; i <= hosts; i++ {

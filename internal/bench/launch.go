@@ -36,7 +36,7 @@ func launch(ctx context.Context, gangrun string, runs int) error {
 	return nil
 }
 
-// timed runs a command to its good end; done is called then.
+// timed runs a command, which must succeed; then it calls done.
 func timed(cmd *exec.Cmd, done func()) (time.Duration, error) {
 	defer done()
 	begin := time.Now()

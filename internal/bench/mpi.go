@@ -69,10 +69,10 @@ func mpirun(f *fakeHosts, hosts, n int, program ...string) []string {
 	return append(append(argv, "-n", strconv.Itoa(n)), program...)
 }
 
-// each is how many of n ranks a host takes at most.
+// each returns the most of n ranks that one host has.
 func each(n, hosts int) int { return (n + hosts - 1) / hosts }
 
-// gangs are the ones to measure: every number of ranks on every number of hosts.
+// gangs are the gangs to measure: each number of ranks on each number of hosts.
 type gangs struct {
 	mpis         []string
 	ranks, hosts []int

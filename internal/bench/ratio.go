@@ -6,13 +6,11 @@ import (
 	"slices"
 )
 
-// ratio is that of two contenders' medians, with the middle 90 % of what it
-// comes to when as many pairs of runs are drawn, with replacement, from those
-// taken.
+// ratio is the ratio of two contenders' medians. low and high bound the middle 90 % of the
+// ratios of as many pairs of runs, drawn with replacement.
 type ratio struct{ of, low, high float64 }
 
-// ratioOf returns the ratio of a's median to b's; a[i] and b[i] ran next to each
-// other.
+// ratioOf returns the ratio of a's median to b's; the runs a[i] and b[i] were adjacent.
 func ratioOf(a, b sample) ratio {
 	const draws = 4000
 	random := rand.New(rand.NewPCG(1, 2)) // the same draws every time

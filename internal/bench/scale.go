@@ -15,7 +15,7 @@ import (
 	"time"
 )
 
-// cost is what a gang of one rank a host takes of its controller.
+// cost is what a gang of one rank per host costs its controller.
 type cost struct {
 	up   time.Duration // until every rank runs
 	cpu  time.Duration // the controller's, until then
@@ -24,7 +24,7 @@ type cost struct {
 	peak int64         // the controller's memory at most, bytes
 }
 
-// watched is how long a gang is watched that only runs.
+// watched is how long a running gang is watched.
 const watched = 3 * time.Second
 
 // scaleLoopback measures gangs on simulated hosts of this machine.

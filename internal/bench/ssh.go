@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// bedHosts is how many simulated hosts there are, and sshHosts on how many of them
-// is measured; each has ranksEach ranks.
+// bedHosts is the number of simulated hosts, and sshHosts the numbers of hosts to measure
+// with; each has ranksEach ranks.
 const (
 	bedHosts  = 16
 	ranksEach = 2
@@ -23,15 +23,15 @@ const (
 
 var sshHosts = []int{4, bedHosts}
 
-// bedNetwork is that of the simulated hosts.
+// bedNetwork is the network of the simulated hosts.
 const bedNetwork = "10.77.0.0/24"
 
-// insideName is the argument with which this program measures where SSH reaches
-// simulated hosts.
+// insideName is the argument with which this program measures on the controller of simulated
+// hosts.
 const insideName = "inside"
 
-// inBed runs this program again, with simulated hosts that SSH reaches, to take a
-// measure there. Where there can be none it says so, and leaves that out.
+// inBed runs this program again on the controller of simulated hosts, to take a measurement
+// there. If the machine cannot simulate hosts, it prints that and skips the measurement.
 func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
 	if os.Geteuid() != 0 {
 		fmt.Printf("%s: left out: only root can simulate hosts\n", what)
@@ -49,7 +49,7 @@ func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
 	return cmd.Run()
 }
 
-// inside takes a measure on hosts, in a directory that all share.
+// inside takes a measurement on hosts, in a directory that all share.
 func inside(ctx context.Context, args []string) (err error) {
 	if len(args) != 3 {
 		return errors.New("this command is for bench's own use")
@@ -95,14 +95,14 @@ type contender struct {
 	cold bool // no host has gangrun's program
 }
 
-// sshJob is a program on so many hosts, with those who start it.
+// sshJob is a program on a number of hosts, with the contenders that start it.
 type sshJob struct {
 	program string
 	hosts   int
 	by      []contender
 }
 
-// sshJobs returns the jobs on so many hosts, gangrun's warm start first.
+// sshJobs returns the jobs on a number of hosts, gangrun's warm start first.
 func sshJobs(gangrun string, hosts int, barriers map[string]string) []sshJob {
 	n, each := strconv.Itoa(ranksEach*hosts), strconv.Itoa(ranksEach)
 	list := strings.Join(bedNames(hosts), ",")
@@ -197,15 +197,15 @@ func overSSH(ctx context.Context, gangrun, dir string, runs int) error {
 	return nil
 }
 
-// pause is what a job gets for what it has left on the hosts, which must not be in
-// the next one's way.
+// pause is the time after each job in which what it has left on the hosts can end, so as not
+// to disturb the next.
 const pause = 100 * time.Millisecond
 
-// hangLimit is after how long a job counts as one that hangs: MPICH over UCX and TCP
-// does in MPI_Finalize now and then, unless gangrun has started it.
+// hangLimit is when a job counts as hanging: with MPICH over UCX and TCP, MPI_Finalize
+// sometimes hangs, unless gangrun has started the job.
 const hangLimit = 10 * time.Second
 
-// hangs is after how many rounds with one that hangs no more are run.
+// hangs is the number of rounds with a job that hangs after which no more are run.
 const hangs = 3
 
 // measure runs every contender in turn, until there are as many rounds in which

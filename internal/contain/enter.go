@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// view is one that is being built.
+// view is a view that is being built.
 type view struct {
 	Request
 	layer string // the directory over which the layer is mounted

@@ -11,7 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// mount is a mounted file system that can be seen.
+// mount is a mounted file system.
 type mount struct {
 	id       int
 	point    string

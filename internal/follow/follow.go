@@ -90,8 +90,8 @@ func severalHosts(events []job.Event) bool {
 	})
 }
 
-// look shows what comes behind the first events until the run has ended. The
-// error is why it has not.
+// look shows what follows the first events until the run has ended. The error is why it has
+// not.
 func (f *follower) look(ctx context.Context, known int) error {
 	if f.show.Report().State.Final() {
 		f.awaitController(ctx)
@@ -125,7 +125,7 @@ func (f *follower) look(ctx context.Context, known int) error {
 	if err == nil {
 		f.awaitController(ctx)
 	}
-	ended() // what the ranks have printed last is in their logs
+	ended() // all that the ranks have printed is in their logs
 	select {
 	case <-shown:
 	case <-ctx.Done():
@@ -136,7 +136,7 @@ func (f *follower) look(ctx context.Context, known int) error {
 	cancel(nil)
 	if err == nil {
 		wg.Wait()
-	} // else a terminal that is stopped may hold them up for as long as it likes
+	} // otherwise a stopped terminal may delay them without limit
 	return err
 }
 
@@ -182,7 +182,7 @@ func (f *follower) guard(ctx context.Context, cancel context.CancelCauseFunc) {
 			if !known {
 				held, seen := f.run.Controlled()
 				if silent, due := silence.Warn(time.Now(), f.heard.Load(), held || !seen); due {
-					f.show.Say(fmt.Sprintf("note: nothing was heard of the run for %s, and its controller, %s, %s; %s", silent.Round(time.Second), presence.Name(*c), presence.LockState(held, seen), presence.IfGone(f.run)))
+					f.show.Say(fmt.Sprintf("note: the run has had no event and no output for %s, and its controller, %s, %s; %s", silent.Round(time.Second), presence.Name(*c), presence.LockState(held, seen), presence.IfGone(f.run)))
 				}
 			}
 			if alive || !known {

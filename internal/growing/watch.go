@@ -31,8 +31,8 @@ func (c Changes) Has(path string) bool { return c.All || c.names[path] }
 
 // Watch reports which files of some directories may have changed.
 type Watch struct {
-	watcher *fsnotify.Watcher // nil: there is none to be had, and the poll has to do
-	wake    chan struct{}     // holds one value while there is something to tell
+	watcher *fsnotify.Watcher // nil if none could be made: then the poll must do
+	wake    chan struct{}     // holds one value while there are changes
 	poll    *time.Ticker
 	done    sync.WaitGroup
 
@@ -48,7 +48,7 @@ func NewWatch() *Watch {
 		w.watcher = watcher
 		w.done.Go(w.gather)
 	}
-	w.Touch() // what was there before is new to the caller
+	w.Touch() // files that exist already are new to the caller
 	return w
 }
 
@@ -100,7 +100,7 @@ func (w *Watch) Next(ctx context.Context) (Changes, error) {
 	return changes, nil
 }
 
-// gather collects what the kernel reports, until the watcher is closed.
+// gather collects the kernel's events until the watcher is closed.
 func (w *Watch) gather() {
 	for {
 		select {
@@ -114,7 +114,7 @@ func (w *Watch) gather() {
 				}
 				c.names[filepath.Clean(event.Name)] = true
 			})
-		case _, open := <-w.watcher.Errors: // it could not keep up, mostly
+		case _, open := <-w.watcher.Errors: // mostly because events were lost
 			if !open {
 				return
 			}

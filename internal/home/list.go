@@ -50,7 +50,7 @@ func List(dir string) ([]Summary, error) {
 	for _, r := range all {
 		s, err := r.Summary()
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // it has been cleaned away meanwhile
+			continue // it has been removed in the meantime
 		}
 		if err != nil {
 			s.Problem = err.Error()
@@ -91,8 +91,8 @@ func (r Run) Summary() (Summary, error) {
 	if alive, known := Alive(*s.Controller); alive || !known {
 		return s, nil
 	}
-	// Its last words may have been written since the journal was read, or somebody
-	// else has taken the run over.
+	// The journal may have got its last event since it was read, or another controller has
+	// taken over the run.
 	gone := *s.Controller
 	if s, err = r.fold(); err == nil && !s.State.Final() && (s.Controller == nil || *s.Controller == gone) {
 		s.State = job.StateLost
@@ -149,7 +149,7 @@ func (r Run) fold() (Summary, error) {
 		return s, fmt.Errorf("cannot read the journal: %w", err)
 	}
 	if c := r.controller(); c != nil {
-		s.Controller = c // what the journal tells of it may be among the missing, or unreadable
+		s.Controller = c // the journal may lack it
 	}
 	return s, nil
 }

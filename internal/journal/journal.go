@@ -37,7 +37,7 @@ type Journal struct {
 	mu     sync.Mutex
 	size   int64  // of the file, whole lines only
 	wait   []byte // lines that could not be written yet
-	err    error  // the first thing that is not to be made good
+	err    error  // the first error that cannot be repaired
 	closed bool
 }
 

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// endEvery is the time between two looks at processes that were killed.
+// endEvery is how often killed processes are checked.
 const endEvery = 5 * time.Millisecond
 
 // End kills the leftovers that Find returns for self and run. It returns those that it has
@@ -24,7 +24,7 @@ func End(ctx context.Context, self int, run string, limit time.Duration) (killed
 			id := identity{p.PID, p.Start}
 			now[id] = true
 			if !suspects[id] {
-				continue // each is judged twice: what is read of many processes is not of one moment
+				continue // find each process twice before killing it: the processes are not read at one moment
 			}
 			if p.kill(); !seen[id] {
 				seen[id] = true
@@ -54,6 +54,6 @@ func (p Process) kill() {
 	}
 	defer unix.Close(fd)
 	if now, ok := stat(strconv.Itoa(p.PID)); ok && now.Start == p.Start {
-		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may end meanwhile
+		_ = unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0) // it may have ended
 	}
 }

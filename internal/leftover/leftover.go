@@ -1,5 +1,5 @@
-// Package leftover finds processes that gangs have left behind on this machine: those
-// whose agent and watchdogs were all killed, so that nobody was there to end them.
+// Package leftover finds processes that gangs have left behind on this machine, because their
+// agent and its watchdogs were all killed.
 //
 // A process of a gang is known by a tag that children inherit from their parents,
 // whatever else a process changes: its environment, its session, its name, its parent.
@@ -21,17 +21,17 @@ type Process struct {
 	Name        string // that of its program
 	Tag         Tag    // zero for none
 	Agent       bool   // it is an agent, or one of its watchdogs
-	Mine        bool   // it is of the user who asks
-	Gang        string // RUN/ATTEMPT, as far as that is known: a tag does not spell it
+	Mine        bool   // it belongs to the calling user
+	Gang        string // RUN/ATTEMPT if known; the tag has only a hash of the run
 }
 
 // Ended reports whether the process has ended and its parent has not waited for it yet.
 func (p Process) Ended() bool { return p.State == "Z" || p.State == "X" }
 
-// Table is processes by PID: all that have a tag, and all above them.
+// Table has the processes with a tag, and all processes above them, by PID.
 type Table map[int]Process
 
-// above returns a process and all above it, as far as they are known.
+// above returns a process and the known processes above it.
 func (t Table) above(pid int) (pids []int) {
 	for p, ok := t[pid]; ok && !slices.Contains(pids, p.PID); p, ok = t[p.Parent] {
 		pids = append(pids, p.PID)
@@ -82,7 +82,7 @@ func (t Table) Alive(self int, gang string) (found []Process) {
 	return found
 }
 
-// of returns the process with the name of its gang, if that is of the run.
+// of returns the process with the name of its gang if that belongs to the run.
 func (p Process) of(run string) Process {
 	if p.Tag.Of(run) {
 		p.Gang = run + "/" + strconv.Itoa(p.Tag.attempt())

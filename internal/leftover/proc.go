@@ -20,7 +20,7 @@ func Read(self int) Table {
 		return nil
 	}
 	defer dir.Close()
-	names, _ := dir.Readdirnames(-1) // what could be read is what there is
+	names, _ := dir.Readdirnames(-1) // in case of an error, what could be read
 	t := Table{}
 	t.addAbove(self)
 	for _, name := range names {
@@ -62,7 +62,7 @@ func read(process int) (p Process, ok bool) {
 	return p, true
 }
 
-// readAll reads a file of a process; it has none once it is gone, or is another user's.
+// readAll reads a file of a process. It returns nil if the process is gone or another user's.
 func readAll(pid, name string) []byte {
 	data, _ := os.ReadFile(filepath.Join("/proc", pid, name))
 	return data
@@ -90,7 +90,7 @@ func isAgent(name string, cmdline []byte) bool {
 	return false
 }
 
-// gangIn returns the gang that an environment names, if that has the tag.
+// gangIn returns the gang named in an environment, if that gang has the tag.
 func gangIn(environ []byte, tag Tag) string {
 	for entry := range bytes.SplitSeq(environ, []byte{0}) {
 		if run, ok := bytes.CutPrefix(entry, []byte("GANGRUN_RUN=")); ok && tag.Of(string(run)) {

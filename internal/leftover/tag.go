@@ -9,10 +9,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Tag is a number that says of which gang a process is: the soft limit of RLIMIT_LOCKS, of
-// which the kernel makes no use since Linux 2.4.25 (getrlimit(2)), and which children
-// inherit. From the highest bit that is used: tagMagic, 32 bits of a hash of the run, and
-// the lowest bits of the attempt's number.
+// Tag is a number that identifies a gang. It is stored as the soft limit of RLIMIT_LOCKS,
+// which children inherit and the kernel does not use since Linux 2.4.25 (getrlimit(2)). From
+// the highest bit: tagMagic, 32 bits of a hash of the run, and the lowest bits of the
+// attempt's number.
 type Tag uint64
 
 const (
@@ -40,7 +40,7 @@ func (t Tag) sameRun(other Tag) bool {
 // Of reports whether a gang is an attempt of a run.
 func (t Tag) Of(run string) bool { return run != "" && t.sameRun(TagOf(run+"/0")) }
 
-// attempt is the number of the attempt, as far as the tag holds it.
+// attempt returns the lowest bits of the attempt's number.
 func (t Tag) attempt() int { return int(t & (1<<attemptBits - 1)) }
 
 // Set gives this process, and all that it starts from now on, the tag of a gang.
@@ -57,7 +57,7 @@ func Set(gang string) error {
 	return nil
 }
 
-// tagOf returns the tag of a process; zero where it has none, or it cannot be read.
+// tagOf returns the tag of a process; zero if it has none or cannot be read.
 func tagOf(pid int) Tag {
 	var limit unix.Rlimit
 	if err := unix.Prlimit(pid, unix.RLIMIT_LOCKS, nil, &limit); err != nil {
@@ -69,7 +69,7 @@ func tagOf(pid int) Tag {
 	return 0
 }
 
-// softLocks finds the soft limit in a file as /proc/PID/limits; 0 where it is none.
+// softLocks returns the soft limit in a file like /proc/PID/limits; 0 if there is none.
 func softLocks(limits []byte) uint64 {
 	for line := range strings.Lines(string(limits)) {
 		if rest, ok := strings.CutPrefix(line, "Max file locks"); ok {

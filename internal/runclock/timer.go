@@ -70,7 +70,7 @@ func (t *Timer) next() {
 	t.timer = time.AfterFunc(step, func() { t.count(turn, step) })
 }
 
-// count counts one step, however long it has really taken.
+// count counts one step, whatever time has really passed.
 func (t *Timer) count(turn int, step time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()

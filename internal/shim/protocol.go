@@ -20,13 +20,13 @@ type Greeting struct {
 	Command []byte `json:"command,omitempty"`
 }
 
-// Order is what a shim is to start. Three descriptors come with it.
+// Order describes the rank that a shim is to start. It comes with three descriptors.
 type Order struct {
 	Path    []byte   `json:"path"`
 	Argv    [][]byte `json:"argv"`
-	Env     [][]byte `json:"env"` // over its own
+	Env     [][]byte `json:"env"` // set over the shim's own
 	Workdir []byte   `json:"workdir"`
-	CPUs    string   `json:"cpus,omitempty"` // that it is bound to
+	CPUs    string   `json:"cpus,omitempty"` // that the rank is bound to
 }
 
 // Word is a message of a shim about its rank: the PID first, the status last.
@@ -34,9 +34,9 @@ type Word struct {
 	PID    int    `json:"pid,omitempty"`
 	Error  string `json:"error,omitempty"` // why it could not be started
 	Errno  int    `json:"errno,omitempty"`
-	Told   bool   `json:"told,omitempty"` // Open MPI wants it to end
+	Told   bool   `json:"told,omitempty"` // Open MPI wants the rank to end
 	Ended  bool   `json:"ended,omitempty"`
-	Status uint32 `json:"status,omitempty"` // as wait(2) gives it
+	Status uint32 `json:"status,omitempty"` // as from wait(2)
 }
 
 // receive receives n files that came with one byte, close-on-exec.

@@ -1,7 +1,6 @@
-// Package shim is what Open MPI starts in gangrun's name: a shim for each rank,
-// and the rsh agents that are to start its daemons. Both do what the agent that
-// they run under tells them. The package needs little of the standard library
-// and nothing else, for a shim is started for every rank.
+// Package shim has the processes that Open MPI starts for gangrun: a shim for each rank, and
+// the rsh agents for its daemons. Both follow the orders of the agent above them. The package
+// imports little, because a shim is started for every rank.
 package shim
 
 import (
@@ -24,12 +23,12 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// Main is the hidden command "gangrun shim": what Open MPI starts as a rank. It
-// gets from its agent what to run and with which streams, reports its process
-// and how that ended, and ends in the same way. It returns the exit code.
+// Main is the hidden command "gangrun shim": what Open MPI starts as a rank. Its agent sends
+// it the command and the streams of the rank. It reports the rank's process and exit status,
+// and ends in the same way. It returns the exit code.
 func Main() int {
-	// Open MPI's orders to end are not the rank's: gangrun ends it, and gives it
-	// its grace. Handled and not ignored: the rank would inherit that.
+	// Open MPI's orders to end are not for the rank: gangrun ends it, with its grace period.
+	// The signals are handled, since the rank would inherit that they are ignored.
 	told := make(chan os.Signal, 1)
 	signal.Notify(told, unix.SIGTERM, unix.SIGINT, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2, unix.SIGTSTP)
 	code, err := run(told)
@@ -89,7 +88,7 @@ func run(told <-chan os.Signal) (int, error) {
 	}
 	var over atomic.Bool // the rank has ended
 	go func() {          // ends with the process
-		// The agent says nothing more: this is its end, and so the rank's.
+		// The agent sends nothing more: the read returns when agent and rank end.
 		_, _ = conn.Read(make([]byte, 1))
 		if !over.Load() {
 			_ = unix.Kill(-pid, unix.SIGKILL)
@@ -118,7 +117,7 @@ func run(told <-chan os.Signal) (int, error) {
 	return status.ExitStatus(), nil
 }
 
-// speaker encodes the messages of several goroutines, one at a time.
+// speaker encodes messages of several goroutines, one at a time.
 type speaker struct {
 	mu sync.Mutex
 	to *json.Encoder
@@ -131,8 +130,8 @@ func (s *speaker) Encode(w Word) error {
 	return s.to.Encode(w)
 }
 
-// dial connects to the agent that this process runs under. Package net would be
-// set up for it much later than the rest.
+// dial connects to the agent above this process. It does not use package net, whose
+// initialisation takes longer than all else.
 func dial(hello Greeting) (*os.File, error) {
 	name := os.Getenv(Variable)
 	if name == "" {
@@ -159,7 +158,7 @@ func dial(hello Greeting) (*os.File, error) {
 // PMIX_SERVER_URI41=3747282944.0;tcp4://127.0.0.1:42267.
 const TCP4 = ";tcp4://"
 
-// pmixServers returns the variables that name the server for a PMIx client.
+// pmixServers returns the variables by which a PMIx client finds its server.
 func pmixServers(env []string) []string {
 	return slices.DeleteFunc(slices.Clone(env), func(entry string) bool {
 		return !strings.HasPrefix(entry, "PMIX_SERVER_URI") || !strings.Contains(entry, TCP4)

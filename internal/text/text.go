@@ -45,20 +45,20 @@ func joined(names []string, last string) string {
 	return strings.Join(names[:len(names)-1], ", ") + last + names[len(names)-1]
 }
 
-// Some writes the first most names of a list, as in "a, b and 3 more".
-func Some(names []string, most int) string {
-	if len(names) > most {
-		return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+// Some writes the first names of a list, limit at most, as in "a, b and 3 more".
+func Some(names []string, limit int) string {
+	if len(names) > limit {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:limit], ", "), len(names)-limit)
 	}
 	return strings.Join(names, ", ")
 }
 
-// Spans writes ascending numbers as in "0-3,8". Of more than most spans it writes the first,
-// as in "0-3,8 and 5 more", where 5 is how many numbers are left out. A most of 0 is no limit.
-func Spans(numbers []int, most int) string {
+// Spans writes ascending numbers as in "0-3,8". If there are more than limit spans, it writes
+// "0-3,8 and 5 more", where 5 is how many numbers are left out. A limit of 0 means no limit.
+func Spans(numbers []int, limit int) string {
 	var spans []string
 	for i := 0; i < len(numbers); {
-		if most > 0 && len(spans) == most {
+		if limit > 0 && len(spans) == limit {
 			return fmt.Sprintf("%s and %d more", strings.Join(spans, ","), len(numbers)-i)
 		}
 		j := i
@@ -94,19 +94,19 @@ func Printable(text string) string {
 	}, sequences.ReplaceAllString(text, ""))
 }
 
-// Clip cuts text that has more than most characters, and ends it with "..." then.
-func Clip(text string, most int) string {
-	if utf8.RuneCountInString(text) <= most {
+// Clip cuts text that has more than limit characters, and then ends it with "...".
+func Clip(text string, limit int) string {
+	if utf8.RuneCountInString(text) <= limit {
 		return text
 	}
-	return string([]rune(text)[:most]) + "..."
+	return string([]rune(text)[:limit]) + "..."
 }
 
 // Quote quotes what a user has written, and cuts it after 60 characters.
 func Quote(text string) string {
-	const most = 60
-	if utf8.RuneCountInString(text) <= most {
+	const limit = 60
+	if utf8.RuneCountInString(text) <= limit {
 		return strconv.Quote(text)
 	}
-	return strconv.Quote(string([]rune(text)[:most])) + "..."
+	return strconv.Quote(string([]rune(text)[:limit])) + "..."
 }

@@ -22,8 +22,8 @@ import (
 const (
 	// ConnFD is the controller's connection, in the watchdogs and in the agent.
 	ConnFD = 3
-	// LifelineFD is a pipe that all of them hold open and nobody uses: the controller
-	// sees its end when all are gone.
+	// LifelineFD is a pipe that all of them hold open without using it: the controller reads
+	// its end when all have ended.
 	LifelineFD = 4
 	// AliveFD is, in the agent, a pipe that ends when the inner watchdog does.
 	AliveFD = 5
@@ -56,7 +56,7 @@ type Watchdog struct {
 	alive *os.File // open as long as this process lives
 }
 
-// started is what Start has done in this process.
+// started is the state that Start sets in this process.
 var started struct {
 	done     bool
 	watchdog *Watchdog
@@ -77,19 +77,19 @@ func Start(args []string) (*Watchdog, error) {
 	return started.watchdog, started.err
 }
 
-// leaveTerminal takes this process, and what it starts, away from the terminal
-// that whoever started it may have: ranks that open /dev/tty must fail, not stop.
+// leaveTerminal detaches this process, and what it starts, from the terminal: ranks that open
+// /dev/tty must get an error, and not be stopped.
 func leaveTerminal() {
 	fd, err := unix.Open("/dev/tty", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return // there is none
+		return // it has no terminal
 	}
 	_, _, _ = unix.Syscall(unix.SYS_IOCTL, uintptr(fd), unix.TIOCNOTTY, 0)
 	_ = unix.Close(fd)
 }
 
 func start(host string, inner bool) (w *Watchdog, err error) {
-	// Nothing that whoever started gangrun has left open is for the ranks.
+	// Ranks must not inherit files that the caller of gangrun has left open.
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC) // Linux 5.11
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return nil, fmt.Errorf("become a subreaper: %w", err)
@@ -115,19 +115,19 @@ func start(host string, inner bool) (w *Watchdog, err error) {
 		rename()
 		held := uintptr(heldFD)
 		if _, err := unix.FcntlInt(held, unix.F_GETFD, 0); err != nil {
-			held = LifelineFD // once more, in the place of nothing
+			held = LifelineFD // this process has no such file: any valid descriptor does
 		}
 		files = append(files, held, uintptr(fds[1]))
 	}
 	if w.Child, err = syscall.ForkExec("/proc/self/exe", argv, &syscall.ProcAttr{Env: os.Environ(), Files: files}); err != nil {
 		return nil, fmt.Errorf("start the agent: %w", err)
 	}
-	// The connection is the agent's: when it dies, the controller must see it.
+	// Only the agent holds the connection, so that the controller notices its death.
 	_ = unix.Close(ConnFD)
 	return w, nil
 }
 
-// rename gives this process, and no thread of it but the first, its own Name.
+// rename changes the name of this process's first thread to Name; other threads keep theirs.
 func rename() {
 	_ = os.WriteFile(fmt.Sprintf("/proc/self/task/%d/comm", os.Getpid()), []byte(Name), 0) // it goes by the program's else
 }

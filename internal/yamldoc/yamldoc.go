@@ -25,11 +25,11 @@ type Error struct {
 // Error returns the text, without the position.
 func (e *Error) Error() string { return e.Text }
 
-// Parse reads data, which must be at most most bytes long, as one YAML document. what names
-// such a file in errors, as "a job file". The node is nil if the document is empty.
-func Parse(data []byte, what string, most int) (*yaml.Node, *Error) {
-	if len(data) > most {
-		return nil, &Error{Text: fmt.Sprintf("is larger than %s may be (%d bytes)", what, most), Hint: "give the path of the right file"}
+// Parse parses data as one YAML document of at most limit bytes. In errors, what names such a
+// file, for example "a job file". The node is nil if the document is empty.
+func Parse(data []byte, what string, limit int) (*yaml.Node, *Error) {
+	if len(data) > limit {
+		return nil, &Error{Text: fmt.Sprintf("is larger than %s may be (%d bytes)", what, limit), Hint: "give the path of the right file"}
 	}
 	if bytes.HasPrefix(data, []byte("\xff\xfe")) || bytes.HasPrefix(data, []byte("\xfe\xff")) {
 		return nil, &Error{Line: 1, Column: 1, Text: "is text in UTF-16, not in UTF-8", Hint: "save it as UTF-8"}
@@ -84,7 +84,7 @@ func characters(data []byte, what string) *Error {
 	return nil
 }
 
-// hints say what mostly causes an error of the YAML library.
+// hints have the usual cause of an error of the YAML library.
 var hints = map[string]string{
 	"mapping values are not allowed in this context": `put the value in quotes if it holds ": ", or look at the indentation`,
 	"did not find expected key":                      "look at the indentation and the quotes of this line and the one above",

@@ -105,7 +105,7 @@ func fluxR(source string, text []byte) (List, error) {
 	return c.cores(fluxHint)
 }
 
-// cores returns the list, whose slots are cores that nobody stated as a number of ranks.
+// cores returns the list. The slots of a host are its cores, and are not Hard.
 func (c *collector) cores(nothing string) (List, error) {
 	for i := range c.list.Hosts {
 		c.list.Hosts[i].Cores = c.list.Hosts[i].Slots

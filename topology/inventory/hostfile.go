@@ -109,7 +109,7 @@ var (
 	fileKeys    = slices.Concat(openMPIKeys, mpichKeys)
 )
 
-// sign is the first word of a hostfile that shows its kind.
+// sign is the first word in a hostfile that shows the file's kind.
 type sign struct {
 	line int
 	text string
@@ -165,7 +165,7 @@ func hostfileKind(name string, text []byte) (Kind, error) {
 	return Plain, nil
 }
 
-// unknown says that a word of a hostfile's line is none.
+// unknown returns the fault of a word that no hostfile has.
 func unknown(w pair) *fault {
 	if near := suggest.DidYouMean(w.key, fileKeys); near != "" {
 		return faultf("", "unknown word %s%s", quote(w.key), near)

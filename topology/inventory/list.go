@@ -81,7 +81,7 @@ func (c *collector) bad(line int, f *fault) {
 	c.errs = append(c.errs, &Error{Source: c.source, Line: line, Text: f.text, hint: f.hint})
 }
 
-// enough reports whether so much is wrong that reading on helps nobody.
+// enough reports whether there are so many errors that reading stops.
 func (c *collector) enough() bool { return len(c.errs) >= maxErrors }
 
 // note says a thing about a line, once.
@@ -156,7 +156,7 @@ func (c *collector) user(line int, host, user string) {
 	c.list.Users[host] = user
 }
 
-// done returns the list. Slots that nobody stated are forgotten.
+// done returns the list. Slots that no line states become 0.
 func (c *collector) done(nothing string) (List, error) {
 	if len(c.errs) == 0 && len(c.list.Hosts) == 0 {
 		c.bad(0, faultf(nothing, "names no host"))

@@ -85,8 +85,8 @@ func (w *watch) wait(ctx context.Context) error {
 	return sleep(ctx, 2*time.Millisecond+jitter(15*time.Millisecond))
 }
 
-// ours reports whether one of the inotify events is about a file of the host whose order
-// file is order, or tells that events were lost.
+// ours reports whether one of the inotify events is about a file of the host with this order
+// file, or means that events were lost.
 func ours(events []byte, order string) bool {
 	host := strings.TrimSuffix(order, kindOrder)
 	for len(events) >= unix.SizeofInotifyEvent {

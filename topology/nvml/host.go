@@ -119,11 +119,11 @@ func (d Device) sick() string {
 	return strings.Join(says, "; ")
 }
 
-// busy says who uses the GPU or instance that has used of total bytes in use by
-// processes; empty is nobody.
+// busy returns who uses a GPU or instance of which processes use used of total bytes; "" if no
+// one does.
 func (d Device) busy(processes []Process, used, total int64, ours func(Process) bool) string {
 	var foreign, inMode []string
-	blurred := false // WSL: a display server uses nobody knows how much
+	blurred := false // WSL: a display server uses an unknown amount
 	for _, p := range processes {
 		known := ours(p)
 		if known || !p.computes() {

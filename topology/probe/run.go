@@ -88,8 +88,8 @@ func run(ctx context.Context, kill func(pid int), limit time.Duration, path stri
 
 	ended, err := wait(ctx, out.PID, limit)
 	out.Hung = err == nil && !ended
-	// What it has started must not outlive it, nor hold its output open. The PID is
-	// still its own: nobody has reaped it.
+	// Its descendants must not outlive it or keep its output open. The PID is still valid,
+	// because it has not been waited for.
 	kill(out.PID)
 	if out.Hung {
 		ended, err = wait(context.WithoutCancel(ctx), out.PID, killTime)

@@ -120,7 +120,7 @@ func (w *watch) event(e nvml.Event) {
 	if e.Kind == nvml.EventAlive || e.UUID != "" && !slices.Contains(w.GPUs, e.UUID) {
 		return
 	}
-	// It comes through a pipe of this machine; an age beyond a minute is that of a clock that was set meanwhile.
+	// The event was sent on this machine: if it seems older than a minute, the clock was set.
 	if age := time.Since(e.Time); age < 0 || age > time.Minute {
 		e.Time = time.Now()
 	}
