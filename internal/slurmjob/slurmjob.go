@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -81,12 +82,23 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // scontrol runs scontrol, with times as seconds.
 func scontrol(ctx context.Context, args ...string) (string, error) {
+	return command(ctx, nil, args...)
+}
+
+// scontrolAll has one scontrol carry out several commands.
+func scontrolAll(ctx context.Context, commands ...string) error {
+	_, err := command(ctx, strings.NewReader(strings.Join(commands, "\n")+"\n"), "-Q")
+	return err
+}
+
+// command runs scontrol.
+func command(ctx context.Context, input io.Reader, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	var out, errs bytes.Buffer
 	cmd := exec.CommandContext(ctx, "scontrol", args...)
 	cmd.Env = append(os.Environ(), "SLURM_TIME_FORMAT=%s")
-	cmd.Stdout, cmd.Stderr = &out, &errs
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, &out, &errs
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
 		text := strings.Join(strings.Fields(errs.String()), " ")
