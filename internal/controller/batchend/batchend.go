@@ -135,7 +135,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 			continue
 		}
 		if err != nil || !running(j.State) { // outside of the job (salloc), nothing else tells
-			w.cancel(supervisor.BatchEnd{Ended: w.of(j)})
+			w.end(w.of(j))
 			return
 		}
 		next.Stop()
@@ -144,7 +144,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 		}
 		left := time.Until(j.End) - w.reserve
 		if left <= 0 {
-			w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit})
+			w.end(job.EndedBatchLimit)
 			return
 		}
 		next.Reset(left)
@@ -154,9 +154,20 @@ func (w *Watch) run(ctx, asking context.Context) {
 // askWhy asks Slurm why it ends the job.
 func (w *Watch) askWhy(ctx context.Context) {
 	if j, err := w.show(ctx, w.job.ID); err == nil {
-		w.ended = w.of(j)
-		close(w.answered)
+		w.answer(w.of(j))
 	}
+}
+
+// answer records why Slurm ends the job.
+func (w *Watch) answer(ended job.Ended) {
+	w.ended = ended
+	close(w.answered)
+}
+
+// end ends the run. The user or Slurm may have ended it since Slurm was asked.
+func (w *Watch) end(ended job.Ended) {
+	w.answer(ended)
+	w.cancel(supervisor.BatchEnd{Ended: ended})
 }
 
 // of returns why Slurm ends a job.

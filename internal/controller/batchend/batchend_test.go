@@ -141,3 +141,26 @@ func TestUntil(t *testing.T) {
 		w.Stop()
 	})
 }
+
+// TestEndedMeanwhile: a signal comes while the watch asks whether the job still runs. The answer
+// says why the job ends.
+func TestEndedMeanwhile(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		signalled, signal := context.WithCancelCause(context.Background())
+		asked := 0
+		ctx, w := watch(signalled, 0, func() (slurmjob.Job, error) {
+			if asked++; asked == 1 {
+				return slurmjob.Job{State: "RUNNING"}, nil
+			}
+			signal(supervisor.Interrupted{Signal: syscall.SIGTERM})
+			return slurmjob.Job{State: "COMPLETING", Restarts: 1}, nil
+		})
+		synctest.Wait()
+		w.Check()
+		<-ctx.Done()
+		if got := w.Ended(); got != job.EndedPreempted {
+			t.Errorf("%q, want %q", got, job.EndedPreempted)
+		}
+		w.Stop()
+	})
+}
