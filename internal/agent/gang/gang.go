@@ -7,8 +7,6 @@ import (
 	"context"
 	"time"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/errorfile"
 	"github.com/gangrun/gangrun/internal/agent/kernellog"
@@ -142,7 +140,8 @@ func (g *Gang) exited(r *Rank) {
 	g.wireup.Mark(&exit)
 	if !exit.Good() {
 		g.memory.Scan() // what the ranks that are left share with it
-		if exit.Signal == int(unix.SIGKILL) && !exit.Stopped || exit.Core {
+		// A rank whose GPU has failed may end with any exit code.
+		if !exit.Stopped || exit.Core {
 			g.Reports.Lines(g.kernel.Lines(g.Host)...)
 		}
 		g.Reports.Lines(r.evidence(g.Host)...)
