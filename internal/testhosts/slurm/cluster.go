@@ -53,7 +53,7 @@ type daemon struct {
 
 type options struct {
 	gpus, cpus, memory, killWait int
-	allDevices                   bool
+	allDevices, kernelLogs       bool
 }
 
 // Option changes what Up makes.
@@ -65,6 +65,10 @@ func GPUs(n int) Option { return func(o *options) { o.gpus = n } }
 // AllDevices lets every job open the devices of all GPUs of its nodes, as a site does that does
 // not limit devices by cgroups.
 func AllDevices() Option { return func(o *options) { o.allDevices = true } }
+
+// KernelLogs gives each host a kernel's log of its own, which is empty, for LogKernel. Without it,
+// all hosts have the log of this machine.
+func KernelLogs() Option { return func(o *options) { o.kernelLogs = true } }
 
 // Memory is the memory of each host that Slurm gives to jobs, in MiB.
 func Memory(mib int) Option { return func(o *options) { o.memory = mib } }
@@ -156,12 +160,30 @@ func (c *Cluster) StopController() error { return c.end("slurmctld", syscall.SIG
 
 // StartNode starts slurmd on a host, which has been booted.
 func (c *Cluster) StartNode(h *testhosts.Host) error {
-	cmd, err := h.Command(context.Background(), "bash", c.path("slurmd.sh"), c.cgroup, h.Name(), c.path("etc/slurm.conf"))
+	kmsg := ""
+	if c.options.kernelLogs {
+		kmsg = c.kernelLog(h.Name())
+	}
+	cmd, err := h.Command(context.Background(), "bash", c.path("slurmd.sh"), c.cgroup, h.Name(), c.path("etc/slurm.conf"), kmsg)
 	if err != nil {
 		return err
 	}
 	return c.start("slurmd-"+h.Name(), cmd)
 }
+
+// LogKernel adds a record to the kernel's log of a host. The cluster must have been made with
+// KernelLogs.
+func (c *Cluster) LogKernel(host, text string) error {
+	log, err := os.OpenFile(c.kernelLog(host), os.O_WRONLY|os.O_APPEND, 0)
+	if err != nil {
+		return err
+	}
+	_, err = fmt.Fprintf(log, "3,1,1,-;%s\n", text)
+	return errors.Join(err, log.Close())
+}
+
+// kernelLog is the file that a host has as /dev/kmsg.
+func (c *Cluster) kernelLog(host string) string { return c.path("log", "kmsg-"+host) }
 
 // start starts a daemon. Its output goes to a log.
 func (c *Cluster) start(name string, cmd *exec.Cmd) error {

@@ -24,6 +24,11 @@ func (c *Cluster) writeFiles() error {
 			return err
 		}
 	}
+	for _, h := range c.bed.Hosts() {
+		if err := os.WriteFile(c.kernelLog(h.Name()), nil, 0o644); err != nil {
+			return err
+		}
+	}
 	gres := ""
 	if len(devices) > 0 {
 		gres = fmt.Sprintf("Name=gpu File=%s[0-%d]\n", c.path("dev", "nvidia"), len(devices)-1)

@@ -96,7 +96,7 @@ func (c *Cluster) Job(id string) (Job, error) {
 // Await waits until a job is as it should be.
 func (c *Cluster) Await(id string, within time.Duration, is func(Job) bool) (Job, error) {
 	var job Job
-	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
+	for deadline := time.Now().Add(within); time.Now().Before(deadline); time.Sleep(100 * time.Millisecond) {
 		var err error
 		if job, err = c.Job(id); err == nil && is(job) { // slurmctld may be restarting
 			return job, nil
