@@ -91,6 +91,7 @@ lint: ## gofmt, vet, staticcheck, and go.mod true and tidy
 docs: ## write the generated parts of docs/ anew
 	UPDATE=1 go test -count=1 -run '^TestDocument' ./internal/diagnose/rules ./internal/jobfile ./preflight ./supervisor/exitcode ./topology
 	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -tags soak -count=1 -timeout 40m -run '^TestSoakHostFaults$$' ./cmd/gangrun
+	UPDATE=1 GANGRUN_TEST_NOSKIP=1 go test -count=1 -run '^TestSlurm' ./cmd/gangrun
 
 proto: deps/proto ## write internal/wire/*.pb.go anew; they are committed
 	GOBIN='$(CURDIR)/.cache/bin' go install $(PROTOC_GEN_GO)

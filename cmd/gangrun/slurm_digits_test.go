@@ -90,7 +90,7 @@ func slurmDigits(b *slurmBed) {
 	if log := b.log("2"); !strings.Contains(log, "resumed from ") || strings.Contains(log, "\nstep 1/") {
 		t.Errorf("attempt 2 did not resume:\n%s", log)
 	}
-	b.nothingLeft()
+	b.ending("a rank is killed", b.said(out, "verdict: .*"), "0")
 	if err := os.RemoveAll(filepath.Join(b.dir, "examples/digits/checkpoints")); err != nil {
 		t.Fatal(err)
 	}

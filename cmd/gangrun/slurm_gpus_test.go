@@ -43,13 +43,16 @@ until [ -e go ]; do sleep 0.05; done'`
 // other. Each rank has a GPU of its own that Slurm has granted to its job on its node.
 func TestSlurmGPUs(t *testing.T) {
 	t.Parallel()
-	for name, options := range map[string][]slurm.Option{
-		"the job can open its own devices": nil,
-		"the job can open all devices":     {slurm.AllDevices()},
+	for name, c := range map[string]struct {
+		ending  string
+		options []slurm.Option
+	}{
+		"the job can open its own devices": {"two jobs share the GPUs of two nodes", nil},
+		"the job can open all devices":     {"two jobs share the GPUs of two nodes, and may open all devices", []slurm.Option{slurm.AllDevices()}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			testSlurmGPUs(t, options...)
+			testSlurmGPUs(t, c.ending, c.options...)
 		})
 	}
 }
@@ -83,7 +86,7 @@ func (b *slurmBed) words(pattern string) (words [][]string) {
 	return words
 }
 
-func testSlurmGPUs(t *testing.T, options ...slurm.Option) {
+func testSlurmGPUs(t *testing.T, ending string, options ...slurm.Option) {
 	b := newSlurmBed(t, 2, append(options, slurm.GPUs(slurmGPUs))...)
 	b.fakeGPUs()
 	first := b.submit("until [[ -e other ]]; do sleep 0.05; done", "-N1", "-w", "h1", "--gres=gpu:1")
@@ -137,5 +140,5 @@ func testSlurmGPUs(t *testing.T, options ...slurm.Option) {
 			t.Errorf("%s: the ranks have %q, want %q", key, have, gpus)
 		}
 	}
-	b.nothingLeft()
+	b.ending(ending, "each rank has a GPU of its own job", "0")
 }

@@ -99,16 +99,7 @@ func (b *slurmBed) ended(id string) (slurm.Job, string) {
 // nothingLeft checks that no process of a job of bob's is left on any node.
 func (b *slurmBed) nothingLeft() {
 	b.t.Helper()
-	var left []testhosts.Process
-	for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-		var err error
-		if left, err = b.Left(b.mark + "\x00"); err != nil {
-			b.t.Fatal(err)
-		} else if len(left) == 0 {
-			return
-		}
-	}
-	b.t.Errorf("left: %v", left)
+	b.left()
 }
 
 // TestSlurm runs gangs on all nodes of a job, as a user who cannot log in to them.
@@ -129,18 +120,24 @@ func TestSlurm(t *testing.T) {
 					t.Errorf("no %q in:\n%s", want, out)
 				}
 			}
-			b.nothingLeft()
+			b.ending("`-N4`, `-n 8`, `--mpi "+string(program.mpi)+"`", "two ranks on each node", "0")
 		})
 	}
 	t.Run("mistakes", func(t *testing.T) {
-		for name, c := range map[string]struct{ script, want string }{
-			"copies":   {"srun -n 4 gangrun run -n 4 -- true", "srun has started gangrun 4 times"},
-			"detached": {"gangrun run -n 4 --detach -- true", "--detach in job "},
+		for _, c := range []struct {
+			ending, script, want string
+			flags                []string
+		}{
+			{"`srun -n 4 gangrun run`", "srun -n 4 gangrun run -n 4 -- true", "srun has started gangrun 4 times", []string{"-N4", "-n4"}},
+			{"`gangrun run --detach` in a script", "gangrun run -n 4 --detach -- true", "--detach in job ", []string{"-N4", "-n4"}},
+			{"`gangrun run` in a heterogeneous job", "gangrun run -n 2 -- true", "2 components", []string{"-n1", ":", "-n1"}},
+			{"`SLURM_JOB_ID` of a job that has ended", "SLURM_JOB_ID=1 gangrun run -n 1 -- true", "SLURM_JOB_ID says", []string{"-N1"}},
 		} {
-			j, out := b.ended(b.submit(c.script, "-N4", "-n4"))
+			j, out := b.ended(b.submit(c.script, c.flags...))
 			if j["ExitCode"] != "64:0" || !strings.Contains(out, c.want) {
-				t.Errorf("%s: %s, %q", name, j["ExitCode"], out)
+				t.Errorf("%s: %s, %q", c.ending, j["ExitCode"], out)
 			}
+			b.ending(c.ending, b.said(out, "error: .*"), "64")
 		}
 	})
 	slurmExamples(t, b)
@@ -167,7 +164,11 @@ func TestSlurm(t *testing.T) {
 		if j.State() != "CANCELLED" {
 			t.Errorf("%s: %s", j.State(), out)
 		}
-		b.nothingLeft()
+		list, err := b.Exec(t.Context(), "bob", "env", "GANGRUN_HOME="+b.dir+"/runs", filepath.Join(b.Dir("bob"), "gangrun"), "ps")
+		if err != nil || !strings.Contains(list, "running?") {
+			t.Errorf("%v\n%s", err, list)
+		}
+		b.ending("`scancel`, and a line follows `gangrun run`", "`gangrun ps` shows it as `running?`", "killed")
 	})
 }
 
@@ -182,14 +183,12 @@ while True: pass"; fi; exec sleep 60' > out.json`, "-N2", "--mem=200")
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	var report struct {
-		Attempts []struct{ Cause *job.Cause }
-	}
+	var report slurmReport
 	if err := json.Unmarshal(data, &report); err != nil {
 		t.Fatalf("%v: %s\n%s", err, data, out)
 	}
 	if len(report.Attempts) == 0 || report.Attempts[0].Cause == nil || report.Attempts[0].Cause.Category != job.CPUOOM || report.Attempts[0].Cause.Rank != 2 {
-		t.Errorf("the cause is %s\n%s", data, out)
+		t.Fatalf("the cause is %s\n%s", data, out)
 	}
-	b.nothingLeft()
+	b.ending("a rank on another node exceeds the memory of the job", report.said(), report.code())
 }
