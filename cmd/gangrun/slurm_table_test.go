@@ -157,6 +157,7 @@ func (b *slurmBed) said(out, pattern string) string {
 	if text == "" {
 		b.t.Errorf("gangrun has not said %q:\n%s", pattern, out)
 	}
+	text = strings.TrimPrefix(text, "gangrun: ")
 	text = regexp.MustCompile(`\bjob \d+`).ReplaceAllString(text, "job N")
 	return regexp.MustCompile(`\bh\d+`).ReplaceAllString(text, "NODE")
 }

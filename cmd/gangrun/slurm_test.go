@@ -137,7 +137,7 @@ func TestSlurm(t *testing.T) {
 			if j["ExitCode"] != "64:0" || !strings.Contains(out, c.want) {
 				t.Errorf("%s: %s, %q", c.ending, j["ExitCode"], out)
 			}
-			b.ending(c.ending, b.said(out, "error: .*"), "64")
+			b.ending(c.ending, b.said(out, "gangrun: error: .*"), "64")
 		}
 	})
 	slurmExamples(t, b)
