@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"io"
 	"slices"
@@ -27,7 +28,8 @@ func psCommand() *cli.Command {
 		Name:  "ps",
 		Usage: "list the newest runs and where they are",
 		Description: "A run whose controller is gone before it had ended is lost. A question mark is behind the\n" +
-			"state of one whose controller was on another host, and may be gone there.",
+			"state of one whose controller was on another host, and may be gone there. If it was in a\n" +
+			"job of Slurm, Slurm is asked.",
 		Flags: []cli.Flag{
 			&cli.BoolFlag{Name: "all", Aliases: []string{"a"}, Usage: fmt.Sprintf("list every run, not only those that are up and the newest %d", psRuns)},
 			formatFlag(),
@@ -54,7 +56,7 @@ func psCommand() *cli.Command {
 			if asJSON {
 				return view.JSON(c.App.Writer, runs)
 			}
-			return printRuns(c.App.Writer, c.App.ErrWriter, runs, time.Now())
+			return printRuns(c.Context, c.App.Writer, c.App.ErrWriter, runs, time.Now())
 		},
 	}
 }
@@ -70,7 +72,7 @@ func newest(runs []home.Summary) []home.Summary {
 	return kept
 }
 
-func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
+func printRuns(ctx context.Context, w, notes io.Writer, runs []home.Summary, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	jobs := slices.ContainsFunc(runs, func(r home.Summary) bool { return r.Batch != nil })
 	header := "RUN\tSTATE\tATTEMPT\tRANKS\tSTEP\tSTARTED\tTIME\tEXIT"
@@ -87,8 +89,11 @@ func printRuns(w, notes io.Writer, runs []home.Summary, now time.Time) error {
 		run := home.Run{ID: r.Run, Dir: r.Dir}
 		if !r.State.Final() {
 			if c := presence.MissingController(run); c != nil {
-				state += "?"
-				tell = append(tell, func() { presence.NoteMissing(notes, run, *c) })
+				end := slurmEnd(ctx, r.Batch)
+				if state += "?"; end != "" {
+					state = string(job.StateLost)
+				}
+				tell = append(tell, func() { noteMissing(notes, run, *c, end) })
 			}
 		}
 		if !r.Ended.IsZero() {

@@ -124,6 +124,8 @@ func TestSlurm(t *testing.T) {
 		})
 	}
 	t.Run("mistakes", func(t *testing.T) {
+		other := b.submit("true")
+		b.ended(other)
 		for _, c := range []struct {
 			ending, script, want string
 			flags                []string
@@ -131,7 +133,7 @@ func TestSlurm(t *testing.T) {
 			{"`srun -n 4 gangrun run`", "srun -n 4 gangrun run -n 4 -- true", "srun has started gangrun 4 times", []string{"-N4", "-n4"}},
 			{"`gangrun run --detach` in a script", "gangrun run -n 4 --detach -- true", "--detach in job ", []string{"-N4", "-n4"}},
 			{"`gangrun run` in a heterogeneous job", "gangrun run -n 2 -- true", "2 components", []string{"-n1", ":", "-n1"}},
-			{"`SLURM_JOB_ID` of a job that has ended", "SLURM_JOB_ID=1 gangrun run -n 1 -- true", "SLURM_JOB_ID says", []string{"-N1"}},
+			{"`SLURM_JOB_ID` of a job that has ended", "SLURM_JOB_ID=" + other + " gangrun run -n 1 -- true", "SLURM_JOB_ID says", []string{"-N1"}},
 		} {
 			j, out := b.ended(b.submit(c.script, c.flags...))
 			if j["ExitCode"] != "64:0" || !strings.Contains(out, c.want) {
@@ -165,10 +167,10 @@ func TestSlurm(t *testing.T) {
 			t.Errorf("%s: %s", j.State(), out)
 		}
 		list, err := b.Exec(t.Context(), "bob", "env", "GANGRUN_HOME="+b.dir+"/runs", filepath.Join(b.Dir("bob"), "gangrun"), "ps")
-		if err != nil || !strings.Contains(list, "running?") {
+		if err != nil || !strings.Contains(list, "  lost  ") {
 			t.Errorf("%v\n%s", err, list)
 		}
-		b.ending("`scancel`, and a line follows `gangrun run`", "`gangrun ps` shows it as `running?`", "killed")
+		b.ending("`scancel`, and a line follows `gangrun run`", "`lost`; `gangrun ps`: "+b.said(list, `Slurm shows job \d+ as \w+`), "killed")
 	})
 }
 

@@ -32,6 +32,15 @@ type Job struct {
 	BatchHost string // the node of its script
 }
 
+// Running reports whether the job still has its nodes.
+func (j Job) Running() bool {
+	switch j.State {
+	case "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT":
+		return true
+	}
+	return false
+}
+
 // ErrUnknown means that Slurm has no such job, or has forgotten it.
 var ErrUnknown = errors.New("the job is not known to Slurm")
 

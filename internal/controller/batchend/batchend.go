@@ -134,7 +134,7 @@ func (w *Watch) run(ctx, asking context.Context) {
 			next.Reset(recheck)
 			continue
 		}
-		if err != nil || !running(j.State) { // outside of the job (salloc), nothing else tells
+		if err != nil || !j.Running() { // outside of the job (salloc), nothing else tells
 			w.end(w.of(j))
 			return
 		}
@@ -181,13 +181,4 @@ func (w *Watch) of(j slurmjob.Job) job.Ended {
 		return job.EndedNodeFailed
 	}
 	return job.EndedCancelled
-}
-
-// running reports whether a job in a state still has its nodes.
-func running(state string) bool {
-	switch state {
-	case "RUNNING", "SUSPENDED", "CONFIGURING", "STOPPED", "SIGNALING", "RESIZING", "STAGE_OUT":
-		return true
-	}
-	return false
 }
