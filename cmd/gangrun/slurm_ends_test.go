@@ -85,7 +85,7 @@ func TestSlurmEnds(t *testing.T) {
 		category job.Category
 		code     int
 	}{
-		{name: "limit", ending: "the time limit passes", end: func(id string) { exec("scontrol", "update", "JobId="+id, "EndTime=now") }, category: job.TimeLimit, code: 93},
+		{name: "limit", ending: "the time limit passes", end: func(id string) { exec("scontrol", "update", "JobId="+id, "EndTime=now+2") }, category: job.TimeLimit, code: 93},
 		{name: "reserve", ending: "the time limit comes near, with `--time-reserve`", flags: []string{"-t", "1"}, run: "--time-reserve 55s", category: job.TimeLimit, code: 93},
 		{name: "saved", ending: "the time limit comes near, and `--before-stop` has written a checkpoint", flags: []string{"-t", "1"}, run: "--time-reserve 52s --before-stop sigusr1 --checkpoint-dir ck --resume", category: job.TimeLimit, code: 75,
 			rank: `trap 'echo {} > ck/step_5.json; echo saved > saved-$RANK' USR1;`},
