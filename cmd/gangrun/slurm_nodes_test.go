@@ -61,6 +61,10 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict --requeue 3
 ((RANK)) || { echo {} > .new; mv .new ck/step_5.json; }; while :; do sleep 0.1; done' > out$SLURM_RESTART_COUNT.json`, "-N2", "-c1", "-w", "h1,h2")
 		b.awaitFile(t, id, "ck/step_5.json")
 		other := b.submit("exit", "-p", "high", "-N2", "--exclusive", "-w", "h1,h2")
+		// Between its legs, the job counts as ended for a moment.
+		if _, err := b.Await(id, patience, func(j slurm.Job) bool { return j["Restarts"] == "1" && j.State() == "COMPLETED" }); err != nil {
+			t.Fatal(err)
+		}
 		j, out := b.ended(id)
 		r := check(t, b, out, job.Preempted)
 		if other, _ := b.ended(other); j.State() != "COMPLETED" || j["Restarts"] != "1" || other.State() != "COMPLETED" || r.code() != "75" {
@@ -85,7 +89,7 @@ exec gangrun run -n 2 --preflight off --mpi none --exit-code verdict --requeue 3
 	t.Run("node off, spare", func(t *testing.T) {
 		t.Parallel()
 		b := b.part(t)
-		id := b.submit(`gangrun run -n 4 --preflight off --mpi none -o json -- bash -c 'touch ready-$RANK
+		id := b.submit(`gangrun run -n 4 --preflight off --mpi none --orphan-grace 5s -o json -- bash -c 'touch ready-$RANK
 [[ $GANGRUN_ATTEMPT != 1 ]] || while :; do sleep 0.1; done' > out.json`, "-N3", "--ntasks-per-node=2", "-c1", "--no-kill", "-w", "h5,h6,h7")
 		b.awaitFile(t, id, "ready-0")
 		b.awaitFile(t, id, "ready-3")
@@ -111,6 +115,10 @@ exec gangrun run -n 2 --preflight off --mpi none --requeue 3 --orphan-grace 5s -
 			t.Fatal(err)
 		}
 		b.poweroff(j["BatchHost"])
+		// Slurm would notice it itself, half a minute later.
+		if _, err := b.Exec(t.Context(), "root", "scontrol", "update", "NodeName="+j["BatchHost"], "State=DOWN", "Reason=off"); err != nil {
+			t.Fatal(err)
+		}
 		j, out := b.ended(id)
 		if j.State() != "COMPLETED" || j["Restarts"] != "1" || !strings.Contains(out, "resumes from step_5.json") {
 			t.Errorf("%s, %s\n%s", j.State(), j["Restarts"], out)
