@@ -27,9 +27,9 @@ func Document(w io.Writer) error {
 			if p.Category != "" {
 				category = "`" + string(p.Category) + "`"
 			} else if p.Severity == job.SeverityError {
-				category = "that of the failure"
+				category = "the failure's"
 			}
-			hint := strings.Replace(p.Hint, "{hint}", "what the failure calls for; ", 1)
+			hint := strings.Replace(p.Hint, "{hint}", "the hint of the failure; ", 1)
 			fmt.Fprintf(&b, "| `%s` | %s | %s | %s | %s |\n", p.Signature, p.Severity, category, p.Text, hint)
 		}
 	}
@@ -139,8 +139,8 @@ changed, it does not start the gang, and the error names them.
 
 ### What a failure means
 
-A trial may fail only because it has one rank. gangrun therefore repeats a trial that fails
-on two ranks, and then on all ranks if they are at most %[11]d, fit on one host and get a place
+A trial can fail for no other reason than that it has only one rank. gangrun therefore repeats
+a failed trial on two ranks, and then on all ranks if they are at most %[11]d, fit on one host and get a place
 within %[10]s. ` + "`" + `trial: {ranks: N}` + "`" + `, or ` + "`" + `--trial-ranks N` + "`" + `, begins with N ranks instead of one.
 gangrun does not start the gang
 

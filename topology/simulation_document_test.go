@@ -19,9 +19,9 @@ Nothing here was measured on machines. Time is simulated, and a gang is only a n
 GPUs and a run time.
 
 ## Verdict
-In how many of %d seeds gangrun is as good as each other policy, or better. Three things are
-counted: more gangs of two GPUs or more are on one island; the mean queueing delay is not
-longer; both hold in the same seed. The first three columns are for the gangs that arrive
+The table compares gangrun with each other policy over %d seeds. It counts the seeds in which
+gangrun put at least as many gangs of two GPUs or more on one island; in which its mean
+queueing delay was not longer; and in which both were so. The first three columns are for the gangs that arrive
 within a day, the last three for those of half a year that begins with that day.
 
 %s
@@ -68,13 +68,14 @@ Each gang is followed until it has started.
 	}
 	fmt.Fprintf(&b, `## What a day can tell
 This table divides the half years into days. It shows on how many of them (%d seeds times %d
-days) gangrun puts more gangs on an island, or fewer. It also shows how often a table of one
-day and %d seeds would have had the same result in every seed.
+days) gangrun puts more gangs on an island, or fewer. The last columns show on how many days the
+result would have been the same in all %d seeds.
 
-A day has about 180 gangs, of which a third have more than one GPU. If one of them starts a
-little earlier, all later ones get other places. Compared with ideal best-fit, the standard
-deviation of the difference on a day is therefore at least twice its mean. gangrun puts more
-gangs on an island on more days than fewer, but on at most a tenth of the days in every seed.
+A single day says little. It has about 180 gangs, of which a third have more than one GPU. If
+one gang starts a little earlier, all later ones get other places. The difference between
+gangrun and ideal best-fit on one day therefore has a standard deviation of at least twice its
+mean. On most days gangrun puts more gangs on an island than ideal best-fit, but on at most a
+tenth of the days does it do so in all seeds.
 The days in the tables above are the first days of the half years; they were not chosen.
 
 %s
@@ -84,8 +85,8 @@ gangrun, half a year on the mixed cluster, with different patience for each leve
 %s
 ## A short run
 One seed and two days on the mixed cluster, which is empty at first. Gangs ask for twice the
-number of GPUs. Every run of the tests computes this table and compares the page with it;
-`+"`make soak`"+` does that for the other tables.
+number of GPUs. `+"`make test`"+` computes this table and compares it with this page;
+`+"`make soak`"+` does the same for the other tables.
 
 %s`, len(seeds), longRun/day, len(seeds), f.chances, f.patience, f.slice)
 	return b.String()

@@ -93,7 +93,7 @@ there from the start.
 
 - suspect: the time until gangrun warns of a silent host, which is 3 s.
 - known: the time until gangrun ends the gang, or gives up because it cannot reach h2.
-  A silent host counts as lost after --host-timeout (%s here, 10 s by default).
+  A silent host counts as lost after --host-timeout (%s in most of these cases, 10 s by default).
 - ended: the time until gangrun has ended. It first waits until no rank can be left on a
   lost host: until the host confirms that, or until --orphan-grace (%s here, 20 s by
   default) and 5 s have passed since the last connection. A next attempt would wait, too.

@@ -89,11 +89,11 @@ func printRuns(ctx context.Context, w, notes io.Writer, runs []home.Summary, now
 		run := home.Run{ID: r.Run, Dir: r.Dir}
 		if !r.State.Final() {
 			if c := presence.MissingController(run); c != nil {
-				end := slurmEnd(ctx, r.Batch)
+				end := presence.SlurmEnd(ctx, r.Batch)
 				if state += "?"; end != "" {
 					state = string(job.StateLost)
 				}
-				tell = append(tell, func() { noteMissing(notes, run, *c, end) })
+				tell = append(tell, func() { presence.NoteMissing(notes, run, *c, end) })
 			}
 		}
 		if !r.Ended.IsZero() {

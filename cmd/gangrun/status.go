@@ -36,7 +36,7 @@ func statusCommand() *cli.Command {
 			if status.State == job.StateLost {
 				controller.NoteLost(c.App.ErrWriter, run)
 			} else if gone := presence.MissingController(run); gone != nil {
-				noteMissing(c.App.ErrWriter, run, *gone, slurmEnd(c.Context, report.Batch))
+				presence.NoteMissing(c.App.ErrWriter, run, *gone, presence.SlurmEnd(c.Context, report.Batch))
 			}
 			return nil
 		}),

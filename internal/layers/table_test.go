@@ -69,7 +69,7 @@ var rooms = []room{
 	{paths: []string{"internal/curve"}, ours: only("internal/job", "internal/text"), not: world, noClock: true},
 	{paths: []string{"internal/screen"}, ours: only()},
 	{paths: []string{"internal/queue"}, ours: only()},
-	{paths: []string{"internal/presence"}, ours: withLeaves("internal/job", "internal/home", "internal/exact", "internal/journal", "internal/atomicfile", "internal/safefile")},
+	{paths: []string{"internal/presence"}, ours: withLeaves("internal/job", "internal/slurmjob", "internal/home", "internal/exact", "internal/journal", "internal/atomicfile", "internal/safefile")},
 	{paths: []string{"internal/packedlog"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/runlogs", "internal/follow", "internal/cleanup"}, ours: allBut("launcher/...", "preflight/...", "checkpoint/...", "topology/...", "internal/agent/...", "internal/controller/...")},
 	{paths: []string{"internal/interrupt"}, ours: only("internal/job")},

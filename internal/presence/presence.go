@@ -4,7 +4,6 @@ package presence
 
 import (
 	"fmt"
-	"io"
 	"time"
 
 	"github.com/gangrun/gangrun/internal/home"
@@ -33,11 +32,6 @@ func MissingController(run home.Run) *job.Controller {
 		return nil
 	}
 	return s.Controller
-}
-
-// NoteMissing writes what to do about a run whose controller may be gone.
-func NoteMissing(w io.Writer, run home.Run, c job.Controller) {
-	fmt.Fprintf(w, "gangrun: note: the controller of run %s, %s, %s; %s\n", run.ID, Name(c), LockState(false, true), IfGone(run))
 }
 
 // LockState describes the lock of a controller on another host: held says whether somebody
