@@ -22,7 +22,7 @@ type batchWatch struct {
 
 // begin begins the watch. The context that it returns ends with ctx, or with the job.
 func (b *batchWatch) begin(ctx context.Context, spec job.Spec, note func(string)) context.Context {
-	if spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0 {
+	if namesHosts(spec) {
 		return ctx
 	}
 	var w *batchend.Watch

@@ -28,6 +28,7 @@ type placer struct {
 	launcher  *launcher.Launcher
 	probed    *hosts.Found
 	turns     atomic.Int64 // places in queues for GPUs that were taken so far
+	batch     allocation
 }
 
 // Place implements supervisor.Placer. The lease of ranks without GPUs cannot be lost.
@@ -39,10 +40,16 @@ func (p *placer) Place(ctx context.Context, spec job.Spec, not job.Excluded, emi
 		var other error
 		if lease, other = p.place(ctx, smaller, not, 0, emit); other == nil {
 			emit(job.Event{Kind: job.KindNote, Text: fmt.Sprintf("a gang of %s, since there is no room for more: %s", text.Count(smaller.Ranks, "rank"), none.Text)})
-			return lease, nil
+			err = nil
+			break
 		}
 		if !errors.As(other, new(supervisor.NoPlacement)) {
 			return lease, other
+		}
+	}
+	if err == nil {
+		if inventory, unknown := p.probed.Inventory(ctx); unknown == nil {
+			p.batch.note(lease.Placement, inventory.Hosts, emit)
 		}
 	}
 	return lease, err

@@ -81,7 +81,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 		return nil, err
 	}
 	if options.taken == nil {
-		named := spec.Hosts != "" || spec.Hostfile != "" || spec.Inventory != "" || spec.Loopback > 0
+		named := namesHosts(spec)
 		if err := (batchjob.Start{Lookup: os.LookupEnv, Detach: options.Detached != nil, OwnHosts: named}).Check(context.Background()); err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	}
 	s.launcher = launcher.New(s.options(dialer, wanted))
 	s.probed = hosts.Find(s.launcher, spec)
-	s.placer = &placer{run: run.ID, simulated: spec.Loopback > 0, launcher: s.launcher, probed: s.probed}
+	s.placer = &placer{run: run.ID, simulated: spec.Loopback > 0, launcher: s.launcher, probed: s.probed, batch: allocationOf(spec, batchJob())}
 	s.surveyor = &surveyor{spec: spec, launcher: s.launcher, probed: s.probed, verbose: options.Verbose, show: s.show.Say}
 	return s, nil
 }
