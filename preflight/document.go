@@ -85,8 +85,8 @@ const trialDocument = `
 The trial runs the job's command unchanged, as one rank on one host. ` + "`" + `trial.args` + "`" + ` adds
 arguments to its end; ` + "`" + `trial.command` + "`" + ` replaces it; ` + "`" + `trial.env` + "`" + ` takes precedence over
 the job's environment. The trial does not resume from a checkpoint. Its standard input is that of
-the job. The gang gets it again: it reads a file from the beginning, and gangrun keeps up to
-%[8]d MiB of a pipe for it.
+the job. The gang gets the same input again: a file is read from its beginning, and of a pipe gangrun
+keeps up to %[8]d MiB.
 
 The trial passes, and gangrun ends it, as soon as one of these holds:
 
@@ -124,7 +124,7 @@ These things differ from the gang:
 - Files are on an overlay: a write to a file separates it from its hard links, a mapping
   from before a write has the old contents, and O_DIRECT and ioctls of a file system may be
   refused.
-- These differences can cause some errors of the system. A failure with one of them is a warning (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
+- These differences can cause the errors in brackets. A trial that fails with one of them is only a warning (` + "`" + `EPERM` + "`" + `, ` + "`" + `EROFS` + "`" + `,
   ` + "`" + `EXDEV` + "`" + `, ` + "`" + `EBUSY` + "`" + `, ` + "`" + `EOVERFLOW` + "`" + `, ` + "`" + `ESTALE` + "`" + `; ` + "`" + `trial-contained` + "`" + `).
 
 Some hosts cannot contain a trial: Linux before 5.12, user namespaces that are switched
@@ -175,7 +175,7 @@ and SLURM_JOB_ID.
 It compares the size and time of these files, on the machine where gangrun was started:
 
 - files that the arguments of the command name;
-- the Python modules (.py and .so) in the script's directory (of ` + "`python -m`" + `, in
+- the Python modules (.py and .so) in the script's directory (with ` + "`python -m`" + `, in
   the working directory) and in those of PYTHONPATH, %[6]d levels deep. If the script's
   directory has more than %[7]d files and directories, the trial is always run; if those of
   PYTHONPATH have more, only the modules directly in them are compared;

@@ -19,7 +19,7 @@ Nothing here was measured on machines. Time is simulated, and a gang is only a n
 GPUs and a run time.
 
 ## Verdict
-The table compares gangrun with each other policy over %d seeds. It counts the seeds in which
+The table compares gangrun with every one of the other policies (see below) over %d seeds. It counts the seeds in which
 gangrun put at least as many gangs of two GPUs or more on one island; in which its mean
 queueing delay was not longer; and in which both were so. The first three columns are for the gangs that arrive
 within a day, the last three for those of half a year that begins with that day.
@@ -50,7 +50,7 @@ one. No policy knows how long a gang will run.
 
 | policy | where it puts a gang | waits for |
 |---|---|---|
-| first-fit | on the first host with room, else on the first free GPUs | nothing |
+| first-fit | the first host with enough free GPUs; if there is none, the first free GPUs of any hosts | nothing |
 | best-fit | on the host with the fewest free GPUs that has room, else under the switch, in the rack, or anywhere, as Slurm with a topology; the host's first free GPUs | nothing |
 | best-fit with waiting | the same, with gangrun's waiting rule: Slurm without Links between GPUs in its configuration | a host, then a rack |
 | ideal best-fit | the same, but it knows islands, and takes one on the fullest host that has a free one; no known scheduler does that | an island, a host, then a rack |
@@ -84,8 +84,8 @@ gangrun, half a year on the mixed cluster, with different patience for each leve
 
 %s
 ## A short run
-One seed and two days on the mixed cluster, which is empty at first. Gangs ask for twice the
-number of GPUs. `+"`make test`"+` computes this table and compares it with this page;
+One seed and two days on the mixed cluster, which is empty at first. Together, the gangs ask for
+twice as many GPUs as the cluster has. `+"`make test`"+` computes this table and compares it with this page;
 `+"`make soak`"+` does the same for the other tables.
 
 %s`, len(seeds), longRun/day, len(seeds), f.chances, f.patience, f.slice)
