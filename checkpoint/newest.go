@@ -30,12 +30,13 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s %s: %s", how, filepath.Base(s.Path), s.Reason)
 }
 
-// Newest returns the newest complete checkpoint in dir, and what looked newer but was
-// skipped, newest first. The Path of best is empty if there is none, or if dir is missing
-// or empty. The newest checkpoint is the one with the highest step in its name; checkpoints
-// without a step are ranked among the others by the time of their last change. A file of a
-// suspect size comes after all others. See docs/checkpoints.md. The error is ctx's, or
-// reports that dir, or every candidate in it, cannot be read.
+// Newest returns the newest complete checkpoint in dir, and what looked newer but was skipped,
+// newest first. The Path of best is empty if there is none, or if dir is missing or empty. The
+// newest checkpoint is the one with the highest step in its name; checkpoints without a step are
+// ranked among the others by the time of their last change. A file comes after all others if its
+// size is suspect: its format does not show whether it is complete, and it is smaller than the
+// checkpoints before it. See docs/checkpoints.md. The error is ctx's, or reports that dir, or every
+// candidate in it, cannot be read.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
 	return NewestBut(ctx, dir, nil, nil)
 }

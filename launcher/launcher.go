@@ -136,8 +136,9 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []age
 	return hosts, unreached, nil
 }
 
-// Survey asks hosts for the facts of the static preflight, all at the same time. One host
-// compiles the program for all: the hashes must be equal anyway. If the hosts are several machines, they then check whether they reach each other.
+// Survey asks hosts for the facts of the static preflight, all at the same time. Only one host
+// checks that the program can be parsed: the preflight also requires that its files are equal on
+// all hosts. If the hosts are several machines, they then check whether they reach each other.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
 	connected := make([]*agents.Agent, len(hosts))
 	if err := agents.Each(len(hosts), func(i int) (err error) {

@@ -1,11 +1,11 @@
 //go:build cgo && linux
 
-// Command gangrun-nvml prints what the NVIDIA driver says of this host's GPUs, as
-// the JSON of an nvml.Report, and ends with 0 whatever it says. With the argument
-// events it prints XID and ECC errors as they happen, each a line of the JSON of
-// an nvml.Event, each second that the driver still answers, and every 5 seconds
-// which processes compute on the GPUs, until its standard input ends. It is a program of its own since a driver may hang whoever
-// asks it: gangrun runs it with a time limit.
+// Command gangrun-nvml prints what the NVIDIA driver says of this host's GPUs, as the JSON of an
+// nvml.Report, and ends with 0 whatever it says. With the argument events it runs until its
+// standard input ends, and prints one nvml.Event a line, as JSON: each XID or ECC error when it
+// happens; every second, that the driver still answers; every 5 seconds, which processes compute on
+// the GPUs. It is a separate program because a call of the driver may hang: gangrun runs it with a
+// time limit.
 package main
 
 import (

@@ -24,9 +24,9 @@ type Request struct {
 	Layer string `json:"layer"`
 	// Room bounds what can be written, in bytes of memory.
 	Room int64 `json:"room"`
-	// Work are directories in which the program works. Needed are other paths that it may
-	// use. It is an error if the file system of one of them cannot be covered by the layer;
-	// other file systems then become read-only.
+	// Work are directories in which the program works. Needed are other paths that it may use. If
+	// the layer cannot cover the file system of one of them, that is an error. Any other file
+	// system that it cannot cover becomes read-only.
 	Work   []string `json:"work,omitempty"`
 	Needed []string `json:"needed,omitempty"`
 	// Empty are directories that the program sees as empty.

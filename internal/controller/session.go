@@ -53,9 +53,9 @@ type Options struct {
 	Aside         bool // the ranks' standard output is shown on standard error
 	Plain         bool // the ranks' output is shown unchanged
 	Terse         bool // only the cause of a failure is shown
-	Verbose       bool // the matrix is shown even if no host is odd
+	Verbose       bool // the preflight's table of hosts is shown even if all hosts are alike
 	PreflightOnly bool // no gang follows the preflight
-	// Universe is MPI_UNIVERSE_SIZE. 0 is the default, and -1 sets no bound.
+	// Universe is MPI_UNIVERSE_SIZE. 0 stands for gangrun's default, and -1 for INFINITE.
 	Universe int
 	Mpiexec  bool              // the job was given to gangrun mpiexec
 	Detached *detached.Process // nil unless this process was started by --detach

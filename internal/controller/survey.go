@@ -17,7 +17,7 @@ type surveyor struct {
 	spec     job.Spec
 	launcher *launcher.Launcher
 	probed   *hosts.Found
-	verbose  bool         // show the matrix even if no host is odd
+	verbose  bool         // show the table of hosts even if all hosts are alike
 	show     func(string) // shows a line of the matrix
 
 	matrix *preflight.Matrix // of the last survey; nil before, and of one host

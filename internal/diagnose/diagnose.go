@@ -14,7 +14,7 @@ import (
 )
 
 // Diagnose finds the cause of an attempt that did not end well. The cause is the first failure that
-// is not a consequence of another one: see the function before, rules.Cascade and rules.Generic. If there was no
+// is not a consequence of another one: see the unexported function before, rules.Cascade and rules.Generic. If there was no
 // failure or no cause is found, Category is empty and Text says so.
 func Diagnose(e job.Evidence) job.Cause {
 	if len(e.Lines) == 0 {

@@ -48,8 +48,8 @@ func Notify() chan os.Signal {
 	return from
 }
 
-// Signals returns the channel of the signals since the process began. The caller handles
-// them from now on. Before that, each signal ends the process, which has done nothing yet.
+// Signals returns the channel on which signals arrive. From then on the caller handles them. Until
+// it is called, a signal ends the process, which has done nothing yet.
 func Signals() chan os.Signal {
 	if caught == nil {
 		return Notify()

@@ -97,8 +97,8 @@ func Fallback(err error) (hint string) {
 	return hint
 }
 
-// Split takes joined errors apart, so that each can be reported with its own hint. An Error
-// without a hint does not keep the errors that it wraps together.
+// Split takes joined errors apart, so that each can be reported with its own hint. It also takes
+// apart the joined errors within an Error without a hint.
 func Split(err error) []error {
 	for {
 		e, ok := err.(*Error)

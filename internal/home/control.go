@@ -57,9 +57,9 @@ func (r Run) Control(c job.Controller) (*Control, error) {
 	return control, nil
 }
 
-// TakeOver makes c the controller of a run that another process has created. This is
-// tentative: if c closes the Control or ends without calling Keep, the run has its last
-// controller again. The error is ErrControlled if another process has the lock.
+// TakeOver makes c the controller of a run that another process has created. This is tentative: if
+// c closes the Control or ends without calling Keep, the run has its previous controller again. The
+// error is ErrControlled if another process has the lock.
 func (r Run) TakeOver(c job.Controller) (*Control, error) {
 	control, err := r.lock(c)
 	if err != nil {
@@ -104,8 +104,8 @@ func (c *Control) Keep() error {
 	return nil
 }
 
-// Close releases the lock. After a takeover without Keep, the file names the last
-// controller again.
+// Close releases the lock. After a takeover without Keep, the file names the previous controller
+// again.
 func (c *Control) Close() error {
 	var err error
 	if c.tentative {

@@ -32,7 +32,7 @@ type Attempt struct {
 	TTY TTY `json:"tty,omitempty"`
 	// Show selects the ranks whose output is sent to the terminal while the gang runs.
 	Show OutputMode `json:"show"`
-	// Steps is the number of progress events of each rank that are reported at once; later ones
+	// Steps is the number of progress events of each rank that are reported immediately; later ones
 	// may be reported once a second.
 	Steps int `json:"steps,omitempty"`
 	// MPI is how the ranks find each other. With MPIAuto, a Launcher decides by the
@@ -83,8 +83,8 @@ func (a Attempt) Trial() bool { return a.Number == 0 }
 // everything as it is on the host, and nothing that they write is kept. Paths are
 // absolute.
 type Containment struct {
-	// Work has the directories that the job works in; Needed has other paths that it names.
-	// A host on which one of them cannot be contained cannot contain the ranks.
+	// Work has the directories that the job works in; Needed has other paths that it names. If a
+	// host cannot discard what is written below one of them, contained ranks cannot run there.
 	Work, Needed []string
 	// Empty is a directory that the ranks find empty; "" is none.
 	Empty string

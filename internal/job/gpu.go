@@ -9,7 +9,7 @@ const (
 	GPUECCSingle  GPUSign = "ecc-single"      // a memory error that was corrected
 	GPUECCDouble  GPUSign = "ecc-double"      // a memory error that could not be corrected
 	GPUDriverHung GPUSign = "gpu-driver-hung" // the driver does not answer; it concerns all GPUs
-	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and it is not the own GPU of all of them
+	GPUShared     GPUSign = "gpu-shared"      // several ranks use it, and not all of them were given it
 	GPUUnwatched  GPUSign = "gpu-unwatched"   // its errors are not, or no longer, reported; without a UUID, this is about all GPUs
 )
 

@@ -11,10 +11,10 @@ import (
 // which never accepts a wider level. In a job file it may also be a mapping.
 type Patience string
 
-// DefaultPatience is the wait for each level.
+// DefaultPatience is how long a gang waits for GPUs at each Locality before it takes a wider one.
 const DefaultPatience = "2m"
 
-// Strict is a wait, for one level or for all, that never ends.
+// Strict is a Patience with which a gang never takes a wider Locality: at one level, or at all.
 const Strict = "strict"
 
 // For returns how long a gang waits for a level; bounded is false if it waits for ever. Levels that

@@ -58,8 +58,8 @@ type Spec struct {
 	CheckpointDir string `json:"checkpoint_dir,omitempty"`
 	// Resume makes the first attempt start from the newest good checkpoint.
 	Resume bool `json:"resume,omitempty"`
-	// Requeue is how often the batch system may start the job in all, if gangrun asks it to queue
-	// the job again; 0 is never to ask.
+	// Requeue is the largest number of starts of the batch job, the first included: gangrun asks
+	// the batch system to queue the job again until then. 0 means that it never asks.
 	Requeue int `json:"requeue,omitempty"`
 	// Retries limits the restarts in a row without progress.
 	Retries   int           `json:"retries"`
@@ -90,8 +90,8 @@ type Spec struct {
 	// empty is none. gangrun waits BeforeStopWait at most for a new checkpoint.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
-	// TimeReserve is how long before the time limit of its batch job the run is ended; 0 is long
-	// enough for BeforeStopWait and Grace.
+	// The run is ended TimeReserve before the time limit of its batch job. If it is 0, gangrun
+	// chooses a time that has room for BeforeStopWait and Grace.
 	TimeReserve Duration `json:"time_reserve,omitempty"`
 	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
 	// 0 is never.

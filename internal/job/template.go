@@ -60,7 +60,7 @@ func CheckTemplates(command []string) error {
 //
 //	{{.Rank}}                     a field of Fields
 //	{{if .ResumeFrom}}a{{end}}    a, unless the field is 0 or empty
-//	{{if .Rank}}a{{else}}b{{end}} a, or b if it is
+//	{{if .Rank}}a{{else}}b{{end}} a, or b if the field is 0 or empty
 //	{{"{{"}}                      two braces
 //
 // A condition may begin in one argument and end in a later one. Other text in braces is not

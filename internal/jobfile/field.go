@@ -15,7 +15,7 @@ type Kind int
 // The kinds of values.
 const (
 	Number   Kind = iota // a whole number
-	Range                // a whole number, or MIN..MAX, as 8..16: MIN sets the field whose name is this one's after "min-"
+	Range                // a whole number, or MIN..MAX, as 8..16: MAX is the value of this field, MIN that of the field "min-" and this one's name
 	Switch               // true or false; a flag of this kind needs no value
 	Text                 // any text
 	Path                 // a path, made absolute against the caller's directory
@@ -30,7 +30,7 @@ const (
 	Paths                // a list of paths, left as they are
 	Names                // a list of names of environment variables
 	Policy               // a mapping of categories to actions
-	Patience             // a duration, strict, or one of them for each level: a mapping, or LEVEL=TIME with commas
+	Patience             // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
 	Group                // a mapping of the fields whose names begin with this one's
 )
 

@@ -121,9 +121,9 @@ func Durable(kind job.Kind) bool {
 	return false
 }
 
-// Append writes e as one line, with one write(2). If that fails, no part of the line stays
-// in the file, and Append or Close writes the line as soon as that is possible. Later lines
-// come after it. The error names the file.
+// Append writes e as one line, with one write(2). If the write fails, no part of the line stays in
+// the file. The Journal keeps the line, and a later Append or Close writes it before any later
+// lines. The error names the file.
 func (j *Journal) Append(e job.Event) error {
 	line, err := exact.Marshal(e)
 	if err == nil && len(line) >= MaxLine {

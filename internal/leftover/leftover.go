@@ -1,10 +1,10 @@
 // Package leftover finds processes that gangs have left behind on this machine, because their
 // agent and its watchdogs were all killed.
 //
-// A process of a gang is known by a tag that children inherit from their parents,
-// whatever else a process changes: its environment, its session, its name, its parent.
-// A process that only has the environment of a rank has no tag: for example, a job that the
-// rank has submitted to a batch system. A leftover has a tag, and no agent above it.
+// A process of a gang is known by a tag that children inherit from their parents, whatever else a
+// process changes: its environment, its session, its name, its parent. A process that only has the
+// environment of a rank has no tag: for example, a job that the rank has submitted to a batch
+// system. A leftover has a tag, and no agent above it (Find has one exception).
 package leftover
 
 import (
@@ -39,13 +39,14 @@ func (t Table) above(pid int) (pids []int) {
 	return pids
 }
 
-// Find returns the leftovers, seen from the process self, which is about to start a gang of a
-// run. run is empty if that is not known. Leftovers of other runs belong to the same user.
+// Find returns the leftovers, seen from the process self, which is about to start a gang of a run.
+// run is empty if that is not known. Of other runs, Find returns only leftovers of the same user as
+// self.
 //
-// Self, its ancestors and its descendants are never leftovers. Nor is a process that has an
-// ancestor in common with self which belongs to a gang and is not an agent: that ancestor has
-// started gangrun itself. A process below an agent is not a leftover, unless the agent is also
-// above self and the process belongs to self's own run.
+// Self, its ancestors and its descendants are never leftovers. If a process of a gang, other than
+// an agent, has started gangrun, the other descendants of that process are no leftovers either. A
+// process below an agent is not a leftover, with one exception: if gangrun itself runs below that
+// agent, processes of its own run count.
 func (t Table) Find(self int, run string) (found []Process) {
 	own := t.above(self)
 	for _, p := range t {
@@ -64,9 +65,9 @@ func (t Table) Find(self int, run string) (found []Process) {
 	return found
 }
 
-// Alive returns the processes of earlier attempts of a run that still have an agent above them,
-// other than an agent above self. That agent is about to end them. gang is the attempt that is
-// about to start.
+// Alive returns the processes of earlier attempts of a run whose own agent still lives, and is
+// about to end them. An agent above self does not count. gang is the attempt that is about to
+// start.
 func (t Table) Alive(self int, gang string) (found []Process) {
 	own, tag := t.above(self), TagOf(gang)
 	run, _, _ := strings.Cut(gang, "/")

@@ -22,7 +22,7 @@ const (
 	moreProcesses = 4096
 )
 
-// CheckFiles returns an error and a hint if this process may have too few open files.
+// CheckFiles returns an error and a hint if the limit on this process's open files is too low.
 func CheckFiles() (hint string, err error) {
 	var files unix.Rlimit
 	if unix.Getrlimit(unix.RLIMIT_NOFILE, &files) != nil || files.Cur >= leastFiles {

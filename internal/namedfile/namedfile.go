@@ -14,10 +14,10 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Read reads a file of up to limit bytes; of a longer one it returns limit+1 bytes. The
-// file may be a pipe, such as /dev/stdin or the <(...) of a shell: Read then prints a note
-// while it waits for the writer. A signal ends that wait, and the error is the exit code
-// of this process.
+// Read reads a file of up to limit bytes; of a longer one it returns limit+1 bytes. The file may be
+// a pipe, such as /dev/stdin or the <(...) of a shell: Read then prints a note while it waits for
+// the writer. A signal ends that wait. The error then carries the exit code with which this process
+// should end.
 func Read(path string, limit int64) ([]byte, error) {
 	ctx, stop := context.Background(), func() {}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

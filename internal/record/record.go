@@ -76,7 +76,7 @@ func Report(run home.Run) (runreport.Report, []job.Event, error) {
 	return r, events, nil
 }
 
-// Spec returns what a journal says that the run is, or nil where it does not say it.
+// Spec returns the job of the run that the events of a journal have, or nil if they have none.
 func Spec(events []job.Event) *job.Spec {
 	for _, e := range events {
 		if e.Spec != nil {

@@ -26,8 +26,9 @@ type Silence struct {
 	resumed time.Time
 }
 
-// Since looks, and returns the time since the last contact, which was at contact. The first
-// look trusts contact, and counts all the time since then.
+// Since returns the time since contact, the time of the last contact, without the time in which
+// this process did not run. It knows of such pauses only from its first call on: until then, all
+// time counts.
 func (s *Silence) Since(contact time.Time) time.Duration { return s.at(time.Now(), contact) }
 
 func (s *Silence) at(now, contact time.Time) time.Duration {

@@ -25,8 +25,8 @@ type Query struct {
 // File is one log file of a run.
 type File struct {
 	Attempt string `json:"attempt"`
-	Rank    int    `json:"rank"`   // -1 of what is no rank's
-	Stream  string `json:"stream"` // out or err; if it is no rank's, who has written it: mpirun or daemon
+	Rank    int    `json:"rank"`   // -1 if the file is not a rank's
+	Stream  string `json:"stream"` // out or err; if the file is not a rank's, what has written it: mpirun or daemon
 	Path    string `json:"path"`
 	Bytes   int64  `json:"bytes"`
 }

@@ -2,21 +2,20 @@
 // output on gangrun's, their standard error on gangrun's, line by line, each
 // line with the rank that it is from, and gangrun's own words among them.
 //
-// The prefix is "[3]", or "[3 h2]" where hosts are shown, then a mark, then
-// blanks up to a common column. The mark is empty for standard output and "!"
-// for standard error; a "+" follows where the text goes on with a line of that
-// rank that had to be broken off:
+// The prefix is "[3]", or "[3 h2]" where hosts are shown, then a mark, then blanks up to a common
+// column. The mark is empty for standard output and "!" for standard error; if other text had to be
+// shown in the middle of a rank's line, a "+" marks the rest of that line:
 //
 //	[3 h2]   epoch 1
 //	[3 h2]!  UserWarning: slow loader
 //	[12 h2]  epoch 1
 //	[12 h2]+ and what was still to come of it
 //
-// Nothing that a rank writes can move the cursor, change the terminal or pass
-// for another rank's line: only text, tabs, newlines and (where the stream has
-// colour) colours are let through. Invalid UTF-8 becomes U+FFFD, controls and
-// invisible characters vanish. Without prefix, an output that is not a
-// terminal gets the bytes of the ranks unchanged. Only the order of whole lines is kept then.
+// Nothing that a rank writes can move the cursor, change the terminal or pass for another rank's
+// line: only text, tabs, newlines and (where the stream has colour) colours are let through.
+// Invalid UTF-8 becomes U+FFFD, controls and invisible characters vanish. Without prefix, an output
+// that is not a terminal gets the bytes of the ranks unchanged. Even then, lines of different ranks
+// are not mixed: each is written as a whole.
 //
 // On a terminal, progress bars and unfinished lines (prompts) have rows of
 // their own under the text, redrawn in place, above the status line. Where

@@ -7,7 +7,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Variable names the socket in the environment.
+// Variable is the environment variable with the address of the agent's socket.
 const Variable = "GANGRUN_AGENT"
 
 // Greeting is the first message of a shim or rsh agent.

@@ -9,8 +9,9 @@ import (
 
 // Requeue ends a running job and queues it again, without some nodes. Slurm starts such a job only
 // after a while (its credential lifetime, two minutes), and changes the nodes of a job only while
-// it is queued. One scontrol does both: if a shell has started this process, Slurm kills it as soon
-// as the shell has ended.
+// it is queued. Requeue and exclusion are one call of scontrol, because Slurm may kill this process
+// after the first: if a shell has started this process, Slurm does so as soon as the shell has
+// ended.
 func Requeue(ctx context.Context, j Job, without []string) error {
 	if len(without) == 0 {
 		_, err := scontrol(ctx, "requeue", j.ID)

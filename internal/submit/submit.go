@@ -61,7 +61,7 @@ func Make(r Request) Plan {
 	return p
 }
 
-// After returns the arguments for a job that starts only if another one has ended with code 0.
+// After returns a Batch for a job that starts only if another one has ended with code 0.
 func (b Batch) After(id string) Batch {
 	b.Args = append([]string{"--dependency=afterok:" + id, "--kill-on-invalid-dep=yes"}, b.Args...)
 	return b

@@ -14,9 +14,9 @@ import (
 // Passphrase opens the controller's key id_encrypted.
 const Passphrase = "correct horse"
 
-// Controller is the machine from which gangrun is started. It has a network
-// namespace of its own, where ssh h1 works, this machine's files and processes,
-// and a home of its own with the SSH keys:
+// Controller is the machine from which gangrun is started. It shares the files and processes of
+// this machine. It has a network namespace of its own, in which "ssh h1" works, and a home of its
+// own with the SSH keys:
 //
 //	id_ed25519    opens root's accounts; ~/.ssh/config names it
 //	id_encrypted  opens them too, with Passphrase

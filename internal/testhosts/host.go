@@ -154,8 +154,8 @@ func (h *Host) boot() error {
 	return h.draw()
 }
 
-// Command returns a command to run on the host as root, without the network, as in an SSH
-// session. It is killed when ctx ends, and dies with the host.
+// Command returns a command that runs as root on the host, as in an SSH session. It is not started
+// over the network. It is killed when ctx ends, and dies with the host.
 func (h *Host) Command(ctx context.Context, argv ...string) (*exec.Cmd, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -108,7 +108,7 @@ func (h *Host) Loss(percent int) error {
 	return h.change(h.filter, func(l *line) { l.loss = percent })
 }
 
-// Block drops the packets between the host and the others. Without others it ends that.
+// Block drops the packets between the host and the others. Block() without arguments ends that.
 func (h *Host) Block(others ...*Host) error {
 	return h.change(h.filter, func(l *line) { l.blocked = others })
 }

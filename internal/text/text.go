@@ -78,10 +78,9 @@ func Spans(numbers []int, limit int) string {
 // as for titles, stay, without what makes them act: a parser of them all would swallow text.
 var sequences = regexp.MustCompile(`\x1b\[[0-?]*[ -/]*[@-~]`)
 
-// Printable returns text as one line that a terminal shows as it is. It removes control
-// sequences, such as those of colours, replaces tabs and line ends by spaces, and all else
-// that is not printable by U+FFFD: what a rank prints must not be able to forge what
-// gangrun says.
+// Printable returns text as one line that a terminal shows as it is. It removes control sequences,
+// such as those of colours. Tabs and line ends become spaces, and every other character that cannot
+// be printed becomes U+FFFD. So what a rank prints cannot forge what gangrun says.
 func Printable(text string) string {
 	return strings.Map(func(r rune) rune {
 		switch {

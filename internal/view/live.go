@@ -50,9 +50,8 @@ func (l *Live) Say(line string) { l.lines.Put(line) }
 // take each where the user is in a hurry: a stopped terminal takes neither.
 const lastLinesLimit = time.Second
 
-// FlushLines waits until all lines are shown. When ctx ends first, it waits for
-// lastLinesLimit more: a terminal that is not stopped then still gets them. No line may
-// follow.
+// FlushLines waits until all lines are shown. If ctx ends first, it waits for lastLinesLimit more,
+// so that a terminal that still accepts output gets the last lines. No line may follow.
 func (l *Live) FlushLines(ctx context.Context) { waitHurried(ctx, l.lines.Close()) }
 
 // Finish calls show, which writes to the screen, and waits for its end. When ctx ends

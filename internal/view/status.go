@@ -132,7 +132,7 @@ func (s Status) Text(w io.Writer, now time.Time) error {
 	return t.Flush()
 }
 
-// since formats the time between two moments for a table.
+// Since formats the time between two moments for a table.
 func Since(from, to time.Time) string {
 	if from.IsZero() || to.IsZero() {
 		return ""

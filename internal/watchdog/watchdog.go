@@ -51,8 +51,8 @@ const Name = "gang-watchdog"
 type Watchdog struct {
 	Child int      // the PID of the inner watchdog, or of the agent
 	Inner bool     // the child is the agent
-	Below *os.File // a socket: the other end is the child's KeepFD, or aboveFD
-	Above *os.File // the inner one's socket to the outer one; nil in that
+	Below *os.File // a socket to the child: its other end is KeepFD in the agent, and aboveFD in the inner watchdog
+	Above *os.File // in the inner watchdog, its socket to the outer one; nil in the outer one
 	alive *os.File // open as long as this process lives
 }
 

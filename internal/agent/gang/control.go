@@ -27,8 +27,8 @@ func (g *Gang) RequestStop(reason string) {
 	g.Reports.Event(job.Event{Time: hostclock.Now(), Kind: job.KindStop, Host: g.Host, Text: reason})
 }
 
-// RequestStopFor asks the controller to end the whole gang, for a reason that is evidence,
-// too. rank is -1 if it is not that of a rank.
+// RequestStopFor asks the controller to end the whole gang, and records the reason as a line of
+// evidence. rank is the rank that the reason concerns, or -1.
 func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
 	g.Reports.Lines(job.Line{Source: job.SourceAgent, Host: g.Host, Rank: rank, Time: hostclock.Now(), Text: text, Reason: reason})
 	g.RequestStop(text)

@@ -31,7 +31,7 @@ type Part int
 const (
 	NotMPI    Part = iota // no part of MPI
 	Runtime               // a library that an MPI library of one family needs
-	Binding               // a language's binding on top of it
+	Binding               // a language's binding on top of the MPI library
 	Ambiguous             // the MPI library, with a name that either family may have
 	Library               // the MPI library
 )

@@ -22,8 +22,9 @@ func (f *Follower) Close() {
 	}
 }
 
-// Step passes the next piece of the log to send, or the end of the stream. It reports whether
-// there was a piece, and whether no more will come. A stream that lost a part has no end.
+// Step passes the next piece of the log to send, or the end of the stream. It reports whether there
+// was a piece, and whether no more will come. If a part of the stream was lost, Step never passes
+// its end.
 func (f *Follower) Step(buffer []byte, send func(piece []byte, end bool) error) (sent, ended bool, err error) {
 	written, closed := f.Stream.state()
 	if f.Offset >= written {

@@ -242,8 +242,9 @@ func (s *Stream) Grow(n int) {
 	s.Grew.Notify()
 }
 
-// Seal records that nothing more comes. Followers see it at once. A spooled log that is
-// complete also gets another mode, for a process that reads the spool after the agent is gone.
+// Seal records that nothing more comes. Followers see it at once. Seal also changes the permission
+// bits of a spooled log that is complete. By them, a process that reads the spool after the agent
+// is gone knows that nothing is missing.
 func (s *Stream) Seal() {
 	if s.Spooled && !s.truncated {
 		_ = os.Chmod(s.Path, bridge.Whole) // without this mode it counts as truncated

@@ -18,9 +18,9 @@ const (
 // Killer kills many processes at once, as a cgroup does.
 type Killer interface{ Kill() }
 
-// KillAll kills every process below this one and waits for their end, at most KillLimit.
-// group may be nil. Afterwards no process can be started. A later round finds a process
-// that is being forked at this moment.
+// KillAll kills every process below this one and waits for their end, at most KillLimit. group may
+// be nil. From the call on, Start fails. The kill is repeated, so that it also finds a process
+// whose fork had already begun.
 func (c *Children) KillAll(group Killer) {
 	c.ending.Store(true)
 	for deadline := time.Now().Add(KillLimit); time.Now().Before(deadline); {

@@ -33,7 +33,7 @@ func Here(lookup func(name string) (string, bool)) (j Job, ok bool) {
 	return j, false
 }
 
-// Watch watches a job until it is stopped.
+// A Watch watches a job until Stop is called.
 type Watch struct {
 	job     Job
 	reserve time.Duration
@@ -51,14 +51,14 @@ type Watch struct {
 // recheck is the time between two questions to a Slurm that does not answer.
 const recheck = 30 * time.Second
 
-// Begin begins to watch a job. The context that it returns ends with ctx, and reserve before the
-// time limit of the job. note shows the user a note.
+// Begin begins to watch a job. The context that it returns ends when ctx ends, or when only the
+// time reserve is left before the time limit of the job. note shows the user a note.
 func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text string)) (context.Context, *Watch) {
 	return begin(ctx, &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note})
 }
 
 // Until watches a job of another batch system, of which only its end is known. The context that it
-// returns ends with ctx, and reserve before that.
+// returns ends when ctx ends, or when only the time reserve is left before end.
 func Until(ctx context.Context, end time.Time, reserve time.Duration) (context.Context, *Watch) {
 	return begin(ctx, &Watch{reserve: reserve, show: func(context.Context, string) (slurmjob.Job, error) {
 		return slurmjob.Job{State: "RUNNING", End: end}, nil

@@ -65,8 +65,8 @@ func wordsFile(words []string) (*os.File, error) {
 	return file, nil
 }
 
-// Words returns the arguments of this process. A detached controller reads them from a file
-// that Start has passed to it, because args has the values of variables hidden.
+// Words returns the arguments of this process. A detached controller reads them from a file that
+// Start has passed to it, because its command line has *** in place of the values of variables.
 func Words(args []string) ([]string, error) {
 	if os.Getenv(envName) == "" {
 		return args, nil

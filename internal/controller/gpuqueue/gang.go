@@ -51,7 +51,8 @@ type Grant interface {
 	Err() error            // why it was lost
 }
 
-// AgentTurn is a Turn on a host with an agent. The agent has the ticket.
+// AgentTurn is a Turn on a host with an agent. The agent, not this process, is in the host's queue
+// for GPUs.
 type AgentTurn struct{ *launcher.Turn }
 
 // Try implements lease.Member.

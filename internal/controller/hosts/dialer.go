@@ -54,7 +54,7 @@ func (d stepDialer) Dial(ctx context.Context, host string) (*ssh.Conn, error) {
 	return c, nil
 }
 
-// Close ends the servers that gangrun has started through the batch system.
+// Close ends the steps of the batch system in which gangrun has started agents.
 func (d Dialer) Close(ctx context.Context) error {
 	if d.steps == nil {
 		return nil

@@ -286,8 +286,8 @@ func (f *Found) Drop(err error) bool {
 // Unreached returns the hosts that were not reached.
 func (f *Found) Unreached() []agents.Unreached { return f.unreached }
 
-// SkipNotes prevents ReportUnreached from reporting the hosts that were not reached until
-// now.
+// SkipNotes prevents ReportUnreached from reporting the hosts that were found unreachable before
+// this call.
 func (f *Found) SkipNotes() { f.noted = len(f.unreached) }
 
 // LookedAt returns when the GPUs of the hosts were last looked at.

@@ -50,7 +50,7 @@ type batchSignal struct{}
 func (batchSignal) String() string { return "SIGTERM of the batch system" }
 func (batchSignal) Signal()        {}
 
-// Batch counts as a SIGTERM that the batch system has sent.
+// Batch acts as if the batch system had sent a SIGTERM.
 func (s *Signals) Batch() {
 	select {
 	case s.received <- batchSignal{}:
@@ -58,8 +58,8 @@ func (s *Signals) Batch() {
 	}
 }
 
-// Stop counts as an order to end the run. by names who has given
-// it; messages put it after "cancelled by ".
+// Stop acts as if an order to end the run had come. by names who has given it; messages put it
+// after "cancelled by ".
 func (s *Signals) Stop(by string) {
 	select {
 	case s.received <- Order{syscall.SIGTERM, by}:
@@ -76,10 +76,10 @@ func Catch(order *Order) *Signals {
 	return &Signals{received: received, order: order}
 }
 
-// Dismiss lets every further signal end the process at once. The exit code is that of the
-// report if the run has failed or was cancelled, and otherwise that of the signal. Signals
-// that came before do not count. A user needs this because the remaining work may take for
-// ever: a stopped terminal takes no report.
+// Dismiss lets every further signal end the process at once. The exit code is that of the report if
+// the run has failed or was cancelled, and otherwise that of the signal. Signals that came before
+// do not count. Without it, a user could not end gangrun while it blocks, for instance while it
+// writes the report to a stopped terminal (Ctrl-S).
 func (s *Signals) Dismiss(report *runreport.Report) {
 	for len(s.received) > 0 {
 		<-s.received

@@ -16,11 +16,12 @@ import (
 // Rule says how to recognise one kind of failure, and what it means.
 //
 // A sign of failure is an uncaught exception, a line, the way in which a rank ended, or a record of
-// a host's kernel. A rule fits a sign if all of its Classes, Needles, Match, Unless and Context fit
-// that are set. Rules with Ends fit only ends of ranks, and Kernel rules fit only records of a
-// kernel. If several rules fit, the most specific one holds, in this order: a class with a text, a
-// text, a class, a weak text, a generic class, the class of a program's own error message. Of
-// equally specific rules, the first in the list holds.
+// a host's kernel. A rule fits a sign if each of these conditions holds, as far as it is set:
+// Classes, Needles, Match, Unless, Context. Rules with Ends fit only ends of ranks, and Kernel
+// rules fit only records of a kernel. If several rules fit, the most specific one counts. The most
+// specific are rules with a class and a text (Needles or Match); then come those with only a text,
+// those with only a class, Weak ones, Generic ones, and the class of a program's own error message.
+// Of equally specific rules, the first in the list counts.
 type Rule struct {
 	Category  job.Category
 	Signature string
@@ -29,8 +30,8 @@ type Rule struct {
 	// Hint says what to do next. Hint and Text may contain ${name|else} for the named groups of
 	// Match, and ${title}, ${signal}, ${code}, ${core}.
 	Hint string
-	// Text replaces the description of the sign, which is the exception with its place, the
-	// line, or the end of the rank.
+	// Text replaces the default description of the sign: of an exception, the exception and its
+	// place; of a line, the line; of an end, how the rank ended.
 	Text string
 	// Retry is the action of the Cause, if it is not that of the category.
 	Retry job.Action
@@ -62,8 +63,8 @@ type Ends struct {
 	Signals  []int
 	Codes    []int
 	Statuses []job.ExitStatus
-	// Reasons are gangrun's own reasons for an end with one of Statuses. Without Statuses, they
-	// are the reasons of lines that gangrun itself has written.
+	// Reasons limits Statuses to the ends for which gangrun gave one of these reasons. If Statuses
+	// is empty, the rule fits lines that gangrun itself has written for one of these reasons.
 	Reasons []job.Reason
 }
 

@@ -27,9 +27,10 @@ const readBytes = 64 << 10
 //   - the error of Abort,
 //   - otherwise what Read or Write of the carrier returned.
 //
-// If the stream has ended at the peer, and the peer has forgotten it, the peer refuses a new
-// carrier, also if only the confirmation of the end was missing. ErrUnknownStream is no loss for a stream that was closed and had nothing
-// more to deliver.
+// A peer that has ended the stream and forgotten it refuses a new carrier with ErrUnknownStream.
+// This can happen when all data was delivered, and only the confirmation of the end had not reached
+// this side. If this side has closed the stream and has nothing more to deliver, the error means no
+// loss.
 //
 // Carry does not give up a silent carrier: see Heard. On a stream that has ended it confirms the
 // end to a peer that does not know it yet.

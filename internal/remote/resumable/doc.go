@@ -22,7 +22,8 @@
 // the kind, a big-endian 64-bit argument, and for some kinds a body. The first frame is a hello or
 // a refusal. The preamble and the refusal are the same in all versions.
 //
-// An acknowledgement counts the bytes that the reader of the peer has consumed, which are fewer
-// than those that have arrived, and the end of the stream as one more byte. It frees the copy of
-// the writer and also limits the flow: a slow reader costs each side one buffer and no more.
+// An acknowledgement tells the writing side how many bytes the reader on the other side has
+// consumed, not how many have arrived. The end of the stream counts as one more byte. It frees the
+// copy of the writer and also limits the flow: a slow reader costs each side one buffer and no
+// more.
 package resumable

@@ -13,8 +13,8 @@ import (
 	xssh "golang.org/x/crypto/ssh"
 )
 
-// Server is an SSH server whose host key is known, and which accepts one key: one of gangrun's
-// own, see package stepserver.
+// Server is one of gangrun's own SSH servers (see package stepserver). Its host key is known, and
+// it accepts only Key.
 type Server struct {
 	Name    string // of its host
 	Address string // host or IP address
@@ -25,8 +25,9 @@ type Server struct {
 }
 
 // DialServer connects to a server and logs in. ctx limits the set-up of the connection and not its
-// life. The error is a *DialError if the server does not answer. It is never a *HostKeyError
-// or an *AuthError: a wrong key means that another server has the port now.
+// life. The error is a *DialError if the server does not answer. A wrong key means that another
+// server has the port now, so that is a *DialError, too, and never a *HostKeyError or an
+// *AuthError.
 func (d *Dialer) DialServer(ctx context.Context, s Server) (*Client, error) {
 	peer := Peer{Name: s.Name, Host: s.Address, Port: s.Port, User: s.User}
 	failed := func(err error) error { return dialError(ctx, peer, defaultServerLimit, err) }

@@ -20,9 +20,10 @@ import (
 	"github.com/gangrun/gangrun/internal/slurmjob"
 )
 
-// Args returns the arguments of the hidden command for a client's key. A server stays for grace
-// without a client. If the node of the job's script has failed then, it has Slurm queue the job
-// again, until the job has started so many times in all; 0 is never.
+// Args returns the arguments of the hidden command for a client's key. A server without a client
+// ends after grace. If the node that ran the job's script has failed by then, the server first has
+// Slurm queue the job again, unless the job has been started starts times already. If starts is 0,
+// it never does.
 func Args(client ed25519.PublicKey, grace time.Duration, starts int) []string {
 	return []string{"step", base64.StdEncoding.EncodeToString(client), grace.String(), strconv.Itoa(starts)}
 }

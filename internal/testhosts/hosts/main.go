@@ -1,7 +1,7 @@
-// Command hosts starts simulated hosts and runs a shell, or one command, on their controller,
-// where SSH can reach them; then it stops them. "make hosts" runs it. In the shell, the
-// command bed makes hosts fail. With -slurm the hosts are a Slurm cluster, and the command bob
-// runs another command as a user for whom sshd refuses logins.
+// Command hosts starts simulated hosts and runs a shell, or one command, on their controller, where
+// SSH can reach them; then it stops them. "make hosts" runs it. In that shell, the command "bed"
+// simulates failures of hosts. With -slurm the hosts are a Slurm cluster, and "bob COMMAND" runs a
+// command as a user for whom sshd refuses logins.
 package main
 
 import (

@@ -249,8 +249,8 @@ func (c *Cluster) awaitIdle(n int) error {
 	return fmt.Errorf("%d nodes are not idle: %s\n%s", n, out, c.Log("slurmctld"))
 }
 
-// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1"). What they have
-// printed before they opened it is beside it, in files named .out.
+// Log returns the log of slurmctld, or of the slurmd of a host ("slurmd-h1"). What a daemon has
+// printed before it opened its log is in a file beside the log, with the ending .out.
 func (c *Cluster) Log(name string) string {
 	log, _ := os.ReadFile(c.path("log", name+".log"))
 	return string(log)

@@ -158,8 +158,8 @@ func (w *Wireup) Ending() {
 	w.gang.Abandon(w.takeWaiting(), "another rank could not be started", 0, true)
 }
 
-// Dismiss implements gang.Runtime. If Open MPI itself wants the gang to end, it does nothing,
-// because mpirun still has something to print.
+// Dismiss implements gang.Runtime. Dismiss does nothing if Open MPI itself has asked for the end,
+// because mpirun then still has something to print.
 func (w *Wireup) Dismiss() {
 	w.mu.Lock()
 	ordered := w.ordered
