@@ -54,7 +54,8 @@ type Preflight struct {
 	Input string
 	// Alone is true if no gang follows. A job of a single rank then gets a trial, too.
 	Alone bool
-	// Private are directories of gangrun itself. Changes there are not made by the job.
+	// Private are directories of gangrun itself. Changes there are not taken for changes by the
+	// trial.
 	Private []string
 	// Scratch is an existing directory. The directory that a trial uses as its checkpoint
 	// directory is created in it, and removed afterwards.
@@ -66,11 +67,11 @@ type Preflight struct {
 // UnknownInput is an Input that may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks and, if they find no error and the spec asks for it, the
-// trial. It returns all findings. It emits KindTrial events about the progress of the
-// trial, and KindStarted and KindExit for its ranks. A gang of one rank gets no trial
-// unless Alone is set, since it shows the same itself. The error is that of ctx if ctx was
-// cancelled, and otherwise a failure of gangrun.
+// Check runs the static checks and, if they find no error and the spec asks for it, the trial. It
+// returns all findings. It emits KindTrial events about the progress of the trial, and KindStarted
+// and KindExit for its ranks. A gang of one rank gets no trial unless Alone is set, since the gang
+// itself shows what a trial would. The error is that of ctx if ctx was cancelled, and otherwise a
+// failure of gangrun.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil

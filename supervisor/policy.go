@@ -24,9 +24,9 @@ const (
 //
 // Two limits bound the restarts. The first allows Retries restarts in a row without progress;
 // preemptions are not charged to it. The second allows one restart for the same root cause on the
-// same artefact or, if the action is "once", on any artefact. Progress resets both. After an
-// attempt that failed to load its checkpoint, the next one starts from the checkpoint before; see
-// fallback.go.
+// same artefact (the file, port, library or GPU that the cause names) or, if the action is "once",
+// on any artefact. Progress resets both. After an attempt that failed to load its checkpoint, the
+// next one starts from the checkpoint before; see fallback.go.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
@@ -45,8 +45,8 @@ type Policy struct {
 // Past is an attempt that has failed.
 type Past struct {
 	Cause job.Cause
-	// From and Saved are the newest good checkpoints of this run before and
-	// after the attempt; nil where there was none.
+	// From and Saved are the newest good checkpoints of this run before and after the attempt; nil
+	// where there was none. The attempt may have started from another one than From: see Resumed.
 	From, Saved *job.Checkpoint
 	// Resumed is the checkpoint from which the attempt started, and Next the one from which
 	// the next attempt would start; nil is the beginning of the job.

@@ -23,7 +23,7 @@ type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Placer finds a place for a gang, without the hosts and GPUs in not, and leases it. It blocks
+// Placer finds a place for a gang, without the excluded hosts and GPUs, and leases it. It blocks
 // while it waits, and reports in state events (StateWaiting with a Text) what it waits for. It
 // returns a NoPlacement if there is no place in time.
 type Placer interface {
@@ -87,9 +87,9 @@ func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v",
 // Unwrap returns the reason.
 func (e LeaseLost) Unwrap() error { return e.Reason }
 
-// Supervisor runs jobs. All fields but Holder, Looker, Checkpoints, Refusal, Rand, Signal, Batch and Elsewhere
-// must be set; Checkpoints is needed for jobs with a checkpoint directory, Checker for
-// jobs whose preflight is not off, Holder for Resume.
+// Supervisor runs jobs. Launcher, Placer, Diagnose and Emit must be set. Checkpoints is needed for
+// jobs with a checkpoint directory, Checker for jobs whose preflight is not off, and Holder for
+// Resume.
 type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer

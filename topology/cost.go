@@ -10,7 +10,8 @@ import (
 // is better than that of every ring.
 const NoRing = math.MaxInt32
 
-// Cost is what a placement costs. Costs are compared field by field, in this order.
+// Cost is what a placement costs. Costs are compared field by field, in this order. Of Bottleneck,
+// Links and Left a higher value is better, of the other fields a lower one.
 type Cost struct {
 	// Racks, Switches and Hosts are how many of each the gang uses. Switches of the same
 	// name in two racks are two switches. Hosts for which no rack is stated share one rack
@@ -18,10 +19,10 @@ type Cost struct {
 	Racks    int
 	Switches int
 	Hosts    int
-	// Bottleneck is the score of the weakest link of the gang's rings. On each host it
-	// takes the ring (Hamiltonian cycle) through the chosen GPUs whose weakest link is
-	// strongest, and over the hosts the weakest of these links. Two GPUs have one link. If
-	// no host has two GPUs, it is NoRing.
+	// Bottleneck is the score of the weakest link of the gang's rings. On each host, the gang's
+	// ring is the Hamiltonian cycle through its GPUs that has the strongest weakest link; two GPUs
+	// have one link. Bottleneck is the weakest of these links over all hosts. If no host has two
+	// GPUs, it is NoRing.
 	Bottleneck int
 	// Links is the sum of the scores of the links between all pairs of chosen GPUs of the
 	// same host.

@@ -19,17 +19,17 @@ type Want struct {
 // Choice is a placement of a gang on GPUs, and the reasons for it.
 type Choice struct {
 	Placement job.Placement
-	// Level is how close the GPUs are. It is an island if the gang is on one host and no
-	// other set of as many GPUs there has a better Cost.Bottleneck, or the same one and a
-	// better Cost.Links. Busy GPUs count in this comparison; sick and excluded ones do not.
+	// Level is how close the GPUs are. It is job.LocalityIsland if the gang is on one host and no
+	// other set of as many GPUs there has a better Cost.Bottleneck, or the same one and a better
+	// Cost.Links. Busy GPUs count in this comparison; sick and excluded ones do not.
 	Level job.Locality
 	Cost  Cost
 	// Why explains in sentences what decided. In a RunnerUp, it lists the differences from
 	// the choice, in the order of the fields of Cost.
 	Why []string
-	// RunnerUp is the best alternative: without one of the hosts (the last of those with
-	// the weakest ring) or, for a gang on one host, on other GPUs of that host at a higher
-	// cost. It is nil if there is none.
+	// RunnerUp is the best alternative. For a gang on several hosts, it does without one of them:
+	// the last of the hosts with the weakest ring. For a gang on one host, it uses other GPUs of
+	// that host, at a higher cost. It is nil if there is none.
 	RunnerUp *Choice
 
 	facts facts
@@ -41,12 +41,12 @@ type Choice struct {
 // one (NVIDIA's MIG user guide, "CUDA Device Enumeration"). Slots that a user stated limit
 // the ranks of a host.
 //
-// The result is optimal for hosts of up to 16 GPUs and gangs of up to 24 hosts, as long as
-// there are only some ten thousand ways to choose racks and switches, at most 64 of which
-// need the fewest hosts. Otherwise the result is good, with as few racks as possible. Of
-// placements of equal cost, PlaceGPUs prefers the one that leaves a good set of free
-// GPUs for as many sizes as possible on its hosts, then the one that leaves the fewest free GPUs there, then
-// one early in the inventory.
+// The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at most
+// some ten thousand ways to choose racks and switches, and at most 64 of these ways need the fewest
+// hosts. Otherwise the result is good, with as few racks as possible. Of placements of equal cost,
+// PlaceGPUs prefers the one after which gangs of the most different sizes find well-connected free
+// GPUs on its hosts, then the one that leaves the fewest free GPUs there, then one early in the
+// inventory.
 //
 // Ranks are numbered by rack, switch and host, in the order of the inventory. On a host
 // they follow the ring with the best bottleneck and, of such rings, the best sum of links.

@@ -31,9 +31,9 @@ type Blocker struct {
 
 func (e *NoPlacement) Error() string { return e.Text }
 
-// Place puts ranks without GPUs on hosts. Each host gets a block of consecutive ranks, in
-// the order of the inventory, and the blocks are as even as possible: the slots of a host
-// without GPUs are its cores, a preference and not a limit. Hard slots are never exceeded.
+// Place puts ranks without GPUs on hosts. Each host gets a block of consecutive ranks, in the order
+// of the inventory, and the blocks are as even as possible. Hard slots are never exceeded. Other
+// slots, such as the number of cores of a host, are only a preference.
 func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
 	var hosts []job.Host
 	var why job.Explanation

@@ -1,6 +1,6 @@
-// Package watchdog starts the agent of a host under two watchdogs. It is a package
-// of its own, which needs next to nothing, so that the agent starts while the
-// rest of the watchdogs' program is being set up.
+// Package watchdog starts the agent of a host under two watchdogs. It imports
+// almost nothing, so that Go initialises it early: the agent starts while the rest of
+// the watchdogs' program is still being initialised.
 //
 // The kernel gives the children of a process that has died to the nearest ancestor
 // that is a subreaper. So whoever of the agent and the inner watchdog is killed, the

@@ -296,9 +296,9 @@ func (a *Agent) Why(err error) error {
 	return err
 }
 
-// Failed returns the error to report when a call of the agent has failed. Where an agent on another machine
-// is gone, is silent, or says that its host cannot do it (codes.Aborted), it is an
-// UnreachableError.
+// Failed returns the error to report when a call of the agent has failed. It is an UnreachableError
+// if the agent is on another machine, and is gone, is silent, or answers that its host cannot do
+// what was asked (codes.Aborted).
 func (a *Agent) Failed(ctx context.Context, err error) error {
 	gone := HungUp(err)
 	away := !a.Link.Local && ctx.Err() == nil && (a.contact.judged.Load() > 0 || gone || status.Code(err) == codes.Aborted)

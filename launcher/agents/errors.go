@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Why an agent is gone, as its host reports it.
+// Why a host has no agent any more: the host reports that, cannot be asked, or cannot start one.
 var (
 	ErrGone = errors.New("the agent was killed or has ended")
 	// ErrHostGone means that the host cannot be asked: it no longer answers.

@@ -11,7 +11,7 @@ import (
 // in a hurry: two of its heartbeats.
 const AbandonAfter = 2 * time.Second
 
-// ErrNotAwaited is why a silent agent is no longer waited for.
+// ErrNotAwaited is the reason for giving up a silent agent at once: the user is in a hurry.
 var ErrNotAwaited = errors.New("nobody has waited for it")
 
 // leave ends an agent within limit. Once hurry is closed, it does not wait for a

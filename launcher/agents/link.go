@@ -19,8 +19,7 @@ type Link struct {
 	Conn net.Conn
 	// Local says that the agent is on this machine.
 	Local bool
-	// Own says that the host is this machine under a name of a list of hosts, and not a
-	// simulated host.
+	// Own says that a host that the user has listed is really this machine, not a simulated host.
 	Own bool
 	// Heard returns the time of the last contact with the agent. It is nil if Conn ends as
 	// soon as the agent does.
@@ -39,13 +38,13 @@ type Link struct {
 	// End closes Conn and returns when the agent and its descendants have ended. It returns an
 	// error if they may not have ended.
 	End func(ctx context.Context) error
-	// Killed names, after End has returned, the processes that were left and killed because
-	// the agent and its watchdogs had been killed together. It is nil if the link reports
-	// these in another way.
+	// If an agent was killed together with its watchdogs, its processes live on, and End kills
+	// them. Killed then names them; it is called after End. It is nil if the link reports these in
+	// another way.
 	Killed func() string
-	// Rest fetches what the agent has left on its host if it did not end normally. Before
-	// fetches what an agent of an earlier controller has left. Either is nil if there is no
-	// such agent.
+	// Rest fetches what the agent has left on its host if it did not end normally. Before fetches
+	// what an agent of an earlier controller has left. Rest is nil for agents that leave nothing,
+	// Before if no earlier controller had an agent there.
 	Rest, Before func(ctx context.Context, want RestRequest) error
 }
 

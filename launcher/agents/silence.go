@@ -12,9 +12,9 @@ const maxStep = 500 * time.Millisecond
 // minGap is how late a reading must come for this process to count as stopped.
 const minGap = time.Second
 
-// SilenceMeter measures the time since the last contact with a host, in which this process
-// really ran. It must be read several times in each half second: if a reading comes late,
-// this process was stopped or got no processor, and that time does not count.
+// SilenceMeter measures how long a host has been silent. Only time in which this process really ran
+// counts. It must be read several times in each half second: if a reading comes late, this process
+// was stopped or got no processor, and that time does not count.
 type SilenceMeter struct {
 	mu      sync.Mutex
 	looked  time.Time     // time of the last reading; zero before the first one

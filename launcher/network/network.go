@@ -27,7 +27,7 @@ type Host struct {
 	Name       string
 	Reached    netip.Addr // the address through which gangrun reached it
 	Local      bool       // it is this machine
-	Own        bool       // it is this machine under its own name, not a simulated host
+	Own        bool       // a host that the user has listed is really this machine, not a simulated host
 	Machine    string     // identifies the machine whatever name it has; empty if unknown
 	Interfaces []*wire.Interface
 }
@@ -51,11 +51,11 @@ func (h Host) addresses() (all []Address) {
 	return all
 }
 
-// Choose returns, for each host, the address at which the other hosts reach it. If asked
-// is not empty, the address is in that network: a CIDR or the name of an interface.
-// Otherwise it is in the network through which gangrun reached the hosts, if all of them
-// are in it, else in the first network that all have, else it is the address through
-// which gangrun reached the host; there must be routes between those.
+// Choose returns, for each host, the address at which the other hosts reach it. If asked is not
+// empty, the address is in that network: a CIDR or the name of an interface. Otherwise it is in the
+// network through which gangrun reached the hosts, if all of them are in it. If they are not, it is
+// in the first network that all of them have. If they have none in common, it is the address
+// through which gangrun reached the host, and there must be routes between these addresses.
 func Choose(hosts []Host, asked string) ([]Address, error) {
 	if asked != "" {
 		return askedNetwork(hosts, asked)

@@ -50,9 +50,9 @@ var own = []string{
 }
 
 // ParseDaemon parses the shell command that mpirun gives its rsh agent after the host's name:
-// assignments, exports, and one orted or prted. It returns the daemon's argv without
-// parameters of mpirun's node, and the variables to set (NAME=VALUE). In a value, $NAME stands
-// for the former value: see Expand. ParseDaemon refuses everything else.
+// assignments, exports, and one orted or prted. It returns the daemon's argv, less the parameters
+// that hold only on the node of mpirun, and the variables to set (NAME=VALUE). In a value, $NAME
+// stands for the former value: see Expand. ParseDaemon refuses everything else.
 func ParseDaemon(line string) (argv, env []string, err error) {
 	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(asRunes(line)), "")
 	if err != nil {

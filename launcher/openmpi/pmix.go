@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// PMIx follows the messages between a rank and its PMIx server, to know how far the rank has
-// come. It reads PMIx 3 to 5, whose messages have one frame: a header of 16 bytes (int32
-// index, uint32 tag, size of the rest), then a packed command with its arguments. See
-// src/mca/ptl and src/mca/bfrops of OpenPMIx. The zero value is for a new connection.
+// PMIx follows the messages between a rank and its PMIx server, to know how far the rank has come.
+// It reads PMIx 3 to 5, which all frame their messages in the same way: a header of 16 bytes (int32
+// index, uint32 tag, size of the rest), then a packed command with its arguments. See src/mca/ptl
+// and src/mca/bfrops of OpenPMIx. The zero value is for a new connection.
 type PMIx struct {
 	client, server frames
 	asked          bool            // the first command has been received

@@ -29,11 +29,12 @@ func NewHub(ranksOfHost [][]int) *Hub {
 	return h
 }
 
-// Enter records that a host has entered a barrier of a group. When every host that has a rank
-// of the group has entered, done is true and all is what all have put: the barrier can then
-// be released on every host, also on those without a rank of the group. A host may enter several barriers of a
-// group before the others enter the first: a controller that adopts a gang gets all barriers of
-// one host at a time. Enter ignores a group that is malformed or has no rank on the host.
+// Enter records that a host has entered a barrier of a group. When every host that has a rank of
+// the group has entered, done is true and all is what all have put: the barrier can then be
+// released on every host, also on those without a rank of the group. A host may enter several
+// barriers of a group before the others enter the first: a controller that adopts a gang receives
+// all barriers of the first host, then all of the next. Enter ignores a group that is malformed or
+// has no rank on the host.
 func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) {
 	meetings := h.meetings[name]
 	i := slices.IndexFunc(meetings, func(m *meeting) bool { return m.missing[host] })

@@ -1,9 +1,9 @@
 package pmi1
 
-// WaitReport is a host's report of its ranks, sent when one of them waits in a barrier while
-// other ranks wait for an answer of it.
+// WaitReport is a host's report of its ranks, sent when a rank waits in a barrier while other ranks
+// wait for an answer of that rank.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // from what the host itself knows, one of them cannot be released
+	Stuck bool        `json:"stuck,omitempty"` // as far as this host knows, one of Ranks cannot be released
 	Ranks []RankLinks `json:"ranks"`
 }
 
@@ -22,11 +22,12 @@ type Link struct {
 	Asks   bool   `json:"asks,omitempty"` // the other rank's last request waits to be read
 }
 
-// Releasable returns the ranks that can be released from a barrier before the others have come.
-// Such a rank waits in the barrier, another rank waits for its answer, which it gives only
-// after the barrier, and no other request can reach it. No other request can come if the rank
-// at the other end of each connection without a request is blocked itself: in the barrier, or
-// by its last request to a rank that waits. If the other end of a connection is unknown, the rank stays.
+// Releasable returns the ranks that can be released from a barrier before the others have come. A
+// rank is releasable if it waits in the barrier, another rank waits for an answer of it, which it
+// gives only after the barrier, and no further request can reach it. No further request can come
+// over a connection without a request if the rank at its other end is blocked: that rank is in the
+// barrier itself, or waits for an answer of a rank in the barrier. If the rank at the other end of
+// a connection is unknown, the rank is not releasable.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

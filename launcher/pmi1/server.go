@@ -20,10 +20,10 @@ type Config struct {
 	Appnum func(rank int) int
 	// Mapping is the value of PMI_process_mapping; empty is none.
 	Mapping string
-	// Enter is called, from one goroutine at a time, when every rank of this host
-	// that belongs to the group has entered the barrier, with what they have put
-	// since the last one. The callee calls Release later, or at once. Group ""
-	// is all ranks. It is not called if all ranks of a group are on this host.
+	// Enter is called when all ranks of this host in a group have entered a barrier of that group;
+	// group "" is all ranks. puts has what they have put since the barrier before. The callee calls
+	// Release later, or immediately. Calls do not overlap. It is not called if all ranks of a group
+	// are on this host.
 	Enter func(group string, puts []Pair)
 	// ShareName is called with a name that a rank of this host has published, has withdrawn or
 	// looks up, if the gang has ranks on other hosts. The callee passes a published or
@@ -192,9 +192,9 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	s.serve(newConn(s, conn), rank)
 }
 
-// Listen serves PMI_PORT on a free port of 127.0.0.1 until Close and returns its
-// address. admit returns the rank of the peer that names itself id, or that it is refused.
-// Several goroutines may call it at the same time.
+// Listen serves PMI_PORT on a free port of 127.0.0.1 until Close and returns its address. admit
+// returns the rank of the peer that calls itself id; ok is false if the peer is refused. Several
+// goroutines may call it at the same time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

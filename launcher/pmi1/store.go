@@ -121,7 +121,7 @@ type Name struct {
 	ID      int64 // of this message, unique in the gang
 	Service string
 	Port    string // empty: it was withdrawn
-	Ask     bool   // nothing is published: a rank waits until earlier messages have arrived
+	Ask     bool   // nothing is published or withdrawn: a rank asks for a name, and is answered after all earlier messages have arrived
 }
 
 // names are the published names of one host's ranks.

@@ -31,8 +31,8 @@ type Options struct {
 	Nodes []string
 	// Grace is how long a server stays without a controller and without ranks.
 	Grace time.Duration
-	// Starts is how often Slurm may start the job in all, if a server has it queued again because
-	// the node of its script has failed; 0 is never.
+	// If the node that runs the job's script fails, a server has Slurm queue the job again, until
+	// Slurm has started it Starts times in all. If Starts is 0, no server does.
 	Starts int
 	// Srun is the command; empty is srun.
 	Srun string

@@ -33,7 +33,7 @@ type Agents struct {
 // startLimit limits the start of an agent, with the installation of the program.
 const startLimit = 2 * time.Minute
 
-// Dial implements launcher.Dialer.
+// Dial implements agents.Dialer.
 func (a *Agents) Dial(ctx context.Context, host string) (agents.Link, error) {
 	link, err := a.dial(ctx, host)
 	if err != nil {

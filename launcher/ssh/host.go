@@ -29,8 +29,8 @@ type Conn struct {
 type Runner interface {
 	// Run starts command, which is a line for the user's login shell. ctx limits only the start.
 	Run(ctx context.Context, command string) (*Process, error)
-	// Close ends the connection with all its processes. Data that was written and has not
-	// been sent is discarded, so that an agent does not receive it after another connection.
+	// Close ends the connection with all its processes. Data that was written and has not been sent
+	// is discarded, so that an agent cannot receive it after data of a later connection.
 	Close() error
 	// Err returns why the connection was lost, or nil. An error that has a method Timeout which
 	// returns true means that the host was silent.

@@ -21,9 +21,9 @@ func (in *Input) Missing() string {
 	return fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)
 }
 
-// Feed sends the input to all ranks of an attempt until the input or ctx ends, or no rank
-// takes any more. A trial gets nothing that could not be given to the gang again: Feed
-// then waits for the end of ctx.
+// Feed sends the input to all ranks of an attempt until the input or ctx ends, or no rank takes any
+// more. A trial gets only input that can be given to the gang again. After that, Feed waits for the
+// end of ctx.
 func (in *Input) Feed(ctx context.Context, trial bool, to []Sink) {
 	offset := int64(0)
 	for buffer := make([]byte, pieceBytes); ; {

@@ -35,8 +35,8 @@ type Bed struct {
 	// Far controls the connections to agents on other machines; nil if the agents are on the
 	// controller's machine. In the tests its hosts are one machine and share their files.
 	Far *Far
-	// Only names the tests to run; nil is all. A bed whose transport has run all of them in
-	// another bed may leave the rest to "make soak".
+	// Only names the tests to run; nil is all. If another bed with the same transport runs all
+	// tests, this one may run only some of them in "make test", and the others in "make soak".
 	Only []string
 }
 

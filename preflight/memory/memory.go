@@ -30,8 +30,8 @@ type Passed struct {
 	Time time.Time `json:"passed"`
 	// Ranks is how many ranks the trial had. It shows nothing about gangs of fewer ranks.
 	Ranks int `json:"ranks,omitempty"`
-	// Wireup is what showed that the job uses Open MPI, though its trial was not
-	// started with it; nil where the trial showed nothing of the kind.
+	// Wireup is set if the trial was not started through Open MPI's mpirun, and its ranks used Open
+	// MPI.
 	Wireup *job.Wireup `json:"wireup,omitempty"`
 }
 

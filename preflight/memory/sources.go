@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How deep, and at how many files, Key looks for the job's own code, which is less deep and
-// smaller.
+// How deep Key descends into a directory, and how many files it looks at, to find the job's own
+// code. The code of most jobs stays below both limits.
 const (
 	SourceDepth   = 5
 	SourceEntries = 20000

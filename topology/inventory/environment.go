@@ -14,9 +14,9 @@ import (
 // prints as Output does. Hosts of Slurm get Switch and Rack if there is a topology.conf in
 // one of the usual places.
 //
-// It is an error if an allocation exists but cannot be read: gangrun does not use this
-// machine instead. If several batch systems name hosts, the allocation that lies within all
-// others is used. If there is none, that is an error.
+// It is an error if an allocation exists but cannot be read: gangrun does not use this machine
+// instead. If several batch systems name hosts, the allocation that lies within all others is used.
+// If no allocation lies within all others, that is an error.
 func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {

@@ -20,13 +20,13 @@ type Grant struct {
 // Bounded reports whether the Grant has only the GPUs that it names.
 func (g Grant) Bounded() bool { return g.Source != "" }
 
-// Granted returns the GPUs of the host own that this process was given. If
-// CUDA_VISIBLE_DEVICES is set, it is read as the CUDA driver does, which ignores everything
-// after the first word that is no GPU. Otherwise the GPUs come from the batch system. In a
-// Slurm job they are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, or none. In a PBS job they
-// are those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job
-// they are those of SGE_HGR_gpu, the granted IDs of a resource map, if it is set. In all
-// other cases the process has all GPUs that it can see.
+// Granted returns the GPUs of this machine, whose host name is own, that this process was given. If
+// CUDA_VISIBLE_DEVICES is set, it is read as the CUDA driver does, which ignores everything after
+// the first word that is no GPU. Otherwise the GPUs come from the batch system. In a Slurm job they
+// are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, or none. In a PBS job they are those of the file
+// PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are those of SGE_HGR_gpu,
+// the granted IDs of a resource map, if it is set. In all other cases the process has all GPUs that
+// it can see.
 func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
@@ -146,10 +146,10 @@ func sameHost(a, b string) bool {
 	return a == b
 }
 
-// Apply removes devices that were not granted, and their links, from h. It returns the
-// indices of their GPUs. It keeps a GPU if one of its MIG instances was granted. It removes
-// nothing if the process sees only its own GPUs, renumbered, because the granted indices do
-// not fit then.
+// Apply removes devices that were not granted, and their links, from h. It returns the driver's
+// indices of the GPUs that it has removed. It keeps a GPU if one of its MIG instances was granted.
+// It removes nothing if the process sees only its own GPUs, renumbered, because the granted indices
+// do not fit then.
 func (g Grant) Apply(h *job.Host) (left []int) {
 	if !g.Bounded() || g.renumbered(h) {
 		return nil

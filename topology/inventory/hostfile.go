@@ -7,10 +7,10 @@ import (
 	"github.com/gangrun/gangrun/internal/suggest"
 )
 
-// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line
-// for each slot. The Kind of the result tells which it is. A file that states slots as
-// slots=4 is Open MPI's, and one with :4 is MPICH's; a file with both is an error. If a
-// name is repeated, the file has a line for each slot. name is the file's in errors.
+// Hostfile reads a hostfile of Open MPI or of MPICH, a plain list, or a list with a line for each
+// slot. The Kind of the result tells which it is. A file that states slots as slots=4 is Open
+// MPI's, and one with :4 is MPICH's; a file with both is an error. If a name is repeated, the file
+// has a line for each slot. name is the file in the texts of errors.
 func Hostfile(name string, text []byte) (List, error) {
 	c, nothing, err := hostfile(name, text)
 	if err != nil {

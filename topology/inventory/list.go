@@ -41,10 +41,10 @@ const (
 // List is the content of a list of hosts.
 type List struct {
 	Kind Kind
-	// Hosts has each host once, in the order of the list. A host's Address is its name if
-	// no address is stated. Slots are Hard if they are stated, otherwise 0. Slots that
-	// Slurm has computed, and the cores of Flux, are not Hard. Hosts with the same topo
-	// file share Links and NICs, so these must not be modified.
+	// Hosts has each host once, in the order of the list. A host's Address is its name if no
+	// address is stated. Stated slots are Hard. Slots that Slurm has computed, and the cores of
+	// Flux, are not. Other hosts have 0 slots. Hosts with the same topo file share Links and NICs,
+	// so these must not be modified.
 	Hosts []job.Host
 	// Users has the stated login names, by the name of the host.
 	Users map[string]string

@@ -15,8 +15,8 @@ type Site struct {
 	Rack   string // the switch above it; empty if there is none
 }
 
-// Topology reads Slurm's topology.conf, if it describes trees of switches. It returns the
-// Site of every node by the node's name. name is the file's in errors.
+// Topology reads Slurm's topology.conf, if it describes trees of switches. It returns the Site of
+// every node by the node's name. name is the file in the texts of errors.
 func Topology(name string, text []byte) (map[string]Site, error) {
 	text, err := clean(name, text, MaxSize)
 	if err != nil {

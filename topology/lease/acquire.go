@@ -31,9 +31,9 @@ const (
 
 // Acquire takes a gang's GPUs on all of its hosts, or none.
 //
-// It calls plan for the requests, one for each member. In the first call the states are
-// nil, and the requests must take nothing. In later calls states has what each member
-// answered last. A request without Take only keeps the ticket.
+// It calls plan for the requests, one for each member. In the first call, states is nil, and the
+// requests must take nothing. In later calls states has what each member answered last. A request
+// without Take only keeps the ticket.
 //
 // If every member with a Take has granted it, Acquire returns the grants; the grant of a
 // member without a Take is zero. Otherwise Acquire releases the grants of this round, waits

@@ -83,8 +83,8 @@ const (
 	QuerySRAM                           // 1 where thresholds are exceeded
 	QueryRetired                        // pages: for single bit errors, for double bit errors; 1 where some are pending
 	QueryRemapped                       // rows: after correctable errors, after uncorrectable ones; 1 where some are pending; 1 where that failed
-	QueryThrottle                       // bits, as in reasons
-	QueryRecovery                       // as in recoveries
+	QueryThrottle                       // bits; Device.Throttle has their names
+	QueryRecovery                       // a number; Device.Recovery has its name
 	QueryMIG                            // 1 is on
 	QueryInstances                      // how many MIG devices there can be
 	QueryLink                           // 1 where the NVLink is active

@@ -15,7 +15,7 @@ import (
 // The codes that Watch gives its findings.
 const (
 	CheckHung  = "gpu-driver-hung"
-	CheckWatch = "gpu-watch" // what keeps it from watching
+	CheckWatch = "gpu-watch" // why the GPUs cannot be watched
 )
 
 // The defaults of Watching.
