@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -91,6 +92,9 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 // layerPrefix begins the names of the directories on which agents mount layers.
 const layerPrefix = "gangrun-layer-"
 
+// layerTries is how often an agent makes its layer directory, if other agents remove it.
+const layerTries = 100
+
 // makeLayer makes a directory on which a layer can be mounted. It is below the agent's own
 // directory or, if own is empty, in the first directory for temporary files that can be used.
 // The directory stays locked until the agent closes it.
@@ -102,16 +106,39 @@ func makeLayer(own string) (dir *os.File, err error) {
 	}
 	var errs []error
 	for _, in := range dirs {
-		path, err := os.MkdirTemp(in, layerPrefix)
+		dir, err := lockedLayer(in)
 		if err == nil {
-			dir, err = os.Open(path)
-		}
-		if err == nil {
-			return dir, unix.Flock(int(dir.Fd()), unix.LOCK_SH)
+			return dir, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
+}
+
+// lockedLayer makes a locked layer directory below another directory. Until it is locked, another
+// agent may take it for that of a dead one and remove it; then it makes another.
+func lockedLayer(in string) (*os.File, error) {
+	for range layerTries {
+		path, err := os.MkdirTemp(in, layerPrefix)
+		if err != nil {
+			return nil, err
+		}
+		dir, err := os.Open(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		if err := unix.Flock(int(dir.Fd()), unix.LOCK_SH); err != nil {
+			return nil, errors.Join(err, dir.Close())
+		}
+		if _, err := os.Lstat(path); err == nil {
+			return dir, nil
+		}
+		_ = dir.Close()
+	}
+	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", in)
 }
 
 // removeDeadLayers removes the layer directories of agents that were killed. They are empty, and
