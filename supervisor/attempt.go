@@ -45,13 +45,13 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		Step:    l.step(),
 		Devices: devicesOf(placement, cause.Rank),
 	}
-	l.lookAgain(ctx, number, append(slices.Clip(l.past), last))
+	earlier := l.before()
+	l.lookAgain(ctx, number, append(slices.Clip(earlier), last))
 	last.Saved, last.Next = l.resume.best, l.resume.newest
 	if l.adopted.known == nil {
 		l.emit(job.Event{Kind: job.KindCause, Attempt: number, Cause: &cause})
 	}
 	l.lost = lostHosts(outcome)
-	earlier := l.past
 	l.past = append(l.past, last)
 	for _, u := range outcome.Unreaped {
 		l.barred = union(l.barred, job.Excluded{Hosts: []string{u.Host}})
@@ -66,7 +66,7 @@ func (l *loop) judge(ctx context.Context, number int, placement job.Placement, r
 		e = l.interrupted(ctx, during)
 		verdict = job.Verdict{Action: job.Stop, Reason: e.text}
 	} else {
-		verdict = l.policy(ctx).Decide(slices.Clip(earlier), last, time.Now())
+		verdict = l.policy(ctx).Decide(earlier, last, time.Now())
 	}
 	l.emit(job.Event{Kind: job.KindVerdict, Attempt: number, Verdict: &verdict})
 	switch {

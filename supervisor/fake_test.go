@@ -246,6 +246,7 @@ type world struct {
 	order       error // why a run that is resumed is to end at once; nil for none
 	logDir      func(int) (string, error)
 	emitErr     error
+	legs        [][]job.Event // of earlier starts of the batch job
 
 	events   []job.Event
 	evidence []job.Evidence
@@ -302,7 +303,7 @@ func (w *world) run(t *testing.T) {
 			defer timer.Stop()
 		}
 		began := time.Now()
-		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, LogDir: w.logDir}, w.spec)
+		w.report, w.err = w.supervisor.Run(ctx, Run{ID: "r1", Controller: job.Controller{Host: "here", PID: 7}, Legs: w.legs, LogDir: w.logDir}, w.spec)
 		w.took = time.Since(began)
 		synctest.Wait()
 	})

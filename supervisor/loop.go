@@ -23,8 +23,9 @@ type loop struct {
 
 	mu         sync.Mutex // guards folder and unsaved, and is held during Emit
 	folder     runreport.Folder
-	unsaved    bool // the journal cannot be written, and a note has said so
-	past       []Past
+	unsaved    bool         // the journal cannot be written, and a note has said so
+	earlier    []Past       // attempts of earlier starts of the batch job
+	past       []Past       // attempts of this run
 	exclusions []exclusion  // what verdicts exclude from placements
 	lost       []string     // hosts that were lost with ranks of the last attempt
 	barred     job.Excluded // hosts on which ranks may still be running

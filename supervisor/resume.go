@@ -52,7 +52,10 @@ const orResume = ", or run with --resume to go on from the last checkpoint"
 // lookFirst finds the newest good checkpoint before the first attempt.
 func (l *loop) lookFirst(ctx context.Context) {
 	began := time.Now()
-	c, notes, ok := l.look(ctx, nil)
+	c, notes, ok := l.lookAvoiding(ctx, l.earlier)
+	if ok && c == nil && len(l.earlier) > 0 {
+		c, notes, ok = l.look(ctx, nil) // rather than start a job that resumes from its beginning
+	}
 	l.notes(notes)
 	if ok && l.spec.CheckpointDir != "" {
 		l.emit(job.Event{Kind: job.KindCheckpoint, Checkpoint: c}) // for a later controller
@@ -74,11 +77,7 @@ func (l *loop) lookFirst(ctx context.Context) {
 // failed. If the directory cannot be read, the next attempt starts from the last checkpoint that
 // was known to be good.
 func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
-	never, rather := avoided(past)
-	c, notes, ok := l.look(ctx, slices.Concat(never, rather))
-	if ok && c == nil && len(rather) > 0 {
-		c, notes, ok = l.look(ctx, never)
-	}
+	c, notes, ok := l.lookAvoiding(ctx, past)
 	l.notes(notes)
 	if !ok {
 		return
@@ -91,6 +90,16 @@ func (l *loop) lookAgain(ctx context.Context, number int, past []Past) {
 		l.resume.best = c
 		l.emit(job.Event{Kind: job.KindCheckpoint, Attempt: number, Checkpoint: c})
 	}
+}
+
+// lookAvoiding is look without the checkpoints that past attempts could not load.
+func (l *loop) lookAvoiding(ctx context.Context, past []Past) (found *job.Checkpoint, notes []string, ok bool) {
+	never, rather := avoided(past)
+	found, notes, ok = l.look(ctx, slices.Concat(never, rather))
+	if ok && found == nil && len(rather) > 0 {
+		return l.look(ctx, never)
+	}
+	return found, notes, ok
 }
 
 // look returns the newest good checkpoint that is not in not, or nil, with notes for the user. ok

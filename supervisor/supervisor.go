@@ -126,6 +126,9 @@ type Run struct {
 	ID         string
 	Controller job.Controller
 	Batch      *job.BatchJob // nil outside of batch jobs
+	// Legs has the events of the runs that earlier starts of the batch job have made, oldest first.
+	// The limits on restarts, and the checkpoints that could not be loaded, count over all of them.
+	Legs [][]job.Event
 	// LogDir makes the directory of an attempt's log files.
 	LogDir func(attempt int) (string, error)
 }
@@ -160,7 +163,7 @@ func (s *Supervisor) conduct(ctx context.Context, info Run, spec job.Spec, past 
 		ctx, cancel = context.WithDeadlineCause(ctx, begun.Add(time.Duration(spec.Timeout)), TimeLimit{spec.Timeout})
 		defer cancel()
 	}
-	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand}
+	l := &loop{Supervisor: s, info: info, spec: spec, random: s.Rand, earlier: s.history(info.Legs)}
 	if len(spec.Secret) > 0 {
 		l.clean = hider(spec)
 	}

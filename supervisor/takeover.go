@@ -163,7 +163,7 @@ func (l *loop) continueRun(ctx context.Context, past []job.Event) *end {
 		return l.attempts(ctx, 1)
 	case !t.launched:
 		if t.number > 1 {
-			l.lookAgain(ctx, t.number-1, l.past)
+			l.lookAgain(ctx, t.number-1, l.before())
 		}
 		return l.attempts(ctx, t.number)
 	}
@@ -190,7 +190,7 @@ func (l *loop) finish(ctx context.Context, t trace) *end {
 		}
 		return l.judge(ctx, t.number, t.placement, t.resumed, outcome, lost)
 	case t.verdict.Action == job.Restart:
-		l.lookAgain(ctx, t.number, l.past)
+		l.lookAgain(ctx, t.number, l.before())
 		return l.backoff(ctx, max(0, time.Duration(t.verdict.Wait)-time.Since(t.judged)))
 	case t.verdict.Action == job.Succeed:
 		return &end{ending: exitcode.Ending{State: job.StateSucceeded}, text: t.verdict.Reason}

@@ -2,13 +2,17 @@ package controller
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/controller/batchend"
 	"github.com/gangrun/gangrun/internal/controller/requeue"
+	"github.com/gangrun/gangrun/internal/home"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/record"
 	"github.com/gangrun/gangrun/internal/slurmjob"
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
@@ -20,6 +24,35 @@ func resumed(spec job.Spec) job.Spec {
 		spec.Resume = true
 	}
 	return spec
+}
+
+// earlierLegs returns the events of the runs that earlier starts of this batch job have made of the
+// same command.
+func (s *session) earlierLegs() (legs [][]job.Event) {
+	here, ok := batchend.Here(os.LookupEnv)
+	if !ok || here.Restarts == 0 || s.spec.Requeue == 0 {
+		return nil
+	}
+	ticket, err := requeue.Read(s.home, here.ID)
+	for _, leg := range ticket.Legs {
+		if leg.Run == "" {
+			continue // its controller could not write it
+		}
+		run, findErr := home.Find(s.home, leg.Run)
+		if findErr != nil {
+			err = errors.Join(err, findErr)
+			continue
+		}
+		events, _, readErr := record.Events(run)
+		err = errors.Join(err, readErr)
+		if spec := record.Spec(events); spec != nil && slices.Equal(spec.Command, s.spec.Command) {
+			legs = append(legs, events)
+		}
+	}
+	if err != nil {
+		s.say("", fmt.Sprintf("the limits on restarts do not count all earlier starts of job %s: %v", here.ID, err))
+	}
+	return legs
 }
 
 // requeue has Slurm queue the job of a run that has ended again, if the user wants that and it may

@@ -41,7 +41,7 @@ func (s *session) toEnd(places supervisor.Placer) (runreport.Report, error) {
 			Signal: s.launcher.Signal, Batch: s.batch.ended(),
 			Diagnose: supervisor.Hiding(s.spec, diagnose.Diagnose), Refusal: diagnose.Refusal, Emit: p.emit, Elsewhere: s.several,
 		}
-		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), LogDir: s.run.AttemptDir}
+		info := supervisor.Run{ID: s.run.ID, Controller: home.Self(), Batch: batchJob(), Legs: s.earlierLegs(), LogDir: s.run.AttemptDir}
 		if s.taken == nil {
 			return sup.Run(p.ctx, info, s.spec)
 		}
