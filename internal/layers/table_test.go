@@ -160,6 +160,7 @@ var rooms = []room{
 	{paths: []string{"cmd/gangrun-nvml"}, ours: withLeaves("internal/job", "internal/selfcheck", "topology", "topology/nvml")},
 
 	{paths: []string{"internal/testhosts/..."}, ours: allBut()},
+	{paths: []string{"internal/testimage", "internal/testcontainerd"}, ours: withLeaves("internal/noskip")},
 	{paths: []string{"internal/bench"}, ours: only()},
 	{paths: []string{"internal/layers"}, ours: only()},
 	{paths: []string{"internal/noskip", "internal/testbuild", "internal/testport"}, ours: only(), stdOnly: true},

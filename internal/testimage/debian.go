@@ -1,0 +1,51 @@
+// Package testimage makes images of containers for tests, without a registry.
+package testimage
+
+import (
+	_ "embed"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+)
+
+//go:embed build
+var buildScript string
+
+// cache is the user's directory for caches. It is read before a test changes HOME.
+var cache, cacheErr = os.UserCacheDir()
+
+// Debian returns the path of an OCI archive, which must not be changed: an image of Debian with
+// Python, mpi4py, numpy, Open MPI, and MPICH's library and mpiexec. The first call on a machine makes
+// it, which takes the better part of a minute, root, and Debian's packages. Later calls find it.
+func Debian(t testing.TB) string {
+	t.Helper()
+	if cacheErr != nil {
+		t.Fatal(cacheErr)
+	}
+	return debian(t, cache)
+}
+
+// debian is Debian with a directory for caches.
+func debian(t testing.TB, cache string) string {
+	t.Helper()
+	if os.Geteuid() != 0 {
+		noskip.Skip(t, "only root can make an image of Debian")
+	}
+	script := filepath.Join(t.TempDir(), "build")
+	if err := os.WriteFile(script, []byte(buildScript), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.CommandContext(t.Context(), "bash", script)
+	cmd.Env = append(os.Environ(), "XDG_CACHE_HOME="+cache)
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("make an image of Debian: %v\n%s", err, stderr.String())
+	}
+	return strings.TrimSpace(string(out))
+}
