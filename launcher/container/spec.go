@@ -1,0 +1,190 @@
+package container
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/containerd/containerd/v2/contrib/seccomp"
+	"github.com/containerd/containerd/v2/core/containers"
+	"github.com/containerd/containerd/v2/pkg/oci"
+	"github.com/opencontainers/runtime-spec/specs-go"
+	"golang.org/x/sys/unix"
+)
+
+// Spec describes a container. Paths are absolute.
+type Spec struct {
+	// ID is unique on this host. Labels are for those who look for the container later.
+	ID     string
+	Labels map[string]string
+	Image  *Image
+	Args   []string // of its first process
+	Env    []string // of its first process, in addition to the image's
+	User   User
+	Mounts []Mount
+	// OwnNetwork gives the container a network that has only a loopback interface, in place of the
+	// host's.
+	OwnNetwork bool
+	// ReadOnly makes the root directory read-only. /tmp, /var/tmp and /run are in memory then.
+	ReadOnly bool
+	Limits   Limits
+	Devices  Devices
+	// Log is a file for what the first process writes to its standard output and error.
+	Log string
+}
+
+// User has the IDs under which the processes of a container run.
+type User struct {
+	UID, GID uint32
+	Groups   []uint32
+}
+
+// Limits bound what a container may use. 0 is no limit.
+type Limits struct {
+	Shm    int64   // bytes of /dev/shm; 0 is half of the memory
+	Memory int64   // bytes
+	CPUs   float64 // as in 1.5
+}
+
+// Mount shows a directory or file of the host in a container.
+type Mount struct {
+	Source, Target string
+	Write          bool
+	// Layer is an empty directory on a file system in memory. What the container writes below
+	// Target goes there, and Source does not change. Empty: there is no layer.
+	Layer string
+}
+
+// Directories that a layer has.
+const (
+	upperDir = "upper"
+	workDir  = "work"
+	lowerDir = "lower" // a symbolic link: overlayfs's options would need escapes for some names
+)
+
+// oci returns the mount in the form of the OCI.
+func (m Mount) oci() (specs.Mount, error) {
+	if m.Layer == "" {
+		options := []string{"rbind", "rprivate", "rro"}
+		if m.Write {
+			options[2] = "rw"
+		}
+		return specs.Mount{Destination: m.Target, Type: "bind", Source: m.Source, Options: options}, nil
+	}
+	info, err := os.Stat(m.Source)
+	if err != nil {
+		return specs.Mount{}, err
+	}
+	if !info.IsDir() {
+		return specs.Mount{}, fmt.Errorf("%s is not a directory: only directories can have a layer", m.Source)
+	}
+	upper, work, lower := m.Layer+"/"+upperDir, m.Layer+"/"+workDir, m.Layer+"/"+lowerDir
+	if err := errors.Join(os.Mkdir(upper, 0o700), os.Mkdir(work, 0o700), os.Symlink(m.Source, lower)); err != nil {
+		return specs.Mount{}, err
+	}
+	if err := mirror(info, upper); err != nil {
+		return specs.Mount{}, err
+	}
+	options := []string{"lowerdir=" + lower, "upperdir=" + upper, "workdir=" + work, "redirect_dir=on"}
+	return specs.Mount{Destination: m.Target, Type: "overlay", Source: "gangrun", Options: options}, nil
+}
+
+// mirror gives a directory the mode and, if this user may, the owner of another one: those of the
+// upper directory are what processes see.
+func mirror(of os.FileInfo, dir string) error {
+	var stat unix.Stat_t
+	if err := unix.Stat(dir, &stat); err != nil {
+		return err
+	}
+	if owner, ok := ownerOf(of); ok && (owner.UID != stat.Uid || owner.GID != stat.Gid) {
+		_ = os.Chown(dir, int(owner.UID), int(owner.GID)) // only root may
+	}
+	return os.Chmod(dir, of.Mode().Perm()|of.Mode()&(os.ModeSticky|os.ModeSetgid))
+}
+
+// options returns how the container differs from containerd's default: see Spec.
+func (s Spec) options() ([]oci.SpecOpts, error) {
+	env := append([]string{defaultPath}, s.Image.Config.Env...)
+	mounts := []specs.Mount{}
+	for _, m := range s.Mounts {
+		mount, err := m.oci()
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, mount)
+	}
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		if s.ReadOnly {
+			mounts = append([]specs.Mount{{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777"}}}, mounts...)
+		}
+	}
+	options := []oci.SpecOpts{
+		oci.WithDefaultPathEnv, oci.WithEnv(env), oci.WithEnv(s.Env),
+		oci.WithProcessArgs(s.Args...), oci.WithProcessCwd("/"), asUser(s.User),
+		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
+		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
+	}
+	if !s.OwnNetwork {
+		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace), oci.WithHostHostsFile, oci.WithHostResolvconf)
+	}
+	if s.ReadOnly {
+		options = append(options, oci.WithRootFSReadonly())
+	}
+	if s.Limits.Memory > 0 {
+		options = append(options, oci.WithMemoryLimit(uint64(s.Limits.Memory)))
+	}
+	if s.Limits.CPUs > 0 {
+		options = append(options, oci.WithCPUCFS(int64(s.Limits.CPUs*cfsPeriod), cfsPeriod))
+	}
+	// The profile depends on the capabilities. What devices add must not be replaced later.
+	options = append(options, seccomp.WithDefaultProfile(), s.Devices.option())
+	return options, nil
+}
+
+// defaultPath is PATH where an image sets none, as in Docker.
+const defaultPath = "PATH=/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// cfsPeriod is the period of the CPU limit in microseconds: the kernel's default.
+const cfsPeriod = 100_000
+
+// shm returns the size of /dev/shm in bytes. NCCL, MPI and PyTorch's data loaders need more than the
+// 64 MiB that containers usually get.
+func (s Spec) shm() int64 {
+	if s.Limits.Shm > 0 {
+		return s.Limits.Shm
+	}
+	var info unix.Sysinfo_t
+	if err := unix.Sysinfo(&info); err != nil {
+		return 64 << 20
+	}
+	return int64(info.Totalram) * int64(info.Unit) / 2
+}
+
+// asUser sets the user, without a look into the image.
+func asUser(u User) oci.SpecOpts {
+	return func(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
+		s.Process.User = specs.User{UID: u.UID, GID: u.GID, AdditionalGids: u.Groups}
+		return nil
+	}
+}
+
+// limited are the limits of this process that a container inherits. RDMA needs locked memory, and a
+// rank's data loaders need files.
+var limited = map[string]int{
+	"RLIMIT_NOFILE": unix.RLIMIT_NOFILE, "RLIMIT_MEMLOCK": unix.RLIMIT_MEMLOCK,
+	"RLIMIT_STACK": unix.RLIMIT_STACK, "RLIMIT_CORE": unix.RLIMIT_CORE,
+}
+
+// rlimits sets the limits of the container to those of this process.
+func rlimits(_ context.Context, _ oci.Client, _ *containers.Container, s *specs.Spec) error {
+	s.Process.Rlimits = nil
+	for name, number := range limited {
+		var limit unix.Rlimit
+		if err := unix.Getrlimit(number, &limit); err != nil {
+			return err
+		}
+		s.Process.Rlimits = append(s.Process.Rlimits, specs.POSIXRlimit{Type: name, Soft: limit.Cur, Hard: limit.Max})
+	}
+	return nil
+}
