@@ -36,7 +36,7 @@ func jobFlags() []cli.Flag {
 		switch f.Kind {
 		case jobfile.Switch:
 			flags = append(flags, &cli.BoolFlag{Name: f.Flagged(), Aliases: aliases, Usage: f.Usage})
-		case jobfile.Env:
+		case jobfile.Env, jobfile.Mounts:
 			flags = append(flags, &cli.GenericFlag{Name: f.Flagged(), Aliases: aliases, Value: &repeated{}, Usage: f.Usage + "; as `" + f.Value + "`"})
 		default:
 			usage := f.Usage
@@ -94,7 +94,7 @@ func jobSpec(c *cli.Context) (job.Spec, error) {
 		switch f.Kind {
 		case jobfile.Switch:
 			values = []string{strconv.FormatBool(c.Bool(f.Flagged()))}
-		case jobfile.Env:
+		case jobfile.Env, jobfile.Mounts:
 			values = *c.Generic(f.Flagged()).(*repeated)
 		}
 		for _, v := range values {

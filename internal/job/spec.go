@@ -51,6 +51,11 @@ type Spec struct {
 	Secret []string `json:"secret,omitempty"`
 	// Workdir is the absolute directory in which every rank starts.
 	Workdir string `json:"workdir"`
+	// Image is the image in which the ranks run: a reference, as in "ubuntu:24.04", or the absolute
+	// path of an archive or an OCI layout on the controller's machine. Empty: they run on the
+	// hosts themselves, and Container is not used.
+	Image     string    `json:"image,omitempty"`
+	Container Container `json:"container,omitzero"`
 	// Inputs are files and directories that every host must be able to read;
 	// relative ones are relative to Workdir.
 	Inputs []string `json:"inputs,omitempty"`
@@ -155,6 +160,7 @@ func Default() Spec {
 		MPI:         MPIAuto,
 		EnvCompat:   EnvCompatNone,
 		Launcher:    LauncherAuto,
+		Container:   Container{Network: NetworkHost},
 		InitTimeout: DefaultInitTimeout,
 		OnSignal:    OnSignalPass,
 		BeforeStop:  BeforeStopNone,

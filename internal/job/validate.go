@@ -27,6 +27,7 @@ func (s Spec) Validate() error {
 	s.validatePaths(&errs)
 	s.validateCommands(&errs)
 	s.validateModes(&errs)
+	s.validateContainer(&errs)
 	return errors.Join(errs...)
 }
 

@@ -29,6 +29,8 @@ const (
 	Words                // the same, but the first word may be any text
 	Paths                // a list of paths, left as they are
 	Names                // a list of names of environment variables
+	Mounts               // a list of SOURCE[:TARGET][:ro|rw]; the flag has one of them and may be repeated
+	Size                 // a number of bytes with its unit
 	Policy               // a mapping of categories to actions
 	Patience             // a duration or the word "strict"; or one of these for each level, as a mapping or as LEVEL=TIME with commas
 	Group                // a mapping of the fields whose names begin with this one's
@@ -125,6 +127,38 @@ var table = withDefaults([]Field{
 	{Name: "workdir", Kind: Path, Value: "DIR", Flag: true, Key: true, Default: "the current directory",
 		Usage: "start every rank in this directory",
 		at:    func(s *job.Spec) any { return &s.Workdir }},
+	{Name: "image", Kind: Text, Value: "IMAGE", Flag: true, Key: true, Default: "none",
+		Usage: "run the ranks in this image, in one container on each host: a reference such as ubuntu:24.04, or the path of an archive or an OCI layout, which gangrun sends to hosts that lack it",
+		at:    func(s *job.Spec) any { return &s.Image }},
+	{Name: "container", Kind: Group, Key: true, Default: "see below",
+		Usage: "the containers of a job with an image"},
+	{Name: "container.mounts", FlagName: "mount", Kind: Mounts, Value: "SRC[:DST][:rw]", Flag: true, Key: true, Default: "none",
+		Usage: "show a file or directory of the hosts to the ranks, read-only unless :rw follows; the flag has one mount and may be repeated; the checkpoint directory and inputs are mounted anyway",
+		at:    func(s *job.Spec) any { return &s.Container.Mounts }},
+	{Name: "container.workdir", FlagName: "container-workdir", Kind: Text, Value: "DIR", Flag: true, Key: true, Default: "workdir if it is mounted, else that of the image",
+		Usage: "start every rank in this directory of the container",
+		at:    func(s *job.Spec) any { return &s.Container.Workdir }},
+	{Name: "container.network", FlagName: "container-network", Kind: Choice, Value: "NETWORK", Flag: true, Key: true, Choices: texts(job.ContainerNetworks()),
+		Usage: "the network that ranks in containers see: the host's, or none but a loopback interface",
+		at:    func(s *job.Spec) any { return &s.Container.Network }},
+	{Name: "container.user", FlagName: "container-user", Kind: Text, Value: "USER", Flag: true, Key: true, Default: "the user who starts gangrun",
+		Usage: "run ranks in containers as UID:GID, or as the user of the image: image",
+		at:    func(s *job.Spec) any { return &s.Container.User }},
+	{Name: "container.shm-size", FlagName: "shm-size", Kind: Size, Value: "SIZE", Flag: true, Key: true, Default: "0 (half of the host's memory)",
+		Usage: "the size of /dev/shm in containers, as in 8GiB",
+		at:    func(s *job.Spec) any { return &s.Container.ShmSize }},
+	{Name: "container.memory", FlagName: "container-memory", Kind: Size, Value: "SIZE", Flag: true, Key: true, Default: "0 (no limit)",
+		Usage: "limit the memory of all ranks of a host together",
+		at:    func(s *job.Spec) any { return &s.Container.Memory }},
+	{Name: "container.cpus", FlagName: "container-cpus", Kind: Number, Value: "N", Flag: true, Key: true, Default: "0 (no limit)",
+		Usage: "limit the CPU time of all ranks of a host together to that of N CPUs",
+		at:    func(s *job.Spec) any { return &s.Container.CPUs }},
+	{Name: "container.read-only", FlagName: "container-read-only", Kind: Switch, Flag: true, Key: true, Default: "false",
+		Usage: "make the root directory of containers read-only; /tmp and /var/tmp are in memory then",
+		at:    func(s *job.Spec) any { return &s.Container.ReadOnly }},
+	{Name: "container.gpu-kind", FlagName: "gpu-kind", Kind: Text, Value: "KIND", Flag: true, Key: true, Default: "nvidia.com/gpu",
+		Usage: "the kind by which the Container Device Interface of the hosts names GPUs",
+		at:    func(s *job.Spec) any { return &s.Container.GPUKind }},
 	{Name: "inputs", Kind: Paths, Key: true, Default: "none",
 		Usage: "check that every host can read these files and directories before the gang starts; relative paths are relative to workdir",
 		at:    func(s *job.Spec) any { return &s.Inputs }},

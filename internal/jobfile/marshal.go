@@ -27,6 +27,9 @@ func Marshal(spec job.Spec) ([]byte, error) {
 	root := &yaml.Node{Kind: yaml.MappingNode}
 	group := root
 	for _, f := range table {
+		if spec.Image == "" && (f.Name == "container" || strings.HasPrefix(f.Name, "container.")) {
+			continue
+		}
 		if f.Kind == Group {
 			group = &yaml.Node{Kind: yaml.MappingNode}
 			root.Content = append(root.Content, scalar(f.Name), group)
@@ -123,6 +126,8 @@ func written(at any) string {
 		return strconv.Itoa(*v)
 	case *bool:
 		return strconv.FormatBool(*v)
+	case *job.Size:
+		return v.String()
 	case *job.Duration:
 		s := v.String() // 1h0m0s is 1h, 5m0s is 5m
 		if strings.HasSuffix(s, "m0s") {

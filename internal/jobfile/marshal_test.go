@@ -96,6 +96,18 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.EnvCompat = job.EnvCompatNone
 		s.OnSignal = rapid.SampledFrom(job.OnSignals()).Draw(t, "on-signal")
 		s.BeforeStop = rapid.SampledFrom(job.BeforeStops()).Draw(t, "before-stop")
+		s.Container.Network = job.NetworkHost
+		if rapid.Bool().Draw(t, "has an image") {
+			s.Image = rapid.SampledFrom([]string{"ubuntu:24.04", "/images/a.tar"}).Draw(t, "image")
+			s.Container = job.Container{
+				Mounts:  rapid.SliceOfN(rapid.SampledFrom([]string{"/data", "/a:/b:rw", "c:/c"}), 0, 3).Draw(t, "mounts"),
+				Workdir: rapid.SampledFrom([]string{"", "/work"}).Draw(t, "container workdir"),
+				Network: rapid.SampledFrom(job.ContainerNetworks()).Draw(t, "container network"),
+				User:    rapid.SampledFrom([]string{"", "image", "1000:100"}).Draw(t, "user"),
+				ShmSize: job.Size(rapid.Int64Range(0, 1<<50).Draw(t, "shm-size")), Memory: job.Size(rapid.Int64Range(0, 1<<50).Draw(t, "memory")),
+				CPUs: rapid.IntRange(0, 99).Draw(t, "cpus"), ReadOnly: rapid.Bool().Draw(t, "read-only"), GPUKind: rapid.SampledFrom([]string{"", "vendor.com/device"}).Draw(t, "gpu-kind"),
+			}
+		}
 		s.Launcher = rapid.SampledFrom(job.LauncherModes()).Draw(t, "launcher")
 		if s.MPI == job.MPIAuto || s.MPI == job.MPINone {
 			s.EnvCompat = rapid.SampledFrom(job.EnvCompats()).Draw(t, "env-compat")
@@ -165,7 +177,7 @@ func TestTableHoldsTheWholeSpec(t *testing.T) {
 	walk = func(v reflect.Value, path string) {
 		for i := range v.NumField() {
 			name := path + v.Type().Field(i).Name
-			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() {
+			if v.Field(i).Type() == reflect.TypeFor[job.Trial]() || v.Field(i).Type() == reflect.TypeFor[job.Container]() {
 				walk(v.Field(i), name+".")
 			} else if name == "Apps" { // of mpiexec alone
 				continue

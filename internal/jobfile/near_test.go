@@ -15,8 +15,8 @@ func TestNear(t *testing.T) {
 		"exitcode": "exit-code", "retry": "retries", "retrys": "retries", "work-dir": "workdir", "wordir": "workdir",
 		"input": "inputs", "secrets": "secret", "time-out": "timeout", "outptu": "output", "preflght": "preflight",
 		"polcy": "policy", "environment": "", "envs": "env", "std-in": "stdin", "trails": "trial",
-		"": "", "x": "", "foo": "", "image": "", "host": "hosts", "host-file": "hostfile", "kubernetes": "",
-		"volumes": "", "restart": "", "qwertz": "", "1": "", "数据": "", strings.Repeat("ranks", 1000): "",
+		"": "", "x": "", "foo": "", "imgae": "image", "host": "hosts", "host-file": "hostfile", "kubernetes": "",
+		"volumes": "", "containers": "container", "restart": "", "qwertz": "", "1": "", "数据": "", strings.Repeat("ranks", 1000): "",
 	} {
 		if got := suggest.Nearest(text, keys("")); got != want {
 			t.Errorf("suggest.Nearest(%q) = %q, want %q", text, got, want)

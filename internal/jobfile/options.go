@@ -49,6 +49,8 @@ func (o *Options) Set(name, value string) error {
 		for part = range vars {
 		}
 		v = vars
+	} else if f.Kind == Mounts {
+		v, bad = o.mount(f, value)
 	} else {
 		v, least, from, bad = f.span(value)
 	}
@@ -59,6 +61,18 @@ func (o *Options) Set(name, value string) error {
 		return err
 	}
 	return o.set(setting{least, "", from, where})
+}
+
+// mount adds a mount to those that other flags have set. The first flag replaces those of the job file.
+func (o *Options) mount(f *Field, text string) ([]string, *fault) {
+	if _, err := job.ParseMount(text, "/workdir"); err != nil {
+		return nil, faultOf(err)
+	}
+	before, _ := o.from(f, "")
+	if before.origin.flag == "" {
+		return []string{text}, nil
+	}
+	return append(slices.Clone(before.value.([]string)), text), nil
 }
 
 // SetCommand sets the command to words, the arguments after "--".

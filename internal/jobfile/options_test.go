@@ -62,9 +62,13 @@ func TestFlags(t *testing.T) {
 // TestEveryFlagIsSet holds that every flag of the table takes a value, and
 // that every key that is no flag is refused as one.
 func TestEveryFlagIsSet(t *testing.T) {
-	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b"}
+	values := map[Kind]string{Number: "1", Range: "2..3", Switch: "yes", Text: "x", Path: "x", Duration: "2s", Stdin: "all", Hosts: "h1", Network: "eth0", Env: "A=b", Mounts: "/data", Size: "8GiB"}
+	texts := map[string]string{"container.workdir": "/work", "container.user": "image"}
 	for _, f := range Fields() {
 		value := values[f.Kind]
+		if text := texts[f.Name]; text != "" {
+			value = text
+		}
 		if f.Kind == Choice {
 			value = f.Choices[len(f.Choices)-1]
 		}

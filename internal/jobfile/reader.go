@@ -152,13 +152,13 @@ func (r *reader) set(f *Field, part string, value any, n *yaml.Node) bool {
 // written sets nothing.
 func (r *reader) field(f *Field, n *yaml.Node) {
 	v := yamldoc.Follow(n)
-	many := f.Kind == Env || f.Kind == Policy || f.Kind == Group || f.Kind == Command || f.Kind == Words || f.Kind == Paths || f.Kind == Names
+	many := f.Kind == Env || f.Kind == Policy || f.Kind == Group || f.Kind == Command || f.Kind == Words || f.Kind == Paths || f.Kind == Names || f.Kind == Mounts
 	if many && yamldoc.Null(v) {
 		return
 	}
 	switch f.Kind {
 	case Group:
-		r.trial(f, n)
+		r.inner(f, n)
 	case Env:
 		r.env(f, n)
 	case Policy:
@@ -167,7 +167,7 @@ func (r *reader) field(f *Field, n *yaml.Node) {
 		r.patience(f, n)
 	case Command, Words:
 		r.words(f, n)
-	case Paths, Names:
+	case Paths, Names, Mounts:
 		r.list(f, n)
 	case Hosts:
 		if v.Kind == yaml.SequenceNode {
@@ -206,14 +206,14 @@ func oneText(list *yaml.Node) string {
 	return text
 }
 
-// trial reads a group, for which off may stand.
-func (r *reader) trial(f *Field, n *yaml.Node) {
+// inner reads a group. For the trial's, off may stand.
+func (r *reader) inner(f *Field, n *yaml.Node) {
 	v := yamldoc.Follow(n)
 	if v.Kind == yaml.MappingNode {
 		r.group(f.Name, v)
 		return
 	}
-	if mode, ok := trialMode(v.Value); ok && v.Kind == yaml.ScalarNode {
+	if mode, ok := trialMode(v.Value); ok && v.Kind == yaml.ScalarNode && f.Name == "trial" {
 		f, _ := find(f.Name + ".mode")
 		r.set(f, "", string(mode), n)
 		return
@@ -299,8 +299,13 @@ func (r *reader) list(f *Field, n *yaml.Node) {
 	items, ok := r.items(f, v)
 	for i, item := range items {
 		bad := pathFault(f.Name, item)
-		if f.Kind == Names {
+		switch f.Kind {
+		case Names:
 			bad = variableFault(f.Name, item)
+		case Mounts:
+			if _, err := job.ParseMount(item, "/workdir"); err != nil {
+				bad = faultOf(err)
+			}
 		}
 		if bad != nil {
 			r.bad(v.Content[i], bad)

@@ -45,12 +45,19 @@ func (f *Field) wants() string {
 		return "a list of paths"
 	case Names:
 		return "a list of names of variables"
+	case Mounts:
+		return "a list of mounts, each as SOURCE[:TARGET][:ro|rw]"
+	case Size:
+		return "a size with its unit, as in 8GiB"
 	case Policy:
 		return "a mapping of categories to actions"
 	case Patience:
 		return "a duration with a unit, as in 2m, strict, or a mapping of levels to them"
 	case Group:
-		return "a mapping, or off"
+		if f.Name == "trial" {
+			return "a mapping, or off"
+		}
+		return "a mapping"
 	default:
 		return "text"
 	}
@@ -105,6 +112,12 @@ func (f *Field) scalar(text string) (any, *fault) {
 		return s, nil
 	case Patience:
 		return text, f.patience(text)
+	case Size:
+		size, err := job.ParseSize(text)
+		if err != nil {
+			return nil, faultf("", "%s wants %s, not %s", f.Name, f.wants(), quote(text))
+		}
+		return size, nil
 	default:
 		return text, nil
 	}
@@ -236,6 +249,9 @@ func (f *Field) reset(s *job.Spec) {
 func (f *Field) alone(value any) []*fault {
 	s := job.Default()
 	s.Command, s.Ranks, s.CheckpointDir = []string{"-"}, job.MaxRanks, "/"
+	if strings.HasPrefix(f.Name, "container.") {
+		s.Image, s.Workdir = "-", "/workdir"
+	}
 	f.put(&s, value)
 	absolute(&s, "/")
 	var bad []*fault
@@ -263,6 +279,12 @@ func absolute(s *job.Spec, cwd string) {
 			*p = filepath.Join(cwd, *p)
 		}
 		*p = filepath.Clean(*p)
+	}
+	if job.ImageFile(s.Image) {
+		if !filepath.IsAbs(s.Image) {
+			s.Image = filepath.Join(cwd, s.Image)
+		}
+		s.Image = filepath.Clean(s.Image)
 	}
 }
 

@@ -1,0 +1,220 @@
+package job
+
+import (
+	"cmp"
+	"fmt"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// Container describes the containers of a job whose ranks run in an image. Each host has one.
+type Container struct {
+	// Mounts are directories and files of the hosts that the ranks see, as SOURCE[:TARGET][:ro|rw].
+	Mounts []string `json:"mounts,omitempty"`
+	// Workdir is the directory in which ranks start, as they see it. If it is empty, that is the
+	// job's Workdir if that is mounted at the same path, and otherwise the image's.
+	Workdir string `json:"workdir,omitempty"`
+	// Network is the network of the ranks. It is empty, and means host, in jobs without an image.
+	Network ContainerNetwork `json:"network,omitempty"`
+	// User is the user of the ranks: empty for the user who started gangrun, "image" for the
+	// image's, or UID:GID.
+	User string `json:"user,omitempty"`
+	// ShmSize is the size of /dev/shm; 0 is half of the host's memory. Memory limits all ranks of a
+	// host together; 0 is no limit.
+	ShmSize Size `json:"shm_size,omitempty"`
+	Memory  Size `json:"memory,omitempty"`
+	// CPUs limits the CPU time of all ranks of a host together, in CPUs; 0 is no limit.
+	CPUs int `json:"cpus,omitempty"`
+	// ReadOnly makes the root directory read-only; /tmp and /var/tmp are in memory then.
+	ReadOnly bool `json:"read_only,omitempty"`
+	// GPUKind is the kind by which the Container Device Interface knows the GPUs, as in
+	// "nvidia.com/gpu"; empty is that one.
+	GPUKind string `json:"gpu_kind,omitempty"`
+}
+
+// ContainerNetwork is the network that containers see.
+type ContainerNetwork string
+
+// The networks.
+const (
+	NetworkHost ContainerNetwork = "host"
+	NetworkNone ContainerNetwork = "none" // only a loopback interface
+)
+
+// ContainerNetworks returns the valid values.
+func ContainerNetworks() []ContainerNetwork { return []ContainerNetwork{NetworkHost, NetworkNone} }
+
+// ImageUser is the value of Container.User that means the user whom the image names.
+const ImageUser = "image"
+
+// Mount shows a directory or file of a host to the ranks in a container. Both paths are absolute.
+type Mount struct {
+	Source string `json:"source"`
+	Target string `json:"target"`
+	Write  bool   `json:"write,omitempty"`
+	// Auto is set if gangrun mounts it because the job names it: it may be missing on a host.
+	Auto bool `json:"auto,omitempty"`
+}
+
+// String returns the mount as it is written in Container.Mounts.
+func (m Mount) String() string {
+	text := m.Source
+	if m.Target != m.Source {
+		text += ":" + m.Target
+	}
+	if m.Write {
+		text += ":rw"
+	}
+	return text
+}
+
+// ParseMount reads a mount. A relative source is relative to dir.
+func ParseMount(text, dir string) (Mount, error) {
+	parts := strings.Split(text, ":")
+	m := Mount{}
+	switch last := parts[len(parts)-1]; {
+	case len(parts) > 1 && last == "rw":
+		m.Write, parts = true, parts[:len(parts)-1]
+	case len(parts) > 1 && last == "ro":
+		parts = parts[:len(parts)-1]
+	}
+	if len(parts) > 2 || parts[0] == "" || parts[len(parts)-1] == "" {
+		return m, fmt.Errorf("%q is not SOURCE[:TARGET][:ro|rw]", text)
+	}
+	m.Source = parts[0]
+	if !filepath.IsAbs(m.Source) {
+		m.Source = filepath.Join(dir, m.Source)
+	}
+	m.Source = filepath.Clean(m.Source)
+	m.Target = m.Source
+	if len(parts) == 2 {
+		if !filepath.IsAbs(parts[1]) {
+			return m, fmt.Errorf("the target of the mount %q is not an absolute path", text)
+		}
+		m.Target = filepath.Clean(parts[1])
+	}
+	if m.Target == "/" {
+		return m, fmt.Errorf("the mount %q would hide the whole image", text)
+	}
+	return m, nil
+}
+
+// Box is what a host needs to know to start the container of one gang.
+type Box struct {
+	Container
+	Image  string   `json:"image"` // its full name in the hosts' stores
+	Mounts []Mount  `json:"all_mounts,omitempty"`
+	GPUs   []string `json:"gpus,omitempty"` // UUIDs
+	// Discard keeps the container from changing what is mounted.
+	Discard bool `json:"discard,omitempty"`
+	// Empty is a directory that the ranks find empty; "" is none.
+	Empty string `json:"empty,omitempty"`
+}
+
+// Mounted returns the mounts of a job with an image: those that the user names, and those of the
+// job's inputs and checkpoint directory that these do not have.
+func (s Spec) Mounted() (mounts []Mount, err error) {
+	for _, text := range s.Container.Mounts {
+		m, err := ParseMount(text, s.Workdir)
+		if err != nil {
+			return nil, err
+		}
+		mounts = append(mounts, m)
+	}
+	covered := func(path string, write bool) bool {
+		return slices.ContainsFunc(mounts, func(m Mount) bool {
+			below := path == m.Target || strings.HasPrefix(path, m.Target+"/")
+			return below && (m.Write || !write)
+		})
+	}
+	if dir := s.CheckpointDir; dir != "" && !covered(dir, true) {
+		mounts = append(mounts, Mount{Source: dir, Target: dir, Write: true, Auto: true})
+	}
+	for _, input := range s.Inputs {
+		if !filepath.IsAbs(input) {
+			input = filepath.Join(s.Workdir, input)
+		}
+		if input = filepath.Clean(input); !covered(input, false) {
+			mounts = append(mounts, Mount{Source: input, Target: input, Auto: true})
+		}
+	}
+	return mounts, nil
+}
+
+// RankDir returns the directory in which ranks start, as they see it; empty is that of the image.
+func (s Spec) RankDir() string {
+	if s.Image == "" {
+		return s.Workdir
+	}
+	if s.Container.Workdir != "" {
+		return s.Container.Workdir
+	}
+	mounts, err := s.Mounted()
+	if err != nil {
+		return ""
+	}
+	for _, m := range mounts {
+		if m.Source == m.Target && !m.Auto && (s.Workdir == m.Target || strings.HasPrefix(s.Workdir, m.Target+"/")) {
+			return s.Workdir
+		}
+	}
+	return ""
+}
+
+// ImageFile reports whether an image is named by the path of an archive or of an OCI layout, and not
+// by a reference.
+func ImageFile(image string) bool {
+	if slices.ContainsFunc([]string{".tar", ".tar.gz", ".tgz", ".tar.zst"}, func(end string) bool { return strings.HasSuffix(image, end) }) {
+		return true
+	}
+	return strings.HasPrefix(image, "/") || strings.HasPrefix(image, "./") || strings.HasPrefix(image, "../") || image == "." || image == ".."
+}
+
+// validateContainer checks the image and the containers.
+func (s Spec) validateContainer(errs *faults) {
+	c := s.Container
+	c.Network = cmp.Or(c.Network, NetworkHost)
+	if s.Image == "" && !reflect.DeepEqual(c, Default().Container) {
+		errs.bad("the job has settings of containers, but no image")
+	}
+	if strings.ContainsAny(s.Image, "\x00\n") {
+		errs.bad("image %q is neither a reference nor a path", s.Image)
+	}
+	if _, err := s.Mounted(); err != nil {
+		errs.add(err)
+	}
+	if c.Workdir != "" && !filepath.IsAbs(c.Workdir) {
+		errs.bad("the working directory %q of the containers is not an absolute path", c.Workdir)
+	}
+	if !slices.Contains(ContainerNetworks(), c.Network) {
+		errs.bad("%q is no network of containers: use host or none", c.Network)
+	}
+	if _, _, err := c.IDs(); err != nil {
+		errs.add(err)
+	}
+	if c.CPUs < 0 || c.Memory < 0 || c.ShmSize < 0 {
+		errs.bad("container.cpus, container.memory and container.shm-size must not be negative")
+	}
+}
+
+// IDs returns the user and group IDs of User; ok is false if it names none.
+func (c Container) IDs() (ids [2]uint32, ok bool, err error) {
+	if c.User == "" || c.User == ImageUser {
+		return ids, false, nil
+	}
+	user, group, _ := strings.Cut(c.User, ":")
+	for i, text := range []string{user, group} {
+		if i == 1 && text == "" {
+			text = user
+		}
+		id, err := strconv.ParseUint(text, 10, 32)
+		if err != nil {
+			return ids, false, fmt.Errorf("the user %q of the containers is neither \"image\" nor UID:GID", c.User)
+		}
+		ids[i] = uint32(id)
+	}
+	return ids, true, nil
+}
