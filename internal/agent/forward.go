@@ -3,10 +3,16 @@ package agent
 import (
 	"context"
 	"io"
+	"sync"
 
-	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/proto"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/agent/notify"
+	"github.com/gangrun/gangrun/internal/agent/report"
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -28,64 +34,125 @@ func (s *server) retire() {
 	s.gangs.contained = nil
 	s.gangs.mu.Unlock()
 	if c != nil {
-		c.close(s.children)
+		c.close()
 	}
 }
 
-// forwardGang has a contained agent run a gang, and forwards requests and replies.
-func (s *server) forwardGang(c *contained, first *wire.GangRequest, stream wire.Agent_GangServer) error {
-	if err := s.gangs.begin(); err != nil {
-		return err
-	}
-	s.running.Add(1)
-	defer s.running.Done()
-	dismissed := false
-	defer func() {
-		if !dismissed {
-			s.gangs.dismiss()
-		}
-	}()
-	logs, err := s.logDir(c.gang, string(first.GetStart().LogDir))
+// forwarded is a gang that a contained agent runs.
+type forwarded struct {
+	*contained
+	host    string
+	ranks   []int
+	ended   map[int]bool // ranks whose exits have been reported
+	reports *report.Queue
+
+	mu sync.Mutex // guards sends on to
+	to wire.Agent_GangClient
+}
+
+// startForwarded has a contained agent start a gang, and forwards its replies until the last one.
+func (s *server) startForwarded(c *contained, start *wire.Start) (*startedGang, error) {
+	host, _ := s.settings.get()
+	logs, err := s.logDir(c.gang, string(start.LogDir))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	first.GetStart().LogDir = []byte(logs)
-	ctx, cancel := context.WithCancel(stream.Context())
-	defer cancel()
-	stop := context.AfterFunc(s.life, cancel)
-	defer stop()
-	to, err := c.client.Gang(ctx)
+	start.Spooled = len(start.LogDir) == 0
+	start.LogDir = []byte(logs)
+	f := &forwarded{contained: c, host: host, ended: map[int]bool{}, reports: &report.Queue{Keep: s.link.dir != ""}}
+	for _, r := range start.Ranks {
+		f.ranks = append(f.ranks, int(r.Rank))
+	}
+	if b, ok := c.room.(*box); ok {
+		b.adapt(start)
+	}
+	s.gangs.mu.Lock()
+	defer s.gangs.mu.Unlock()
+	if s.gangs.busy {
+		return nil, errBusy
+	}
+	ctx, cancel := context.WithCancel(s.life)
+	f.to, err = c.client.Gang(ctx)
 	if err == nil {
-		err = to.Send(first)
+		err = f.to.Send(&wire.GangRequest{Kind: &wire.GangRequest_Start{Start: start}})
 	}
 	if err != nil {
-		return err
+		cancel()
+		return nil, err
 	}
-	// The receiver ends with the stream's context, which ends when the handler returns.
-	go func() {
-		for {
-			r, err := stream.Recv()
-			if err != nil {
-				cancel() // the controller has gone
-				return
-			}
-			if to.Send(r) != nil {
-				return
-			}
-		}
-	}()
+	g := &startedGang{take: f.take, reports: f.reports, cancel: cancel}
+	s.gangs.add(c.gang, g)
+	s.running.Go(func() {
+		defer cancel()
+		done := f.receive()
+		s.gangs.dismiss() // before the last report: the controller may start the next gang at once
+		f.reports.Done(done.GetUnreaped())
+	})
+	return g, nil
+}
+
+// take forwards a request, and reports whether the gang takes more.
+func (f *forwarded) take(r *wire.GangRequest) bool {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.to.Send(r) == nil
+}
+
+// receive queues the replies of the contained agent and returns the last one's Done. If that agent ends
+// before its ranks, they are lost.
+func (f *forwarded) receive() *wire.Done {
 	for {
-		reply, err := to.Recv()
+		reply, err := f.to.Recv()
 		if err != nil {
-			return status.Error(codes.Aborted, "the agent of the trial has ended: "+status.Convert(err).Message())
+			f.lose(err)
+			return nil
 		}
-		if reply.Done != nil {
-			s.gangs.dismiss() // before the last reply: the controller may start the next gang at once
-			dismissed = true
+		done := reply.Done
+		reply.Done = nil
+		for _, data := range reply.Events {
+			var e job.Event
+			if exact.Unmarshal(data, &e) == nil && e.Exit != nil {
+				f.ended[e.Exit.Rank] = true
+			}
 		}
-		if err := stream.Send(reply); err != nil || reply.Done != nil {
-			return err
+		if len(reply.Wireup) > 0 { // a newer one replaces an older one
+			var up job.Wireup
+			if exact.Unmarshal(reply.Wireup, &up) == nil {
+				f.reports.Wireup(up)
+			}
+			reply.Wireup = nil
 		}
+		f.reports.Add(func(m *wire.GangReply) { proto.Merge(m, reply) })
+		if done != nil {
+			return done
+		}
+	}
+}
+
+// lose reports the ranks as lost whose exits have not been reported.
+func (f *forwarded) lose(err error) {
+	why := "the agent in its container ended: " + status.Convert(err).Message()
+	if b, ok := f.room.(*box); ok {
+		if notify.Wait(b.exited(), lastReplyLimit); b.Said() != "" {
+			why = "its container ended: " + b.Said()
+		}
+	}
+	for _, rank := range f.ranks {
+		if !f.ended[rank] {
+			exit := job.Exit{Rank: rank, Host: f.host, Status: job.Lost, Time: hostclock.Now(), Text: why, Reason: job.ReasonContainerEnded}
+			f.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
+		}
+	}
+}
+
+// adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
+// image comes before its arguments, and it starts in the image's directory if none is named.
+func (b *box) adapt(start *wire.Start) {
+	if len(start.Workdir) == 0 {
+		start.Workdir = []byte(b.workdir())
+	}
+	for _, r := range start.Ranks {
+		r.Argv = append(wire.Bytes(b.image.Config.Entrypoint), r.Argv...)
 	}
 }
 

@@ -18,13 +18,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/devices"
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/identity"
-	"github.com/gangrun/gangrun/internal/agent/mpilib"
 	"github.com/gangrun/gangrun/internal/agent/notify"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/survey"
-	"github.com/gangrun/gangrun/internal/environ"
-	"github.com/gangrun/gangrun/internal/exact"
-	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
@@ -143,21 +139,6 @@ func (s *server) Clock(context.Context, *wire.ClockRequest) (*wire.ClockReply, e
 	return &wire.ClockReply{Clock: hostclock.Now().UnixNano()}, nil
 }
 
-// Survey implements wire.AgentServer.
-func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.SurveyReply, error) {
-	var ask job.Survey
-	if err := exact.Unmarshal(r.Survey, &ask); err != nil {
-		return nil, status.Error(codes.InvalidArgument, err.Error())
-	}
-	host, env := s.settings.get()
-	surveyor := survey.Surveyor{Host: host, Env: environ.Overlay(env, ask.Env), Children: s.children}
-	facts, err := exact.Marshal(surveyor.Survey(ctx, ask))
-	if err != nil {
-		return nil, status.Error(codes.Internal, err.Error())
-	}
-	return &wire.SurveyReply{Facts: facts}, nil
-}
-
 // Port implements wire.AgentServer.
 func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, error) {
 	port, err := freePort()
@@ -165,23 +146,4 @@ func (s *server) Port(context.Context, *wire.PortRequest) (*wire.PortReply, erro
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
 	return &wire.PortReply{Port: int32(port)}, nil
-}
-
-// Library implements wire.AgentServer.
-func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
-	_, env := s.settings.get()
-	env = environ.Overlay(env, wire.Strings(r.Env))
-	argv := wire.Strings(r.Argv)
-	if len(argv) == 0 {
-		return nil, status.Error(codes.InvalidArgument, "no program is named")
-	}
-	path, err := process.LookPath(argv[0], string(r.Workdir), env)
-	if err != nil {
-		return &wire.LibraryReply{}, nil // starting the program will report the error
-	}
-	mpi, library := mpilib.Of(path, env)
-	if module := (survey.Surveyor{Env: env, Children: s.children}).MPI4py(ctx, argv, string(r.Workdir), path); mpi == "" && module != "" {
-		mpi, library = mpilib.Of(module, env)
-	}
-	return &wire.LibraryReply{Mpi: string(mpi), Library: []byte(library), Python: survey.IsPython(argv[0], path)}, nil
 }

@@ -28,10 +28,6 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 	if start == nil {
 		return status.Error(codes.InvalidArgument, "the first request starts no gang")
 	}
-	if c := s.containedFor(start.Gang); c != nil {
-		return s.forwardGang(c, first, stream)
-	}
-	s.retire()
 	g, err := s.startGang(start)
 	if err != nil {
 		return err
@@ -44,18 +40,19 @@ func (s *server) Gang(stream wire.Agent_GangServer) error {
 		}
 		for {
 			r, err := stream.Recv()
-			if err != nil || !g.Take(r) {
+			if err != nil || !g.take(r) {
 				return
 			}
 		}
 	}()
-	return g.Reports.Send(stream.Context(), stream)
+	return g.reports.Send(stream.Context(), stream)
 }
 
 // startedGang is a gang that this agent has started.
 type startedGang struct {
-	*gang.Gang
-	streams streams            // of its ranks
+	take    func(*wire.GangRequest) bool // hands the gang a request; false once it takes no more
+	reports *report.Queue
+	streams streams            // of its ranks; nil if a contained agent has them
 	cancel  context.CancelFunc // ends the gang as if the controller were gone
 }
 
@@ -69,19 +66,26 @@ type streams interface {
 // name if an earlier controller has had it started. A request without ranks asks only for such
 // a gang.
 func (s *server) startGang(start *wire.Start) (*startedGang, error) {
+	s.gangs.mu.Lock()
+	before := s.gangs.started[start.Gang]
+	s.gangs.mu.Unlock()
+	if before != nil && s.link.dir != "" {
+		return before, nil
+	}
+	if c := s.containedFor(start.Gang); c != nil {
+		return s.startForwarded(c, start)
+	}
+	s.retire()
 	host, env := s.settings.get()
 	s.gangs.mu.Lock()
 	defer s.gangs.mu.Unlock()
-	if g := s.gangs.started[start.Gang]; g != nil && s.link.dir != "" {
-		return g, nil
-	}
 	if len(start.Ranks) == 0 {
 		return nil, status.Errorf(codes.NotFound, "this agent has not started gang %q", start.Gang)
 	}
 	if s.gangs.busy {
 		return nil, errBusy
 	}
-	spooled := len(start.LogDir) == 0
+	spooled := len(start.LogDir) == 0 || start.Spooled
 	logs, err := s.logDir(start.Gang, string(start.LogDir))
 	if err != nil {
 		return nil, err
@@ -89,20 +93,20 @@ func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 	start.LogDir = []byte(logs)
 	_ = leftover.Set(start.Gang) // fails only if somebody has set a lower hard limit
 	ctx, cancel := context.WithCancel(s.life)
-	g := &startedGang{cancel: cancel, Gang: gang.New(gang.Config{
+	g := gang.New(gang.Config{
 		Host: host, Start: start, Env: environ.Overlay(env, wire.Strings(start.Env)), Spooled: spooled,
 		Children: s.children, Group: s.group, Reports: &report.Queue{Keep: s.link.dir != ""},
-	})}
-	g.streams = g.Gang
-	s.gangs.add(start.Gang, g)
+	})
+	started := &startedGang{take: g.Take, reports: g.Reports, streams: g, cancel: cancel}
+	s.gangs.add(start.Gang, started)
 	s.running.Go(func() {
 		defer cancel()
-		unreaped := g.Run(ctx, newWireup(g.Gang))
+		unreaped := g.Run(ctx, newWireup(g))
 		g.Done()
 		s.gangs.dismiss() // before the last report: the controller may start the next gang at once
 		g.Reports.Done(unreaped)
 	})
-	return g, nil
+	return started, nil
 }
 
 // logDir returns the directory for the logs of a gang: named or, if that is empty, a directory

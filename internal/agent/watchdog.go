@@ -51,7 +51,8 @@ func watch(args []string) (code int, err error) {
 	}
 	sweep(agent)
 	tempfiles.Remove(agent)
-	removeDeadLayers()
+	removeDead(layerPrefix, os.Remove)
+	endDeadBoxes()
 	cgroup.EndDead()
 	switch {
 	case status.Exited():

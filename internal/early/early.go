@@ -34,6 +34,8 @@ func init() {
 		os.Exit(bridge.Main(os.Args[2:]))
 	case "contain":
 		os.Exit(contain.Main(os.Args[0], os.Args[2:]))
+	case "enter":
+		os.Exit(watchdog.Enter(os.Args[2:]))
 	case "agent":
 		watchdog.Start(os.Args[2:])
 	}

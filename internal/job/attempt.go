@@ -50,6 +50,8 @@ type Attempt struct {
 	// Contain asks the hosts to discard everything that the ranks write, except in
 	// LogDir; nil keeps it.
 	Contain *Containment `json:"-"`
+	// Box describes the containers in which the ranks run; nil: they run on the hosts themselves.
+	Box *Box `json:"-"`
 	// Hints are variables, as NAME=VALUE, that are set for the ranks if nothing else sets them.
 	Hints []string `json:"-"`
 	// Watch asks which files in some directories change while the ranks run.

@@ -144,6 +144,16 @@ func (s Spec) Mounted() (mounts []Mount, err error) {
 	return mounts, nil
 }
 
+// Box returns the containers of the job, without the names of the image and the GPUs; nil if the job
+// has no image. The Spec must be valid.
+func (s Spec) Box() *Box {
+	if s.Image == "" {
+		return nil
+	}
+	mounts, _ := s.Mounted()
+	return &Box{Container: s.Container, Mounts: mounts}
+}
+
 // RankDir returns the directory in which ranks start, as they see it; empty is that of the image.
 func (s Spec) RankDir() string {
 	if s.Image == "" {

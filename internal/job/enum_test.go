@@ -76,6 +76,7 @@ func TestEnumerations(t *testing.T) {
 		"Kind":             enum[job.Kind],
 		"GPUSign":          enum[job.GPUSign],
 		"GPUVisibility":    enum[job.GPUVisibility],
+		"ImageProblem":     enum[job.ImageProblem],
 		"Joined":           enum[job.Joined],
 		"LauncherMode":     enum[job.LauncherMode],
 		"OnSignal":         enum[job.OnSignal],

@@ -18,15 +18,19 @@ type Survey struct {
 	MPI MPI `json:"mpi,omitempty"`
 	// Versions asks for the versions that should be the same on all hosts.
 	Versions bool `json:"versions,omitempty"`
+	// Box is the container in which the host looks; nil for the host itself.
+	Box *Box `json:"box,omitempty"`
 }
 
 // Facts is what a host reports about itself and about what a job needs. Each fact has its own
 // Error, which is empty if there is none.
 type Facts struct {
-	Host    string         `json:"host"`
-	Cores   int            `json:"cores"`
-	Memory  int64          `json:"memory"` // bytes
-	Time    time.Time      `json:"time"`
+	Host   string    `json:"host"`
+	Cores  int       `json:"cores"`
+	Memory int64     `json:"memory"` // bytes
+	Time   time.Time `json:"time"`
+	// Image is nil if the job has none. If it has a problem, what follows is not known.
+	Image   *ImageFact     `json:"image,omitempty"`
 	Workdir PathFact       `json:"workdir"`
 	Program ProgramFact    `json:"program"`
 	Script  *ScriptFact    `json:"script,omitempty"`
@@ -78,6 +82,8 @@ type PathFact struct {
 	Empty bool      `json:"empty,omitempty"`
 	Kind  ErrorKind `json:"kind,omitempty"`
 	Error string    `json:"error,omitempty"`
+	// OnHost is set if the path is missing in the container, but exists on the host.
+	OnHost bool `json:"on_host,omitempty"`
 }
 
 // ProgramFact describes the program on a host: argument 0 of the command.

@@ -16,6 +16,7 @@ const (
 	ReasonControllerPaused Reason = "controller-paused" // the agent ended because gangrun itself did not run for too long
 	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
 	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
+	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
 
 	// Of ranks that could not be started.
 	ReasonMixedMPI Reason = "mixed-mpi" // the gang's programs use different MPIs

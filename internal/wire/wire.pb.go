@@ -493,6 +493,7 @@ func (x *ClockReply) GetClock() int64 {
 type SurveyRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Survey        []byte                 `protobuf:"bytes,1,opt,name=survey,proto3" json:"survey,omitempty"` // JSON of job.Survey
+	Gang          string                 `protobuf:"bytes,2,opt,name=gang,proto3" json:"gang,omitempty"`     // RUN/NAME, which names the container of a survey in an image
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -532,6 +533,13 @@ func (x *SurveyRequest) GetSurvey() []byte {
 		return x.Survey
 	}
 	return nil
+}
+
+func (x *SurveyRequest) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
 }
 
 type SurveyReply struct {
@@ -582,7 +590,8 @@ type LibraryRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Argv          [][]byte               `protobuf:"bytes,1,rep,name=argv,proto3" json:"argv,omitempty"`
 	Workdir       []byte                 `protobuf:"bytes,2,opt,name=workdir,proto3" json:"workdir,omitempty"`
-	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"` // over the agent's own environment
+	Env           [][]byte               `protobuf:"bytes,3,rep,name=env,proto3" json:"env,omitempty"`   // over the agent's own environment
+	Gang          string                 `protobuf:"bytes,4,opt,name=gang,proto3" json:"gang,omitempty"` // RUN/ATTEMPT: the program is one of its container, if it has one
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -636,6 +645,13 @@ func (x *LibraryRequest) GetEnv() [][]byte {
 		return x.Env
 	}
 	return nil
+}
+
+func (x *LibraryRequest) GetGang() string {
+	if x != nil {
+		return x.Gang
+	}
+	return ""
 }
 
 type LibraryReply struct {
@@ -1341,6 +1357,7 @@ type ContainRequest struct {
 	Empty         []byte                 `protobuf:"bytes,4,opt,name=empty,proto3" json:"empty,omitempty"`                 // a directory that is to be empty in the view; empty for none
 	LogDir        []byte                 `protobuf:"bytes,5,opt,name=log_dir,json=logDir,proto3" json:"log_dir,omitempty"` // as Start.log_dir; what is written there stays
 	Sharing       int32                  `protobuf:"varint,6,opt,name=sharing,proto3" json:"sharing,omitempty"`            // hosts of the gang that are this one machine
+	Box           []byte                 `protobuf:"bytes,7,opt,name=box,proto3" json:"box,omitempty"`                     // JSON of job.Box: the gang runs in a container; empty: in a view
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1417,6 +1434,133 @@ func (x *ContainRequest) GetSharing() int32 {
 	return 0
 }
 
+func (x *ContainRequest) GetBox() []byte {
+	if x != nil {
+		return x.Box
+	}
+	return nil
+}
+
+type ImageRequest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // in the first request: the full name of the image
+	Archive       bool                   `protobuf:"varint,2,opt,name=archive,proto3" json:"archive,omitempty"` // in the first request: the controller can send an archive of it
+	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`        // of the archive
+	End           bool                   `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`         // of the archive
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImageRequest) Reset() {
+	*x = ImageRequest{}
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImageRequest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImageRequest) ProtoMessage() {}
+
+func (x *ImageRequest) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImageRequest.ProtoReflect.Descriptor instead.
+func (*ImageRequest) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+}
+
+func (x *ImageRequest) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ImageRequest) GetArchive() bool {
+	if x != nil {
+		return x.Archive
+	}
+	return false
+}
+
+func (x *ImageRequest) GetData() []byte {
+	if x != nil {
+		return x.Data
+	}
+	return nil
+}
+
+func (x *ImageRequest) GetEnd() bool {
+	if x != nil {
+		return x.End
+	}
+	return false
+}
+
+type ImageReply struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Send          bool                   `protobuf:"varint,1,opt,name=send,proto3" json:"send,omitempty"` // the archive is wanted
+	Fact          []byte                 `protobuf:"bytes,2,opt,name=fact,proto3" json:"fact,omitempty"`  // JSON of job.ImageFact; in the last reply
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ImageReply) Reset() {
+	*x = ImageReply{}
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ImageReply) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ImageReply) ProtoMessage() {}
+
+func (x *ImageReply) ProtoReflect() protoreflect.Message {
+	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ImageReply.ProtoReflect.Descriptor instead.
+func (*ImageReply) Descriptor() ([]byte, []int) {
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+}
+
+func (x *ImageReply) GetSend() bool {
+	if x != nil {
+		return x.Send
+	}
+	return false
+}
+
+func (x *ImageReply) GetFact() []byte {
+	if x != nil {
+		return x.Fact
+	}
+	return nil
+}
+
 type ContainReply struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Reason        []byte                 `protobuf:"bytes,1,opt,name=reason,proto3" json:"reason,omitempty"` // why the host cannot contain the gang; empty where it can
@@ -1427,7 +1571,7 @@ type ContainReply struct {
 
 func (x *ContainReply) Reset() {
 	*x = ContainReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1439,7 +1583,7 @@ func (x *ContainReply) String() string {
 func (*ContainReply) ProtoMessage() {}
 
 func (x *ContainReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[25]
+	mi := &file_internal_wire_wire_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1452,7 +1596,7 @@ func (x *ContainReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ContainReply.ProtoReflect.Descriptor instead.
 func (*ContainReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{25}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *ContainReply) GetReason() []byte {
@@ -1481,7 +1625,7 @@ type FilesRequest struct {
 
 func (x *FilesRequest) Reset() {
 	*x = FilesRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1493,7 +1637,7 @@ func (x *FilesRequest) String() string {
 func (*FilesRequest) ProtoMessage() {}
 
 func (x *FilesRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[26]
+	mi := &file_internal_wire_wire_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1506,7 +1650,7 @@ func (x *FilesRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesRequest.ProtoReflect.Descriptor instead.
 func (*FilesRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{26}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *FilesRequest) GetGang() string {
@@ -1550,7 +1694,7 @@ type FilesReply struct {
 
 func (x *FilesReply) Reset() {
 	*x = FilesReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1562,7 +1706,7 @@ func (x *FilesReply) String() string {
 func (*FilesReply) ProtoMessage() {}
 
 func (x *FilesReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[27]
+	mi := &file_internal_wire_wire_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1575,7 +1719,7 @@ func (x *FilesReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FilesReply.ProtoReflect.Descriptor instead.
 func (*FilesReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{27}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *FilesReply) GetPartly() bool {
@@ -1626,7 +1770,7 @@ type GangRequest struct {
 
 func (x *GangRequest) Reset() {
 	*x = GangRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1638,7 +1782,7 @@ func (x *GangRequest) String() string {
 func (*GangRequest) ProtoMessage() {}
 
 func (x *GangRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[28]
+	mi := &file_internal_wire_wire_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1651,7 +1795,7 @@ func (x *GangRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangRequest.ProtoReflect.Descriptor instead.
 func (*GangRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{28}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *GangRequest) GetKind() isGangRequest_Kind {
@@ -1835,14 +1979,17 @@ type Start struct {
 	// tell_stdin asks to be told of ranks that wait for standard input.
 	TellStdin bool `protobuf:"varint,16,opt,name=tell_stdin,json=tellStdin,proto3" json:"tell_stdin,omitempty"`
 	// tty is a job.TTY: whether the ranks' standard output is a terminal.
-	Tty           string `protobuf:"bytes,17,opt,name=tty,proto3" json:"tty,omitempty"`
+	Tty string `protobuf:"bytes,17,opt,name=tty,proto3" json:"tty,omitempty"`
+	// spooled says that log_dir is in the agent's own directory. The agent of the host sets it for
+	// one in a container.
+	Spooled       bool `protobuf:"varint,18,opt,name=spooled,proto3" json:"spooled,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
 
 func (x *Start) Reset() {
 	*x = Start{}
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1854,7 +2001,7 @@ func (x *Start) String() string {
 func (*Start) ProtoMessage() {}
 
 func (x *Start) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[29]
+	mi := &file_internal_wire_wire_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1867,7 +2014,7 @@ func (x *Start) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Start.ProtoReflect.Descriptor instead.
 func (*Start) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{29}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *Start) GetGang() string {
@@ -1989,6 +2136,13 @@ func (x *Start) GetTty() string {
 	return ""
 }
 
+func (x *Start) GetSpooled() bool {
+	if x != nil {
+		return x.Spooled
+	}
+	return false
+}
+
 // Mpirun says for whom mpirun is to find its hosts. nodes are what it knows them
 // by, the first being this host; node is the index in nodes of each rank.
 type Mpirun struct {
@@ -2004,7 +2158,7 @@ type Mpirun struct {
 
 func (x *Mpirun) Reset() {
 	*x = Mpirun{}
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2016,7 +2170,7 @@ func (x *Mpirun) String() string {
 func (*Mpirun) ProtoMessage() {}
 
 func (x *Mpirun) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[30]
+	mi := &file_internal_wire_wire_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2029,7 +2183,7 @@ func (x *Mpirun) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Mpirun.ProtoReflect.Descriptor instead.
 func (*Mpirun) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{30}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *Mpirun) GetNodes() []string {
@@ -2082,7 +2236,7 @@ type Barrier struct {
 
 func (x *Barrier) Reset() {
 	*x = Barrier{}
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2094,7 +2248,7 @@ func (x *Barrier) String() string {
 func (*Barrier) ProtoMessage() {}
 
 func (x *Barrier) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[31]
+	mi := &file_internal_wire_wire_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2107,7 +2261,7 @@ func (x *Barrier) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Barrier.ProtoReflect.Descriptor instead.
 func (*Barrier) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{31}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *Barrier) GetGroup() []byte {
@@ -2142,7 +2296,7 @@ type Part struct {
 
 func (x *Part) Reset() {
 	*x = Part{}
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2154,7 +2308,7 @@ func (x *Part) String() string {
 func (*Part) ProtoMessage() {}
 
 func (x *Part) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[32]
+	mi := &file_internal_wire_wire_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2167,7 +2321,7 @@ func (x *Part) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Part.ProtoReflect.Descriptor instead.
 func (*Part) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{32}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *Part) GetRanks() []int32 {
@@ -2191,7 +2345,7 @@ type Name struct {
 
 func (x *Name) Reset() {
 	*x = Name{}
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2203,7 +2357,7 @@ func (x *Name) String() string {
 func (*Name) ProtoMessage() {}
 
 func (x *Name) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[33]
+	mi := &file_internal_wire_wire_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2216,7 +2370,7 @@ func (x *Name) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Name.ProtoReflect.Descriptor instead.
 func (*Name) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{33}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *Name) GetId() int64 {
@@ -2257,7 +2411,7 @@ type Pair struct {
 
 func (x *Pair) Reset() {
 	*x = Pair{}
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2423,7 @@ func (x *Pair) String() string {
 func (*Pair) ProtoMessage() {}
 
 func (x *Pair) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[34]
+	mi := &file_internal_wire_wire_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2436,7 @@ func (x *Pair) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Pair.ProtoReflect.Descriptor instead.
 func (*Pair) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{34}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
 }
 
 func (x *Pair) GetKey() []byte {
@@ -2308,7 +2462,7 @@ type Look struct {
 
 func (x *Look) Reset() {
 	*x = Look{}
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2320,7 +2474,7 @@ func (x *Look) String() string {
 func (*Look) ProtoMessage() {}
 
 func (x *Look) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[35]
+	mi := &file_internal_wire_wire_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2333,7 +2487,7 @@ func (x *Look) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Look.ProtoReflect.Descriptor instead.
 func (*Look) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{35}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
 }
 
 // Spawn starts an Open MPI daemon: from a host, whose mpirun asks for it; to the
@@ -2349,7 +2503,7 @@ type Spawn struct {
 
 func (x *Spawn) Reset() {
 	*x = Spawn{}
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2361,7 +2515,7 @@ func (x *Spawn) String() string {
 func (*Spawn) ProtoMessage() {}
 
 func (x *Spawn) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[36]
+	mi := &file_internal_wire_wire_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2374,7 +2528,7 @@ func (x *Spawn) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Spawn.ProtoReflect.Descriptor instead.
 func (*Spawn) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{36}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
 }
 
 func (x *Spawn) GetId() int32 {
@@ -2411,7 +2565,7 @@ type Relay struct {
 
 func (x *Relay) Reset() {
 	*x = Relay{}
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2423,7 +2577,7 @@ func (x *Relay) String() string {
 func (*Relay) ProtoMessage() {}
 
 func (x *Relay) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[37]
+	mi := &file_internal_wire_wire_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2436,7 +2590,7 @@ func (x *Relay) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Relay.ProtoReflect.Descriptor instead.
 func (*Relay) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{37}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
 }
 
 func (x *Relay) GetId() int32 {
@@ -2485,7 +2639,7 @@ type RankStart struct {
 
 func (x *RankStart) Reset() {
 	*x = RankStart{}
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2497,7 +2651,7 @@ func (x *RankStart) String() string {
 func (*RankStart) ProtoMessage() {}
 
 func (x *RankStart) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[38]
+	mi := &file_internal_wire_wire_proto_msgTypes[40]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2510,7 +2664,7 @@ func (x *RankStart) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RankStart.ProtoReflect.Descriptor instead.
 func (*RankStart) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{38}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
 }
 
 func (x *RankStart) GetRank() int32 {
@@ -2579,7 +2733,7 @@ type Stop struct {
 
 func (x *Stop) Reset() {
 	*x = Stop{}
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2591,7 +2745,7 @@ func (x *Stop) String() string {
 func (*Stop) ProtoMessage() {}
 
 func (x *Stop) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[39]
+	mi := &file_internal_wire_wire_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2604,7 +2758,7 @@ func (x *Stop) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Stop.ProtoReflect.Descriptor instead.
 func (*Stop) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{39}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
 }
 
 func (x *Stop) GetGraceMs() int64 {
@@ -2624,7 +2778,7 @@ type Signal struct {
 
 func (x *Signal) Reset() {
 	*x = Signal{}
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2636,7 +2790,7 @@ func (x *Signal) String() string {
 func (*Signal) ProtoMessage() {}
 
 func (x *Signal) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[40]
+	mi := &file_internal_wire_wire_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2649,7 +2803,7 @@ func (x *Signal) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Signal.ProtoReflect.Descriptor instead.
 func (*Signal) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{40}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
 }
 
 func (x *Signal) GetNumber() int32 {
@@ -2676,7 +2830,7 @@ type GangReply struct {
 
 func (x *GangReply) Reset() {
 	*x = GangReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2688,7 +2842,7 @@ func (x *GangReply) String() string {
 func (*GangReply) ProtoMessage() {}
 
 func (x *GangReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[41]
+	mi := &file_internal_wire_wire_proto_msgTypes[43]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2701,7 +2855,7 @@ func (x *GangReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use GangReply.ProtoReflect.Descriptor instead.
 func (*GangReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{41}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
 }
 
 func (x *GangReply) GetEvents() [][]byte {
@@ -2777,7 +2931,7 @@ type Done struct {
 
 func (x *Done) Reset() {
 	*x = Done{}
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2789,7 +2943,7 @@ func (x *Done) String() string {
 func (*Done) ProtoMessage() {}
 
 func (x *Done) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[42]
+	mi := &file_internal_wire_wire_proto_msgTypes[44]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2802,7 +2956,7 @@ func (x *Done) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use Done.ProtoReflect.Descriptor instead.
 func (*Done) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{42}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
 }
 
 func (x *Done) GetUnreaped() []int32 {
@@ -2827,7 +2981,7 @@ type OutputRequest struct {
 
 func (x *OutputRequest) Reset() {
 	*x = OutputRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2839,7 +2993,7 @@ func (x *OutputRequest) String() string {
 func (*OutputRequest) ProtoMessage() {}
 
 func (x *OutputRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[43]
+	mi := &file_internal_wire_wire_proto_msgTypes[45]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2852,7 +3006,7 @@ func (x *OutputRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputRequest.ProtoReflect.Descriptor instead.
 func (*OutputRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{43}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
 }
 
 func (x *OutputRequest) GetGang() string {
@@ -2895,7 +3049,7 @@ type OutputReply struct {
 
 func (x *OutputReply) Reset() {
 	*x = OutputReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2907,7 +3061,7 @@ func (x *OutputReply) String() string {
 func (*OutputReply) ProtoMessage() {}
 
 func (x *OutputReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[44]
+	mi := &file_internal_wire_wire_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2920,7 +3074,7 @@ func (x *OutputReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use OutputReply.ProtoReflect.Descriptor instead.
 func (*OutputReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{44}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
 }
 
 func (x *OutputReply) GetRank() int32 {
@@ -2959,7 +3113,7 @@ type KeepRequest struct {
 
 func (x *KeepRequest) Reset() {
 	*x = KeepRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2971,7 +3125,7 @@ func (x *KeepRequest) String() string {
 func (*KeepRequest) ProtoMessage() {}
 
 func (x *KeepRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[45]
+	mi := &file_internal_wire_wire_proto_msgTypes[47]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2984,7 +3138,7 @@ func (x *KeepRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepRequest.ProtoReflect.Descriptor instead.
 func (*KeepRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{45}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
 }
 
 type KeepReply struct {
@@ -2995,7 +3149,7 @@ type KeepReply struct {
 
 func (x *KeepReply) Reset() {
 	*x = KeepReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3007,7 +3161,7 @@ func (x *KeepReply) String() string {
 func (*KeepReply) ProtoMessage() {}
 
 func (x *KeepReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[46]
+	mi := &file_internal_wire_wire_proto_msgTypes[48]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3020,7 +3174,7 @@ func (x *KeepReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use KeepReply.ProtoReflect.Descriptor instead.
 func (*KeepReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{46}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
 }
 
 type FeedRequest struct {
@@ -3034,7 +3188,7 @@ type FeedRequest struct {
 
 func (x *FeedRequest) Reset() {
 	*x = FeedRequest{}
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3046,7 +3200,7 @@ func (x *FeedRequest) String() string {
 func (*FeedRequest) ProtoMessage() {}
 
 func (x *FeedRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[47]
+	mi := &file_internal_wire_wire_proto_msgTypes[49]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3059,7 +3213,7 @@ func (x *FeedRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedRequest.ProtoReflect.Descriptor instead.
 func (*FeedRequest) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{47}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{49}
 }
 
 func (x *FeedRequest) GetGang() string {
@@ -3091,7 +3245,7 @@ type FeedReply struct {
 
 func (x *FeedReply) Reset() {
 	*x = FeedReply{}
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -3103,7 +3257,7 @@ func (x *FeedReply) String() string {
 func (*FeedReply) ProtoMessage() {}
 
 func (x *FeedReply) ProtoReflect() protoreflect.Message {
-	mi := &file_internal_wire_wire_proto_msgTypes[48]
+	mi := &file_internal_wire_wire_proto_msgTypes[50]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -3116,7 +3270,7 @@ func (x *FeedReply) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use FeedReply.ProtoReflect.Descriptor instead.
 func (*FeedReply) Descriptor() ([]byte, []int) {
-	return file_internal_wire_wire_proto_rawDescGZIP(), []int{48}
+	return file_internal_wire_wire_proto_rawDescGZIP(), []int{50}
 }
 
 var File_internal_wire_wire_proto protoreflect.FileDescriptor
@@ -3156,15 +3310,17 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\fClockRequest\"\"\n" +
 	"\n" +
 	"ClockReply\x12\x14\n" +
-	"\x05clock\x18\x01 \x01(\x03R\x05clock\"'\n" +
+	"\x05clock\x18\x01 \x01(\x03R\x05clock\";\n" +
 	"\rSurveyRequest\x12\x16\n" +
-	"\x06survey\x18\x01 \x01(\fR\x06survey\"#\n" +
+	"\x06survey\x18\x01 \x01(\fR\x06survey\x12\x12\n" +
+	"\x04gang\x18\x02 \x01(\tR\x04gang\"#\n" +
 	"\vSurveyReply\x12\x14\n" +
-	"\x05facts\x18\x01 \x01(\fR\x05facts\"P\n" +
+	"\x05facts\x18\x01 \x01(\fR\x05facts\"d\n" +
 	"\x0eLibraryRequest\x12\x12\n" +
 	"\x04argv\x18\x01 \x03(\fR\x04argv\x12\x18\n" +
 	"\aworkdir\x18\x02 \x01(\fR\aworkdir\x12\x10\n" +
-	"\x03env\x18\x03 \x03(\fR\x03env\"R\n" +
+	"\x03env\x18\x03 \x03(\fR\x03env\x12\x12\n" +
+	"\x04gang\x18\x04 \x01(\tR\x04gang\"R\n" +
 	"\fLibraryReply\x12\x10\n" +
 	"\x03mpi\x18\x01 \x01(\tR\x03mpi\x12\x18\n" +
 	"\alibrary\x18\x02 \x01(\fR\alibrary\x12\x16\n" +
@@ -3206,14 +3362,24 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"LeaseReply\"\"\n" +
 	"\x0eLeaseLostReply\x12\x10\n" +
-	"\x03why\x18\x01 \x01(\fR\x03why\"\x99\x01\n" +
+	"\x03why\x18\x01 \x01(\fR\x03why\"\xab\x01\n" +
 	"\x0eContainRequest\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04work\x18\x02 \x03(\fR\x04work\x12\x16\n" +
 	"\x06needed\x18\x03 \x03(\fR\x06needed\x12\x14\n" +
 	"\x05empty\x18\x04 \x01(\fR\x05empty\x12\x17\n" +
 	"\alog_dir\x18\x05 \x01(\fR\x06logDir\x12\x18\n" +
-	"\asharing\x18\x06 \x01(\x05R\asharing\"<\n" +
+	"\asharing\x18\x06 \x01(\x05R\asharing\x12\x10\n" +
+	"\x03box\x18\a \x01(\fR\x03box\"b\n" +
+	"\fImageRequest\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
+	"\aarchive\x18\x02 \x01(\bR\aarchive\x12\x12\n" +
+	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\"4\n" +
+	"\n" +
+	"ImageReply\x12\x12\n" +
+	"\x04send\x18\x01 \x01(\bR\x04send\x12\x12\n" +
+	"\x04fact\x18\x02 \x01(\fR\x04fact\"<\n" +
 	"\fContainReply\x12\x16\n" +
 	"\x06reason\x18\x01 \x01(\fR\x06reason\x12\x14\n" +
 	"\x05mixed\x18\x02 \x01(\bR\x05mixed\"^\n" +
@@ -3238,7 +3404,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
 	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04part\x121\n" +
 	"\x06signal\x18\t \x01(\v2\x17.gangrun.wire.v1.SignalH\x00R\x06signalB\x06\n" +
-	"\x04kind\"\xd6\x03\n" +
+	"\x04kind\"\xf0\x03\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3258,7 +3424,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x06spread\x18\x0f \x01(\bR\x06spread\x12\x1d\n" +
 	"\n" +
 	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\x12\x10\n" +
-	"\x03tty\x18\x11 \x01(\tR\x03tty\"v\n" +
+	"\x03tty\x18\x11 \x01(\tR\x03tty\x12\x18\n" +
+	"\aspooled\x18\x12 \x01(\bR\aspooled\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +
@@ -3330,8 +3497,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x12\n" +
 	"\x04rank\x18\x02 \x01(\x05R\x04rank\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\"\v\n" +
-	"\tFeedReply2\xe8\n" +
-	"\n" +
+	"\tFeedReply2\xb1\v\n" +
 	"\x05Agent\x12C\n" +
 	"\x05Hello\x12\x1d.gangrun.wire.v1.HelloRequest\x1a\x1b.gangrun.wire.v1.HelloReply\x12C\n" +
 	"\x05Clock\x12\x1d.gangrun.wire.v1.ClockRequest\x1a\x1b.gangrun.wire.v1.ClockReply\x12F\n" +
@@ -3346,7 +3512,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\tLeaseLost\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1f.gangrun.wire.v1.LeaseLostReply\x12J\n" +
 	"\fLeaseRelease\x12\x1d.gangrun.wire.v1.LeaseRequest\x1a\x1b.gangrun.wire.v1.LeaseReply\x12D\n" +
 	"\x04Meet\x12\x1c.gangrun.wire.v1.MeetRequest\x1a\x1a.gangrun.wire.v1.MeetReply(\x010\x01\x12O\n" +
-	"\tLeftovers\x12!.gangrun.wire.v1.LeftoversRequest\x1a\x1f.gangrun.wire.v1.LeftoversReply\x12I\n" +
+	"\tLeftovers\x12!.gangrun.wire.v1.LeftoversRequest\x1a\x1f.gangrun.wire.v1.LeftoversReply\x12G\n" +
+	"\x05Image\x12\x1d.gangrun.wire.v1.ImageRequest\x1a\x1b.gangrun.wire.v1.ImageReply(\x010\x01\x12I\n" +
 	"\aContain\x12\x1f.gangrun.wire.v1.ContainRequest\x1a\x1d.gangrun.wire.v1.ContainReply\x12C\n" +
 	"\x05Files\x12\x1d.gangrun.wire.v1.FilesRequest\x1a\x1b.gangrun.wire.v1.FilesReply\x12D\n" +
 	"\x04Gang\x12\x1c.gangrun.wire.v1.GangRequest\x1a\x1a.gangrun.wire.v1.GangReply(\x010\x01\x12H\n" +
@@ -3366,7 +3533,7 @@ func file_internal_wire_wire_proto_rawDescGZIP() []byte {
 	return file_internal_wire_wire_proto_rawDescData
 }
 
-var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 49)
+var file_internal_wire_wire_proto_msgTypes = make([]protoimpl.MessageInfo, 51)
 var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeftoversRequest)(nil), // 0: gangrun.wire.v1.LeftoversRequest
 	(*LeftoversReply)(nil),   // 1: gangrun.wire.v1.LeftoversReply
@@ -3393,53 +3560,55 @@ var file_internal_wire_wire_proto_goTypes = []any{
 	(*LeaseReply)(nil),       // 22: gangrun.wire.v1.LeaseReply
 	(*LeaseLostReply)(nil),   // 23: gangrun.wire.v1.LeaseLostReply
 	(*ContainRequest)(nil),   // 24: gangrun.wire.v1.ContainRequest
-	(*ContainReply)(nil),     // 25: gangrun.wire.v1.ContainReply
-	(*FilesRequest)(nil),     // 26: gangrun.wire.v1.FilesRequest
-	(*FilesReply)(nil),       // 27: gangrun.wire.v1.FilesReply
-	(*GangRequest)(nil),      // 28: gangrun.wire.v1.GangRequest
-	(*Start)(nil),            // 29: gangrun.wire.v1.Start
-	(*Mpirun)(nil),           // 30: gangrun.wire.v1.Mpirun
-	(*Barrier)(nil),          // 31: gangrun.wire.v1.Barrier
-	(*Part)(nil),             // 32: gangrun.wire.v1.Part
-	(*Name)(nil),             // 33: gangrun.wire.v1.Name
-	(*Pair)(nil),             // 34: gangrun.wire.v1.Pair
-	(*Look)(nil),             // 35: gangrun.wire.v1.Look
-	(*Spawn)(nil),            // 36: gangrun.wire.v1.Spawn
-	(*Relay)(nil),            // 37: gangrun.wire.v1.Relay
-	(*RankStart)(nil),        // 38: gangrun.wire.v1.RankStart
-	(*Stop)(nil),             // 39: gangrun.wire.v1.Stop
-	(*Signal)(nil),           // 40: gangrun.wire.v1.Signal
-	(*GangReply)(nil),        // 41: gangrun.wire.v1.GangReply
-	(*Done)(nil),             // 42: gangrun.wire.v1.Done
-	(*OutputRequest)(nil),    // 43: gangrun.wire.v1.OutputRequest
-	(*OutputReply)(nil),      // 44: gangrun.wire.v1.OutputReply
-	(*KeepRequest)(nil),      // 45: gangrun.wire.v1.KeepRequest
-	(*KeepReply)(nil),        // 46: gangrun.wire.v1.KeepReply
-	(*FeedRequest)(nil),      // 47: gangrun.wire.v1.FeedRequest
-	(*FeedReply)(nil),        // 48: gangrun.wire.v1.FeedReply
+	(*ImageRequest)(nil),     // 25: gangrun.wire.v1.ImageRequest
+	(*ImageReply)(nil),       // 26: gangrun.wire.v1.ImageReply
+	(*ContainReply)(nil),     // 27: gangrun.wire.v1.ContainReply
+	(*FilesRequest)(nil),     // 28: gangrun.wire.v1.FilesRequest
+	(*FilesReply)(nil),       // 29: gangrun.wire.v1.FilesReply
+	(*GangRequest)(nil),      // 30: gangrun.wire.v1.GangRequest
+	(*Start)(nil),            // 31: gangrun.wire.v1.Start
+	(*Mpirun)(nil),           // 32: gangrun.wire.v1.Mpirun
+	(*Barrier)(nil),          // 33: gangrun.wire.v1.Barrier
+	(*Part)(nil),             // 34: gangrun.wire.v1.Part
+	(*Name)(nil),             // 35: gangrun.wire.v1.Name
+	(*Pair)(nil),             // 36: gangrun.wire.v1.Pair
+	(*Look)(nil),             // 37: gangrun.wire.v1.Look
+	(*Spawn)(nil),            // 38: gangrun.wire.v1.Spawn
+	(*Relay)(nil),            // 39: gangrun.wire.v1.Relay
+	(*RankStart)(nil),        // 40: gangrun.wire.v1.RankStart
+	(*Stop)(nil),             // 41: gangrun.wire.v1.Stop
+	(*Signal)(nil),           // 42: gangrun.wire.v1.Signal
+	(*GangReply)(nil),        // 43: gangrun.wire.v1.GangReply
+	(*Done)(nil),             // 44: gangrun.wire.v1.Done
+	(*OutputRequest)(nil),    // 45: gangrun.wire.v1.OutputRequest
+	(*OutputReply)(nil),      // 46: gangrun.wire.v1.OutputReply
+	(*KeepRequest)(nil),      // 47: gangrun.wire.v1.KeepRequest
+	(*KeepReply)(nil),        // 48: gangrun.wire.v1.KeepReply
+	(*FeedRequest)(nil),      // 49: gangrun.wire.v1.FeedRequest
+	(*FeedReply)(nil),        // 50: gangrun.wire.v1.FeedReply
 }
 var file_internal_wire_wire_proto_depIdxs = []int32{
 	2,  // 0: gangrun.wire.v1.LeftoversReply.ended:type_name -> gangrun.wire.v1.Leftover
 	2,  // 1: gangrun.wire.v1.LeftoversReply.living:type_name -> gangrun.wire.v1.Leftover
 	5,  // 2: gangrun.wire.v1.HelloReply.interfaces:type_name -> gangrun.wire.v1.Interface
 	13, // 3: gangrun.wire.v1.MeetRequest.peers:type_name -> gangrun.wire.v1.Peer
-	29, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
-	39, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
-	31, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
-	35, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
-	36, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
-	37, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
-	33, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
-	32, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
-	40, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
-	38, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
-	30, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
-	34, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
-	42, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
-	31, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
-	36, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
-	37, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
-	33, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
+	31, // 4: gangrun.wire.v1.GangRequest.start:type_name -> gangrun.wire.v1.Start
+	41, // 5: gangrun.wire.v1.GangRequest.stop:type_name -> gangrun.wire.v1.Stop
+	33, // 6: gangrun.wire.v1.GangRequest.release:type_name -> gangrun.wire.v1.Barrier
+	37, // 7: gangrun.wire.v1.GangRequest.look:type_name -> gangrun.wire.v1.Look
+	38, // 8: gangrun.wire.v1.GangRequest.spawn:type_name -> gangrun.wire.v1.Spawn
+	39, // 9: gangrun.wire.v1.GangRequest.relay:type_name -> gangrun.wire.v1.Relay
+	35, // 10: gangrun.wire.v1.GangRequest.name:type_name -> gangrun.wire.v1.Name
+	34, // 11: gangrun.wire.v1.GangRequest.part:type_name -> gangrun.wire.v1.Part
+	42, // 12: gangrun.wire.v1.GangRequest.signal:type_name -> gangrun.wire.v1.Signal
+	40, // 13: gangrun.wire.v1.Start.ranks:type_name -> gangrun.wire.v1.RankStart
+	32, // 14: gangrun.wire.v1.Start.mpirun:type_name -> gangrun.wire.v1.Mpirun
+	36, // 15: gangrun.wire.v1.Barrier.puts:type_name -> gangrun.wire.v1.Pair
+	44, // 16: gangrun.wire.v1.GangReply.done:type_name -> gangrun.wire.v1.Done
+	33, // 17: gangrun.wire.v1.GangReply.barriers:type_name -> gangrun.wire.v1.Barrier
+	38, // 18: gangrun.wire.v1.GangReply.spawns:type_name -> gangrun.wire.v1.Spawn
+	39, // 19: gangrun.wire.v1.GangReply.relays:type_name -> gangrun.wire.v1.Relay
+	35, // 20: gangrun.wire.v1.GangReply.names:type_name -> gangrun.wire.v1.Name
 	3,  // 21: gangrun.wire.v1.Agent.Hello:input_type -> gangrun.wire.v1.HelloRequest
 	6,  // 22: gangrun.wire.v1.Agent.Clock:input_type -> gangrun.wire.v1.ClockRequest
 	8,  // 23: gangrun.wire.v1.Agent.Survey:input_type -> gangrun.wire.v1.SurveyRequest
@@ -3453,33 +3622,35 @@ var file_internal_wire_wire_proto_depIdxs = []int32{
 	21, // 31: gangrun.wire.v1.Agent.LeaseRelease:input_type -> gangrun.wire.v1.LeaseRequest
 	12, // 32: gangrun.wire.v1.Agent.Meet:input_type -> gangrun.wire.v1.MeetRequest
 	0,  // 33: gangrun.wire.v1.Agent.Leftovers:input_type -> gangrun.wire.v1.LeftoversRequest
-	24, // 34: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
-	26, // 35: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
-	28, // 36: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
-	43, // 37: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
-	45, // 38: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
-	47, // 39: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
-	4,  // 40: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
-	7,  // 41: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
-	9,  // 42: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
-	16, // 43: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
-	11, // 44: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
-	18, // 45: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
-	20, // 46: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
-	22, // 47: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
-	22, // 48: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
-	23, // 49: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
-	22, // 50: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
-	14, // 51: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
-	1,  // 52: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
-	25, // 53: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
-	27, // 54: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
-	41, // 55: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
-	44, // 56: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
-	46, // 57: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
-	48, // 58: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
-	40, // [40:59] is the sub-list for method output_type
-	21, // [21:40] is the sub-list for method input_type
+	25, // 34: gangrun.wire.v1.Agent.Image:input_type -> gangrun.wire.v1.ImageRequest
+	24, // 35: gangrun.wire.v1.Agent.Contain:input_type -> gangrun.wire.v1.ContainRequest
+	28, // 36: gangrun.wire.v1.Agent.Files:input_type -> gangrun.wire.v1.FilesRequest
+	30, // 37: gangrun.wire.v1.Agent.Gang:input_type -> gangrun.wire.v1.GangRequest
+	45, // 38: gangrun.wire.v1.Agent.Output:input_type -> gangrun.wire.v1.OutputRequest
+	47, // 39: gangrun.wire.v1.Agent.Keep:input_type -> gangrun.wire.v1.KeepRequest
+	49, // 40: gangrun.wire.v1.Agent.Feed:input_type -> gangrun.wire.v1.FeedRequest
+	4,  // 41: gangrun.wire.v1.Agent.Hello:output_type -> gangrun.wire.v1.HelloReply
+	7,  // 42: gangrun.wire.v1.Agent.Clock:output_type -> gangrun.wire.v1.ClockReply
+	9,  // 43: gangrun.wire.v1.Agent.Survey:output_type -> gangrun.wire.v1.SurveyReply
+	16, // 44: gangrun.wire.v1.Agent.Port:output_type -> gangrun.wire.v1.PortReply
+	11, // 45: gangrun.wire.v1.Agent.Library:output_type -> gangrun.wire.v1.LibraryReply
+	18, // 46: gangrun.wire.v1.Agent.Devices:output_type -> gangrun.wire.v1.DevicesReply
+	20, // 47: gangrun.wire.v1.Agent.LeaseTry:output_type -> gangrun.wire.v1.LeaseTryReply
+	22, // 48: gangrun.wire.v1.Agent.LeaseWait:output_type -> gangrun.wire.v1.LeaseReply
+	22, // 49: gangrun.wire.v1.Agent.LeaseLeave:output_type -> gangrun.wire.v1.LeaseReply
+	23, // 50: gangrun.wire.v1.Agent.LeaseLost:output_type -> gangrun.wire.v1.LeaseLostReply
+	22, // 51: gangrun.wire.v1.Agent.LeaseRelease:output_type -> gangrun.wire.v1.LeaseReply
+	14, // 52: gangrun.wire.v1.Agent.Meet:output_type -> gangrun.wire.v1.MeetReply
+	1,  // 53: gangrun.wire.v1.Agent.Leftovers:output_type -> gangrun.wire.v1.LeftoversReply
+	26, // 54: gangrun.wire.v1.Agent.Image:output_type -> gangrun.wire.v1.ImageReply
+	27, // 55: gangrun.wire.v1.Agent.Contain:output_type -> gangrun.wire.v1.ContainReply
+	29, // 56: gangrun.wire.v1.Agent.Files:output_type -> gangrun.wire.v1.FilesReply
+	43, // 57: gangrun.wire.v1.Agent.Gang:output_type -> gangrun.wire.v1.GangReply
+	46, // 58: gangrun.wire.v1.Agent.Output:output_type -> gangrun.wire.v1.OutputReply
+	48, // 59: gangrun.wire.v1.Agent.Keep:output_type -> gangrun.wire.v1.KeepReply
+	50, // 60: gangrun.wire.v1.Agent.Feed:output_type -> gangrun.wire.v1.FeedReply
+	41, // [41:61] is the sub-list for method output_type
+	21, // [21:41] is the sub-list for method input_type
 	21, // [21:21] is the sub-list for extension type_name
 	21, // [21:21] is the sub-list for extension extendee
 	0,  // [0:21] is the sub-list for field type_name
@@ -3490,7 +3661,7 @@ func file_internal_wire_wire_proto_init() {
 	if File_internal_wire_wire_proto != nil {
 		return
 	}
-	file_internal_wire_wire_proto_msgTypes[28].OneofWrappers = []any{
+	file_internal_wire_wire_proto_msgTypes[30].OneofWrappers = []any{
 		(*GangRequest_Start)(nil),
 		(*GangRequest_Stop)(nil),
 		(*GangRequest_Release)(nil),
@@ -3507,7 +3678,7 @@ func file_internal_wire_wire_proto_init() {
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_internal_wire_wire_proto_rawDesc), len(file_internal_wire_wire_proto_rawDesc)),
 			NumEnums:      0,
-			NumMessages:   49,
+			NumMessages:   51,
 			NumExtensions: 0,
 			NumServices:   1,
 		},

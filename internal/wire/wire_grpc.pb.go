@@ -36,6 +36,7 @@ const (
 	Agent_LeaseRelease_FullMethodName = "/gangrun.wire.v1.Agent/LeaseRelease"
 	Agent_Meet_FullMethodName         = "/gangrun.wire.v1.Agent/Meet"
 	Agent_Leftovers_FullMethodName    = "/gangrun.wire.v1.Agent/Leftovers"
+	Agent_Image_FullMethodName        = "/gangrun.wire.v1.Agent/Image"
 	Agent_Contain_FullMethodName      = "/gangrun.wire.v1.Agent/Contain"
 	Agent_Files_FullMethodName        = "/gangrun.wire.v1.Agent/Files"
 	Agent_Gang_FullMethodName         = "/gangrun.wire.v1.Agent/Gang"
@@ -79,6 +80,9 @@ type AgentClient interface {
 	// Leftovers ends what earlier gangs have left on the host when their agents and
 	// watchdogs were killed, and returns what a gang may not start beside.
 	Leftovers(ctx context.Context, in *LeftoversRequest, opts ...grpc.CallOption) (*LeftoversReply, error)
+	// Image has the host look for an image. If it lacks one and the controller has the archive, the
+	// agent asks for it, and imports it while it arrives. The last reply has the fact.
+	Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error)
 	// Contain makes a view of the host in which all that the ranks of a gang write goes
 	// into a layer that is thrown away. The share of that gang then runs in it.
 	Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error)
@@ -241,6 +245,19 @@ func (c *agentClient) Leftovers(ctx context.Context, in *LeftoversRequest, opts 
 	return out, nil
 }
 
+func (c *agentClient) Image(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[ImageRequest, ImageReply], error) {
+	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Image_FullMethodName, cOpts...)
+	if err != nil {
+		return nil, err
+	}
+	x := &grpc.GenericClientStream[ImageRequest, ImageReply]{ClientStream: stream}
+	return x, nil
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ImageClient = grpc.BidiStreamingClient[ImageRequest, ImageReply]
+
 func (c *agentClient) Contain(ctx context.Context, in *ContainRequest, opts ...grpc.CallOption) (*ContainReply, error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
 	out := new(ContainReply)
@@ -263,7 +280,7 @@ func (c *agentClient) Files(ctx context.Context, in *FilesRequest, opts ...grpc.
 
 func (c *agentClient) Gang(ctx context.Context, opts ...grpc.CallOption) (grpc.BidiStreamingClient[GangRequest, GangReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[1], Agent_Gang_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Gang_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -276,7 +293,7 @@ type Agent_GangClient = grpc.BidiStreamingClient[GangRequest, GangReply]
 
 func (c *agentClient) Output(ctx context.Context, in *OutputRequest, opts ...grpc.CallOption) (grpc.ServerStreamingClient[OutputReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[2], Agent_Output_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[3], Agent_Output_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -305,7 +322,7 @@ func (c *agentClient) Keep(ctx context.Context, in *KeepRequest, opts ...grpc.Ca
 
 func (c *agentClient) Feed(ctx context.Context, opts ...grpc.CallOption) (grpc.ClientStreamingClient[FeedRequest, FeedReply], error) {
 	cOpts := append([]grpc.CallOption{grpc.StaticMethod()}, opts...)
-	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[3], Agent_Feed_FullMethodName, cOpts...)
+	stream, err := c.cc.NewStream(ctx, &Agent_ServiceDesc.Streams[4], Agent_Feed_FullMethodName, cOpts...)
 	if err != nil {
 		return nil, err
 	}
@@ -351,6 +368,9 @@ type AgentServer interface {
 	// Leftovers ends what earlier gangs have left on the host when their agents and
 	// watchdogs were killed, and returns what a gang may not start beside.
 	Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error)
+	// Image has the host look for an image. If it lacks one and the controller has the archive, the
+	// agent asks for it, and imports it while it arrives. The last reply has the fact.
+	Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error
 	// Contain makes a view of the host in which all that the ranks of a gang write goes
 	// into a layer that is thrown away. The share of that gang then runs in it.
 	Contain(context.Context, *ContainRequest) (*ContainReply, error)
@@ -418,6 +438,9 @@ func (UnimplementedAgentServer) Meet(grpc.BidiStreamingServer[MeetRequest, MeetR
 }
 func (UnimplementedAgentServer) Leftovers(context.Context, *LeftoversRequest) (*LeftoversReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Leftovers not implemented")
+}
+func (UnimplementedAgentServer) Image(grpc.BidiStreamingServer[ImageRequest, ImageReply]) error {
+	return status.Error(codes.Unimplemented, "method Image not implemented")
 }
 func (UnimplementedAgentServer) Contain(context.Context, *ContainRequest) (*ContainReply, error) {
 	return nil, status.Error(codes.Unimplemented, "method Contain not implemented")
@@ -681,6 +704,13 @@ func _Agent_Leftovers_Handler(srv interface{}, ctx context.Context, dec func(int
 	return interceptor(ctx, in, info, handler)
 }
 
+func _Agent_Image_Handler(srv interface{}, stream grpc.ServerStream) error {
+	return srv.(AgentServer).Image(&grpc.GenericServerStream[ImageRequest, ImageReply]{ServerStream: stream})
+}
+
+// This type alias is provided for backwards compatibility with existing code that references the prior non-generic stream type by name.
+type Agent_ImageServer = grpc.BidiStreamingServer[ImageRequest, ImageReply]
+
 func _Agent_Contain_Handler(srv interface{}, ctx context.Context, dec func(interface{}) error, interceptor grpc.UnaryServerInterceptor) (interface{}, error) {
 	in := new(ContainRequest)
 	if err := dec(in); err != nil {
@@ -832,6 +862,12 @@ var Agent_ServiceDesc = grpc.ServiceDesc{
 		{
 			StreamName:    "Meet",
 			Handler:       _Agent_Meet_Handler,
+			ServerStreams: true,
+			ClientStreams: true,
+		},
+		{
+			StreamName:    "Image",
+			Handler:       _Agent_Image_Handler,
 			ServerStreams: true,
 			ClientStreams: true,
 		},

@@ -24,9 +24,13 @@ type Container struct {
 	namespace string
 	container client.Container
 	task      client.Task
-	ended     <-chan client.ExitStatus
+	exited    chan struct{}
 	log       string
 }
+
+// Exited returns a channel that is closed when the first process of the container has ended, or when
+// the connection to containerd is broken.
+func (c *Container) Exited() <-chan struct{} { return c.exited }
 
 // Start starts a container and returns when its first process runs. If it fails, nothing of the
 // container is left.
@@ -59,9 +63,12 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 	if c.task, err = made.NewTask(ctx, cio.LogFile(s.Log)); err != nil {
 		return nil, err
 	}
-	if c.ended, err = c.task.Wait(context.WithoutCancel(ctx)); err != nil {
+	ended, err := c.task.Wait(context.WithoutCancel(ctx))
+	if err != nil {
 		return nil, err
 	}
+	c.exited = make(chan struct{})
+	go func() { <-ended; close(c.exited) }() // ends with the container, or with the connection
 	if err := c.task.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -84,11 +91,11 @@ func (c *Container) Said() string {
 
 // End kills every process of the container and removes it with all that it has written.
 func (c *Container) End(ctx context.Context) error {
-	return remove(in(ctx, c.namespace), c.container, c.task, c.ended)
+	return remove(in(ctx, c.namespace), c.container, c.task, c.exited)
 }
 
 // remove kills a task, unless it is nil, and removes its container.
-func remove(ctx context.Context, container client.Container, task client.Task, ended <-chan client.ExitStatus) error {
+func remove(ctx context.Context, container client.Container, task client.Task, ended <-chan struct{}) error {
 	if task != nil {
 		if err := kill(ctx, task, ended); err != nil {
 			return err
@@ -100,13 +107,9 @@ func remove(ctx context.Context, container client.Container, task client.Task, e
 	return nil
 }
 
-// kill kills every process of a task, waits for its end, and removes it. ended may be nil.
-func kill(ctx context.Context, task client.Task, ended <-chan client.ExitStatus) (err error) {
-	if ended == nil {
-		if ended, err = task.Wait(ctx); err != nil && !errdefs.IsNotFound(err) {
-			return err
-		}
-	}
+// kill kills every process of a task, waits for its end, and removes it. ended is nil for a task that
+// another process has started.
+func kill(ctx context.Context, task client.Task, ended <-chan struct{}) error {
 	for {
 		if err := task.Kill(ctx, unix.SIGKILL, client.WithKillAll); err != nil && !errdefs.IsNotFound(err) && !errdefs.IsFailedPrecondition(err) {
 			return fmt.Errorf("kill container %s: %w", task.ID(), err)

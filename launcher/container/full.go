@@ -2,9 +2,9 @@ package container
 
 import "strings"
 
-// full reports whether containerd had no room on its disk. The error has crossed a connection, so
+// Full reports whether containerd had no room on its disk. The error has crossed a connection, so
 // it is only text: the C library's words for ENOSPC and EDQUOT.
-func full(err error) bool {
+func Full(err error) bool {
 	text := err.Error()
 	return strings.Contains(text, "no space left on device") || strings.Contains(text, "disk quota exceeded")
 }

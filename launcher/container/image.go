@@ -201,7 +201,7 @@ func (c *counted) blame(err error) error {
 	switch {
 	case c.err != nil:
 		return c.err
-	case full(err), errdefs.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
+	case Full(err), errdefs.IsUnavailable(err), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	}
 	return &BrokenError{err}

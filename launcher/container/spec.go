@@ -22,7 +22,9 @@ type Spec struct {
 	Args   []string // of its first process
 	Env    []string // of its first process, in addition to the image's
 	User   User
-	Mounts []Mount
+	// ImageUser has the user whom the image names, in place of User. This process must then be root.
+	ImageUser bool
+	Mounts    []Mount
 	// OwnNetwork gives the container a network that has only a loopback interface, in place of the
 	// host's.
 	OwnNetwork bool
@@ -124,6 +126,9 @@ func (s Spec) options() ([]oci.SpecOpts, error) {
 		oci.WithProcessArgs(s.Args...), oci.WithProcessCwd("/"), asUser(s.User),
 		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
 		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
+	}
+	if s.ImageUser && s.Image.Config.User != "" {
+		options = append(options, oci.WithUser(s.Image.Config.User))
 	}
 	if !s.OwnNetwork {
 		options = append(options, oci.WithHostNamespace(specs.NetworkNamespace), oci.WithHostHostsFile, oci.WithHostResolvconf)

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/container"
+)
+
+// Image implements wire.AgentServer.
+func (s *server) Image(stream wire.Agent_ImageServer) error {
+	ctx := stream.Context()
+	first, err := stream.Recv()
+	if err != nil {
+		return err
+	}
+	fact, err := s.findImage(ctx, first, stream)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		*fact = imageProblem(first.Name, err)
+	}
+	data, err := exact.Marshal(fact)
+	if err != nil {
+		return status.Error(codes.Internal, err.Error())
+	}
+	return stream.Send(&wire.ImageReply{Fact: data})
+}
+
+// findImage finds an image on this host, or imports it from the controller, and makes it ready for
+// containers.
+func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream wire.Agent_ImageServer) (*job.ImageFact, error) {
+	fact := &job.ImageFact{Name: want.Name}
+	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
+	if err != nil {
+		return fact, err
+	}
+	defer runtime.Close()
+	fact.Runtime = "containerd " + runtime.Version
+	image, err := runtime.Find(ctx, want.Name)
+	if _, missing := errors.AsType[*container.MissingError](err); missing && want.Archive {
+		if err := stream.Send(&wire.ImageReply{Send: true}); err != nil {
+			return fact, err
+		}
+		fact.Sent = true
+		image, err = runtime.Import(ctx, want.Name, &archive{from: stream})
+	}
+	if err != nil {
+		return fact, err
+	}
+	fact.Digest, fact.Platform, fact.Bytes = image.Digest.String(), image.Platform, image.Bytes
+	return fact, runtime.Unpack(ctx, image)
+}
+
+// archive reads the data of an archive from a controller.
+type archive struct {
+	from wire.Agent_ImageServer
+	data []byte
+	end  bool
+}
+
+// Read implements io.Reader.
+func (a *archive) Read(p []byte) (int, error) {
+	for len(a.data) == 0 {
+		if a.end {
+			return 0, io.EOF
+		}
+		r, err := a.from.Recv()
+		if err == io.EOF {
+			err = io.ErrUnexpectedEOF // the controller is gone
+		}
+		if err != nil {
+			return 0, err
+		}
+		a.data, a.end = r.Data, r.End
+	}
+	n := copy(p, a.data)
+	a.data = a.data[n:]
+	return n, nil
+}
+
+// imageProblem returns the fact that no container can be started here.
+func imageProblem(name string, err error) job.ImageFact {
+	fact := job.ImageFact{Name: name, Problem: job.ImageFailed, Error: err.Error()}
+	if e, ok := errors.AsType[*container.UnavailableError](err); ok {
+		switch {
+		case e.Missing:
+			fact.Problem = job.ImageNoRuntime
+		case e.Forbidden:
+			fact.Problem = job.ImageForbidden
+		}
+	}
+	if _, ok := errors.AsType[*container.MissingError](err); ok {
+		fact.Problem = job.ImageMissing
+	}
+	if _, ok := errors.AsType[*container.PlatformError](err); ok {
+		fact.Problem = job.ImagePlatform
+	}
+	if _, ok := errors.AsType[*container.BrokenError](err); ok {
+		fact.Problem = job.ImageBroken
+	}
+	if container.Full(err) {
+		fact.Problem = job.ImageFull
+	}
+	return fact
+}

@@ -1,0 +1,71 @@
+package agent
+
+import (
+	"cmp"
+	"context"
+	"os"
+
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// surveyBox has an agent in a container of its own answer a survey. The container ends afterwards.
+func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*wire.SurveyReply, error) {
+	host, _ := s.settings.get()
+	starting, cancel := context.WithTimeout(ctx, containLimit)
+	defer cancel()
+	c, err := s.newBox(starting, gang, host, "", *ask.Box)
+	if err != nil && ctx.Err() != nil {
+		return nil, status.Error(codes.Aborted, err.Error())
+	}
+	var facts job.Facts
+	if err != nil {
+		image := imageProblem(ask.Box.Image, err)
+		facts = job.Facts{Host: host, Image: &image}
+	} else {
+		defer s.running.Go(c.close) // the survey does not wait for it
+		ask.Workdir = cmp.Or(ask.Workdir, c.room.(*box).workdir())
+		ask.Box = nil
+		data, err := exact.Marshal(ask)
+		if err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+		reply, err := c.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
+		if err != nil {
+			return nil, status.Error(codes.Aborted, err.Error())
+		}
+		if err := exact.Unmarshal(reply.Facts, &facts); err != nil {
+			return nil, status.Error(codes.Internal, err.Error())
+		}
+		seeHost(&facts)
+	}
+	data, err := exact.Marshal(facts)
+	if err != nil {
+		return nil, status.Error(codes.Internal, err.Error())
+	}
+	return &wire.SurveyReply{Facts: data}, nil
+}
+
+// seeHost notes which paths that are missing in a container exist on this host.
+func seeHost(f *job.Facts) {
+	paths := []*job.PathFact{&f.Workdir, &f.Program.PathFact}
+	if f.Script != nil {
+		paths = append(paths, &f.Script.PathFact)
+	}
+	if f.Check != nil {
+		paths = append(paths, &f.Check.PathFact)
+	}
+	for i := range f.Inputs {
+		paths = append(paths, &f.Inputs[i])
+	}
+	for _, p := range paths {
+		if p.Kind == job.ErrorMissing && p.Path != "" {
+			_, err := os.Stat(p.Path)
+			p.OnHost = err == nil
+		}
+	}
+}

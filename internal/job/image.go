@@ -1,0 +1,29 @@
+package job
+
+// ImageFact is what a host reports about the image of a job.
+type ImageFact struct {
+	Name     string `json:"name"`               // its full name in the host's store
+	Digest   string `json:"digest,omitempty"`   // of its manifest
+	Platform string `json:"platform,omitempty"` // as in "linux/amd64"
+	Bytes    int64  `json:"bytes,omitempty"`    // of its layers, as they are stored
+	Runtime  string `json:"runtime,omitempty"`  // as in "containerd 1.6.20"
+	// Sent is set if the controller has sent the image to the host for this run.
+	Sent bool `json:"sent,omitempty"`
+	// Problem is why no container can be started from it here; Error says more.
+	Problem ImageProblem `json:"problem,omitempty"`
+	Error   string       `json:"error,omitempty"`
+}
+
+// ImageProblem is why a host cannot start containers from an image.
+type ImageProblem string
+
+// The problems.
+const (
+	ImageNoRuntime ImageProblem = "no-runtime" // there is no containerd
+	ImageForbidden ImageProblem = "forbidden"  // this user may not use it
+	ImageMissing   ImageProblem = "missing"    // the host's store does not have it
+	ImagePlatform  ImageProblem = "platform"   // it is for other machines
+	ImageBroken    ImageProblem = "broken"     // the archive is not a complete image
+	ImageFull      ImageProblem = "full"       // the host's store has no room
+	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
+)
