@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// contain has every host prepare the contained view for its ranks. Mixed is that of the
-// job.Outcome. The error is a *job.UncontainedError if a host cannot.
-func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
+// contain has every host prepare the container, or the contained view, for its ranks. Mixed is that of
+// the job.Outcome. The error is a *job.UncontainedError if a host cannot.
+func (l *Launcher) contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err error) {
 	sharing := int32(0)
 	for _, n := range nodes {
 		if n.agent.Link.Local {
@@ -23,7 +23,20 @@ func contain(ctx context.Context, a job.Attempt, nodes []*node) (mixed bool, err
 	replies := make([]bool, len(nodes))
 	err = first(agents.Each(len(nodes), func(i int) error {
 		agent := nodes[i].agent
-		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: a.GangName(), Work: wire.Bytes(a.Contain.Work), Needed: wire.Bytes(a.Contain.Needed), Empty: []byte(a.Contain.Empty)}
+		ask := &wire.ContainRequest{Sharing: max(1, sharing), Gang: a.GangName()}
+		if a.Box != nil {
+			box := *a.Box
+			if a.Contain != nil {
+				box.Discard, box.Empty = true, a.Contain.Empty
+			}
+			data, err := l.boxFor(&box, nodes[i].gpus())
+			if err != nil {
+				return err
+			}
+			ask.Box = data
+		} else {
+			ask.Work, ask.Needed, ask.Empty = wire.Bytes(a.Contain.Work), wire.Bytes(a.Contain.Needed), []byte(a.Contain.Empty)
+		}
 		if agent.Link.Local {
 			ask.LogDir = []byte(a.LogDir)
 		}

@@ -24,6 +24,7 @@ import (
 
 // Options are what a Launcher needs beside its hosts.
 type Options struct {
+	Run    string // its ID
 	Dialer agents.Dialer
 	Hosts  []job.Host
 	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
@@ -55,6 +56,8 @@ type Options struct {
 	// Bring puts gangrun-nvml on another machine and returns its path there; nil where
 	// there is none to bring.
 	Bring func(ctx context.Context, host string) (path string, err error)
+	// Image is the image of the job; nil for none.
+	Image *Image
 	// HostTimeout is how long a host may be silent before it counts as lost, and
 	// OrphanGrace how long its agent lives without hearing of this process.
 	HostTimeout, OrphanGrace time.Duration
@@ -76,7 +79,8 @@ type Launcher struct {
 	signals chan syscall.Signal // for the ranks of the gang that runs
 	noted   map[string]bool     // of Run: what agents have noted
 
-	look time.Duration // lookLimit; tests shorten it
+	look   time.Duration // lookLimit; tests shorten it
+	images images
 
 	life   context.Context // of agents and output
 	cancel context.CancelFunc
@@ -152,17 +156,37 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 	err := agents.Each(len(facts), func(i int) error {
 		a, ask := connected[i], ask
 		ask.Compile, ask.Versions = i == 0, several
+		var image *job.ImageFact
+		if ask.Box != nil {
+			fact, err := l.image(ctx, a)
+			if err != nil {
+				return err
+			}
+			if image = &fact; fact.Problem != "" {
+				facts[i] = job.Facts{Host: hosts[i].Name, Image: image}
+				return nil
+			}
+			box := *ask.Box
+			box.Image = l.opts.Image.Name
+			ask.Box = &box
+		}
 		data, err := exact.Marshal(ask)
 		if err != nil {
 			return err
 		}
 		asking, stop := l.looking(ctx, a, surveyed(ask))
 		defer stop()
-		reply, err := a.Client.Survey(asking, &wire.SurveyRequest{Survey: data})
+		reply, err := a.Client.Survey(asking, &wire.SurveyRequest{Survey: data, Gang: l.opts.Run + "/survey"})
 		if err != nil {
 			return fmt.Errorf("survey host %s: %w", hosts[i].Name, unseen(ctx, asking, a, err))
 		}
-		return exact.Unmarshal(reply.Facts, &facts[i])
+		if err := exact.Unmarshal(reply.Facts, &facts[i]); err != nil {
+			return err
+		}
+		if facts[i].Image == nil { // the container could be started
+			facts[i].Image = image
+		}
+		return nil
 	})
 	if err == nil && several {
 		err = meet(ctx, connected, hosts, ask.CheckpointDir, facts)

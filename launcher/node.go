@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"sync"
 	"time"
 
@@ -203,4 +204,13 @@ func (n *node) here(t time.Time) time.Time {
 		return t
 	}
 	return t.Add(-n.agent.Clock.Skew)
+}
+
+// gpus returns the UUIDs of the GPUs that the ranks of the node have.
+func (n *node) gpus() (uuids []string) {
+	for _, r := range n.ranks {
+		uuids = append(uuids, r.Devices...)
+	}
+	slices.Sort(uuids)
+	return slices.Compact(uuids)
 }

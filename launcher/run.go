@@ -28,9 +28,12 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 		return l.adopt(ctx, a, emit)
 	}
 	mpiNamed := a.MPI != job.MPIAuto && a.MPI != job.MPINone && a.MPI != ""
-	nodes, at, err := l.gather(ctx, &a)
+	nodes, at, mixedFiles, err := l.gather(ctx, &a)
 	if err == nil {
 		err = proveAlone(ctx, a, nodes, emit)
+	}
+	if cannot, ok := errors.AsType[*job.UncontainedError](err); ok && a.Box != nil && ctx.Err() == nil {
+		return refused(a, cannot, emit), nil
 	}
 	var both mixed
 	if errors.As(err, &both) && ctx.Err() == nil {
@@ -47,18 +50,14 @@ func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event))
 	if err != nil {
 		return job.Outcome{}, err
 	}
-	mixed := false
-	if a.Contain != nil {
-		mixed, err = contain(ctx, a, nodes)
-	}
-	if a.Watch != nil && err == nil {
+	if a.Watch != nil {
 		_, err = lookAtFiles(ctx, a, nodes, false)
 	}
 	if err != nil {
 		return job.Outcome{}, err
 	}
 	outcome, err := l.stay(ctx, a, mpiNamed, nodes, at, emit)
-	outcome.Mixed = mixed
+	outcome.Mixed = mixedFiles
 	if a.Watch != nil && err == nil {
 		outcome.Changed, err = lookAtFiles(context.WithoutCancel(ctx), a, nodes, true)
 	}
@@ -190,12 +189,12 @@ func awayOutcome(a job.Attempt, away map[string]error, emit func(job.Event)) job
 	return o
 }
 
-// gather returns the agents of the attempt's hosts, the address and port at which the ranks
-// meet, and their MPI.
-func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rankenv.Rendezvous, err error) {
+// gather returns the agents of the attempt's hosts, with the containers or views of its ranks, the
+// address and port at which the ranks meet, and their MPI. Mixed is that of the job.Outcome.
+func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, at rankenv.Rendezvous, mixed bool, err error) {
 	hosts := a.Placement.Hosts
 	if len(hosts) == 0 {
-		return nil, at, fmt.Errorf("attempt %d has no hosts", a.Number)
+		return nil, at, false, fmt.Errorf("attempt %d has no hosts", a.Number)
 	}
 	nodes = make([]*node, len(hosts))
 	at.Address = hosts[0].Address
@@ -205,25 +204,22 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 			return err
 		}
 		nodes[i] = &node{number: i, agent: agent, ranks: a.Placement.On(hosts[i].Name)}
-		if i == 0 {
-			how, err := l.resolve(ctx, *a, agent)
-			if err != nil {
-				return err
-			}
-			a.MPI, a.NoMPI = how.mpi, how.none && !l.opts.MPIEnv
-			if how.found {
-				a.EnvCompat = job.EnvCompatNone
-			}
-			reply, err := agent.Client.Port(ctx, &wire.PortRequest{})
-			if err != nil {
-				return fmt.Errorf("find a free port on %s: %w", hosts[i].Name, agent.Failed(ctx, err))
-			}
-			at.Port = int(reply.Port)
+		if i == 0 && a.Box == nil { // in an image, the program is found only in the container
+			return l.lead(ctx, a, agent, &at)
 		}
 		return nil
 	})
+	if err == nil && a.Box != nil {
+		err = l.ready(ctx, nodes)
+	}
+	if err == nil && (a.Contain != nil || a.Box != nil) {
+		mixed, err = l.contain(ctx, *a, nodes)
+	}
+	if err == nil && a.Box != nil {
+		err = l.lead(ctx, a, nodes[0].agent, &at)
+	}
 	if err != nil {
-		return nodes, at, err
+		return nodes, at, mixed, err
 	}
 	far := slices.ContainsFunc(nodes, func(n *node) bool { return !n.agent.Link.Local })
 	if !far { // whatever name or network this machine has
@@ -232,5 +228,23 @@ func (l *Launcher) gather(ctx context.Context, a *job.Attempt) (nodes []*node, a
 	for _, n := range nodes {
 		n.spread = far && len(nodes) > 1
 	}
-	return nodes, at, nil
+	return nodes, at, mixed, nil
+}
+
+// lead has the first host find the MPI of the attempt's program, and the port at which the ranks meet.
+func (l *Launcher) lead(ctx context.Context, a *job.Attempt, agent *agents.Agent, at *rankenv.Rendezvous) error {
+	how, err := l.resolve(ctx, *a, agent)
+	if err != nil {
+		return err
+	}
+	a.MPI, a.NoMPI = how.mpi, how.none && !l.opts.MPIEnv
+	if how.found {
+		a.EnvCompat = job.EnvCompatNone
+	}
+	reply, err := agent.Client.Port(ctx, &wire.PortRequest{})
+	if err != nil {
+		return fmt.Errorf("find a free port on %s: %w", agent.Host, agent.Failed(ctx, err))
+	}
+	at.Port = int(reply.Port)
+	return nil
 }

@@ -41,7 +41,7 @@ func (l *Launcher) resolve(ctx context.Context, a job.Attempt, first *agents.Age
 	var whose string
 	for _, p := range programs(a) {
 		asking, stop := l.looking(ctx, first, fmt.Sprintf("the program %q in %q and the libraries that it needs", p.command[0], p.workdir))
-		reply, err := first.Client.Library(asking, &wire.LibraryRequest{Argv: wire.Bytes(p.command), Workdir: []byte(p.workdir), Env: wire.Bytes(p.env)})
+		reply, err := first.Client.Library(asking, &wire.LibraryRequest{Argv: wire.Bytes(p.command), Workdir: []byte(p.workdir), Env: wire.Bytes(p.env), Gang: a.GangName()})
 		if err != nil {
 			err = fmt.Errorf("look for the program's MPI on %s: %w", first.Host, unseen(ctx, asking, first, err))
 		}

@@ -75,7 +75,7 @@ func (t *trial) place(ctx context.Context, ranks int) (job.Placement, func(), er
 func (t *trial) fill(placement job.Placement) (a job.Attempt, err error) {
 	t.attempts++
 	a = job.Attempt{
-		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.Workdir, Placement: placement,
+		Run: t.p.Run, Number: 0, Command: t.spec.Command, Workdir: t.spec.RankDir(), Box: t.spec.Box(), Placement: placement,
 		Env: make(map[string]string), LogDir: t.p.LogDir, Grace: t.spec.Grace,
 		Stdin: t.stdin(len(placement.Ranks)), TTY: t.spec.TTY, Show: t.spec.Output, Steps: t.spec.Trial.Steps,
 		MPI: t.spec.MPI, EnvCompat: t.spec.EnvCompat, InitTimeout: t.spec.InitTimeout, Retries: t.spec.Retries, GPUVisibility: t.spec.GPUVisibility, Hints: services,

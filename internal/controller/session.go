@@ -102,6 +102,10 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
+	image, err := imageOf(spec, dir)
+	if err != nil {
+		return nil, err
+	}
 	if options.taken == nil { // otherwise the ranks may be running
 		if err := userenv.CheckSize(spec, userenv.ForRanks(os.Environ()), userenv.SizeLimit()); err != nil {
 			return nil, err
@@ -145,7 +149,9 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
-	s.launcher = launcher.New(s.options(dialer, wanted))
+	o := s.options(dialer, wanted)
+	o.Image = image
+	s.launcher = launcher.New(o)
 	s.probed = hosts.Find(s.launcher, spec)
 	s.placer = &placer{run: run.ID, simulated: spec.Loopback > 0, launcher: s.launcher, probed: s.probed, batch: allocationOf(spec, batchJob())}
 	s.surveyor = &surveyor{spec: spec, launcher: s.launcher, probed: s.probed, verbose: options.Verbose, show: s.show.Say}
@@ -156,7 +162,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Options {
 	o := launcher.Options{
 		Dialer: dialer, Hosts: wanted, Bring: dialer.Bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
-		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace),
+		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace), Run: s.run.ID,
 		Unclear: diagnose.Unclear, Universe: s.Universe, MPIEnv: s.Mpiexec,
 	}
 	if s.tmp != "" {

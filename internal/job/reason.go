@@ -19,7 +19,8 @@ const (
 	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
 
 	// Of ranks that could not be started.
-	ReasonMixedMPI Reason = "mixed-mpi" // the gang's programs use different MPIs
+	ReasonMixedMPI    Reason = "mixed-mpi"    // the gang's programs use different MPIs
+	ReasonNoContainer Reason = "no-container" // the host cannot start its container
 
 	// Of ranks that exited with code 0.
 	ReasonOutputLost     Reason = "output-lost"      // not all of its output arrived from its host

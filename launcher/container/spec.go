@@ -1,6 +1,7 @@
 package container
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -123,7 +124,7 @@ func (s Spec) options() ([]oci.SpecOpts, error) {
 	}
 	options := []oci.SpecOpts{
 		oci.WithDefaultPathEnv, oci.WithEnv(env), oci.WithEnv(s.Env),
-		oci.WithProcessArgs(s.Args...), oci.WithProcessCwd("/"), asUser(s.User),
+		oci.WithProcessArgs(s.Args...), oci.WithProcessCwd(cmp.Or(s.Image.Config.WorkingDir, "/")), asUser(s.User),
 		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
 		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
 	}

@@ -8,8 +8,9 @@ import (
 	"syscall"
 	"testing"
 
-	"github.com/gangrun/gangrun/launcher/openmpi"
 	"go.uber.org/goleak"
+
+	"github.com/gangrun/gangrun/launcher/openmpi"
 )
 
 // TestMain is also the rsh agent and the shim of the tests that run mpirun: the

@@ -1,0 +1,164 @@
+package launcher
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/gangrun/gangrun/internal/exact"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/agents"
+)
+
+// Image is the image of a job.
+type Image struct {
+	Name string // its full name in the stores of the hosts
+	// Open returns an archive of it, and its size in bytes; nil if there is none.
+	Open func() (io.ReadCloser, int64, error)
+	// Progress is told how far the archive has been sent to a host; nil for nobody.
+	Progress func(host string, sent, of int64)
+}
+
+// images remembers what hosts have reported about the image.
+type images struct {
+	mu    sync.Mutex
+	facts map[*agents.Agent]job.ImageFact
+}
+
+// pieceBytes is the size of a piece of an archive.
+const pieceBytes = 1 << 20
+
+// image has a host look for the image of the job, and sends it there if the host lacks it. It asks
+// each agent once.
+func (l *Launcher) image(ctx context.Context, a *agents.Agent) (job.ImageFact, error) {
+	l.images.mu.Lock()
+	fact, known := l.images.facts[a]
+	l.images.mu.Unlock()
+	if known {
+		return fact, nil
+	}
+	fact, err := l.askImage(ctx, a)
+	if err != nil {
+		return fact, fmt.Errorf("prepare the image on host %s: %w", a.Host, a.Failed(ctx, err))
+	}
+	l.images.mu.Lock()
+	defer l.images.mu.Unlock()
+	if l.images.facts == nil {
+		l.images.facts = map[*agents.Agent]job.ImageFact{}
+	}
+	l.images.facts[a] = fact
+	return fact, nil
+}
+
+func (l *Launcher) askImage(ctx context.Context, a *agents.Agent) (fact job.ImageFact, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	image := l.opts.Image
+	stream, err := a.Client.Image(ctx)
+	if err == nil {
+		err = stream.Send(&wire.ImageRequest{Name: image.Name, Archive: image.Open != nil})
+	}
+	if err != nil {
+		return fact, err
+	}
+	var sending sync.WaitGroup
+	defer sending.Wait()
+	defer cancel()
+	sent := make(chan error, 1)
+	for {
+		reply, err := stream.Recv()
+		if err != nil {
+			select {
+			case failed := <-sent: // why the agent has not received everything
+				err = errors.Join(failed, err)
+			default:
+			}
+			return fact, err
+		}
+		if len(reply.Fact) > 0 {
+			return fact, exact.Unmarshal(reply.Fact, &fact)
+		}
+		if reply.Send {
+			sending.Go(func() {
+				err := l.sendImage(stream, a.Host)
+				if sent <- err; err != nil {
+					cancel()
+				}
+			})
+		}
+	}
+}
+
+// sendImage sends the archive. The agent may have enough before its end: then it has replied.
+func (l *Launcher) sendImage(stream wire.Agent_ImageClient, host string) error {
+	archive, size, err := l.opts.Image.Open()
+	if err != nil {
+		return err
+	}
+	defer archive.Close()
+	var done int64
+	var told time.Time
+	tell := func() {
+		if l.opts.Image.Progress != nil && time.Since(told) >= progressEvery {
+			told = time.Now()
+			l.opts.Image.Progress(host, done, size)
+		}
+	}
+	buffer := make([]byte, pieceBytes)
+	for {
+		n, err := io.ReadFull(archive, buffer)
+		last := err == io.EOF || err == io.ErrUnexpectedEOF
+		if err != nil && !last {
+			return err
+		}
+		if stream.Send(&wire.ImageRequest{Data: buffer[:n], End: last}) != nil {
+			return nil // Recv returns the error
+		}
+		done += int64(n)
+		if tell(); last {
+			return nil
+		}
+	}
+}
+
+// progressEvery is the time between two reports about the same transfer.
+const progressEvery = time.Second
+
+// boxFor returns a copy of a container for one host.
+func (l *Launcher) boxFor(box *job.Box, gpus []string) ([]byte, error) {
+	of := *box
+	if of.Image = l.opts.Image.Name; l.opts.Tmpdir == nil { // the GPUs of simulated hosts are simulated, too
+		of.GPUs = gpus
+	}
+	return exact.Marshal(of)
+}
+
+// ready prepares the image on all nodes. The error is a *job.UncontainedError if one of them cannot start
+// containers from it.
+func (l *Launcher) ready(ctx context.Context, nodes []*node) error {
+	return first(agents.Each(len(nodes), func(i int) error {
+		fact, err := l.image(ctx, nodes[i].agent)
+		if err == nil && fact.Problem != "" {
+			err = &job.UncontainedError{Host: nodes[i].agent.Host, Reason: fact.Error}
+		}
+		return err
+	}))
+}
+
+// refused is the outcome of a gang whose containers a host cannot start.
+func refused(a job.Attempt, cannot *job.UncontainedError, emit func(job.Event)) job.Outcome {
+	var o job.Outcome
+	for _, r := range a.Placement.Ranks {
+		e := job.Exit{Rank: r.Rank, Host: r.Host, Status: job.Unstarted, Time: time.Now(), Stopped: true, Text: "another host cannot start its container"}
+		if r.Host == cannot.Host {
+			e.Stopped, e.Text, e.Reason = false, cannot.Reason, job.ReasonNoContainer
+		}
+		o.Exits = append(o.Exits, e)
+		emit(job.Event{Time: e.Time, Kind: job.KindExit, Attempt: a.Number, Exit: &e})
+	}
+	return o
+}
