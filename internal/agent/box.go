@@ -40,7 +40,7 @@ const (
 func (b *box) exited() <-chan struct{} { return b.Exited() }
 
 // boxEndLimit bounds the time for removing a container.
-const boxEndLimit = 20 * time.Second
+const boxEndLimit = 10 * time.Second
 
 // end implements room. A container that cannot be removed in time is removed by the next agent on
 // this host that starts a container.
@@ -70,7 +70,9 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 			}
 		}
 	}()
-	endDeadBoxes()
+	removeDead(boxPrefix, os.RemoveAll)
+	removeDead(memoryPrefix, os.RemoveAll)
+	_, _ = runtime.Sweep(ctx, labelAgent, staleBox) // what could not be removed in time
 	image, err := runtime.Find(ctx, want.Image)
 	if err != nil {
 		return nil, err

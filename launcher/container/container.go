@@ -94,46 +94,44 @@ func (c *Container) End(ctx context.Context) error {
 	return remove(in(ctx, c.namespace), c.container, c.task, c.exited)
 }
 
-// remove kills a task, unless it is nil, and removes its container.
-func remove(ctx context.Context, container client.Container, task client.Task, ended <-chan struct{}) error {
+// remove kills every process of a container and removes it. task is nil if it has no processes. It tries
+// again until ctx ends: a shim that was killed, or a containerd that was started again, needs a moment.
+func remove(ctx context.Context, container client.Container, task client.Task, exited <-chan struct{}) error {
+	for {
+		err := removeOnce(ctx, container, task, exited)
+		if err == nil {
+			return nil
+		}
+		select {
+		case <-time.After(removeEvery):
+		case <-ctx.Done():
+			return fmt.Errorf("remove container %s: %w", container.ID(), err)
+		}
+	}
+}
+
+// removeEvery is how often remove tries.
+const removeEvery = 50 * time.Millisecond
+
+// exitLimit bounds how long removeOnce waits for the end of a process that it has killed.
+const exitLimit = time.Second
+
+func removeOnce(ctx context.Context, container client.Container, task client.Task, exited <-chan struct{}) error {
 	if task != nil {
-		if err := kill(ctx, task, ended); err != nil {
-			return err
+		killErr := task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
+		if killErr == nil && exited != nil {
+			select {
+			case <-exited:
+			case <-time.After(exitLimit):
+			case <-ctx.Done():
+			}
+		}
+		if _, err := task.Delete(ctx, client.WithProcessKill); err != nil && !errdefs.IsNotFound(err) {
+			return errors.Join(killErr, err)
 		}
 	}
 	if err := container.Delete(ctx, client.WithSnapshotCleanup); err != nil && !errdefs.IsNotFound(err) {
-		return fmt.Errorf("remove container %s: %w", container.ID(), err)
+		return err
 	}
 	return nil
 }
-
-// kill kills every process of a task, waits for its end, and removes it. ended is nil for a task that
-// another process has started.
-func kill(ctx context.Context, task client.Task, ended <-chan struct{}) error {
-	for {
-		if err := task.Kill(ctx, unix.SIGKILL, client.WithKillAll); err != nil && !errdefs.IsNotFound(err) && !errdefs.IsFailedPrecondition(err) {
-			return fmt.Errorf("kill container %s: %w", task.ID(), err)
-		}
-		if ended != nil {
-			select {
-			case <-ended: // also if the connection to containerd broke
-			case <-ctx.Done():
-				return ctx.Err()
-			}
-		}
-		_, err := task.Delete(ctx, client.WithProcessKill)
-		switch {
-		case err == nil, errdefs.IsNotFound(err):
-			return nil
-		case ctx.Err() != nil:
-			return fmt.Errorf("remove the processes of container %s: %w", task.ID(), err)
-		}
-		select {
-		case <-time.After(killEvery):
-		case <-ctx.Done():
-		}
-	}
-}
-
-// killEvery is how often processes are killed that are still there.
-const killEvery = 50 * time.Millisecond
