@@ -66,7 +66,7 @@ func TestProveAlone(t *testing.T) {
 				l := launch(t, f)
 				a := attempt(job.MPINone)
 				a.Number = 2
-				nodes, _, err := l.gather(t.Context(), &a)
+				nodes, _, _, err := l.gather(t.Context(), &a)
 				if err != nil {
 					t.Fatal(err)
 				}

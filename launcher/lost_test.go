@@ -95,7 +95,7 @@ func TestRendezvous(t *testing.T) {
 	} {
 		a := attempt(job.MPINone)
 		a.Placement.Hosts = a.Placement.Hosts[:c.hosts]
-		nodes, at, err := launch(t, &fakeHosts{local: c.local}).gather(t.Context(), &a)
+		nodes, at, _, err := launch(t, &fakeHosts{local: c.local}).gather(t.Context(), &a)
 		if err != nil || at.Address != c.want || at.Port != 1000 || nodes[0].spread != c.spread {
 			t.Errorf("%s: %+v, %v; want %s", name, at, err, c.want)
 		}

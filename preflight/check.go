@@ -59,6 +59,8 @@ const (
 )
 
 var checks = []Check{
+	imageCheck,
+	imageSameCheck,
 	workdirCheck,
 	programCheck,
 	librariesCheck,
@@ -137,6 +139,9 @@ func each(judge func(job.Spec, job.Facts) []Hit) func(job.Spec, []job.Facts) []H
 func pathHits(prefix string, f job.PathFact, kinds ...job.ErrorKind) []Hit {
 	if f.Kind == job.ErrorNone && f.Error == "" {
 		return nil
+	}
+	if f.HostPath != "" {
+		return []Hit{{Signature: prefix + "-unmounted", Path: f.Path, Values: about(f.HostPath, "mount", quote(f.Mount))}}
 	}
 	kind := f.Kind
 	if !slices.Contains(kinds, kind) {

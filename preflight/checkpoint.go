@@ -5,9 +5,11 @@ import "github.com/gangrun/gangrun/internal/job"
 const checkpointHint = "name another directory with --checkpoint-dir, or get permission to make and change files in it"
 
 var checkpointDirCheck = Check{
-	Code: "checkpoint-dir",
-	Asks: "Can every host make, write, sync, rename and read a file in the checkpoint directory?",
+	Code:      "checkpoint-dir",
+	Asks:      "Can every host make, write, sync, rename and read a file in the checkpoint directory?",
+	DependsOn: []string{"image"},
 	Problems: []Problem{
+		unmounted("checkpoint-dir", "the checkpoint directory"),
 		{"checkpoint-dir-missing", job.SeverityError, job.OutputError,
 			"the checkpoint directory {path} cannot be used: gangrun could not {step}: {error}",
 			"make the directory above it, or name another one with --checkpoint-dir"},

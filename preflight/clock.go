@@ -10,8 +10,9 @@ import (
 const clockHint = "fix time synchronisation (chronyc tracking, timedatectl): gangrun corrects its own times, but not those in the job's logs and files"
 
 var clockCheck = Check{
-	Code: "clock",
-	Asks: "Do the hosts' clocks agree, within a second?",
+	Code:      "clock",
+	Asks:      "Do the hosts' clocks agree, within a second?",
+	DependsOn: []string{"image"},
 	Problems: []Problem{
 		{"clock-odd", job.SeverityWarning, "",
 			"the clock of {hosts} is {skew} those of the other hosts", clockHint},

@@ -7,6 +7,7 @@ var inputsCheck = Check{
 	Asks:      "Can every host read everything that `inputs:` names?",
 	DependsOn: []string{"workdir"},
 	Problems: []Problem{
+		unmounted("input", "the input"),
 		{"input-missing", job.SeverityError, job.IncorrectInputs,
 			"input {path} does not exist",
 			"correct its path, or bring it to every host; a relative one is looked for in --workdir"},

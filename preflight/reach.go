@@ -10,8 +10,9 @@ import (
 const reachHint = "let the hosts open TCP connections to each other's ports of any number (iptables or nft list ruleset, the cloud's security group), name another network with --network, or leave a host out; if the ranks need no connection there, use --preflight off"
 
 var reachCheck = Check{
-	Code: "reach",
-	Asks: "Can every host connect to a port of every other host, on the network over which the ranks communicate?",
+	Code:      "reach",
+	Asks:      "Can every host connect to a port of every other host, on the network over which the ranks communicate?",
+	DependsOn: []string{"image"},
 	Problems: []Problem{
 		{"reach-host", job.SeverityError, job.NetworkError,
 			"{host} ({address}) is cut off from other hosts: {ways}", reachHint},

@@ -11,6 +11,7 @@ var scriptCheck = Check{
 	Asks:      "Can every host read the Python script?",
 	DependsOn: []string{"workdir"},
 	Problems: []Problem{
+		unmounted("script", "the script"),
 		{"script-missing", job.SeverityError, job.IncorrectInputs,
 			"the script {path} does not exist",
 			"correct its path, or bring it to every host; a relative one is looked for in --workdir"},

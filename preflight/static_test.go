@@ -37,6 +37,16 @@ func broken(path string, kind job.ErrorKind, text string) job.PathFact {
 	return job.PathFact{Path: path, Kind: kind, Error: text}
 }
 
+// imageFacts are those of a host that can start no container.
+func imageFacts(problem job.ImageProblem, text string) job.Facts {
+	return job.Facts{Host: map[bool]string{true: "h2", false: "h1"}[problem == job.ImageNoRuntime], Image: &job.ImageFact{Name: "x:1", Problem: problem, Error: text}}
+}
+
+// unseen is a path that exists on the host, and not in the container.
+func unseen(path, mount string) job.PathFact {
+	return job.PathFact{Path: path, Kind: job.ErrorMissing, Error: "no such file or directory", HostPath: path, Mount: mount}
+}
+
 // on changes the facts of single hosts, all of them when none is named.
 func on(change func(*job.Facts), hosts ...int) func([]job.Facts) {
 	return func(facts []job.Facts) {
@@ -81,6 +91,58 @@ var staticCases = []struct {
 	{"an error of no kind is one all the same", 1,
 		on(func(f *job.Facts) { f.Workdir = broken("/w", job.ErrorNone, "odd") }),
 		[]string{`workdir error storage-error h1: the working directory "/w" cannot be entered: odd`}},
+
+	{"no containerd on one host silences what depends on it", 2,
+		on(func(f *job.Facts) {
+			*f = imageFacts(job.ImageNoRuntime, "there is no containerd here: /s does not exist")
+		}, 2),
+		[]string{`image error launch-error h2: the image needs containerd: there is no containerd here: /s does not exist`}},
+	{"containerd's socket", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageForbidden, "this user may not open /s") }),
+		[]string{`image error permission-error h1: this user may not open /s`}},
+	{"no image", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageMissing, "containerd has no image x") }),
+		[]string{`image error incorrect-inputs h1: containerd has no image x`}},
+	{"image for other machines", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImagePlatform, "image x is for [linux/arm64]") }),
+		[]string{`image error incorrect-inputs h1: image x is for [linux/arm64]`}},
+	{"truncated archive", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageBroken, "the archive is not a complete image: EOF") }),
+		[]string{`image error incorrect-inputs h1: the archive is not a complete image: EOF`}},
+	{"no room for the image", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageFull, "no space left on device") }),
+		[]string{`image error disk-full h1: there is no room for the image: no space left on device`}},
+	{"missing mount", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageMount, "cannot mount /data: no such file or directory") }),
+		[]string{`image error incorrect-inputs h1: cannot mount /data: no such file or directory`}},
+	{"no CDI device", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageDevice, "unresolvable") }),
+		[]string{`image error launch-error h1: unresolvable`}},
+	{"containerd refuses", 1,
+		on(func(f *job.Facts) { *f = imageFacts(job.ImageFailed, "odd") }),
+		[]string{`image error launch-error h1: no container can be started: odd`}},
+	{"another image on one host", 3,
+		func(facts []job.Facts) {
+			for i := range facts {
+				facts[i].Image = &job.ImageFact{Name: "x:1", Digest: "sha256:aa"}
+			}
+			facts[1].Image.Digest = "sha256:bb"
+		},
+		[]string{`image-same error launch-error h2: the image "x:1" is not the same one on h2 as on the other 2 hosts`}},
+	{"not mounted", 1,
+		on(func(f *job.Facts) {
+			f.Script.PathFact = unseen("/w/train.py", "/w")
+			f.Inputs[0] = unseen("/d/a.csv", "/d/a.csv")
+			f.Check.PathFact = unseen("/c", "/c")
+		}),
+		[]string{
+			`script error incorrect-inputs h1: the script "/w/train.py" exists on the host, but not in the container: it is not mounted`,
+			`inputs error incorrect-inputs h1: the input "/d/a.csv" exists on the host, but not in the container: it is not mounted`,
+			`checkpoint-dir error incorrect-inputs h1: the checkpoint directory "/c" exists on the host, but not in the container: it is not mounted`,
+		}},
+	{"working directory not mounted", 1,
+		on(func(f *job.Facts) { f.Workdir = unseen("/w", "/w") }),
+		[]string{`workdir error incorrect-inputs h1: the working directory "/w" exists on the host, but not in the container: it is not mounted`}},
 
 	{"a missing program is one finding", 4,
 		on(func(f *job.Facts) {
@@ -371,7 +433,7 @@ func TestChecksDeclared(t *testing.T) {
 			signatures[p.Signature] = true
 		}
 	}
-	codes := strings.Fields("workdir program program-libraries program-same versions mpi mpi-same script python-syntax script-same inputs clock reach checkpoint-dir checkpoint-shared checkpoint-room trial trial-ranks trial-files")
+	codes := strings.Fields("image image-same workdir program program-libraries program-same versions mpi mpi-same script python-syntax script-same inputs clock reach checkpoint-dir checkpoint-shared checkpoint-room trial trial-ranks trial-files")
 	for _, code := range codes {
 		if !before[code] {
 			t.Errorf("there is no check %q", code)

@@ -5,9 +5,11 @@ import "github.com/gangrun/gangrun/internal/job"
 const elsewhereHint = "look at that host's file system (mount, network, disk), or leave the host out"
 
 var workdirCheck = Check{
-	Code: "workdir",
-	Asks: "Can every host enter the working directory?",
+	Code:      "workdir",
+	Asks:      "Can every host enter the working directory?",
+	DependsOn: []string{"image"},
 	Problems: []Problem{
+		unmounted("workdir", "the working directory"),
 		{"workdir-missing", job.SeverityError, job.IncorrectInputs,
 			"the working directory {path} does not exist",
 			"make it on every host, or name another one with --workdir"},

@@ -108,6 +108,12 @@ func imageProblem(name string, err error) job.ImageFact {
 	if _, ok := errors.AsType[*container.BrokenError](err); ok {
 		fact.Problem = job.ImageBroken
 	}
+	if _, ok := errors.AsType[*container.DeviceError](err); ok {
+		fact.Problem = job.ImageDevice
+	}
+	if _, ok := errors.AsType[*mountError](err); ok {
+		fact.Problem = job.ImageMount
+	}
 	if container.Full(err) {
 		fact.Problem = job.ImageFull
 	}

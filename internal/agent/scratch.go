@@ -86,6 +86,14 @@ func (s *scratch) layer() (string, error) {
 	return dir, os.Mkdir(dir, 0o755)
 }
 
+// mountError reports that a mount which the user has named is not possible.
+type mountError struct {
+	mount job.Mount
+	err   error
+}
+
+func (e *mountError) Error() string { return fmt.Sprintf("cannot mount %s: %v", e.mount, e.err) }
+
 // mounts returns the mounts of a container, parents before children. The checkpoint directory is made if it
 // is missing. logs is the directory for the output of ranks.
 func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err error) {
@@ -103,7 +111,7 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 		case err != nil && m.Auto:
 			continue // the preflight reports it
 		case err != nil:
-			return nil, fmt.Errorf("cannot mount %s: %w", m, err)
+			return nil, &mountError{m, err}
 		}
 		to := container.Mount{Source: m.Source, Target: m.Target, Write: m.Write}
 		if want.Discard && m.Write {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"os"
+	"path/filepath"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -29,6 +30,7 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	} else {
 		defer s.running.Go(c.close) // the survey does not wait for it
 		ask.Workdir = cmp.Or(ask.Workdir, c.room.(*box).workdir())
+		jobDir := ask.Box.Dir
 		ask.Box = nil
 		data, err := exact.Marshal(ask)
 		if err != nil {
@@ -41,7 +43,7 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 		if err := exact.Unmarshal(reply.Facts, &facts); err != nil {
 			return nil, status.Error(codes.Internal, err.Error())
 		}
-		seeHost(&facts)
+		seeHost(&facts, ask.Workdir, jobDir)
 	}
 	data, err := exact.Marshal(facts)
 	if err != nil {
@@ -50,8 +52,9 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	return &wire.SurveyReply{Facts: data}, nil
 }
 
-// seeHost notes which paths that are missing in a container exist on this host.
-func seeHost(f *job.Facts) {
+// seeHost notes which paths that are missing in a container exist on this host. A path that is relative to
+// the ranks' working directory may also be in that of the job on the host.
+func seeHost(f *job.Facts, ranks, host string) {
 	paths := []*job.PathFact{&f.Workdir, &f.Program.PathFact}
 	if f.Script != nil {
 		paths = append(paths, &f.Script.PathFact)
@@ -63,9 +66,15 @@ func seeHost(f *job.Facts) {
 		paths = append(paths, &f.Inputs[i])
 	}
 	for _, p := range paths {
-		if p.Kind == job.ErrorMissing && p.Path != "" {
-			_, err := os.Stat(p.Path)
-			p.OnHost = err == nil
+		if p.Kind != job.ErrorMissing || !filepath.IsAbs(p.Path) {
+			continue
+		}
+		if _, err := os.Stat(p.Path); err == nil {
+			p.HostPath, p.Mount = p.Path, p.Path
+		} else if below, err := filepath.Rel(ranks, p.Path); err == nil && filepath.IsLocal(below) {
+			if _, err := os.Stat(filepath.Join(host, below)); err == nil {
+				p.HostPath, p.Mount = filepath.Join(host, below), host
+			}
 		}
 	}
 }

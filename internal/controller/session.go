@@ -149,9 +149,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	for _, note := range append(hostlist.Of(spec).PipeNotes(), list.Notes...) {
 		s.say("", note)
 	}
-	o := s.options(dialer, wanted)
-	o.Image = image
-	s.launcher = launcher.New(o)
+	s.launcher = launcher.New(s.options(dialer, wanted, image))
 	s.probed = hosts.Find(s.launcher, spec)
 	s.placer = &placer{run: run.ID, simulated: spec.Loopback > 0, launcher: s.launcher, probed: s.probed, batch: allocationOf(spec, batchJob())}
 	s.surveyor = &surveyor{spec: spec, launcher: s.launcher, probed: s.probed, verbose: options.Verbose, show: s.show.Say}
@@ -159,10 +157,10 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 }
 
 // options returns the options of the session's launcher.
-func (s *session) options(dialer hosts.Dialer, wanted []job.Host) launcher.Options {
+func (s *session) options(dialer hosts.Dialer, wanted []job.Host, image *launcher.Image) launcher.Options {
 	o := launcher.Options{
 		Dialer: dialer, Hosts: wanted, Bring: dialer.Bring(), Env: userenv.ForRanks(os.Environ()), Network: s.spec.Network,
-		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace), Run: s.run.ID,
+		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace), Run: s.run.ID, Image: image,
 		Unclear: diagnose.Unclear, Universe: s.Universe, MPIEnv: s.Mpiexec,
 	}
 	if s.tmp != "" {

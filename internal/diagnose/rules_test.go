@@ -403,6 +403,8 @@ var bySignal = map[string]struct{ yes, no job.Exit }{
 	"host-restarted":    {job.Exit{Status: job.Lost, Text: "the host was started anew, and its agent is gone", Reason: job.ReasonHostRestarted}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended"}},
 	"controller-paused": {job.Exit{Status: job.Lost, Text: "gangrun itself stood still for 26s, and the agent on its host ended it meanwhile (--orphan-grace is 20s)", Reason: job.ReasonControllerPaused}, job.Exit{Status: job.Lost, Text: "the agent on its host is gone"}},
 	"agent-gone":        {job.Exit{Status: job.Lost, Text: "the agent was killed or has ended", Reason: job.ReasonAgentGone}, job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}},
+	"container-ended":   {job.Exit{Status: job.Lost, Text: "its container ended", Reason: job.ReasonContainerEnded}, job.Exit{Status: job.Lost, Text: "its container ended"}},
+	"no-container":      {job.Exit{Status: job.Unstarted, Text: "cannot mount /data", Reason: job.ReasonNoContainer}, job.Exit{Status: job.Unstarted, Text: "cannot mount /data"}},
 	"not-reached":       {job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): no answer within 10s`, Reason: job.ReasonNotReached}, job.Exit{Status: job.Lost, Text: `start the agent on h2: host "h2" (port 22, user "root"): the agent cannot be started: no space left on device`}},
 	"rank-lost":         {job.Exit{Status: job.Lost, Text: "it does not die of SIGKILL"}, job.Exit{Status: job.Lost, Text: "the agent was killed or has ended", Reason: job.ReasonAgentGone}},
 }

@@ -106,6 +106,7 @@ func ParseMount(text, dir string) (Mount, error) {
 type Box struct {
 	Container
 	Image  string   `json:"image"` // its full name in the hosts' stores
+	Dir    string   `json:"dir"`   // the working directory of the job on the host
 	Mounts []Mount  `json:"all_mounts,omitempty"`
 	GPUs   []string `json:"gpus,omitempty"` // UUIDs
 	// Discard keeps the container from changing what is mounted.
@@ -151,7 +152,7 @@ func (s Spec) Box() *Box {
 		return nil
 	}
 	mounts, _ := s.Mounted()
-	return &Box{Container: s.Container, Mounts: mounts}
+	return &Box{Container: s.Container, Mounts: mounts, Dir: s.Workdir}
 }
 
 // RankDir returns the directory in which ranks start, as they see it; empty is that of the image.

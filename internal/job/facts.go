@@ -82,8 +82,10 @@ type PathFact struct {
 	Empty bool      `json:"empty,omitempty"`
 	Kind  ErrorKind `json:"kind,omitempty"`
 	Error string    `json:"error,omitempty"`
-	// OnHost is set if the path is missing in the container, but exists on the host.
-	OnHost bool `json:"on_host,omitempty"`
+	// HostPath is set if the path is missing in the container, but exists on the host: where it
+	// is there. Mount is the file or directory to mount.
+	HostPath string `json:"host_path,omitempty"`
+	Mount    string `json:"mount,omitempty"`
 }
 
 // ProgramFact describes the program on a host: argument 0 of the command.

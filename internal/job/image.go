@@ -25,5 +25,7 @@ const (
 	ImagePlatform  ImageProblem = "platform"   // it is for other machines
 	ImageBroken    ImageProblem = "broken"     // the archive is not a complete image
 	ImageFull      ImageProblem = "full"       // the host's store has no room
+	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
+	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
 	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

@@ -27,15 +27,24 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 	spec.InitTimeout = 0
 	type host struct {
 		Name, Program, Script string
+		Image                 string // its digest
 		Inputs                map[string]int64
 		Versions              map[string]string
 		OpenMPI               *job.OpenMPIFact
+	}
+	for _, m := range mounts(spec) { // sources would be looked for in other places
+		if m.Source != m.Target {
+			return "", false
+		}
 	}
 	var hosts []host
 	for _, f := range facts {
 		h := host{Name: f.Host, Program: f.Program.SHA256, Inputs: make(map[string]int64), Versions: make(map[string]string), OpenMPI: f.OpenMPI}
 		if h.Program == "" {
 			return "", false
+		}
+		if f.Image != nil {
+			h.Image = f.Image.Digest
 		}
 		if f.Script != nil {
 			h.Script = f.Script.SHA256
@@ -59,4 +68,12 @@ func identity(spec job.Spec, env []string, facts []job.Facts, sources prints) (k
 	}
 	sum := sha256.Sum256(data)
 	return hex.EncodeToString(sum[:]), true
+}
+
+// mounts returns what the containers of a job see of the hosts; nothing if it has none.
+func mounts(spec job.Spec) []job.Mount {
+	if box := spec.Box(); box != nil {
+		return box.Mounts
+	}
+	return nil
 }

@@ -33,6 +33,16 @@ var hostLost = []Rule{{
 	Hint:    "see on the host who killed it: the OOM killer (dmesg), a limit on the login session (loginctl, KillUserProcesses) or a person",
 	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonAgentGone}},
 }, {
+	Category: job.HostLost, Signature: "container-ended", Confidence: 1, Retry: job.RetryAgain,
+	Meaning: "the container of ranks ended while they ran: somebody killed it, its shim, or the agent in it",
+	Hint:    "see on the host who killed it: containerd's log (journalctl -u containerd), the OOM killer (dmesg) or a person",
+	Text:    "lost: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Lost}, Reasons: []job.Reason{job.ReasonContainerEnded}},
+}, {
+	Category: job.HostLost, Signature: "no-container", Confidence: 1,
+	Meaning: "a host cannot start the container of its ranks",
+	Hint:    "gangrun preflight looks at the image on every host; containerd's log on ${host|that host} may say more (journalctl -u containerd)",
+	Text:    "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}, Reasons: []job.Reason{job.ReasonNoContainer}},
+}, {
 	Category: job.HostLost, Signature: "not-reached", Confidence: 1,
 	Meaning: "gangrun could not reach a host to start ranks there, or to find them after a takeover",
 	Hint:    "see whether the host is up and its network works; with --retries, and room on other hosts, the next attempt does without it",

@@ -1,0 +1,70 @@
+package preflight
+
+import "github.com/gangrun/gangrun/internal/job"
+
+var imageCheck = Check{
+	Code: "image",
+	Asks: "Can every host start a container from the image?",
+	Problems: []Problem{
+		{"image-no-runtime", job.SeverityError, job.LaunchError,
+			"the image needs containerd: {error}",
+			"install containerd there and start it; if it listens elsewhere, set CONTAINERD_ADDRESS to its socket"},
+		{"image-forbidden", job.SeverityError, job.PermissionError,
+			"{error}",
+			"have the administrator add this user to a group that may open the socket, or use a rootless containerd; who may open it is root on that host"},
+		{"image-missing", job.SeverityError, job.IncorrectInputs,
+			"{error}",
+			"pull it there (ctr images pull, docker pull), or write it to an archive, as with docker save -o train.tar, and give --image ./train.tar: gangrun sends that to the hosts"},
+		{"image-platform", job.SeverityError, job.IncorrectInputs,
+			"{error}",
+			"build the image for that platform, or leave those hosts out"},
+		{"image-broken", job.SeverityError, job.IncorrectInputs,
+			"{error}",
+			"write the archive again, and compare its size with the original's"},
+		{"image-full", job.SeverityError, job.DiskFull,
+			"there is no room for the image: {error}",
+			"remove images that are not needed there (ctr images ls, ctr images rm), or leave those hosts out"},
+		{"image-mount", job.SeverityError, job.IncorrectInputs,
+			"{error}",
+			"correct the path, or make it there"},
+		{"image-device", job.SeverityError, job.LaunchError,
+			"{error}",
+			"have the administrator describe the GPUs for containers: nvidia-ctk cdi generate --output=/etc/cdi/nvidia.yaml; or use another kind with --gpu-kind, or --gpus-per-rank 0"},
+		{"image-failed", job.SeverityError, job.LaunchError,
+			"no container can be started: {error}",
+			"look at the log of containerd there (journalctl -u containerd)"},
+	},
+	Judge: each(func(_ job.Spec, f job.Facts) []Hit {
+		if f.Image == nil || f.Image.Problem == "" {
+			return nil
+		}
+		return []Hit{{Signature: "image-" + string(f.Image.Problem), Path: f.Image.Name, Values: map[string]string{"error": f.Image.Error}}}
+	}),
+}
+
+var imageSameCheck = Check{
+	Code:      "image-same",
+	Asks:      "Does every host have the same image?",
+	DependsOn: []string{"image"},
+	Problems: []Problem{
+		{"image-differs", job.SeverityError, job.LaunchError,
+			"the image {path} is not the same one on {hosts}{rest}",
+			"pull it again on every host, name it by its digest (NAME@sha256:...), or give gangrun an archive of it"},
+	},
+	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
+		return different("image-differs", facts, func(f job.Facts) (name, digest string) {
+			if f.Image == nil {
+				return "", ""
+			}
+			return f.Image.Name, f.Image.Digest
+		})
+	},
+}
+
+// unmounted returns the Problem of a path that a container does not see; what names it, as in "the
+// script".
+func unmounted(prefix, what string) Problem {
+	return Problem{prefix + "-unmounted", job.SeverityError, job.IncorrectInputs,
+		what + " {path} exists on the host, but not in the container: it is not mounted",
+		"add --mount {mount}, or in the job file: container: {mounts: [{mount}]}; with :rw behind it if the ranks write there"}
+}
