@@ -21,6 +21,14 @@ type Devices struct {
 	GPUs []string // UUIDs
 	Kind string   // of CDI; empty is GPUKind
 	RDMA bool     // all InfiniBand and RoCE devices
+	Dirs []string // with the descriptions of CDI; empty is /etc/cdi and /var/run/cdi
+}
+
+func (d Devices) dirs() []string {
+	if len(d.Dirs) > 0 {
+		return d.Dirs
+	}
+	return cdi.DefaultSpecDirs
 }
 
 // DeviceError reports that devices cannot be given to a container.
@@ -60,8 +68,11 @@ func (d Devices) option() oci.SpecOpts {
 		for i, gpu := range d.GPUs {
 			names[i] = kind + "=" + gpu
 		}
-		_ = cdi.Refresh() // a specification that is not valid may be another vendor's
-		_, err := cdi.InjectDevices(s, names...)
+		// A description that is not valid may be another vendor's: InjectDevices returns an error if it matters.
+		cache, err := cdi.NewCache(cdi.WithAutoRefresh(false), cdi.WithSpecDirs(d.dirs()...))
+		if err == nil {
+			_, err = cache.InjectDevices(s, names...)
+		}
 		if err == nil {
 			return nil
 		}

@@ -1,0 +1,161 @@
+// Package testimage makes small images for tests, without a registry.
+package testimage
+
+import (
+	"archive/tar"
+	"bytes"
+	"compress/gzip"
+	"io"
+	"maps"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/google/go-containerregistry/pkg/name"
+	v1 "github.com/google/go-containerregistry/pkg/v1"
+	"github.com/google/go-containerregistry/pkg/v1/empty"
+	"github.com/google/go-containerregistry/pkg/v1/layout"
+	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/tarball"
+	"github.com/klauspost/compress/zstd"
+
+	"github.com/gangrun/gangrun/internal/noskip"
+)
+
+// Image is an image of one layer.
+type Image struct {
+	// Files are the programs and other files, by their absolute paths.
+	Files  map[string][]byte
+	Config v1.Config
+	Arch   string // of the machine, as GOARCH names it; empty is amd64
+}
+
+// busybox is the package busybox-static's program.
+const busybox = "/bin/busybox"
+
+// Busybox returns an image with a shell and the usual small programs.
+func Busybox(t testing.TB) Image {
+	t.Helper()
+	program, err := os.ReadFile(busybox)
+	if err != nil {
+		noskip.Skip(t, "no busybox-static: %v", err)
+	}
+	files := map[string][]byte{busybox: program}
+	for _, applet := range strings.Fields("sh ls cat sleep id env echo touch mkdir mv rm grep kill true false head dd mount df stat") {
+		files["/bin/"+applet] = []byte("#!/bin/busybox " + applet + "\n") // a link, see tar
+	}
+	return Image{Files: files, Config: v1.Config{Env: []string{"PATH=/bin", "FROM_IMAGE=yes"}}}
+}
+
+// build returns the image.
+func (i Image) build(t testing.TB) v1.Image {
+	t.Helper()
+	data := i.tar(t)
+	layer, err := tarball.LayerFromOpener(func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil })
+	if err != nil {
+		t.Fatal(err)
+	}
+	image, err := mutate.AppendLayers(empty.Image, layer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := image.ConfigFile()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file = file.DeepCopy()
+	file.OS, file.Architecture, file.Config = "linux", i.Arch, i.Config
+	if i.Arch == "" {
+		file.Architecture = "amd64"
+	}
+	if image, err = mutate.ConfigFile(image, file); err != nil {
+		t.Fatal(err)
+	}
+	return image
+}
+
+// tar returns the layer.
+func (i Image) tar(t testing.TB) []byte {
+	t.Helper()
+	var out bytes.Buffer
+	w := tar.NewWriter(&out)
+	dirs := map[string]bool{"/tmp": true, "/etc": true}
+	for file := range i.Files {
+		dirs[path.Dir(file)] = true
+	}
+	for _, dir := range slices.Sorted(maps.Keys(dirs)) {
+		mode := int64(0o755)
+		if dir == "/tmp" {
+			mode = 0o1777
+		}
+		if err := w.WriteHeader(&tar.Header{Name: "." + dir + "/", Typeflag: tar.TypeDir, Mode: mode}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, file := range slices.Sorted(maps.Keys(i.Files)) {
+		data := i.Files[file]
+		header := &tar.Header{Name: "." + file, Typeflag: tar.TypeReg, Mode: 0o755, Size: int64(len(data))}
+		if strings.HasPrefix(string(data), "#!"+busybox+" ") {
+			header.Typeflag, header.Linkname, header.Size, data = tar.TypeSymlink, busybox, 0, nil
+		}
+		if err := w.WriteHeader(header); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := w.Write(data); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return out.Bytes()
+}
+
+// Archive writes the image as "docker save" does, and returns the path. The name ends in .tar, .tar.gz or
+// .tar.zst.
+func (i Image) Archive(t testing.TB, file string) string {
+	t.Helper()
+	tag, err := name.NewTag("example.test/image:1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	to := filepath.Join(t.TempDir(), file)
+	out, err := os.Create(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var w io.WriteCloser = out
+	switch filepath.Ext(file) {
+	case ".gz":
+		w = gzip.NewWriter(out)
+	case ".zst":
+		if w, err = zstd.NewWriter(out); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := tarball.Write(tag, i.build(t), w); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	_ = out.Close()
+	return to
+}
+
+// Layout writes the image as an OCI layout and returns the directory.
+func (i Image) Layout(t testing.TB) string {
+	t.Helper()
+	dir := t.TempDir()
+	l, err := layout.Write(dir, empty.Index)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := l.AppendImage(i.build(t)); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
