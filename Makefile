@@ -46,9 +46,9 @@ demo: deps/demo build ## run the demo
 	examples/demo
 
 hosts: export CMD ?=
-hosts: deps/hosts $(if $(SLURM),deps/slurm) build ## N (4) simulated hosts, and a shell, or CMD, that reaches them by SSH; SLURM=1: a Slurm cluster on them; as root
+hosts: deps/hosts $(if $(SLURM),deps/slurm) $(if $(CONTAINERD),deps/containerd) build ## N (4) simulated hosts, and a shell, or CMD, that reaches them by SSH; SLURM=1: a Slurm cluster on them; CONTAINERD=1: a containerd on each; as root
 	go build -o bin/hosts ./internal/testhosts/hosts
-	@PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' $(if $(SLURM),-slurm) -c "$$CMD"
+	@PATH="$$PWD/bin:$$PATH" bin/hosts -n '$(N)' $(if $(SLURM),-slurm) $(if $(CONTAINERD),-containerd) -c "$$CMD"
 
 # -count=1: tests build the binary and read the tree through other programs,
 # which go test's cache cannot see. -p 2: more would disturb the tests that

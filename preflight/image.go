@@ -49,7 +49,7 @@ var imageSameCheck = Check{
 	Problems: []Problem{
 		{"image-differs", job.SeverityError, job.LaunchError,
 			"the image {path} is not the same one on {hosts}{rest}",
-			"pull it again on every host, name it by its digest (NAME@sha256:...), or give gangrun an archive of it"},
+			"pull it again on every host, name it by its digest (NAME@sha256:...), or use an archive of it: --image ./train.tar"},
 	},
 	Judge: func(_ job.Spec, facts []job.Facts) []Hit {
 		return different("image-differs", facts, func(f job.Facts) (name, digest string) {

@@ -13,6 +13,7 @@ var programCheck = Check{
 	Asks:      "Does every host find the program, and can it execute it?",
 	DependsOn: []string{"workdir"},
 	Problems: []Problem{
+		unmounted("program", "the program"),
 		{"program-missing", job.SeverityError, job.LaunchError,
 			missingText,
 			"give its path, as in ./NAME for one in the working directory, name a script's interpreter first, as in python3 train.py, or set PATH for the job with -e PATH=DIRS; every host uses the PATH of the shell in which gangrun was started, which may lack directories of that host"},

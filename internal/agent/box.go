@@ -39,6 +39,9 @@ const (
 // exited implements room.
 func (b *box) exited() <-chan struct{} { return b.Exited() }
 
+// said implements room.
+func (b *box) said() string { return b.Said() }
+
 // boxEndLimit bounds the time for removing a container.
 const boxEndLimit = 10 * time.Second
 
@@ -117,6 +120,11 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 	}
 	b := &box{Container: started, runtime: runtime, image: image, scratch: dirs}
 	undo = []func(){b.end}
+	if logs != "" && os.Geteuid() == 0 && b.User.UID != 0 { // the agent in the container writes there
+		if err := os.Chown(logs, int(b.User.UID), int(b.User.GID)); err != nil {
+			return nil, err
+		}
+	}
 	conn, err := acceptBox(ctx, listener, b)
 	if err != nil {
 		return nil, err

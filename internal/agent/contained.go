@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -34,6 +35,8 @@ type contained struct {
 type room interface {
 	// exited returns a channel that is closed when the contained agent has ended.
 	exited() <-chan struct{}
+	// said returns what the contained agent has written to its standard error, if that is known.
+	said() string
 	// end kills every process of the room, removes the room, and returns when both is done.
 	end()
 }
@@ -117,8 +120,10 @@ func connect(ctx context.Context, gang, host string, in room, conn net.Conn) (*c
 	}
 	c := &contained{gang: gang, room: in, grpc: client, client: wire.NewAgentClient(client)}
 	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host}); err != nil {
+		notify.Wait(in.exited(), lastReplyLimit) // it may be about to write why
+		why := in.said()
 		c.close()
-		return nil, fmt.Errorf("a contained agent does not answer: %w", err)
+		return nil, fmt.Errorf("a contained agent does not answer: %s", cmp.Or(why, err.Error()))
 	}
 	return c, nil
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"io"
 	"sync"
@@ -131,12 +132,8 @@ func (f *forwarded) receive() *wire.Done {
 
 // lose reports the ranks as lost whose exits have not been reported.
 func (f *forwarded) lose(err error) {
-	why := "the agent in its container ended: " + status.Convert(err).Message()
-	if b, ok := f.room.(*box); ok {
-		if notify.Wait(b.exited(), lastReplyLimit); b.Said() != "" {
-			why = "its container ended: " + b.Said()
-		}
-	}
+	notify.Wait(f.room.exited(), lastReplyLimit) // it may be about to write why
+	why := "its container ended: " + cmp.Or(f.room.said(), status.Convert(err).Message())
 	for _, rank := range f.ranks {
 		if !f.ended[rank] {
 			exit := job.Exit{Rank: rank, Host: f.host, Status: job.Lost, Time: hostclock.Now(), Text: why, Reason: job.ReasonContainerEnded}
@@ -148,6 +145,7 @@ func (f *forwarded) lose(err error) {
 // adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
 // image comes before its arguments, and it starts in the image's directory if none is named.
 func (b *box) adapt(start *wire.Start) {
+	start.OomFirst = true
 	if len(start.Workdir) == 0 {
 		start.Workdir = []byte(b.workdir())
 	}

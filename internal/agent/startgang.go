@@ -91,6 +91,9 @@ func (s *server) startGang(start *wire.Start) (*startedGang, error) {
 		return nil, err
 	}
 	start.LogDir = []byte(logs)
+	if start.OomFirst {
+		s.children.KillFirst()
+	}
 	_ = leftover.Set(start.Gang) // fails only if somebody has set a lower hard limit
 	ctx, cancel := context.WithCancel(s.life)
 	g := gang.New(gang.Config{

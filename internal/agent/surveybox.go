@@ -71,7 +71,7 @@ func seeHost(f *job.Facts, ranks, host string) {
 		}
 		if _, err := os.Stat(p.Path); err == nil {
 			p.HostPath, p.Mount = p.Path, p.Path
-		} else if below, err := filepath.Rel(ranks, p.Path); err == nil && filepath.IsLocal(below) {
+		} else if below, err := filepath.Rel(ranks, p.Path); err == nil && below != "." && filepath.IsLocal(below) {
 			if _, err := os.Stat(filepath.Join(host, below)); err == nil {
 				p.HostPath, p.Mount = filepath.Join(host, below), host
 			}

@@ -240,6 +240,9 @@ func awaitView(ctx context.Context, from *os.File) error {
 // exited implements room.
 func (v *view) exited() <-chan struct{} { return v.child.Exited }
 
+// said implements room: the agent writes to the same standard error as this one.
+func (v *view) said() string { return "" }
+
 // end implements room. The layer goes with the processes.
 func (v *view) end() {
 	v.children.Signal(v.child, unix.SIGKILL)

@@ -163,6 +163,9 @@ func (s *session) options(dialer hosts.Dialer, wanted []job.Host, image *launche
 		HostTimeout: time.Duration(s.spec.HostTimeout), OrphanGrace: time.Duration(s.spec.OrphanGrace), Run: s.run.ID, Image: image,
 		Unclear: diagnose.Unclear, Universe: s.Universe, MPIEnv: s.Mpiexec,
 	}
+	if image != nil {
+		image.Progress = (&imageProgress{say: func(text string) { s.say("", text) }}).add
+	}
 	if s.tmp != "" {
 		o.Tmpdir = func(host string) string { return filepath.Join(s.tmp, host) }
 	}

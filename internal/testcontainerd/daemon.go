@@ -124,8 +124,23 @@ func (d *Daemon) Shims() (pids []int) {
 	return pids
 }
 
-// Left returns what there is of containers: shims, and mounts of their root directories.
+// Left returns what there is of containers: shims, mounts of their root directories, and what containerd
+// itself knows, if it runs.
 func (d *Daemon) Left() (left []string) {
+	if d.cmd != nil {
+		for _, what := range [][]string{{"containers", "ls", "-q"}, {"snapshots", "ls"}} {
+			out, err := exec.Command("ctr", append([]string{"-a", d.Socket, "-n", "gangrun"}, what...)...).CombinedOutput()
+			if err != nil {
+				left = append(left, fmt.Sprintf("ctr: %v: %s", err, out))
+			}
+			for line := range strings.Lines(string(out)) {
+				if what[0] == "containers" || strings.HasSuffix(strings.TrimSpace(line), "Active") {
+					left = append(left, strings.TrimSpace(line))
+				}
+			}
+		}
+	}
+
 	for _, pid := range d.Shims() {
 		left = append(left, fmt.Sprintf("process %d: %q", pid, procfs.Args(pid)))
 	}
@@ -141,10 +156,15 @@ func (d *Daemon) Left() (left []string) {
 // close ends the containerd and removes its directories.
 func (d *Daemon) close() {
 	if d.cmd != nil {
+		left := d.Left()
+		if len(left) > 0 {
+			d.t.Errorf("containerd: left behind:\n%s", strings.Join(left, "\n"))
+		}
 		_ = d.cmd.Process.Signal(unix.SIGTERM)
 		ended := time.AfterFunc(startLimit, func() { _ = d.cmd.Process.Kill() })
 		_ = d.cmd.Wait()
 		ended.Stop()
+		d.cmd = nil
 	}
 	if left := d.Left(); len(left) > 0 {
 		d.t.Errorf("containerd: left behind:\n%s", strings.Join(left, "\n"))

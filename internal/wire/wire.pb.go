@@ -1982,7 +1982,10 @@ type Start struct {
 	Tty string `protobuf:"bytes,17,opt,name=tty,proto3" json:"tty,omitempty"`
 	// spooled says that log_dir is in the agent's own directory. The agent of the host sets it for
 	// one in a container.
-	Spooled       bool `protobuf:"varint,18,opt,name=spooled,proto3" json:"spooled,omitempty"`
+	Spooled bool `protobuf:"varint,18,opt,name=spooled,proto3" json:"spooled,omitempty"`
+	// oom_first says that the kernel, if memory is short, should kill the ranks before the agent.
+	// The agent of the host sets it for one in a container, whose memory may be limited.
+	OomFirst      bool `protobuf:"varint,19,opt,name=oom_first,json=oomFirst,proto3" json:"oom_first,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -2139,6 +2142,13 @@ func (x *Start) GetTty() string {
 func (x *Start) GetSpooled() bool {
 	if x != nil {
 		return x.Spooled
+	}
+	return false
+}
+
+func (x *Start) GetOomFirst() bool {
+	if x != nil {
+		return x.OomFirst
 	}
 	return false
 }
@@ -3404,7 +3414,7 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x04name\x18\a \x01(\v2\x15.gangrun.wire.v1.NameH\x00R\x04name\x12+\n" +
 	"\x04part\x18\b \x01(\v2\x15.gangrun.wire.v1.PartH\x00R\x04part\x121\n" +
 	"\x06signal\x18\t \x01(\v2\x17.gangrun.wire.v1.SignalH\x00R\x06signalB\x06\n" +
-	"\x04kind\"\xf0\x03\n" +
+	"\x04kind\"\x8d\x04\n" +
 	"\x05Start\x12\x12\n" +
 	"\x04gang\x18\x01 \x01(\tR\x04gang\x12\x17\n" +
 	"\alog_dir\x18\x02 \x01(\fR\x06logDir\x12\x18\n" +
@@ -3425,7 +3435,8 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\n" +
 	"tell_stdin\x18\x10 \x01(\bR\ttellStdin\x12\x10\n" +
 	"\x03tty\x18\x11 \x01(\tR\x03tty\x12\x18\n" +
-	"\aspooled\x18\x12 \x01(\bR\aspooled\"v\n" +
+	"\aspooled\x18\x12 \x01(\bR\aspooled\x12\x1b\n" +
+	"\toom_first\x18\x13 \x01(\bR\boomFirst\"v\n" +
 	"\x06Mpirun\x12\x14\n" +
 	"\x05nodes\x18\x01 \x03(\tR\x05nodes\x12\x12\n" +
 	"\x04node\x18\x02 \x03(\x05R\x04node\x12\x12\n" +

@@ -21,6 +21,7 @@ const snapshotter = "overlayfs"
 type Container struct {
 	ID        string
 	PID       int // of its first process, on the host
+	User      User
 	namespace string
 	container client.Container
 	task      client.Task
@@ -60,6 +61,11 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 			err = errors.Join(err, c.End(undo))
 		}
 	}()
+	spec, err := made.Spec(ctx)
+	if err != nil {
+		return nil, err
+	}
+	c.User = User{UID: spec.Process.User.UID, GID: spec.Process.User.GID, Groups: spec.Process.User.AdditionalGids}
 	if c.task, err = made.NewTask(ctx, cio.LogFile(s.Log)); err != nil {
 		return nil, err
 	}

@@ -157,7 +157,7 @@ func (r *Runtime) Import(ctx context.Context, name string, from io.Reader) (*Ima
 	}
 	defer func() { _ = done(context.WithoutCancel(ctx)) }()
 	imported, err := r.client.Import(ctx, plain, client.WithAllPlatforms(true), client.WithIndexName(name))
-	if err != nil {
+	if err != nil && !errdefs.IsAlreadyExists(err) { // another process may import it at the same time
 		return nil, reader.blame(err)
 	}
 	for _, other := range imported { // the names in the archive

@@ -109,18 +109,19 @@ func mirror(of os.FileInfo, dir string) error {
 // options returns how the container differs from containerd's default: see Spec.
 func (s Spec) options() ([]oci.SpecOpts, error) {
 	env := append([]string{defaultPath}, s.Image.Config.Env...)
-	mounts := []specs.Mount{}
+	// The container's own cgroup, which counts its OOM kills.
+	mounts := []specs.Mount{{Destination: "/sys/fs/cgroup", Type: "cgroup", Source: "cgroup", Options: []string{"ro", "nosuid", "noexec", "nodev"}}}
+	for _, dir := range []string{"/tmp", "/var/tmp"} {
+		if s.ReadOnly {
+			mounts = append(mounts, specs.Mount{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777"}})
+		}
+	}
 	for _, m := range s.Mounts {
 		mount, err := m.oci()
 		if err != nil {
 			return nil, err
 		}
 		mounts = append(mounts, mount)
-	}
-	for _, dir := range []string{"/tmp", "/var/tmp"} {
-		if s.ReadOnly {
-			mounts = append([]specs.Mount{{Destination: dir, Type: "tmpfs", Source: "tmpfs", Options: []string{"nosuid", "nodev", "mode=1777"}}}, mounts...)
-		}
 	}
 	options := []oci.SpecOpts{
 		oci.WithDefaultPathEnv, oci.WithEnv(env), oci.WithEnv(s.Env),

@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
+	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Children starts and reaps every process below this one, adopted orphans included.
@@ -23,6 +24,8 @@ type Children struct {
 	done   chan struct{} // closed by close
 	wg     sync.WaitGroup
 	ending atomic.Bool // nothing may be started any more
+
+	killFirst atomic.Bool // see KillFirst
 
 	// forking is held while a batch is forked, which on a slow file system takes long.
 	// Only the reaper waits for it: it must not reap a PID that is not in live yet.
@@ -75,6 +78,10 @@ func NewChildren() (*Children, error) {
 type Starter func(path string, argv []string, attr *syscall.ProcAttr) (*Child, error)
 
 var errEnding = errors.New("the agent is ending")
+
+// KillFirst has the kernel, if memory is short, kill the programs that are started from now on, before
+// this process: see proc_pid_oom_score_adj(5).
+func (c *Children) KillFirst() { c.killFirst.Store(true) }
 
 // Start starts one program.
 func (c *Children) Start(path string, argv []string, attr *syscall.ProcAttr) (ch *Child, err error) {
@@ -135,6 +142,9 @@ func (c *Children) forkHere(path string, argv []string, attr *syscall.ProcAttr) 
 	pid, err := syscall.ForkExec(path, argv, attr)
 	if err != nil {
 		return nil, err
+	}
+	if c.killFirst.Load() {
+		_ = os.WriteFile(procfs.Path(pid, "oom_score_adj"), []byte("1000"), 0) // it may have ended
 	}
 	return c.Adopt(pid), nil
 }

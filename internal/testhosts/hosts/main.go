@@ -1,7 +1,7 @@
 // Command hosts starts simulated hosts and runs a shell, or one command, on their controller, where
 // SSH can reach them; then it stops them. "make hosts" runs it. In that shell, the command "bed"
 // simulates failures of hosts. With -slurm the hosts are a Slurm cluster, and "bob COMMAND" runs a
-// command as a user for whom sshd refuses logins.
+// command as a user for whom sshd refuses logins. With -containerd, each host runs a containerd.
 package main
 
 import (
@@ -16,6 +16,7 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
+	"github.com/gangrun/gangrun/internal/testhosts/containerd"
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
@@ -28,6 +29,7 @@ func main() {
 	second := flag.Bool("second-network", false, "give each host a second network card")
 	docker0 := flag.Bool("docker0", false, "give each host a docker0 that leads nowhere")
 	withSlurm := flag.Bool("slurm", false, "run a Slurm cluster on the hosts")
+	withContainerd := flag.Bool("containerd", false, "run a containerd on each host")
 	flag.Parse()
 	var options []testhosts.Option
 	if *second {
@@ -40,7 +42,7 @@ func main() {
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGQUIT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	code, err := run(ctx, setup{*n, *withSlurm, options}, *command)
+	code, err := run(ctx, setup{*n, *withSlurm, *withContainerd, options}, *command)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hosts:", err)
 	}
@@ -49,9 +51,10 @@ func main() {
 
 // setup says what to start besides the controller.
 type setup struct {
-	hosts   int
-	slurm   bool
-	options []testhosts.Option
+	hosts      int
+	slurm      bool
+	containerd bool
+	options    []testhosts.Option
 }
 
 // run returns the exit code of the command or shell that it runs on the controller.
@@ -61,6 +64,11 @@ func run(ctx context.Context, what setup, command string) (code int, err error) 
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
+	if what.containerd {
+		if err := containerd.Start(b.Hosts()...); err != nil {
+			return 1, err
+		}
+	}
 	var cluster *slurm.Cluster
 	if what.slurm {
 		if cluster, err = slurm.New(b); err != nil {

@@ -1,0 +1,272 @@
+package main_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/procfs"
+	"github.com/gangrun/gangrun/internal/testcontainerd"
+	"github.com/gangrun/gangrun/internal/testimage"
+	"github.com/gangrun/gangrun/supervisor/runreport"
+)
+
+// imageBench is a bench whose containers are of a containerd of its own.
+type imageBench struct {
+	*bench
+	daemon *testcontainerd.Daemon
+	image  string // an archive
+}
+
+func newImageBench(t *testing.T) imageBench {
+	t.Helper()
+	b := imageBench{bench: newBench(t), daemon: testcontainerd.Start(t)}
+	b.env = append(b.env, "CONTAINERD_ADDRESS="+b.daemon.Socket)
+	b.image = testimage.Busybox(t).Archive(t, "image.tar")
+	return b
+}
+
+// nothingLeft fails the test if anything of containers is left soon.
+func (b imageBench) nothingLeft() {
+	b.t.Helper()
+	left := func() []string {
+		dirs, _ := filepath.Glob(filepath.Join(b.dir, "tmp/gangrun-box-*"))
+		return append(b.daemon.Left(), dirs...)
+	}
+	for deadline := time.Now().Add(patience); len(left()) > 0 && time.Now().Before(deadline); {
+		time.Sleep(20 * time.Millisecond)
+	}
+	if now := left(); len(now) > 0 {
+		b.t.Errorf("left behind:\n%s", strings.Join(now, "\n"))
+	}
+}
+
+// run runs a job in the image and returns its exit code and all that it has shown.
+func (b imageBench) run(args ...string) (code int, said string) {
+	b.t.Helper()
+	return b.ends(b.command(append([]string{"run", "--image", b.image, "--output", "all"}, args...)...))
+}
+
+func TestImage(t *testing.T) {
+	t.Parallel()
+	b := newImageBench(t)
+	t.Run("archive", func(t *testing.T) {
+		code, said := b.run("-n", "4", "--loopback", "2", "--", "sh", "-c", "echo rank $RANK on $GANGRUN_RANK of $WORLD_SIZE: $FROM_IMAGE; test -e /etc/passwd || echo no file of the host")
+		if code != 0 || strings.Count(said, "of 4: yes") != 4 || strings.Count(said, "]  no file of the host") != 4 {
+			t.Fatalf("code %d:\n%s", code, said)
+		}
+		if !strings.Contains(said, "sending the image") {
+			t.Errorf("it says nothing of the image:\n%s", said)
+		}
+		if _, said = b.run("-n", "1", "--", "true"); strings.Contains(said, "sending the image") {
+			t.Errorf("the image is sent again:\n%s", said)
+		}
+		b.nothingLeft()
+	})
+	t.Run("exit code", func(t *testing.T) {
+		if code, said := b.run("-n", "2", "--retries", "0", "--preflight", "off", "--", "sh", "-c", "exit $((7 * RANK))"); code != 7 {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+	})
+	t.Run("trial", func(t *testing.T) {
+		dir := filepath.Join(b.dir, "data")
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		code, said := b.run("-n", "2", "--mount", dir+":/data:rw", "--", "sh", "-c", "test ! -e /data/new.$RANK || echo seen; echo $GANGRUN_ATTEMPT > /data/new.$RANK")
+		data, err := os.ReadFile(filepath.Join(dir, "new.0"))
+		if code != 0 || err != nil || string(data) != "1\n" || strings.Contains(said, "]  seen") {
+			t.Errorf("code %d, %q, %v:\n%s", code, data, err, said)
+		}
+		b.nothingLeft()
+	})
+	t.Run("checkpoints", func(t *testing.T) {
+		code, said := b.run("-n", "2", "--preflight", "off", "--checkpoint-dir", "ck", "--", "sh", "-c", `
+step=0; test -z "$GANGRUN_RESUME_FROM" || { step=${GANGRUN_RESUME_FROM##*step_}; step=${step%.json}; echo resumed at $step; }
+while test $step -lt 6; do
+	step=$((step + 1)); echo step $step/6
+	test $RANK = 1 || { echo {} > $GANGRUN_CHECKPOINT_DIR/.new; mv $GANGRUN_CHECKPOINT_DIR/.new $GANGRUN_CHECKPOINT_DIR/step_$step.json; }
+	test $step.$RANK.$GANGRUN_ATTEMPT != 4.0.1 || kill -9 $$
+done`)
+		if code != 0 || !strings.Contains(said, "resumed at ") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+		var report runreport.Report
+		decode(t, b.ask("report", "-o", "json"), &report)
+		if len(report.Attempts) != 2 || report.Attempts[0].Cause == nil || report.Attempts[0].Cause.Category != job.Killed {
+			t.Errorf("%+v", report.Attempts)
+		}
+		b.nothingLeft()
+	})
+	t.Run("entry point and user", func(t *testing.T) {
+		i := testimage.Busybox(t)
+		i.Files["/entry"] = []byte("#!/bin/sh\necho entered\nexec \"$@\"\n")
+		i.Config.Entrypoint, i.Config.User, i.Config.WorkingDir = []string{"/entry"}, "4711:4712", "/start"
+		with := b
+		with.bench = &bench{t: t, binary: b.binary, dir: b.dir, mark: b.mark, env: b.env}
+		with.image = i.Archive(t, "image.tar.zst")
+		code, said := with.run("-n", "1", "--container-user", "image", "--preflight", "off", "--", "sh", "-c", "id -u; id -g; pwd")
+		for _, want := range []string{"entered", "4711", "4712", "/start"} {
+			if !strings.Contains(said, want+"\n") {
+				t.Errorf("code %d, no %q:\n%s", code, want, said)
+			}
+		}
+	})
+	t.Run("layout", func(t *testing.T) {
+		with := b
+		with.image = testimage.Busybox(t).Layout(t)
+		if code, said := with.run("-n", "1", "--", "echo", "from a layout"); code != 0 || !strings.Contains(said, "from a layout\n") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+	})
+	t.Run("standard input", func(t *testing.T) {
+		cmd := b.command("run", "--image", b.image, "-n", "2", "--preflight", "off", "--", "cat")
+		cmd.Stdin = strings.NewReader("for rank 0\n")
+		if code, said := b.ends(cmd); code != 0 || !strings.Contains(said, "for rank 0\n") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+	})
+	t.Run("network", func(t *testing.T) {
+		host, err := os.Readlink("/proc/self/ns/net")
+		if err != nil {
+			t.Fatal(err)
+		}
+		for network, want := range map[string]int{"host": 1, "none": 0} {
+			_, said := b.run("-n", "1", "--preflight", "off", "--container-network", network, "--", "sh", "-c", "ls -l /proc/self/ns/net")
+			if strings.Count(said, host) != want {
+				t.Errorf("%s:\n%s", network, said)
+			}
+		}
+	})
+}
+
+// TestImageRefused has jobs that cannot run in their image. The preflight says why.
+func TestImageRefused(t *testing.T) {
+	t.Parallel()
+	b := newImageBench(t)
+	script := filepath.Base(b.create("script.sh").Name())
+	archive, err := os.ReadFile(b.image)
+	if err != nil {
+		t.Fatal(err)
+	}
+	half := filepath.Join(b.dir, "half.tar")
+	if err := os.WriteFile(half, archive[:len(archive)/2], 0o600); err != nil {
+		t.Fatal(err)
+	}
+	other := testimage.Busybox(t)
+	other.Arch = "riscv64"
+	for name, c := range map[string]struct {
+		image string
+		args  []string
+		env   string
+		code  int
+		says  string
+	}{
+		"no such reference":     {image: "nosuch:1", code: 65, says: "containerd has no image docker.io/library/nosuch:1"},
+		"no reference":          {image: "No Such", code: 64, says: "is not a reference to an image"},
+		"no such archive":       {image: "./nosuch.tar", code: 64, says: "cannot read the image"},
+		"no archive":            {image: filepath.Join(b.dir, script) + "/../script.sh", code: 65, says: "the archive is not a complete image"},
+		"truncated archive":     {image: half, code: 65, says: "the archive is not a complete image"},
+		"other machines":        {image: other.Archive(t, "image.tar"), code: 65, says: "linux/riscv64"},
+		"no containerd":         {env: "CONTAINERD_ADDRESS=/nosuch", code: 78, says: "there is no containerd here: /nosuch does not exist"},
+		"not mounted":           {args: []string{"--", "./script.sh"}, code: 65, says: "exists on the host, but not in the container"},
+		"missing mount":         {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
+		"missing input":         {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
+		"read-only checkpoints": {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--mount", filepath.Join(b.dir, "tmp"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 78, says: "read-only"},
+		"wrong command":         {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if c.args == nil {
+				c.args = []string{"--", "true"}
+			}
+			with := b
+			with.bench = &bench{t: t, binary: b.binary, dir: b.dir, mark: b.mark, env: append(b.env[:len(b.env):len(b.env)], c.env)}
+			if c.image != "" {
+				with.image = c.image
+			}
+			code, said := with.run(append([]string{"-n", "2"}, c.args...)...)
+			if code != c.code || !strings.Contains(said, c.says) {
+				t.Errorf("code %d, want %d and %q:\n%s", code, c.code, c.says, said)
+			}
+		})
+	}
+	b.nothingLeft()
+}
+
+// TestImageFaults ends what a gang in containers is made of: nothing is left, and the cause is true.
+func TestImageFaults(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		args   []string
+		break_ func(b imageBench, r *controlled) // nil: the gang breaks by itself
+		code   int
+		cause  string
+	}{
+		"rank killed":          {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
+		"agent in it killed":   {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
+		"agent of host killed": {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
+		"shim killed":          {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
+		"containerd restarted": {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
+		"containerd killed":    {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
+		"controller killed":    {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
+		"out of memory":        {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/shm/x bs=1M count=1000"}, code: 137, cause: "cpu-oom oom-killer 1"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			b := newImageBench(t)
+			if c.args == nil {
+				c.args = []string{"--mount", b.dir, "--", "sh", "-c", "echo $RANK > /tmp/ready.$RANK; while test ! -e end; do sleep 0.05; done"}
+			}
+			r := b.start(nil, append([]string{"--image", b.image, "-n", "2", "--retries", "0", "--preflight", "off"}, c.args...)...)
+			if c.break_ != nil {
+				r.started(1, 0)
+				r.started(1, 1)
+				c.break_(b, r)
+			}
+			if code := r.finish(); code != c.code {
+				t.Errorf("exit code %d, want %d", code, c.code)
+			}
+			if c.code > 0 {
+				cause := b.report().Attempts[0].Cause
+				if got := fmt.Sprint(cause.Category, " ", cause.Signature, " ", cause.Rank); got != c.cause {
+					t.Errorf("cause %s, want %s: %s", got, c.cause, cause.Text)
+				}
+			}
+			if name == "containerd killed" { // the next run removes what that one could not
+				b.daemon.Restart()
+				if code, said := b.run("-n", "1", "--preflight", "off", "--", "true"); code != 0 {
+					t.Errorf("code %d:\n%s", code, said)
+				}
+			}
+			b.nothingLeft()
+		})
+	}
+}
+
+// inner returns the PIDs of the agents in containers.
+func (b imageBench) inner() (pids []int) {
+	for below := b.daemon.Shims(); len(below) > 0; {
+		pid := below[0]
+		below = append(below[1:], procfs.Children(pid)...)
+		if args := procfs.Args(pid); len(args) == 4 && args[0] == "/.gangrun/gangrun" && args[3] == "worker" {
+			pids = append(pids, pid)
+		}
+	}
+	return pids
+}
+
+func killAll(t testing.TB, pids []int) {
+	t.Helper()
+	if len(pids) == 0 {
+		t.Error("there is nothing to kill")
+	}
+	for _, pid := range pids {
+		_ = unix.Kill(pid, unix.SIGKILL)
+	}
+}
