@@ -80,7 +80,7 @@ func from(do func(*testhosts.Host) error) func(*testhosts.Bed) error {
 func killAgent(h *testhosts.Host) error {
 	all, err := h.Processes("")
 	for _, p := range all {
-		if err == nil && len(p.Args) == 4 && p.Args[1] == "agent" && p.Args[3] == "worker" {
+		if err == nil && len(p.Args) == 4 && p.Args[0] != innerProgram && p.Args[1] == "agent" && p.Args[3] == "worker" {
 			return syscall.Kill(p.PID, syscall.SIGKILL)
 		}
 	}
@@ -214,6 +214,9 @@ func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostC
 		}
 	}
 	c.gone = r.nothingLeft()
+	if program.image && c.code != 128+int(syscall.SIGKILL) {
+		noContainers(t, bed)
+	}
 	c.seen = r.seen()
 	f.check(r, &c, at)
 	return c

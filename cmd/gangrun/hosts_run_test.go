@@ -72,6 +72,7 @@ type farProgram struct {
 	mpi    job.MPI
 	source string   // or C, which is compiled
 	by     []string // what interprets it
+	image  bool     // the ranks run in containers
 }
 
 var (
@@ -132,6 +133,9 @@ func (r *farRun) letGo() {
 // startFar starts a gang of steady ranks on the hosts of a bed, which are held.
 func startFar(t testing.TB, bed *testhosts.Bed, hosts string, program farProgram, steps int, flags ...string) *farRun {
 	t.Helper()
+	if program.image {
+		flags = append(flags, imageFlags(t, bed)...)
+	}
 	r := startFarCommand(t, bed, hosts, farRanks, program.mpi, heldBack(bed, program.command(t, bed, steps)), flags...)
 	r.program, r.steps = program, steps
 	return r

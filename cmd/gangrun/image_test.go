@@ -254,7 +254,7 @@ func (b imageBench) inner() (pids []int) {
 	for below := b.daemon.Shims(); len(below) > 0; {
 		pid := below[0]
 		below = append(below[1:], procfs.Children(pid)...)
-		if args := procfs.Args(pid); len(args) == 4 && args[0] == "/.gangrun/gangrun" && args[3] == "worker" {
+		if args := procfs.Args(pid); len(args) == 4 && args[0] == innerProgram && args[3] == "worker" {
 			pids = append(pids, pid)
 		}
 	}

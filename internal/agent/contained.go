@@ -26,6 +26,7 @@ import (
 // gang, and this agent forwards the requests and replies for it.
 type contained struct {
 	gang   string // RUN/ATTEMPT
+	logs   string // the directory of its ranks' output
 	room   room
 	grpc   *grpc.ClientConn
 	client wire.AgentClient
@@ -90,6 +91,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 	if err != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
+	c.logs = logs
 	s.gangs.mu.Lock()
 	defer s.gangs.mu.Unlock()
 	s.gangs.contained = c

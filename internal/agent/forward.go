@@ -154,26 +154,6 @@ func (b *box) adapt(start *wire.Start) {
 	}
 }
 
-// forwardOutput forwards the output of ranks from a contained agent.
-func forwardOutput(c *contained, r *wire.OutputRequest, to wire.Agent_OutputServer) error {
-	from, err := c.client.Output(to.Context(), r)
-	if err != nil {
-		return err
-	}
-	for {
-		reply, err := from.Recv()
-		if err == io.EOF {
-			return nil
-		}
-		if err == nil {
-			err = to.Send(reply)
-		}
-		if err != nil {
-			return err
-		}
-	}
-}
-
 // forwardFeed forwards standard input to a contained agent. first is the request that has
 // already been received.
 func forwardFeed(c *contained, first *wire.FeedRequest, from wire.Agent_FeedServer) error {

@@ -11,15 +11,12 @@ import (
 	"testing"
 	"time"
 
-	"go.uber.org/goleak"
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/testcontainerd"
 	"github.com/gangrun/gangrun/internal/testimage"
 	"github.com/gangrun/gangrun/launcher/container"
 )
-
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // bed is a containerd with an image.
 type bed struct {

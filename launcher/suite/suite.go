@@ -35,6 +35,10 @@ type Bed struct {
 	// Far controls the connections to agents on other machines; nil if the agents are on the
 	// controller's machine. In the tests its hosts are one machine and share their files.
 	Far *Far
+	// Image and Box are the image and the containers of all gangs; nil: they run on the hosts
+	// themselves. Directories of a test are mounted in addition to the mounts of Box.
+	Image *launcher.Image
+	Box   *job.Box
 	// Only names the tests to run; nil is all. If another bed with the same transport runs all
 	// tests, this one may run only some of them in "make test", and the others in "make soak".
 	Only []string
@@ -127,7 +131,7 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	}
 	placement.Hosts = hosts
 	g.launcher = launcher.New(launcher.Options{
-		Dialer: b.Dialer(t), Hosts: hosts, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, KeepStdin: 1 << 20, Settle: limit,
+		Dialer: b.Dialer(t), Hosts: hosts, Image: b.Image, HostTimeout: hostTimeout, OrphanGrace: orphanGrace, Stdin: o.stdin, KeepStdin: 1 << 20, Settle: limit,
 		Unclear: func(_ job.Exit, printed []job.Line) bool {
 			return len(printed) > 0 && strings.Contains(printed[len(printed)-1].Text, "Connection closed by peer")
 		},
@@ -148,9 +152,19 @@ func (b Bed) gang(t *testing.T, o options) *gang {
 	})
 	g.attempt = job.Attempt{
 		Run: "test" + strconv.Itoa(rand.Int()), Number: 1, Command: o.command, Workdir: dir, Placement: placement, LogDir: dir,
-		Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, TTY: o.tty, Show: o.show, Steps: 3,
+		Box: b.box(dir), Env: map[string]string{Marker: g.mark}, Grace: job.Duration(o.grace), Stdin: o.feeds, TTY: o.tty, Show: o.show, Steps: 3,
 	}
 	return g
+}
+
+// box returns the containers of a gang that works in a directory; nil for none.
+func (b Bed) box(dir string) *job.Box {
+	if b.Box == nil {
+		return nil
+	}
+	box, all := *b.Box, filepath.Dir(dir) // what t.TempDir returns is below one directory
+	box.Mounts = append(slices.Clone(box.Mounts), job.Mount{Source: all, Target: all, Write: true})
+	return &box
 }
 
 // run returns the outcome of the gang. A run longer than limit fails the test.
