@@ -37,8 +37,8 @@ func (s *server) Survey(ctx context.Context, r *wire.SurveyRequest) (*wire.Surve
 // Library implements wire.AgentServer.
 func (s *server) Library(ctx context.Context, r *wire.LibraryRequest) (*wire.LibraryReply, error) {
 	if c := s.containedFor(r.Gang); c != nil {
-		if b, ok := c.room.(*box); ok {
-			r.Workdir = []byte(cmp.Or(string(r.Workdir), b.workdir()))
+		if b, ok := c.room.(boxRoom); ok {
+			r.Workdir = []byte(cmp.Or(string(r.Workdir), b.Workdir()))
 			return c.client.Library(ctx, r)
 		}
 	}

@@ -64,7 +64,7 @@ func (s *server) startForwarded(c *contained, start *wire.Start) (*startedGang, 
 	for _, r := range start.Ranks {
 		f.ranks = append(f.ranks, int(r.Rank))
 	}
-	if b, ok := c.room.(*box); ok {
+	if b, ok := c.room.(boxRoom); ok {
 		b.adapt(start)
 	}
 	s.gangs.mu.Lock()
@@ -139,18 +139,6 @@ func (f *forwarded) lose(err error) {
 			exit := job.Exit{Rank: rank, Host: f.host, Status: job.Lost, Time: hostclock.Now(), Text: why, Reason: job.ReasonContainerEnded}
 			f.reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 		}
-	}
-}
-
-// adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
-// image comes before its arguments, and it starts in the image's directory if none is named.
-func (b *box) adapt(start *wire.Start) {
-	start.OomFirst = true
-	if len(start.Workdir) == 0 {
-		start.Workdir = []byte(b.workdir())
-	}
-	for _, r := range start.Ranks {
-		r.Argv = append(wire.Bytes(b.image.Config.Entrypoint), r.Argv...)
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/box"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -27,7 +28,7 @@ func (s *server) Image(stream wire.Agent_ImageServer) error {
 		return ctx.Err()
 	}
 	if err != nil {
-		*fact = imageProblem(first.Name, err)
+		*fact = box.Problem(first.Name, err)
 	}
 	data, err := exact.Marshal(fact)
 	if err != nil {
@@ -86,36 +87,4 @@ func (a *archive) Read(p []byte) (int, error) {
 	n := copy(p, a.data)
 	a.data = a.data[n:]
 	return n, nil
-}
-
-// imageProblem returns the fact that no container can be started here.
-func imageProblem(name string, err error) job.ImageFact {
-	fact := job.ImageFact{Name: name, Problem: job.ImageFailed, Error: err.Error()}
-	if e, ok := errors.AsType[*container.UnavailableError](err); ok {
-		switch {
-		case e.Missing:
-			fact.Problem = job.ImageNoRuntime
-		case e.Forbidden:
-			fact.Problem = job.ImageForbidden
-		}
-	}
-	if _, ok := errors.AsType[*container.MissingError](err); ok {
-		fact.Problem = job.ImageMissing
-	}
-	if _, ok := errors.AsType[*container.PlatformError](err); ok {
-		fact.Problem = job.ImagePlatform
-	}
-	if _, ok := errors.AsType[*container.BrokenError](err); ok {
-		fact.Problem = job.ImageBroken
-	}
-	if _, ok := errors.AsType[*container.DeviceError](err); ok {
-		fact.Problem = job.ImageDevice
-	}
-	if _, ok := errors.AsType[*mountError](err); ok {
-		fact.Problem = job.ImageMount
-	}
-	if container.Full(err) {
-		fact.Problem = job.ImageFull
-	}
-	return fact
 }

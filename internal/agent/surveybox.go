@@ -9,6 +9,7 @@ import (
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
 
+	"github.com/gangrun/gangrun/internal/agent/box"
 	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
@@ -19,17 +20,17 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	host, _ := s.settings.get()
 	starting, cancel := context.WithTimeout(ctx, containLimit)
 	defer cancel()
-	c, err := s.newBox(starting, gang, host, "", *ask.Box)
+	c, err := newBox(starting, gang, host, "", *ask.Box)
 	if err != nil && ctx.Err() != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}
 	var facts job.Facts
 	if err != nil {
-		image := imageProblem(ask.Box.Image, err)
+		image := box.Problem(ask.Box.Image, err)
 		facts = job.Facts{Host: host, Image: &image}
 	} else {
 		defer s.running.Go(c.close) // the survey does not wait for it
-		ask.Workdir = cmp.Or(ask.Workdir, c.room.(*box).workdir())
+		ask.Workdir = cmp.Or(ask.Workdir, c.room.(boxRoom).Workdir())
 		jobDir := ask.Box.Dir
 		ask.Box = nil
 		data, err := exact.Marshal(ask)

@@ -3,9 +3,7 @@ package agent
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"io/fs"
 	"net"
 	"os"
 	"path/filepath"
@@ -40,74 +38,24 @@ type view struct {
 // layerPrefix begins the names of the directories on which agents mount layers.
 const layerPrefix = "gangrun-layer-"
 
-// layerTries is how often an agent makes its layer directory, if other agents remove it.
-const layerTries = 100
-
 // makeLayer makes a directory on which a layer can be mounted. It is below the agent's own
 // directory or, if own is empty, in the first directory for temporary files that can be used.
 // The directory stays locked until the agent closes it.
 func makeLayer(own string) (dir *os.File, err error) {
 	dirs := []string{own}
 	if own == "" {
-		removeDead(layerPrefix, os.Remove) // they are empty: nothing is mounted on them
+		tempfiles.RemoveUnlocked(layerPrefix, os.Remove) // they are empty: nothing is mounted on them
 		dirs = append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...)
 	}
 	var errs []error
 	for _, in := range dirs {
-		dir, err := lockedDir(in, layerPrefix)
+		dir, err := tempfiles.LockedDir(in, layerPrefix)
 		if err == nil {
 			return dir, nil
 		}
 		errs = append(errs, err)
 	}
 	return nil, errors.Join(errs...)
-}
-
-// lockedDir makes a locked directory below another one. Until it is locked, another agent may take it
-// for that of a dead one and remove it; then it makes another.
-func lockedDir(in, prefix string) (*os.File, error) {
-	for range layerTries {
-		path, err := os.MkdirTemp(in, prefix)
-		if err != nil {
-			return nil, err
-		}
-		dir, err := os.Open(path)
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		if err := unix.Flock(int(dir.Fd()), unix.LOCK_SH); err != nil {
-			return nil, errors.Join(err, dir.Close())
-		}
-		if _, err := os.Lstat(path); err == nil {
-			return dir, nil
-		}
-		_ = dir.Close()
-	}
-	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", in)
-}
-
-// removeDead removes the directories of agents that were killed: those with a prefix that nobody has
-// locked. It returns how many it has removed.
-func removeDead(prefix string, remove func(path string) error) (removed int) {
-	for _, in := range append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...) {
-		dirs, _ := filepath.Glob(filepath.Join(in, prefix+"*"))
-		for _, path := range dirs {
-			dir, err := os.Open(path)
-			if err != nil {
-				continue // somebody else's
-			}
-			if unix.Flock(int(dir.Fd()), unix.LOCK_EX|unix.LOCK_NB) == nil {
-				if remove(path) == nil {
-					removed++
-				}
-			}
-			_ = dir.Close()
-		}
-	}
-	return removed
 }
 
 // usualDirs returns the directories that programs write to even if the job does not name them:

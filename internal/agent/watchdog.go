@@ -10,6 +10,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/box"
 	"github.com/gangrun/gangrun/internal/agent/cgroup"
 	"github.com/gangrun/gangrun/internal/agent/process"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
@@ -51,8 +52,8 @@ func watch(args []string) (code int, err error) {
 	}
 	sweep(agent)
 	tempfiles.Remove(agent)
-	removeDead(layerPrefix, os.Remove)
-	endDeadBoxes()
+	tempfiles.RemoveUnlocked(layerPrefix, os.Remove)
+	box.EndDead()
 	cgroup.EndDead()
 	switch {
 	case status.Exited():

@@ -122,6 +122,7 @@ var rooms = []room{
 
 	{paths: []string{"internal/wire"}, ours: allBut("supervisor/...", "launcher/...")},
 	{paths: []string{"internal/agent"}, ours: allBut("supervisor/...", "launcher/...", "!launcher/pmi1", "!launcher/openmpi", "!launcher/container")},
+	{paths: []string{"internal/agent/box"}, ours: withLeaves("internal/job", "internal/agent/identity", "internal/agent/process", "internal/agent/hostclock", "internal/agent/tempfiles", "internal/environ", "internal/leftover", "internal/watchdog", "launcher/container", "topology", "topology/nvml", "topology/probe")},
 	{paths: []string{"internal/agent/hostclock", "internal/agent/agenttest", "internal/agent/identity"}, ours: only()},
 	{paths: []string{"internal/agent/notify"}, ours: only("internal/runclock")},
 	{paths: []string{"internal/agent/process", "internal/agent/process/processtest"}, ours: withLeaves("internal/agent/process", "internal/agent/agenttest", "internal/agent/hostclock", "internal/leftover", "internal/watchdog", "internal/environ", "internal/job", "topology", "topology/nvml", "topology/probe")},

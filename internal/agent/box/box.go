@@ -1,4 +1,6 @@
-package agent
+// Package box starts an agent of gangrun in a container. The agent of the host forwards to it what concerns the
+// gang of the container.
+package box
 
 import (
 	"cmp"
@@ -16,13 +18,14 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/procfs"
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
-// box is a container in which an agent runs.
-type box struct {
+// Box is a container in which an agent runs.
+type Box struct {
 	*container.Container
 	runtime *container.Runtime
 	image   *container.Image
@@ -31,39 +34,36 @@ type box struct {
 
 // Where a container has what gangrun brings into it.
 const (
-	boxDir     = "/.gangrun"
-	boxProgram = boxDir + "/gangrun"
-	boxSocket  = boxDir + "/agent"
+	dirInside = "/.gangrun"
+	program   = dirInside + "/gangrun"
+	socket    = dirInside + "/agent"
 )
 
-// exited implements room.
-func (b *box) exited() <-chan struct{} { return b.Exited() }
+// endLimit bounds the time for removing a container.
+const endLimit = 10 * time.Second
 
-// said implements room.
-func (b *box) said() string { return b.Said() }
-
-// boxEndLimit bounds the time for removing a container.
-const boxEndLimit = 10 * time.Second
-
-// end implements room. A container that cannot be removed in time is removed by the next agent on
+// Close kills every process of the container, and removes the container and its directories. A container that cannot be removed in time is removed by the next agent on
 // this host that starts a container.
-func (b *box) end() {
-	ctx, cancel := context.WithTimeout(context.Background(), boxEndLimit)
+func (b *Box) Close() {
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	_ = b.End(ctx)
 	_ = b.runtime.Close()
 	b.scratch.remove()
 }
 
-// workdir returns the directory in which ranks start for which the job names none.
-func (b *box) workdir() string { return cmp.Or(b.image.Config.WorkingDir, "/") }
+// Workdir returns the directory in which ranks start for which the job names none.
+func (b *Box) Workdir() string { return cmp.Or(b.image.Config.WorkingDir, "/") }
 
-// newBox starts a container for a gang, and an agent in it. logs is the directory for the output of
-// its ranks. An error is one of package container if containerd refuses the container.
-func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.Box) (_ *contained, err error) {
+// Entrypoint returns the words that come before the command of every rank.
+func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
+
+// New starts a container for a gang, and an agent in it, and returns the connection to that agent. logs is
+// the directory for the output of ranks. Problem explains the error.
+func New(ctx context.Context, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
 	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	undo := []func(){func() { _ = runtime.Close() }}
 	defer func() {
@@ -73,42 +73,42 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 			}
 		}
 	}()
-	removeDead(boxPrefix, os.RemoveAll)
-	removeDead(memoryPrefix, os.RemoveAll)
-	_, _ = runtime.Sweep(ctx, labelAgent, staleBox) // what could not be removed in time
+	tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)
+	tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll)
+	_, _ = runtime.Sweep(ctx, labelAgent, stale) // what could not be removed in time
 	image, err := runtime.Find(ctx, want.Image)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := runtime.Unpack(ctx, image); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	dirs, err := newScratch()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	undo = append(undo, dirs.remove)
 	listener, err := dirs.listen()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer listener.Close()
-	user, err := boxUser(want.Container)
+	user, err := userOf(want.Container)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	mounts, err := dirs.mounts(want, logs)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	self, err := os.Executable()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	mounts = append(mounts, container.Mount{Source: dirs.own, Target: boxDir}, container.Mount{Source: self, Target: boxProgram})
+	mounts = append(mounts, container.Mount{Source: dirs.own, Target: dirInside}, container.Mount{Source: self, Target: program})
 	spec := container.Spec{
-		ID: boxID(gang, host), Labels: boxLabels(gang, host), Image: image, ImageUser: want.User == job.ImageUser, User: user, Mounts: mounts,
-		Args:       []string{boxProgram, "enter", boxSocket, "agent", host},
+		ID: idOf(gang, host), Labels: labelsOf(gang, host), Image: image, ImageUser: want.User == job.ImageUser, User: user, Mounts: mounts,
+		Args:       []string{program, "enter", socket, "agent", host},
 		OwnNetwork: want.Network == job.NetworkNone, ReadOnly: want.ReadOnly,
 		Limits:  container.Limits{Shm: int64(want.ShmSize), Memory: int64(want.Memory), CPUs: float64(want.CPUs)},
 		Devices: container.Devices{GPUs: want.GPUs, Kind: want.GPUKind, RDMA: len(want.GPUs) > 0 || rdma()},
@@ -116,30 +116,29 @@ func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.B
 	}
 	started, err := runtime.Start(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	b := &box{Container: started, runtime: runtime, image: image, scratch: dirs}
-	undo = []func(){b.end}
+	b := &Box{Container: started, runtime: runtime, image: image, scratch: dirs}
+	undo = []func(){b.Close}
 	if logs != "" && os.Geteuid() == 0 && b.User.UID != 0 { // the agent in the container writes there
 		if err := os.Chown(logs, int(b.User.UID), int(b.User.GID)); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	conn, err := acceptBox(ctx, listener, b)
+	conn, err := accept(ctx, listener, b)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	undo = nil // from here, connect ends it
-	return connect(ctx, gang, host, b, conn)
+	return b, conn, nil
 }
 
-// acceptBox waits for the connection of the first process of a container.
-func acceptBox(ctx context.Context, listener *net.UnixListener, b *box) (net.Conn, error) {
+// accept waits for the connection of the first process of a container.
+func accept(ctx context.Context, listener *net.UnixListener, b *Box) (net.Conn, error) {
 	done := make(chan struct{})
 	defer close(done)
 	go func() { // ends with this function
 		select {
-		case <-b.exited():
+		case <-b.Exited():
 		case <-ctx.Done():
 		case <-done:
 		}
@@ -172,8 +171,8 @@ func peerPID(conn *net.UnixConn) (pid int, err error) {
 	return pid, errors.Join(err, controlErr)
 }
 
-// boxID returns the ID of the container of a gang on a host. Simulated hosts share a containerd.
-func boxID(gang, host string) string {
+// idOf returns the ID of the container of a gang on a host. Simulated hosts share a containerd.
+func idOf(gang, host string) string {
 	sum := sha256.Sum256([]byte(gang + "\x00" + host))
 	return "gangrun-" + hex.EncodeToString(sum[:10])
 }
@@ -186,13 +185,13 @@ const (
 	labelAgent = "gangrun/agent" // the process that has started it: see processID
 )
 
-func boxLabels(gang, host string) map[string]string {
+func labelsOf(gang, host string) map[string]string {
 	run, _, _ := strings.Cut(gang, "/")
 	return map[string]string{labelRun: run, labelGang: gang, labelHost: host, labelAgent: processID(os.Getpid())}
 }
 
-// boxUser returns the user of the processes of a container.
-func boxUser(c job.Container) (container.User, error) {
+// userOf returns the user of the processes of a container.
+func userOf(c job.Container) (container.User, error) {
 	ids, named, err := c.IDs()
 	if err != nil {
 		return container.User{}, err
@@ -223,24 +222,24 @@ func processID(pid int) string {
 	return fmt.Sprintf("%s %d %d", procfs.Namespace(os.Getpid(), "pid"), pid, stat.Start)
 }
 
-// endDeadBoxes removes the containers of agents that were killed, with their directories.
-func endDeadBoxes() {
-	if removeDead(boxPrefix, os.RemoveAll)+removeDead(memoryPrefix, os.RemoveAll) == 0 {
+// EndDead removes the containers of agents that were killed, with their directories.
+func EndDead() {
+	if tempfiles.RemoveUnlocked(dirPrefix, os.RemoveAll)+tempfiles.RemoveUnlocked(memoryPrefix, os.RemoveAll) == 0 {
 		return
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), boxEndLimit)
+	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
 	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
 	if err != nil {
 		return // the next agent here tries again if it finds other directories
 	}
 	defer runtime.Close()
-	_, _ = runtime.Sweep(ctx, labelAgent, staleBox)
+	_, _ = runtime.Sweep(ctx, labelAgent, stale)
 }
 
-// staleBox reports whether the agent that has started a container is gone. Agents in other PID
+// stale reports whether the agent that has started a container is gone. Agents in other PID
 // namespaces are not seen from here.
-func staleBox(labels map[string]string) bool {
+func stale(labels map[string]string) bool {
 	id := labels[labelAgent]
 	var namespace string
 	var pid int

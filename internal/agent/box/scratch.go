@@ -1,4 +1,4 @@
-package agent
+package box
 
 import (
 	"errors"
@@ -16,7 +16,7 @@ import (
 
 // scratch are the directories that an agent makes for one container.
 type scratch struct {
-	own    string // what the container sees as boxDir
+	own    string // what the container sees as dirInside
 	memory string // on a file system in memory, for what is discarded; empty until it is needed
 	locks  []*os.File
 	made   int // directories in memory
@@ -24,7 +24,7 @@ type scratch struct {
 
 // Prefixes of the names of these directories.
 const (
-	boxPrefix    = "gangrun-box-"
+	dirPrefix    = "gangrun-box-"
 	memoryPrefix = "gangrun-layers-"
 )
 
@@ -32,14 +32,14 @@ const (
 func newScratch() (*scratch, error) {
 	var errs []error
 	for _, in := range append([]string{os.TempDir(), "/tmp"}, tempfiles.Fallbacks...) {
-		lock, err := lockedDir(in, boxPrefix)
+		lock, err := tempfiles.LockedDir(in, dirPrefix)
 		if err != nil {
 			errs = append(errs, err)
 			continue
 		}
 		s := &scratch{own: lock.Name(), locks: []*os.File{lock}}
 		// Root in the container, or another user, must reach the socket; the file is where the program is mounted.
-		if err := errors.Join(os.Chmod(s.own, 0o755), os.WriteFile(filepath.Join(s.own, filepath.Base(boxProgram)), nil, 0o755)); err != nil {
+		if err := errors.Join(os.Chmod(s.own, 0o755), os.WriteFile(filepath.Join(s.own, filepath.Base(program)), nil, 0o755)); err != nil {
 			s.remove()
 			return nil, err
 		}
@@ -51,13 +51,13 @@ func newScratch() (*scratch, error) {
 // listen listens on the socket to which the first process of the container connects.
 func (s *scratch) listen() (*net.UnixListener, error) {
 	// The path of a socket is at most 107 bytes long.
-	path := fmt.Sprintf("/proc/self/fd/%d/%s", s.locks[0].Fd(), filepath.Base(boxSocket))
+	path := fmt.Sprintf("/proc/self/fd/%d/%s", s.locks[0].Fd(), filepath.Base(socket))
 	l, err := net.ListenUnix("unix", &net.UnixAddr{Name: path, Net: "unix"})
 	if err != nil {
 		return nil, err
 	}
 	l.SetUnlinkOnClose(false) // it goes with the directory
-	return l, os.Chmod(filepath.Join(s.own, filepath.Base(boxSocket)), 0o666)
+	return l, os.Chmod(filepath.Join(s.own, filepath.Base(socket)), 0o666)
 }
 
 // remove removes the directories.
@@ -75,7 +75,7 @@ func (s *scratch) remove() {
 // layer makes a directory in memory.
 func (s *scratch) layer() (string, error) {
 	if s.memory == "" {
-		lock, err := lockedDir(tempfiles.SharedDir, memoryPrefix)
+		lock, err := tempfiles.LockedDir(tempfiles.SharedDir, memoryPrefix)
 		if err != nil {
 			return "", err
 		}

@@ -1,0 +1,40 @@
+package box
+
+import (
+	"errors"
+
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/launcher/container"
+)
+
+// Problem returns the fact that no container can be started here, and why.
+func Problem(name string, err error) job.ImageFact {
+	fact := job.ImageFact{Name: name, Problem: job.ImageFailed, Error: err.Error()}
+	if e, ok := errors.AsType[*container.UnavailableError](err); ok {
+		switch {
+		case e.Missing:
+			fact.Problem = job.ImageNoRuntime
+		case e.Forbidden:
+			fact.Problem = job.ImageForbidden
+		}
+	}
+	if _, ok := errors.AsType[*container.MissingError](err); ok {
+		fact.Problem = job.ImageMissing
+	}
+	if _, ok := errors.AsType[*container.PlatformError](err); ok {
+		fact.Problem = job.ImagePlatform
+	}
+	if _, ok := errors.AsType[*container.BrokenError](err); ok {
+		fact.Problem = job.ImageBroken
+	}
+	if _, ok := errors.AsType[*container.DeviceError](err); ok {
+		fact.Problem = job.ImageDevice
+	}
+	if _, ok := errors.AsType[*mountError](err); ok {
+		fact.Problem = job.ImageMount
+	}
+	if container.Full(err) {
+		fact.Problem = job.ImageFull
+	}
+	return fact
+}

@@ -1,0 +1,37 @@
+package agent
+
+import (
+	"context"
+
+	"github.com/gangrun/gangrun/internal/agent/box"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/wire"
+)
+
+// boxRoom is a container as a room.
+type boxRoom struct{ *box.Box }
+
+func (b boxRoom) exited() <-chan struct{} { return b.Exited() }
+func (b boxRoom) said() string            { return b.Said() }
+func (b boxRoom) end()                    { b.Close() }
+
+// newBox starts a container for a gang, and an agent in it. logs is the directory for the output of ranks.
+func newBox(ctx context.Context, gang, host, logs string, want job.Box) (*contained, error) {
+	b, conn, err := box.New(ctx, gang, host, logs, want)
+	if err != nil {
+		return nil, err
+	}
+	return connect(ctx, gang, host, boxRoom{b}, conn)
+}
+
+// adapt changes what a controller asks for to what a rank finds in a container: the entry point of the
+// image comes before its arguments, and it starts in the image's directory if none is named.
+func (b boxRoom) adapt(start *wire.Start) {
+	start.OomFirst = true
+	if len(start.Workdir) == 0 {
+		start.Workdir = []byte(b.Workdir())
+	}
+	for _, r := range start.Ranks {
+		r.Argv = append(wire.Bytes(b.Entrypoint()), r.Argv...)
+	}
+}
