@@ -139,7 +139,7 @@ func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
 	}
 	for _, h := range bed.Hosts()[:2] {
 		ctx, cancel := context.WithTimeout(context.Background(), patience)
-		found, err := h.Exec(ctx, "sh", "-c", `find / -xdev -name trial.made 2>/dev/null; find /tmp /var/tmp /dev/shm /root /home "$0" -name trial.made -o -name made 2>/dev/null; mount | grep overlay || true`, dir)
+		found, err := h.Exec(ctx, "sh", "-c", `find / -xdev -name trial.made 2>/dev/null; find /tmp /var/tmp /dev/shm /root /home "$0" -name trial.made -o -name made 2>/dev/null; mount | grep overlay | grep -v gangrun-ctd- || true`, dir)
 		cancel()
 		if err != nil || strings.TrimSpace(found) != "" {
 			t.Errorf("left on %s: %q, %v", h.Name(), found, err)

@@ -60,8 +60,9 @@ func Start(t testing.TB) *Daemon {
 			noskip.Skip(t, "no containerd: %v", err)
 		}
 	}
-	// Not below t.TempDir: a socket's path is short, and overlayfs needs a disk.
-	dir, err := os.MkdirTemp("/var/tmp", "gangrun-ctd-")
+	// Not below t.TempDir: the path of a socket is short, and overlayfs needs a disk. Not in /var: tests of
+	// others expect no mounts there.
+	dir, err := os.MkdirTemp("/srv", "gangrun-ctd-")
 	if err != nil {
 		t.Fatal(err)
 	}
