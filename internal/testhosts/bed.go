@@ -42,17 +42,19 @@ var keepScript string
 
 // Bed is a number of hosts and their controller. Its methods are safe for concurrent use.
 type Bed struct {
-	dir      string
-	cgroup   string // "" if the machine has none that can be frozen, or does not permit to make one
-	cgroup2  string // where the hierarchy of cgroup is mounted
-	sshd     string // the program
-	settings settings
-	lifeline *os.File
-	keeper   *exec.Cmd
-	fabric   int // PID of the process that keeps the bridges
-	hosts    []*Host
-	control  *Controller
-	close    func() error
+	dir        string
+	cgroup     string   // "" if the machine has none that can be frozen, or does not permit to make one
+	cgroup2    string   // where the hierarchy of cgroup is mounted
+	v1         []string // the bed's cgroups of version 1, if it has some: one in each hierarchy
+	sshd       string   // the program
+	containerd string   // the program, "" if none runs
+	settings   settings
+	lifeline   *os.File
+	keeper     *exec.Cmd
+	fabric     int // PID of the process that keeps the bridges
+	hosts      []*Host
+	control    *Controller
+	close      func() error
 }
 
 type settings struct {
@@ -60,6 +62,7 @@ type settings struct {
 	docker0    bool
 	sharedHome bool
 	noCgroup   bool
+	containerd *string // where the program is; nil if none runs
 }
 
 // Option changes what New makes.
@@ -82,6 +85,9 @@ func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
 func Up(t testing.TB, n int, options ...Option) *Bed {
 	t.Helper()
 	Need(t)
+	if _, err := containerdOf(settingsOf(options)); err != nil {
+		noskip.Skip(t, "%v", err)
+	}
 	b, err := New(n, options...)
 	if err != nil {
 		t.Fatal(err)
@@ -126,9 +132,10 @@ func New(n int, options ...Option) (*Bed, error) {
 	if err := able(os.Geteuid()); err != nil {
 		return nil, err
 	}
-	b := &Bed{settings: settings{networks: 1}}
-	for _, option := range options {
-		option(&b.settings)
+	b := &Bed{settings: settingsOf(options)}
+	var err error
+	if b.containerd, err = containerdOf(b.settings); err != nil {
+		return nil, err
 	}
 	b.close = sync.OnceValue(b.end)
 	for i := range n {
@@ -139,6 +146,14 @@ func New(n int, options ...Option) (*Bed, error) {
 		return nil, errors.Join(fmt.Errorf("simulating hosts: %w", err), b.Close())
 	}
 	return b, nil
+}
+
+func settingsOf(options []Option) settings {
+	s := settings{networks: 1}
+	for _, option := range options {
+		option(&s)
+	}
+	return s
 }
 
 func (b *Bed) start() error {

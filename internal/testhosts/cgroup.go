@@ -9,12 +9,13 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
 )
 
 // makeCgroups makes a version 2 cgroup for the bed, and in it one for each host and one for
-// the controller. It records the path. It returns no error if the machine has no cgroup that
-// can be frozen, or does not permit to make one.
+// the controller. It records the paths of all cgroups of the bed. It returns no error if the
+// machine has no cgroup that can be frozen, or does not permit to make one.
 func (b *Bed) makeCgroups() error {
 	if !b.settings.noCgroup {
 		b.cgroup2, b.cgroup = cgroup2()
@@ -28,7 +29,8 @@ func (b *Bed) makeCgroups() error {
 			b.cgroup, b.cgroup2 = "", ""
 		}
 	}
-	errs := []error{b.write("cgroup", 0o644, b.cgroup)}
+	err := b.makeV1Cgroups()
+	errs := []error{err, b.write("cgroups", 0o644, strings.Join(append([]string{b.cgroup}, b.v1...), "\n"))}
 	if b.cgroup != "" {
 		errs = append(errs, os.Mkdir(filepath.Join(b.cgroup, "ctl"), 0o755))
 		for _, h := range b.hosts {
@@ -84,9 +86,20 @@ func removeBelow(dir string) error {
 		return err
 	})
 	for _, path := range slices.Backward(below) {
-		err = errors.Join(err, os.Remove(path))
+		err = errors.Join(err, remove(path))
 	}
 	return err
+}
+
+// remove removes a cgroup. The kernel may still have to remove the last process from it.
+func remove(cgroup string) error {
+	return eventually(func() (bool, error) {
+		err := os.Remove(cgroup)
+		if errors.Is(err, syscall.EBUSY) {
+			return false, nil
+		}
+		return true, err
+	})
 }
 
 // setFrozen freezes or thaws a cgroup, and waits until that is done.

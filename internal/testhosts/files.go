@@ -53,6 +53,7 @@ func (b *Bed) writeFiles() error {
 	return errors.Join(
 		b.write("keep.sh", 0o644, keepScript),
 		b.write("init.sh", 0o644, initScript),
+		b.write("containerd.sh", 0o644, containerdScript),
 		b.write("etc/hosts", 0o644, hosts),
 		b.write("etc/passwd", 0o644, withLines(passwd, users)),
 		b.write("etc/group", 0o644, withLines(group, groups)),

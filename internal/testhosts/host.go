@@ -23,8 +23,10 @@ var initScript string
 // nsenter itself must not freeze with the host, since the kernel ends a PID namespace only
 // after outside parents have waited for their children in it. If Go put the program into the
 // cgroup when it forks, all other forks would wait while the cgroup is frozen.
+//
+// It joins the host's cgroups of version 1, which are never frozen, before that: $1 lists them.
 const (
-	open = `[ -z "$0" ] || exec 9>"$0/cgroup.procs"; exec "$@"`
+	open = `for c in $1; do echo 0 >"$c/cgroup.procs" || exit; done; shift; [ -z "$0" ] || exec 9>"$0/cgroup.procs"; exec "$@"`
 	join = `if [ -n "$0" ]; then echo 0 >&9; exec 9>&-; fi; exec "$@"`
 )
 
@@ -32,7 +34,7 @@ const (
 // process. The command joins the host's cgroup first.
 func (h *Host) entering(ctx context.Context, pid int, flags []string, argv ...string) *exec.Cmd {
 	cgroup := h.bed.cgroupOf(h.name)
-	args := append([]string{"-c", open, cgroup, "nsenter", "-t", strconv.Itoa(pid)}, flags...)
+	args := append([]string{"-c", open, cgroup, strings.Join(h.v1(), " "), "nsenter", "-t", strconv.Itoa(pid)}, flags...)
 	args = append(args, "--", "sh", "-c", join, cgroup)
 	cmd := exec.CommandContext(ctx, "sh", append(args, argv...)...)
 	cmd.Env = []string{ // at least the variables that sshd would set
@@ -118,7 +120,11 @@ func (h *Host) Boot() error {
 func (h *Host) boot() error {
 	b := h.bed
 	if h.down != nil {
-		if err := errors.Join(b.disconnect(h.number), removeBelow(b.cgroupOf(h.name))); err != nil {
+		err := errors.Join(b.disconnect(h.number), removeBelow(b.cgroupOf(h.name)))
+		for _, cgroup := range h.v1() {
+			err = errors.Join(err, removeBelow(cgroup))
+		}
+		if err != nil {
 			return err
 		}
 	}
@@ -131,7 +137,7 @@ func (h *Host) boot() error {
 	}
 	cmd := h.entering(context.Background(), b.fabric, []string{"-n", "-p"},
 		"unshare", "--net", "--mount", "--uts", "--ipc", "--cgroup", "--pid", "--fork", "--kill-child", "--",
-		"bash", b.path("init.sh"), h.name, b.dir, b.sshd, b.cgroup2, home, docker0)
+		"bash", b.path("init.sh"), h.name, b.dir, b.sshd, b.cgroup2, home, docker0, b.containerd)
 	up, err := start(cmd, b.path(h.name, "init.log"))
 	if err != nil {
 		return err

@@ -1,10 +1,11 @@
 # PID 1 of a host, in namespaces of its own: lays out the host's files, starts
 # sshd, says "up" on fd 3, and reaps orphans.
-#   NAME DIR SSHD CGROUP2 HOME DOCKER0
+#   NAME DIR SSHD CGROUP2 HOME DOCKER0 CONTAINERD
 # CGROUP2 is where the version 2 hierarchy is mounted, "" for nowhere. HOME is
 # "shared" or "own"; DOCKER0 is the address of a bridge that leads nowhere, or "".
+# CONTAINERD is the program, or "" where none runs.
 set -eu
-name=$1 dir=$2 sshd=$3 cgroup2=$4 home=$5 docker0=$6
+name=$1 dir=$2 sshd=$3 cgroup2=$4 home=$5 docker0=$6 containerd=$7
 
 bind() { mount --bind "/run/bed/$1" "$2"; }
 
@@ -25,6 +26,7 @@ bind "$name/srv" /srv
 bind "$name/log" /var/log
 bind "$name/ssh" /etc/ssh
 for file in hosts passwd group shadow; do bind "etc/$file" "/etc/$file"; done
+[[ -z $containerd ]] || script=$(</run/bed/containerd.sh)
 for file in hostname machine-id; do
 	[[ ! -e /etc/$file ]] || bind "$name/$file" "/etc/$file"
 done
@@ -54,6 +56,7 @@ for _ in {1..6000}; do
 	sleep 0.01
 done
 [[ -s /run/sshd.pid ]] || { cat /var/log/sshd.log >&2; exit 1; }
+[[ -z $containerd ]] || bash -c "$script" containerd.sh "$containerd" 3>&-
 echo up >&3
 exec 3>&-
 while :; do

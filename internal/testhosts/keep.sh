@@ -4,19 +4,22 @@
 #   clean DIR           removes what a bed has left whose keeper was killed
 set -eu
 
-# clean ends what the bed's cgroup still holds, and removes the cgroup and the
+# clean ends what the bed's cgroups still hold, and removes the cgroups and the
 # directory.
 clean() {
-	local cgroup pids
-	cgroup=$(cat "$1/cgroup" 2>/dev/null || true)
-	if [[ -n $cgroup && -d $cgroup ]]; then
+	local cgroup pids cgroups=()
+	while read -r cgroup || [[ -n $cgroup ]]; do
+		[[ -z $cgroup || ! -d $cgroup ]] || cgroups+=("$cgroup")
+	done < <(cat "$1/cgroups" 2>/dev/null)
+	if ((${#cgroups[@]})); then
 		for _ in {1..1000}; do
-			pids=$(find "$cgroup" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx 0 || true)
-			[[ -n $pids ]] || break
-			kill -KILL $pids 2>/dev/null || true
+			pids=$(find "${cgroups[@]}" -name cgroup.procs -exec cat {} + 2>/dev/null | grep -vx 0 | sort -u || true)
+			[[ -z $pids ]] || kill -KILL $pids 2>/dev/null || true
+			# It fails until the kernel has removed the last process.
+			find "${cgroups[@]}" -depth -type d -exec rmdir {} + 2>/dev/null || true
+			find "${cgroups[@]}" -maxdepth 0 2>/dev/null | grep -q . || break
 			sleep 0.01
 		done
-		find "$cgroup" -depth -type d -exec rmdir {} + || true
 	fi
 	rm -rf --one-file-system -- "$1"
 }
