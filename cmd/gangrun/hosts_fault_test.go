@@ -181,7 +181,11 @@ type hostCell struct {
 
 // try has a fault happen to a gang and checks what comes of it.
 func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostCell {
-	bed := testhosts.Up(t, farHosts)
+	var options []testhosts.Option
+	if program.image {
+		options = append(options, testhosts.Containerd())
+	}
+	bed := testhosts.Up(t, farHosts, options...)
 	c := hostCell{fault: f.name, program: program.name, suspect: -1, known: -1}
 	if f.before != nil {
 		if err := f.before(bed); err != nil {

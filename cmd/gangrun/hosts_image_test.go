@@ -11,17 +11,13 @@ import (
 
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/internal/testhosts/containerd"
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// imageFlags starts a containerd on each host of a bed and returns the flags of a job in an image. The
-// image has nothing: the programs of the hosts are mounted.
+// imageFlags returns the flags of a job in an image. The image has nothing: the programs of the hosts are
+// mounted.
 func imageFlags(t testing.TB, bed *testhosts.Bed) []string {
 	t.Helper()
-	if err := containerd.Start(slices.DeleteFunc(slices.Clone(bed.Hosts()), func(h *testhosts.Host) bool { return h.Init() == 0 })...); err != nil {
-		t.Fatal(err)
-	}
 	empty := testimage.Image{Links: map[string]string{}}
 	flags := []string{"--mount", "/usr", "--mount", "/etc", "--mount", bed.Shared() + ":rw"}
 	for _, dir := range []string{"/bin", "/sbin", "/lib", "/lib64"} {
@@ -46,16 +42,16 @@ func imagePrograms() []farProgram {
 
 // imageFaults happen to the containers of h2.
 var imageFaults = []hostFault{{
-	name: "containerd killed", goesOn: true, while: to(containerd.Kill),
-	after: from(func(h *testhosts.Host) error { return containerd.Start(h) }),
+	name: "containerd killed", goesOn: true, while: to((*testhosts.Host).KillContainerd),
+	after: from((*testhosts.Host).StartContainerd),
 }, {
 	name: "containerd killed and started again", goesOn: true,
 	while: func(r *farRun) (time.Time, error) {
 		at := time.Now()
-		return at, errors.Join(containerd.Kill(victim(r.bed)), containerd.Start(victim(r.bed)))
+		return at, errors.Join(victim(r.bed).KillContainerd(), victim(r.bed).StartContainerd())
 	},
 }, {
-	name: "shims killed", while: to(containerd.KillShims),
+	name: "shims killed", while: to((*testhosts.Host).KillShims),
 	code: 75, cause: job.HostLost, signature: "container-ended", text: "h2",
 }, {
 	name: "agent in the container killed", while: to(killInner),
@@ -87,7 +83,7 @@ func noContainers(t testing.TB, bed *testhosts.Bed) {
 		var left []string
 		var err error
 		for deadline := time.Now().Add(patience); time.Now().Before(deadline); time.Sleep(50 * time.Millisecond) {
-			if left, err = containerd.Left(h); err == nil && len(left) == 0 {
+			if left, err = h.ContainersLeft(); err == nil && len(left) == 0 {
 				break
 			}
 		}

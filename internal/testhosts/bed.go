@@ -62,7 +62,7 @@ type settings struct {
 	docker0    bool
 	sharedHome bool
 	noCgroup   bool
-	containerd *string // where the program is; nil if none runs
+	containerd bool
 }
 
 // Option changes what New makes.

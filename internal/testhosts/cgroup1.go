@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// makeV1Cgroups makes a cgroup for the bed in each hierarchy of version 1, and in it one for each
-// host. It makes none unless the hosts run containers: these have cgroups of their own
-// below the host's.
+// makeV1Cgroups makes a cgroup for the bed in each hierarchy of version 1, and in it one for each host.
+// It makes none unless the hosts run containers, whose cgroups are below their host's.
 func (b *Bed) makeV1Cgroups() error {
-	if b.settings.containerd == nil {
+	if !b.settings.containerd {
 		return nil
 	}
 	var all error

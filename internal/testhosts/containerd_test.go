@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/gangrun/gangrun/internal/testcontainerd"
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
@@ -53,7 +54,7 @@ func boxes(t *testing.T, h *Host) (n int) {
 }
 
 func TestContainerd(t *testing.T) {
-	b := Up(t, 2, Containerd(os.Getenv("GANGRUN_TEST_CONTAINERD")))
+	b := Up(t, 2, Containerd())
 	for _, h := range b.Hosts() {
 		load(t, h)
 		startBox(t, h) // on both with the same name
@@ -93,6 +94,9 @@ func TestContainerd(t *testing.T) {
 		t.Errorf("the other host's container says %q", got)
 	}
 
+	if left := left(t, other); !strings.Contains(left, "containers default box\nsnapshots default box") || !strings.Contains(left, "/sys/fs/cgroup/memory/default/box") {
+		t.Errorf("the other host has of containers:\n%s", left)
+	}
 	must(t, other.Poweroff())
 	must(t, other.Boot())
 	if got := on(t, other, "ctr", "tasks", "ls", "-q"); got != "" {
@@ -101,8 +105,23 @@ func TestContainerd(t *testing.T) {
 	if got := on(t, other, "ctr", "run", "--rm", imageName, "again", "echo", "here"); got != "here" {
 		t.Errorf("a new container says %q", got)
 	}
+	for _, h := range b.Hosts() {
+		on(t, h, "ctr", "containers", "rm", "box")
+		on(t, h, "sh", "-c", "rm -rf /run/containerd/fifo/*") // of the container whose shim was killed
+		if err := eventually(func() (bool, error) { return left(t, h) == "", nil }); err != nil {
+			t.Errorf("%s has of containers:\n%s", h.Name(), left(t, h))
+		}
+	}
 	must(t, b.Close())
 	b.nothingLeft(t)
+}
+
+// left returns what a host has of containers, one thing a line.
+func left(t *testing.T, h *Host) string {
+	t.Helper()
+	left, err := h.ContainersLeft()
+	must(t, err)
+	return strings.Join(left, "\n")
 }
 
 // nothingLeft fails the test if a bed has left cgroups, mounts or processes.
@@ -131,7 +150,8 @@ func (b *Bed) nothingLeft(t *testing.T) {
 
 func TestWithoutContainerd(t *testing.T) {
 	Need(t)
-	if _, err := New(1, Containerd("/no/containerd")); err == nil || !strings.Contains(err.Error(), `"/no/containerd", which is not on PATH: run: make deps/test`) {
+	t.Setenv(testcontainerd.Binary, "/no/containerd")
+	if _, err := New(1, Containerd()); err == nil || !strings.Contains(err.Error(), `"/no/containerd", which is not on PATH: run: make deps/test`) {
 		t.Errorf("without a containerd: %v", err)
 	}
 	b := Up(t, 1)

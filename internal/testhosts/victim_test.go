@@ -20,16 +20,20 @@ const victimEnv = "GANGRUN_TESTHOSTS_VICTIM"
 
 // remains is what must not be left of a bed.
 type remains struct {
-	Dir, Cgroup string
-	Keeper      int
-	Lockers     []int // the processes that hold the bed's lock, but for its keeper
-	PIDs        []int
+	Dir     string
+	Cgroups []string
+	Keeper  int
+	Lockers []int // the processes that hold the bed's lock, but for its keeper
+	PIDs    []int
 }
 
 func victim() int {
 	var options []Option
-	if os.Getenv(victimEnv) == "SIGSTOP" {
+	switch os.Getenv(victimEnv) {
+	case "SIGSTOP":
 		options = append(options, noCgroup)
+	case "containerd":
+		options = append(options, Containerd())
 	}
 	r, err := bury(options)
 	if err == nil {
@@ -52,7 +56,7 @@ func bury(options []Option) (remains, error) {
 	if err != nil {
 		return remains{}, err
 	}
-	r := remains{Dir: b.dir, Cgroup: b.cgroup, Keeper: b.keeper.Process.Pid, PIDs: []int{b.fabric, b.Host(1).Init(), b.Host(2).Init()}}
+	r := remains{Dir: b.dir, Cgroups: append(b.v1, b.cgroup), Keeper: b.keeper.Process.Pid, PIDs: []int{b.fabric, b.Host(1).Init(), b.Host(2).Init()}}
 	unshare, err := onlyChild(r.Keeper, 1) // the parent of the fabric's process has the keeper's descriptors too
 	if err != nil {
 		return r, err
@@ -77,11 +81,27 @@ func bury(options []Option) (remains, error) {
 			return r, err
 		}
 	}
+	if b.containerd != "" {
+		const run = `mkdir -p /srv/root/bin && cp /bin/busybox /srv/root/bin && ctr run --detach --rootfs /srv/root box /bin/busybox sleep 1001`
+		if _, err := b.Host(1).Exec(context.Background(), "sh", "-c", run); err != nil {
+			return r, err
+		}
+		// The container is the only child of the shim.
+		shims, err := b.Host(1).Shims()
+		if err != nil || len(shims) != 1 {
+			return r, fmt.Errorf("there are the shims %v, %w", shims, err)
+		}
+		box, err := onlyChild(shims[0].PID, 1)
+		if err != nil {
+			return r, err
+		}
+		r.PIDs = append(r.PIDs, shims[0].PID, box)
+	}
 	return r, b.Host(1).Freeze()
 }
 
 func TestKilledTestLeavesNothing(t *testing.T) {
-	for _, freezer := range []string{"cgroup.freeze", "SIGSTOP"} {
+	for _, freezer := range []string{"cgroup.freeze", "SIGSTOP", "containerd"} {
 		t.Run(freezer, func(t *testing.T) {
 			r := startVictim(t, freezer, func(remains) {})
 			must(t, eventually(func() (bool, error) { return gone(r.Keeper) && r.left() == "", nil }))
@@ -121,12 +141,16 @@ func startVictim(t *testing.T, freezer string, before func(remains)) remains {
 	must(t, cmd.Start())
 	var r remains
 	must(t, json.NewDecoder(stdout).Decode(&r))
-	if left := r.left(); r.Dir == "" || len(r.PIDs) != 5 || strings.Count(left, "process") != 5 {
+	want := 5
+	if freezer == "containerd" {
+		want = 7
+	}
+	if left := r.left(); r.Dir == "" || len(r.PIDs) != want || strings.Count(left, "process ") != want {
 		t.Fatalf("the bed is not whole: %+v, %s", r, left)
 	}
 	before(r)
 	must(t, cmd.Process.Kill())
-	if freezer == "cgroup.freeze" && r.Cgroup == "" {
+	if freezer == "cgroup.freeze" && r.Cgroups[0] == "" {
 		noskip.Skip(t, "root can make no cgroup of version 2 here")
 	}
 	if err := cmd.Wait(); err == nil {
@@ -138,7 +162,7 @@ func startVictim(t *testing.T, freezer string, before func(remains)) remains {
 // left says what is still there; "" is nothing.
 func (r remains) left() string {
 	var left []string
-	for _, path := range []string{r.Dir, r.Cgroup} {
+	for _, path := range append(r.Cgroups, r.Dir) {
 		if _, err := os.Stat(path); path != "" && err == nil {
 			left = append(left, path)
 		}

@@ -42,6 +42,9 @@ var actions = []action{
 	{"boot", "", "start it again", plain((*testhosts.Host).Boot)},
 	{"stop-ssh", "", "kill its sshd and the sessions", plain((*testhosts.Host).StopSSH)},
 	{"start-ssh", "", "undo stop-ssh", plain((*testhosts.Host).StartSSH)},
+	{"kill-containerd", "", "kill its containerd; containers go on", plain((*testhosts.Host).KillContainerd)},
+	{"start-containerd", "", "undo kill-containerd", plain((*testhosts.Host).StartContainerd)},
+	{"kill-shims", "", "kill the parents of its containers", plain((*testhosts.Host).KillShims)},
 	{"fill", "DIR", "leave no room in /tmp, /home, /root, /run or /dev/shm", (*testhosts.Host).Fill},
 	{"drain", "DIR", "undo fill", (*testhosts.Host).Drain},
 }
@@ -50,7 +53,7 @@ func usage() string {
 	var lines strings.Builder
 	fmt.Fprintf(&lines, "usage: %s ACTION HOST [ARGUMENT]\n", bedName)
 	for _, a := range actions {
-		fmt.Fprintf(&lines, "  %-18s %s\n", strings.TrimSpace(a.name+" HOST "+a.arg), a.text)
+		fmt.Fprintf(&lines, "  %-21s %s\n", strings.TrimSpace(a.name+" HOST "+a.arg), a.text)
 	}
 	return lines.String()
 }

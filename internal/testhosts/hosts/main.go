@@ -16,7 +16,6 @@ import (
 	"syscall"
 
 	"github.com/gangrun/gangrun/internal/testhosts"
-	"github.com/gangrun/gangrun/internal/testhosts/containerd"
 	"github.com/gangrun/gangrun/internal/testhosts/slurm"
 )
 
@@ -38,11 +37,14 @@ func main() {
 	if *docker0 {
 		options = append(options, testhosts.Docker0())
 	}
+	if *withContainerd {
+		options = append(options, testhosts.Containerd())
+	}
 	// ^C on a terminal is for the program in the shell.
 	signal.Notify(make(chan os.Signal, 1), os.Interrupt, syscall.SIGQUIT)
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	code, err := run(ctx, setup{*n, *withSlurm, *withContainerd, options}, *command)
+	code, err := run(ctx, setup{*n, *withSlurm, options}, *command)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "hosts:", err)
 	}
@@ -51,10 +53,9 @@ func main() {
 
 // setup says what to start besides the controller.
 type setup struct {
-	hosts      int
-	slurm      bool
-	containerd bool
-	options    []testhosts.Option
+	hosts   int
+	slurm   bool
+	options []testhosts.Option
 }
 
 // run returns the exit code of the command or shell that it runs on the controller.
@@ -64,11 +65,6 @@ func run(ctx context.Context, what setup, command string) (code int, err error) 
 		return 1, err
 	}
 	defer func() { err = errors.Join(err, b.Close()) }()
-	if what.containerd {
-		if err := containerd.Start(b.Hosts()...); err != nil {
-			return 1, err
-		}
-	}
 	var cluster *slurm.Cluster
 	if what.slurm {
 		if cluster, err = slurm.New(b); err != nil {
