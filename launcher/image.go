@@ -17,8 +17,10 @@ import (
 // Image is the image of a job.
 type Image struct {
 	Name string // its full name in the stores of the hosts
-	// Open returns an archive of it, and its size in bytes; nil if there is none.
+	// Open returns an archive of it, and its size in bytes. If it is nil, hosts that lack the image pull it.
 	Open func() (io.ReadCloser, int64, error)
+	// User and Secret are for the registry; empty: nobody's.
+	User, Secret string
 	// Progress is told how far the archive has been sent to a host; nil for nobody.
 	Progress func(host string, sent, of int64)
 }
@@ -60,7 +62,7 @@ func (l *Launcher) askImage(ctx context.Context, a *agents.Agent) (fact job.Imag
 	image := l.opts.Image
 	stream, err := a.Client.Image(ctx)
 	if err == nil {
-		err = stream.Send(&wire.ImageRequest{Name: image.Name, Archive: image.Open != nil})
+		err = stream.Send(&wire.ImageRequest{Name: image.Name, Archive: image.Open != nil, Pull: image.Open == nil, User: image.User, Secret: image.Secret})
 	}
 	if err != nil {
 		return fact, err

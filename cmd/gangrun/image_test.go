@@ -1,8 +1,10 @@
 package main_test
 
 import (
+	"encoding/base64"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,6 +127,27 @@ done`)
 			t.Errorf("code %d:\n%s", code, said)
 		}
 	})
+	t.Run("registry", func(t *testing.T) {
+		host := testimage.Registry(t, "me", "hidden-secret")
+		with := b
+		with.image = testimage.Busybox(t).Push(t, host, "team/image:1", "me", "hidden-secret")
+		code, said := with.run("-n", "1", "--", "echo", "pulled")
+		if code != 78 || !strings.Contains(said, "the registry refuses to give out the image") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+		config := fmt.Sprintf(`{"auths": {%q: {"auth": %q}}}`, host, base64.StdEncoding.EncodeToString([]byte("me:hidden-secret")))
+		if err := os.WriteFile(filepath.Join(b.dir, "config.json"), []byte(config), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		with.bench = &bench{t: t, binary: b.binary, dir: b.dir, mark: b.mark, env: append(b.env[:len(b.env):len(b.env)], "HOME="+b.dir, "DOCKER_CONFIG="+b.dir)}
+		if code, said := with.run("-n", "1", "--", "echo", "pulled"); code != 0 || !strings.Contains(said, "]  pulled\n") {
+			t.Errorf("code %d:\n%s", code, said)
+		}
+		found := exec.Command("grep", "-rl", "hidden-secret", filepath.Join(b.dir, "home"))
+		if out, _ := found.Output(); len(out) > 0 {
+			t.Errorf("the secret is in %s", out)
+		}
+	})
 	t.Run("standard input", func(t *testing.T) {
 		cmd := b.command("run", "--image", b.image, "-n", "2", "--preflight", "off", "--", "cat")
 		cmd.Stdin = strings.NewReader("for rank 0\n")
@@ -168,7 +191,7 @@ func TestImageRefused(t *testing.T) {
 		code  int
 		says  string
 	}{
-		"no such reference":     {image: "nosuch:1", code: 65, says: "containerd has no image docker.io/library/nosuch:1"},
+		"no registry":           {image: "127.0.0.1:1/nosuch:1", code: 78, says: "the image 127.0.0.1:1/nosuch:1 is not in the store of this host, and cannot be pulled"},
 		"no reference":          {image: "No Such", code: 64, says: "is not a reference to an image"},
 		"no such archive":       {image: "./nosuch.tar", code: 64, says: "cannot read the image"},
 		"no archive":            {image: filepath.Join(b.dir, script) + "/../script.sh", code: 65, says: "the archive is not a complete image"},

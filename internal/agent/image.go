@@ -48,12 +48,17 @@ func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream 
 	defer runtime.Close()
 	fact.Runtime = "containerd " + runtime.Version
 	image, err := runtime.Find(ctx, want.Name)
-	if _, missing := errors.AsType[*container.MissingError](err); missing && want.Archive {
+	_, missing := errors.AsType[*container.MissingError](err)
+	if missing && want.Archive {
 		if err := stream.Send(&wire.ImageReply{Send: true}); err != nil {
 			return fact, err
 		}
 		fact.Sent = true
 		image, err = runtime.Import(ctx, want.Name, &archive{from: stream})
+	}
+	if missing && want.Pull {
+		fact.Pulled = true
+		image, err = runtime.Pull(ctx, want.Name, container.Credentials{User: want.User, Secret: want.Secret})
 	}
 	if err != nil {
 		return fact, err

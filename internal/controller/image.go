@@ -12,6 +12,9 @@ import (
 	"sync"
 	"syscall"
 
+	"github.com/google/go-containerregistry/pkg/authn"
+	"github.com/google/go-containerregistry/pkg/name"
+
 	"github.com/gangrun/gangrun/internal/atomicfile"
 	"github.com/gangrun/gangrun/internal/failure"
 	"github.com/gangrun/gangrun/internal/job"
@@ -26,11 +29,12 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 		return nil, nil
 	}
 	if !job.ImageFile(spec.Image) {
-		name, err := container.FullName(spec.Image)
+		full, err := container.FullName(spec.Image)
 		if err != nil {
 			return nil, failure.Usage("name an image as ubuntu:24.04, or an archive by its path, as ./train.tar", "%v", err)
 		}
-		return &launcher.Image{Name: name}, nil
+		user, secret, err := credentials(full)
+		return &launcher.Image{Name: full, User: user, Secret: secret}, err
 	}
 	info, err := os.Stat(spec.Image)
 	if err != nil {
@@ -50,6 +54,27 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 		f, err := os.Open(spec.Image)
 		return f, info.Size(), err
 	}}, nil
+}
+
+// credentials returns the user's credentials at the registry of an image, from the files and helpers of docker
+// login and podman login; empty if there are none.
+func credentials(image string) (user, secret string, err error) {
+	ref, err := name.ParseReference(image)
+	if err != nil {
+		return "", "", err
+	}
+	auth, err := authn.DefaultKeychain.Resolve(ref.Context().Registry)
+	if err != nil {
+		return "", "", fmt.Errorf("cannot read the credentials for %s: %w", ref.Context().RegistryStr(), err)
+	}
+	found, err := auth.Authorization()
+	if err != nil {
+		return "", "", fmt.Errorf("cannot read the credentials for %s: %w", ref.Context().RegistryStr(), err)
+	}
+	if found.IdentityToken != "" { // containerd takes a token as the secret of nobody
+		return "", found.IdentityToken, nil
+	}
+	return found.Username, found.Password, nil
 }
 
 // archiveName is the name under which hosts keep the image of an archive.

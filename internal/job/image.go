@@ -8,7 +8,8 @@ type ImageFact struct {
 	Bytes    int64  `json:"bytes,omitempty"`    // of its layers, as they are stored
 	Runtime  string `json:"runtime,omitempty"`  // as in "containerd 1.6.20"
 	// Sent is set if the controller has sent the image to the host for this run.
-	Sent bool `json:"sent,omitempty"`
+	Sent   bool `json:"sent,omitempty"`
+	Pulled bool `json:"pulled,omitempty"` // the host has pulled it from its registry for this run
 	// Problem is why no container can be started from it here; Error says more.
 	Problem ImageProblem `json:"problem,omitempty"`
 	Error   string       `json:"error,omitempty"`
@@ -21,7 +22,9 @@ type ImageProblem string
 const (
 	ImageNoRuntime ImageProblem = "no-runtime" // there is no containerd
 	ImageForbidden ImageProblem = "forbidden"  // this user may not use it
-	ImageMissing   ImageProblem = "missing"    // the host's store does not have it
+	ImageMissing   ImageProblem = "missing"    // neither the host nor the registry has it
+	ImageUnpulled  ImageProblem = "unpulled"   // the host does not have it, and cannot pull it
+	ImageRefused   ImageProblem = "refused"    // the registry refuses to give it out
 	ImagePlatform  ImageProblem = "platform"   // it is for other machines
 	ImageBroken    ImageProblem = "broken"     // the archive is not a complete image
 	ImageFull      ImageProblem = "full"       // the host's store has no room

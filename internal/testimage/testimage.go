@@ -14,11 +14,13 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/google/go-containerregistry/pkg/authn"
 	"github.com/google/go-containerregistry/pkg/name"
 	v1 "github.com/google/go-containerregistry/pkg/v1"
 	"github.com/google/go-containerregistry/pkg/v1/empty"
 	"github.com/google/go-containerregistry/pkg/v1/layout"
 	"github.com/google/go-containerregistry/pkg/v1/mutate"
+	"github.com/google/go-containerregistry/pkg/v1/remote"
 	"github.com/google/go-containerregistry/pkg/v1/tarball"
 	"github.com/klauspost/compress/zstd"
 
@@ -164,4 +166,18 @@ func (i Image) Layout(t testing.TB) string {
 		t.Fatal(err)
 	}
 	return dir
+}
+
+// Push puts the image into a registry and returns its full name.
+func (i Image) Push(t testing.TB, host, ref, user, secret string) string {
+	t.Helper()
+	full := host + "/" + ref
+	tag, err := name.NewTag(full)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := remote.Write(tag, i.build(t), remote.WithAuth(&authn.Basic{Username: user, Password: secret}), remote.WithContext(t.Context())); err != nil {
+		t.Fatal(err)
+	}
+	return full
 }

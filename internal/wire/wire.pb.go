@@ -1442,11 +1442,15 @@ func (x *ContainRequest) GetBox() []byte {
 }
 
 type ImageRequest struct {
-	state         protoimpl.MessageState `protogen:"open.v1"`
-	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // in the first request: the full name of the image
-	Archive       bool                   `protobuf:"varint,2,opt,name=archive,proto3" json:"archive,omitempty"` // in the first request: the controller can send an archive of it
-	Data          []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`        // of the archive
-	End           bool                   `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`         // of the archive
+	state   protoimpl.MessageState `protogen:"open.v1"`
+	Name    string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`        // in the first request: the full name of the image
+	Archive bool                   `protobuf:"varint,2,opt,name=archive,proto3" json:"archive,omitempty"` // in the first request: the controller can send an archive of it
+	Data    []byte                 `protobuf:"bytes,3,opt,name=data,proto3" json:"data,omitempty"`        // of the archive
+	End     bool                   `protobuf:"varint,4,opt,name=end,proto3" json:"end,omitempty"`         // of the archive
+	// In the first request: the host may pull the image with these credentials; empty: nobody's.
+	Pull          bool   `protobuf:"varint,5,opt,name=pull,proto3" json:"pull,omitempty"`
+	User          string `protobuf:"bytes,6,opt,name=user,proto3" json:"user,omitempty"`
+	Secret        string `protobuf:"bytes,7,opt,name=secret,proto3" json:"secret,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1507,6 +1511,27 @@ func (x *ImageRequest) GetEnd() bool {
 		return x.End
 	}
 	return false
+}
+
+func (x *ImageRequest) GetPull() bool {
+	if x != nil {
+		return x.Pull
+	}
+	return false
+}
+
+func (x *ImageRequest) GetUser() string {
+	if x != nil {
+		return x.User
+	}
+	return ""
+}
+
+func (x *ImageRequest) GetSecret() string {
+	if x != nil {
+		return x.Secret
+	}
+	return ""
 }
 
 type ImageReply struct {
@@ -3380,12 +3405,15 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x05empty\x18\x04 \x01(\fR\x05empty\x12\x17\n" +
 	"\alog_dir\x18\x05 \x01(\fR\x06logDir\x12\x18\n" +
 	"\asharing\x18\x06 \x01(\x05R\asharing\x12\x10\n" +
-	"\x03box\x18\a \x01(\fR\x03box\"b\n" +
+	"\x03box\x18\a \x01(\fR\x03box\"\xa2\x01\n" +
 	"\fImageRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
 	"\aarchive\x18\x02 \x01(\bR\aarchive\x12\x12\n" +
 	"\x04data\x18\x03 \x01(\fR\x04data\x12\x10\n" +
-	"\x03end\x18\x04 \x01(\bR\x03end\"4\n" +
+	"\x03end\x18\x04 \x01(\bR\x03end\x12\x12\n" +
+	"\x04pull\x18\x05 \x01(\bR\x04pull\x12\x12\n" +
+	"\x04user\x18\x06 \x01(\tR\x04user\x12\x16\n" +
+	"\x06secret\x18\a \x01(\tR\x06secret\"4\n" +
 	"\n" +
 	"ImageReply\x12\x12\n" +
 	"\x04send\x18\x01 \x01(\bR\x04send\x12\x12\n" +

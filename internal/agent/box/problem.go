@@ -21,6 +21,16 @@ func Problem(name string, err error) job.ImageFact {
 	if _, ok := errors.AsType[*container.MissingError](err); ok {
 		fact.Problem = job.ImageMissing
 	}
+	if e, ok := errors.AsType[*container.PullError](err); ok {
+		switch {
+		case e.Missing:
+			fact.Problem = job.ImageMissing
+		case e.Refused:
+			fact.Problem = job.ImageRefused
+		default:
+			fact.Problem = job.ImageUnpulled
+		}
+	}
 	if _, ok := errors.AsType[*container.PlatformError](err); ok {
 		fact.Problem = job.ImagePlatform
 	}
