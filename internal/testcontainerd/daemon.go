@@ -3,6 +3,7 @@ package testcontainerd
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -16,7 +17,6 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/noskip"
-	"github.com/gangrun/gangrun/internal/procfs"
 )
 
 // Binary is the variable of the environment that names another containerd than that of PATH.
@@ -27,8 +27,9 @@ type Daemon struct {
 	Socket string
 	t      testing.TB
 	dir    string
+	lock   *os.File // locked as long as the process of the test lives
 	binary string
-	cmd    *exec.Cmd
+	cmd    *exec.Cmd // nil if the containerd does not run
 }
 
 // config has the plugins switched off that need what a test machine may lack, or that tests do not use.
@@ -60,17 +61,15 @@ func Start(t testing.TB) *Daemon {
 			noskip.Skip(t, "no containerd: %v", err)
 		}
 	}
-	// Not below t.TempDir: the path of a socket is short, and overlayfs needs a disk. Not in /var: tests of
-	// others expect no mounts there.
-	dir, err := os.MkdirTemp("/srv", "gangrun-ctd-")
+	dir, lock, err := claim()
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := &Daemon{Socket: filepath.Join(dir, "containerd.sock"), t: t, dir: dir, binary: binary}
-	if err := os.WriteFile(filepath.Join(dir, "config.toml"), fmt.Appendf(nil, config, dir), 0o600); err != nil {
+	d := &Daemon{Socket: filepath.Join(dir, socketName), t: t, dir: dir, lock: lock, binary: binary}
+	t.Cleanup(d.close)
+	if err := os.WriteFile(filepath.Join(dir, configName), fmt.Appendf(nil, config, dir), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(d.close)
 	d.Restart()
 	return d
 }
@@ -78,17 +77,19 @@ func Start(t testing.TB) *Daemon {
 // Restart starts the containerd, which does not run, and waits until it answers.
 func (d *Daemon) Restart() {
 	d.t.Helper()
-	log, err := os.OpenFile(filepath.Join(d.dir, "log"), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	log, err := os.OpenFile(filepath.Join(d.dir, logName), os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
 	if err != nil {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	d.cmd = exec.Command(d.binary, "-c", filepath.Join(d.dir, "config.toml"))
-	d.cmd.Stdout, d.cmd.Stderr = log, log
-	d.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
-	if err := d.cmd.Start(); err != nil {
+	cmd := exec.Command(d.binary, "-c", filepath.Join(d.dir, configName))
+	cmd.Env = append(os.Environ(), "PATH="+filepath.Dir(d.binary)+":"+os.Getenv("PATH")) // its shim may be beside it
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
 		d.t.Fatal(err)
 	}
+	d.cmd = cmd
 	ctx, cancel := context.WithTimeout(d.t.Context(), startLimit)
 	defer cancel()
 	for {
@@ -100,7 +101,7 @@ func (d *Daemon) Restart() {
 		select {
 		case <-time.After(10 * time.Millisecond):
 		case <-ctx.Done():
-			text, _ := os.ReadFile(filepath.Join(d.dir, "log"))
+			text, _ := os.ReadFile(filepath.Join(d.dir, logName))
 			d.t.Fatalf("containerd does not listen: %v\n%s", err, text)
 		}
 	}
@@ -114,66 +115,21 @@ func (d *Daemon) Kill() {
 	d.cmd = nil
 }
 
-// Shims returns the PIDs of the shims of this containerd.
-func (d *Daemon) Shims() (pids []int) {
-	for _, pid := range procfs.PIDs() {
-		args := procfs.Args(pid)
-		if len(args) > 0 && strings.Contains(args[0], "containerd-shim") && strings.Contains(strings.Join(args, " "), d.Socket) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids
-}
-
-// Left returns what there is of containers: shims, mounts of their root directories, and what containerd
-// itself knows, if it runs.
-func (d *Daemon) Left() (left []string) {
-	if d.cmd != nil {
-		for _, what := range [][]string{{"containers", "ls", "-q"}, {"snapshots", "ls"}} {
-			out, err := exec.Command("ctr", append([]string{"-a", d.Socket, "-n", "gangrun"}, what...)...).CombinedOutput()
-			if err != nil {
-				left = append(left, fmt.Sprintf("ctr: %v: %s", err, out))
-			}
-			for line := range strings.Lines(string(out)) {
-				if what[0] == "containers" || strings.HasSuffix(strings.TrimSpace(line), "Active") {
-					left = append(left, strings.TrimSpace(line))
-				}
-			}
-		}
-	}
-
-	for _, pid := range d.Shims() {
-		left = append(left, fmt.Sprintf("process %d: %q", pid, procfs.Args(pid)))
-	}
-	mounts, _ := os.ReadFile("/proc/self/mounts")
-	for line := range strings.Lines(string(mounts)) {
-		if strings.Contains(line, d.dir) {
-			left = append(left, strings.TrimSpace(line))
-		}
-	}
-	return left
-}
-
-// close ends the containerd and removes its directories.
+// close ends the containerd and removes its directories. The test fails if something of containers is left.
 func (d *Daemon) close() {
+	var left []string
 	if d.cmd != nil {
-		left := d.Left()
-		if len(left) > 0 {
-			d.t.Errorf("containerd: left behind:\n%s", strings.Join(left, "\n"))
-		}
+		left = d.Left()
 		_ = d.cmd.Process.Signal(unix.SIGTERM)
 		ended := time.AfterFunc(startLimit, func() { _ = d.cmd.Process.Kill() })
 		_ = d.cmd.Wait()
 		ended.Stop()
 		d.cmd = nil
 	}
-	if left := d.Left(); len(left) > 0 {
+	if left = append(left, d.Left()...); len(left) > 0 {
 		d.t.Errorf("containerd: left behind:\n%s", strings.Join(left, "\n"))
-		for _, pid := range d.Shims() {
-			_ = unix.Kill(pid, unix.SIGKILL)
-		}
 	}
-	if err := os.RemoveAll(d.dir); err != nil {
+	if err := errors.Join(sweep(d.dir), d.lock.Close()); err != nil {
 		d.t.Errorf("containerd: %v", err)
 	}
 }
