@@ -1,10 +1,11 @@
-// Package testimage makes small images for tests, without a registry.
+// Package testimage makes images for tests, without a registry: small ones in the process, and one of Debian.
 package testimage
 
 import (
 	"archive/tar"
 	"bytes"
 	"compress/gzip"
+	"errors"
 	"io"
 	"maps"
 	"os"
@@ -130,11 +131,29 @@ func (i Image) Archive(t testing.TB, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	to := filepath.Join(t.TempDir(), file)
-	out, err := os.Create(to)
+	return create(t, file, func(w io.Writer) error { return tarball.Write(tag, i.build(t), w) })
+}
+
+// OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path. The name
+// ends as that of Archive.
+func (i Image) OCI(t testing.TB, file string) string {
+	t.Helper()
+	dir := i.Layout(t)
+	return create(t, file, func(w io.Writer) error {
+		archive := tar.NewWriter(w)
+		return errors.Join(archive.AddFS(os.DirFS(dir)), archive.Close())
+	})
+}
+
+// create makes a file of a test, which is compressed as the end of its name says, and returns the path.
+func create(t testing.TB, file string, write func(io.Writer) error) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), file)
+	out, err := os.Create(path)
 	if err != nil {
 		t.Fatal(err)
 	}
+	defer out.Close()
 	var w io.WriteCloser = out
 	switch filepath.Ext(file) {
 	case ".gz":
@@ -144,14 +163,10 @@ func (i Image) Archive(t testing.TB, file string) string {
 			t.Fatal(err)
 		}
 	}
-	if err := tarball.Write(tag, i.build(t), w); err != nil {
+	if err := errors.Join(write(w), w.Close()); err != nil {
 		t.Fatal(err)
 	}
-	if err := w.Close(); err != nil {
-		t.Fatal(err)
-	}
-	_ = out.Close()
-	return to
+	return path
 }
 
 // Layout writes the image as an OCI layout and returns the directory.

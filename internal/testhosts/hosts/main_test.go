@@ -85,6 +85,32 @@ func TestRunWithSlurm(t *testing.T) {
 	}
 }
 
+// TestRunWithContainerd kills the containerd of a host, starts it again, and boots another host.
+func TestRunWithContainerd(t *testing.T) {
+	testhosts.Need(t)
+	out := filepath.Join(t.TempDir(), "out")
+	t.Setenv("OUT", out)
+	code, err := run(t.Context(), setup{hosts: 2, options: []testhosts.Option{testhosts.Containerd()}}, `
+		exec >"$OUT" 2>&1
+		answers() { ssh "$1" timeout 20 ctr version >/dev/null 2>&1 && echo "$1 answers" || echo "$1 is silent"; }
+		answers h1
+		bed kill-containerd h1
+		answers h1
+		bed start-containerd h1
+		answers h1
+		bed kill h2
+		bed boot h2
+		answers h2
+		bed kill-shims h2`)
+	if err != nil || code != 0 {
+		t.Errorf("exit code %d and error %v, want none", code, err)
+	}
+	got, err := os.ReadFile(out)
+	if want := "h1 answers\nh1 is silent\nh1 answers\nh2 answers\n"; err != nil || string(got) != want {
+		t.Errorf("the command wrote %q, want %q; %v", got, want, err)
+	}
+}
+
 func TestEveryActionIsListed(t *testing.T) {
 	list := usage()
 	for _, a := range actions {
