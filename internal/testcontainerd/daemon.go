@@ -37,7 +37,8 @@ const config = `version = 2
 root = "%[1]s/root"
 state = "%[1]s/state"
 disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
-  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.internal.v1.opt"]
+  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.internal.v1.opt",
+  "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"]
 [grpc]
   address = "%[1]s/containerd.sock"
 [ttrpc]

@@ -5,6 +5,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -94,23 +95,31 @@ func mounts(dir string) (paths []string) {
 	return paths
 }
 
-// bundle is the end of the path of the directory that containerd has for a container that it starts: its
-// namespace and ID.
-var bundle = regexp.MustCompile(`/io\.containerd\.runtime\.v2\.task/([\w.-]+/[\w.-]+)`)
+// What containerd logs when it starts a container: 1.6 logs the path of a directory, which ends in the
+// container's namespace and ID, and 2.x a connection to the shim.
+var (
+	bundle     = regexp.MustCompile(`/io\.containerd\.runtime\.v2\.task/([\w.-]+/[\w.-]+)`)
+	connecting = regexp.MustCompile(`"connecting to shim ([\w.-]+)" address="unix://([^"]+)" namespace=([\w.-]+)`)
+)
 
-// started returns the namespace/ID of each container that the log of the containerd of a directory names.
-func started(dir string) (ids []string) {
+// started returns the sockets of the shims of the containers that the log of the containerd of a directory
+// names, by the containers' NAMESPACE/ID.
+func started(dir string) (sockets map[string]string) {
 	log, _ := os.ReadFile(filepath.Join(dir, logName))
-	for _, match := range bundle.FindAllSubmatch(log, -1) {
-		ids = append(ids, string(match[1]))
+	sockets = map[string]string{}
+	for _, match := range bundle.FindAllStringSubmatch(string(log), -1) {
+		sum := sha256.Sum256([]byte(filepath.Join(dir, socketName, match[1])))
+		sockets[match[1]] = filepath.Join("/run/containerd/s", hex.EncodeToString(sum[:]))
 	}
-	slices.Sort(ids)
-	return slices.Compact(ids)
+	for _, match := range connecting.FindAllStringSubmatch(string(log), -1) {
+		sockets[match[3]+"/"+match[1]] = match[2]
+	}
+	return sockets
 }
 
 // cgroups returns the cgroups of the containers that the containerd of a directory has started.
 func cgroups(dir string) (paths []string) {
-	for _, id := range started(dir) {
+	for id := range started(dir) {
 		for _, pattern := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/*"} {
 			found, _ := filepath.Glob(filepath.Join(pattern, id))
 			paths = append(paths, found...)
@@ -122,7 +131,7 @@ func cgroups(dir string) (paths []string) {
 // runcStates returns what runc knows of the containers that the containerd of a directory has started. All
 // containerds of a machine have them in one directory.
 func runcStates(dir string) (paths []string) {
-	for _, id := range started(dir) {
+	for id := range started(dir) {
 		found, _ := filepath.Glob(filepath.Join("/run/containerd/runc", id))
 		paths = append(paths, found...)
 	}
@@ -131,10 +140,4 @@ func runcStates(dir string) (paths []string) {
 
 // shimSockets returns the sockets of the shims that the containerd of a directory has started. A shim that
 // is killed leaves its socket.
-func shimSockets(dir string) (paths []string) {
-	for _, id := range started(dir) {
-		sum := sha256.Sum256([]byte(filepath.Join(dir, socketName, id)))
-		paths = append(paths, filepath.Join("/run/containerd/s", hex.EncodeToString(sum[:])))
-	}
-	return paths
-}
+func shimSockets(dir string) []string { return slices.Collect(maps.Values(started(dir))) }

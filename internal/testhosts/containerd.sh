@@ -23,7 +23,8 @@ cat >/run/containerd/config.toml <<-TOML
 	root = "/srv/containerd"
 	state = "/run/containerd"
 	disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
-	  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.internal.v1.opt"]
+	  "io.containerd.snapshotter.v1.zfs", "io.containerd.snapshotter.v1.devmapper", "io.containerd.internal.v1.opt",
+	  "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"]
 	[grpc]
 	  address = "$socket"
 	[ttrpc]
