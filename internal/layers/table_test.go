@@ -181,6 +181,7 @@ var reserves = []reserve{
 	{pattern: "cmd/..."},
 	{pattern: "golang.org/x/crypto/ssh/...", to: []string{"internal/remote/sshclient", "internal/remote/sshconfig", "internal/remote/stepserver"}},
 	{pattern: "github.com/containerd/...", to: []string{"launcher/container"}},
+	{pattern: "github.com/google/go-containerregistry/...", to: []string{"internal/testimage", "internal/controller"}},
 	{pattern: "github.com/NVIDIA/go-nvml/...", to: []string{"topology/nvml"}},
 	{pattern: "C", to: []string{"topology/nvml", "cmd/gangrun-nvml"}},
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 )
 
@@ -14,7 +15,7 @@ func (b *Bed) makeV1Cgroups() error {
 		return nil
 	}
 	var all error
-	for _, root := range v1Roots() {
+	for _, root := range V1Roots() { // runc uses those without controllers, too
 		dir := filepath.Join(root, "gangrun-testhosts-"+filepath.Base(b.dir))
 		b.v1 = append(b.v1, dir)
 		all = errors.Join(all, makeV1(dir))
@@ -49,9 +50,9 @@ func (h *Host) v1() (dirs []string) {
 	return dirs
 }
 
-// v1Roots returns the directory of this process's own cgroup in each hierarchy of version 1. runc joins
-// a container to those without controllers, too.
-func v1Roots() (roots []string) {
+// V1Roots returns the directory of this process's own cgroup in each hierarchy of version 1 that has one of
+// some controllers. Without an argument it returns those in all hierarchies.
+func V1Roots(controllers ...string) (roots []string) {
 	groups, _ := os.ReadFile("/proc/self/cgroup")
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	for line := range strings.Lines(string(groups)) {
@@ -60,21 +61,24 @@ func v1Roots() (roots []string) {
 		if len(parts) != 3 || parts[1] == "" {
 			continue
 		}
-		if root := v1Root(string(mounts), parts[1], parts[2]); root != "" {
+		has := strings.Split(parts[1], ",")
+		if len(controllers) > 0 && !slices.ContainsFunc(has, func(c string) bool { return slices.Contains(controllers, c) }) {
+			continue
+		}
+		if root := v1Root(string(mounts), has[0], parts[2]); root != "" {
 			roots = append(roots, root)
 		}
 	}
 	return roots
 }
 
-// v1Root returns where mountinfo has the cgroup path of the hierarchy of some controllers, "" if the
-// hierarchy is not mounted.
-func v1Root(mountinfo, controllers, path string) (root string) {
-	first, _, _ := strings.Cut(controllers, ",")
+// v1Root returns where mountinfo has the cgroup path of the hierarchy of a controller, "" if the hierarchy
+// is not mounted.
+func v1Root(mountinfo, controller, path string) (root string) {
 	for line := range strings.Lines(mountinfo) {
 		before, after, _ := strings.Cut(strings.TrimSpace(line), " - ")
 		mount, kind := strings.Fields(before), strings.Fields(after)
-		if len(mount) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !strings.Contains(","+kind[2]+",", ","+first+",") {
+		if len(mount) < 5 || len(kind) < 3 || kind[0] != "cgroup" || !strings.Contains(","+kind[2]+",", ","+controller+",") {
 			continue
 		}
 		below, err := filepath.Rel(mount[3], path)

@@ -33,7 +33,7 @@ func containerdOf(s settings) (string, error) {
 	if !s.containerd {
 		return "", nil
 	}
-	if len(v1Roots()) == 0 {
+	if len(V1Roots()) == 0 {
 		return "", errors.New("containerd on simulated hosts takes cgroups of version 1, which this machine lacks")
 	}
 	var paths []string

@@ -127,7 +127,7 @@ func left(t *testing.T, h *Host) string {
 // nothingLeft fails the test if a bed has left cgroups, mounts or processes.
 func (b *Bed) nothingLeft(t *testing.T) {
 	t.Helper()
-	for _, root := range v1Roots() {
+	for _, root := range V1Roots() {
 		if left, err := filepath.Glob(filepath.Join(root, "*"+filepath.Base(b.dir)+"*")); err != nil || len(left) > 0 {
 			t.Errorf("cgroups are left: %q, %v", left, err)
 		}

@@ -279,7 +279,7 @@ func (c *Cluster) Close() error {
 // removeCgroups removes the cluster's directories in the hierarchies.
 func (c *Cluster) removeCgroups() error {
 	var errs []error
-	for _, root := range v1Roots() {
+	for _, root := range testhosts.V1Roots("memory", "devices", "freezer") {
 		dir := filepath.Join(root, c.cgroup)
 		var all []string
 		_ = filepath.WalkDir(dir, func(path string, d os.DirEntry, err error) error {
@@ -299,36 +299,6 @@ func (c *Cluster) removeCgroups() error {
 		}
 	}
 	return errors.Join(errs...)
-}
-
-// v1Roots returns the directories of this process's own cgroups of version 1 in which the
-// cluster has directories.
-func v1Roots() (roots []string) {
-	own, _ := os.ReadFile("/proc/self/cgroup")
-	mounts, _ := os.ReadFile("/proc/self/mountinfo")
-	for line := range strings.Lines(string(own)) {
-		parts := strings.SplitN(strings.TrimSpace(line), ":", 3)
-		if len(parts) != 3 {
-			continue
-		}
-		for _, controller := range strings.Split(parts[1], ",") {
-			if controller != "memory" && controller != "devices" && controller != "freezer" {
-				continue
-			}
-			for mount := range strings.Lines(string(mounts)) {
-				before, after, _ := strings.Cut(strings.TrimSpace(mount), " - ")
-				fields, kind := strings.Fields(before), strings.Fields(after)
-				if len(fields) > 4 && len(kind) > 2 && kind[0] == "cgroup" && strings.Contains(","+kind[2]+",", ","+controller+",") {
-					rel, err := filepath.Rel(fields[3], parts[2])
-					if err != nil || strings.HasPrefix(rel, "..") {
-						rel = "."
-					}
-					roots = append(roots, filepath.Join(fields[4], rel))
-				}
-			}
-		}
-	}
-	return roots
 }
 
 // Devices is the directory of the devices of the GPUs. It is the same on all hosts.
