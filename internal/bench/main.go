@@ -51,7 +51,7 @@ func main() {
 }
 
 // parts are the benchmarks, in their order.
-var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "scale"}
+var parts = []string{"launch", "trial", "mpi", "death", "mpi-death", "output", "ssh", "slurm", "containers", "scale"}
 
 func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only []string, g gangs) error {
 	for _, part := range only {
@@ -83,6 +83,9 @@ func bench(ctx context.Context, gangrun, bed string, runs, megabytes int, only [
 		"output":    func() error { return output(ctx, gangrun, megabytes) },
 		"ssh":       func() error { return inBed(ctx, bed, gangrun, "ssh", (runs+1)/2) },
 		"slurm":     func() error { return slurm(ctx, bed, gangrun, (runs+1)/2) },
+		"containers": func() error {
+			return inBed(ctx, bed, gangrun, "containers", (runs+1)/2, "-containerd", "-n", strconv.Itoa(slices.Max(imageHosts)))
+		},
 		"scale": func() error {
 			if err := scaleLoopback(ctx, gangrun, (runs+4)/5); err != nil {
 				return err

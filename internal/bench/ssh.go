@@ -31,8 +31,8 @@ const bedNetwork = "10.77.0.0/24"
 const insideName = "inside"
 
 // inBed runs this program again on the controller of simulated hosts, to take a measurement
-// there. If the machine cannot simulate hosts, it prints that and skips the measurement.
-func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
+// there. flags are further flags for the program that simulates them. If the machine cannot simulate hosts, it prints that and skips the measurement.
+func inBed(ctx context.Context, bed, gangrun, what string, runs int, flags ...string) error {
 	if os.Geteuid() != 0 {
 		fmt.Printf("%s: left out: only root can simulate hosts\n", what)
 		return nil
@@ -41,7 +41,8 @@ func inBed(ctx context.Context, bed, gangrun, what string, runs int) error {
 	if err != nil {
 		return err
 	}
-	cmd := exec.CommandContext(ctx, bed, "-n", strconv.Itoa(bedHosts), "-c", `exec "$BENCH_SELF" `+insideName+` "$BENCH_WHAT" "$BENCH_GANGRUN" "$BENCH_RUNS"`)
+	flags = append([]string{"-n", strconv.Itoa(bedHosts)}, flags...)
+	cmd := exec.CommandContext(ctx, bed, append(flags, "-c", `exec "$BENCH_SELF" `+insideName+` "$BENCH_WHAT" "$BENCH_GANGRUN" "$BENCH_RUNS"`)...)
 	cmd.Env = append(os.Environ(), "BENCH_SELF="+self, "BENCH_WHAT="+what, "BENCH_GANGRUN="+gangrun, "BENCH_RUNS="+strconv.Itoa(runs))
 	cmd.Stdout, cmd.Stderr = os.Stdout, os.Stderr
 	cmd.Cancel = func() error { return cmd.Process.Signal(syscall.SIGTERM) }
@@ -73,6 +74,8 @@ func inside(ctx context.Context, args []string) (err error) {
 	switch args[0] {
 	case "ssh":
 		return overSSH(ctx, args[1], dir, runs)
+	case "containers":
+		return inContainers(ctx, args[1], dir, runs)
 	case "scale":
 		return scaleOverSSH(ctx, args[1], runs)
 	}

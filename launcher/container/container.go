@@ -124,7 +124,10 @@ const exitLimit = time.Second
 
 func removeOnce(ctx context.Context, container client.Container, task client.Task, exited <-chan struct{}) error {
 	if task != nil {
-		killErr := task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
+		var killErr error
+		if !closed(exited) { // else the shim has killed what the first process has left
+			killErr = task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
+		}
 		if killErr == nil && exited != nil {
 			select {
 			case <-exited:
@@ -140,4 +143,14 @@ func removeOnce(ctx context.Context, container client.Container, task client.Tas
 		return err
 	}
 	return nil
+}
+
+// closed reports whether a channel is closed. A nil channel is not.
+func closed(c <-chan struct{}) bool {
+	select {
+	case <-c:
+		return true
+	default:
+		return false
+	}
 }
