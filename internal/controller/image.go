@@ -22,6 +22,16 @@ import (
 	"github.com/gangrun/gangrun/launcher/container"
 )
 
+// imageFor is imageOf. In a run that is taken over, ranks may be running: there the error comes when an attempt
+// needs the image.
+func imageFor(spec job.Spec, home string, taken bool) (*launcher.Image, error) {
+	image, err := imageOf(spec, home)
+	if err == nil || !taken {
+		return image, err
+	}
+	return &launcher.Image{Name: archiveName("unknown"), Open: func() (io.ReadCloser, int64, error) { return nil, 0, err }}, nil
+}
+
 // imageOf returns the image of a job, nil if it has none. home is gangrun's: it keeps the hashes of
 // archives. An error is one of usage.
 func imageOf(spec job.Spec, home string) (*launcher.Image, error) {

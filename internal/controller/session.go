@@ -102,7 +102,7 @@ func openSession(spec job.Spec, options Options) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	image, err := imageOf(spec, dir)
+	image, err := imageFor(spec, dir, options.taken != nil)
 	if err != nil {
 		return nil, err
 	}
