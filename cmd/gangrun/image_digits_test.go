@@ -1,3 +1,5 @@
+//go:build soak
+
 package main_test
 
 import (
@@ -14,9 +16,9 @@ import (
 	"github.com/gangrun/gangrun/internal/testimage"
 )
 
-// TestImageDigits trains over Open MPI in an image of Debian that no host had before, on four hosts. A rank
+// TestSoakImageDigits trains over Open MPI in an image of Debian that no host had before, on four hosts. A rank
 // is killed in the middle: the second attempt ends with the weights of a training that nobody has disturbed.
-func TestImageDigits(t *testing.T) {
+func TestSoakImageDigits(t *testing.T) {
 	t.Parallel()
 	archive := testimage.Debian(t)
 	bed := testhosts.Up(t, farHosts, testhosts.Containerd())
