@@ -207,8 +207,7 @@ func (c *counted) blame(err error) error {
 	return &BrokenError{err}
 }
 
-// Unpack makes the image's files ready for containers; step is told how many layers of how many
-// are ready. It does nothing if they are ready already.
+// Unpack makes the image's files ready for containers. It does nothing if they are ready already.
 func (r *Runtime) Unpack(ctx context.Context, i *Image) error {
 	ctx = in(ctx, i.Namespace)
 	ready, err := i.image.IsUnpacked(ctx, snapshotter)
