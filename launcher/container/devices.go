@@ -3,6 +3,7 @@ package container
 import (
 	"context"
 	"fmt"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
@@ -16,11 +17,10 @@ import (
 // GPUKind is the kind by which CDI knows NVIDIA's GPUs.
 const GPUKind = "nvidia.com/gpu"
 
-// Devices are what a container may use of the host's devices.
+// Devices are what a container may use of the host's devices, besides all InfiniBand and RoCE devices.
 type Devices struct {
 	GPUs []string // UUIDs
 	Kind string   // of CDI; empty is GPUKind
-	RDMA bool     // all InfiniBand and RoCE devices
 	Dirs []string // with the descriptions of CDI; empty is /etc/cdi and /var/run/cdi
 }
 
@@ -49,12 +49,13 @@ func (e *DeviceError) Unwrap() error { return e.Err }
 // NVIDIA's hook for OCI runtimes is installed, that hook adds them.
 func (d Devices) option() oci.SpecOpts {
 	return func(ctx context.Context, c oci.Client, container *containers.Container, s *specs.Spec) error {
-		if d.RDMA {
-			paths, _ := filepath.Glob("/dev/infiniband/*")
-			for _, path := range paths {
-				if err := oci.WithLinuxDevice(path, "rwm")(ctx, c, container, s); err != nil {
-					return err
-				}
+		paths, _ := filepath.Glob("/dev/infiniband/*")
+		for _, path := range paths {
+			if info, err := os.Stat(path); err != nil || info.Mode()&os.ModeCharDevice == 0 {
+				continue // udev has directories of links there
+			}
+			if err := oci.WithLinuxDevice(path, "rwm")(ctx, c, container, s); err != nil {
+				return err
 			}
 		}
 		if len(d.GPUs) == 0 {

@@ -42,8 +42,8 @@ const (
 // endLimit bounds the time for removing a container.
 const endLimit = 10 * time.Second
 
-// Close kills every process of the container, and removes the container and its directories. A container that cannot be removed in time is removed by the next agent on
-// this host that starts a container.
+// Close kills every process of the container, and removes the container and its directories. If the
+// container cannot be removed in time, the next agent on this host that starts a container removes it.
 func (b *Box) Close() {
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
@@ -111,7 +111,7 @@ func New(ctx context.Context, gang, host, logs string, want job.Box) (_ *Box, _ 
 		Args:       []string{program, "enter", socket, "agent", host},
 		OwnNetwork: want.Network == job.NetworkNone, ReadOnly: want.ReadOnly,
 		Limits:  container.Limits{Shm: int64(want.ShmSize), Memory: int64(want.Memory), CPUs: float64(want.CPUs)},
-		Devices: container.Devices{GPUs: want.GPUs, Kind: want.GPUKind, RDMA: len(want.GPUs) > 0 || rdma()},
+		Devices: container.Devices{GPUs: want.GPUs, Kind: want.GPUKind},
 		Log:     filepath.Join(dirs.own, "log"),
 	}
 	started, err := runtime.Start(ctx, spec)
@@ -205,12 +205,6 @@ func userOf(c job.Container) (container.User, error) {
 		u.Groups = append(u.Groups, uint32(group))
 	}
 	return u, err
-}
-
-// rdma reports whether this host has InfiniBand or RoCE devices.
-func rdma() bool {
-	found, _ := filepath.Glob("/dev/infiniband/uverbs*")
-	return len(found) > 0
 }
 
 // processID identifies a process of this host: its PID namespace, PID and start.
