@@ -4,8 +4,10 @@ import (
 	"context"
 
 	"github.com/gangrun/gangrun/internal/agent/box"
+	"github.com/gangrun/gangrun/internal/environ"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/container"
 )
 
 // boxRoom is a container as a room.
@@ -16,8 +18,8 @@ func (b boxRoom) said() string            { return b.Said() }
 func (b boxRoom) end()                    { b.Close() }
 
 // newBox starts a container for a gang, and an agent in it. logs is the directory for the output of ranks.
-func newBox(ctx context.Context, gang, host, logs string, want job.Box) (*contained, error) {
-	b, conn, err := box.New(ctx, gang, host, logs, want)
+func (s *server) newBox(ctx context.Context, gang, host, logs string, want job.Box) (*contained, error) {
+	b, conn, err := box.New(ctx, s.containerd(), gang, host, logs, want)
 	if err != nil {
 		return nil, err
 	}
@@ -34,4 +36,10 @@ func (b boxRoom) adapt(start *wire.Start) {
 	for _, r := range start.Ranks {
 		r.Argv = append(wire.Bytes(b.Entrypoint()), r.Argv...)
 	}
+}
+
+// containerd returns the path of containerd's socket, by the environment of the user.
+func (s *server) containerd() string {
+	_, env := s.settings.get()
+	return container.SocketOf(func(name string) string { return environ.Lookup(env, name) })
 }

@@ -69,7 +69,7 @@ func (s *server) Contain(ctx context.Context, r *wire.ContainRequest) (*wire.Con
 		if err := exact.Unmarshal(r.Box, &box); err != nil {
 			return nil, status.Error(codes.InvalidArgument, err.Error())
 		}
-		c, err = newBox(ctx, r.Gang, host, logs, box)
+		c, err = s.newBox(ctx, r.Gang, host, logs, box)
 	} else {
 		request := contain.Request{
 			Room: layerSize() / int64(max(1, r.Sharing)), Through: []string{logs},

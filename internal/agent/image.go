@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io"
-	"os"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -41,7 +40,7 @@ func (s *server) Image(stream wire.Agent_ImageServer) error {
 // containers.
 func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream wire.Agent_ImageServer) (*job.ImageFact, error) {
 	fact := &job.ImageFact{Name: want.Name}
-	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
+	runtime, err := container.Open(ctx, s.containerd())
 	if err != nil {
 		return fact, err
 	}

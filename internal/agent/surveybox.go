@@ -20,7 +20,7 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 	host, _ := s.settings.get()
 	starting, cancel := context.WithTimeout(ctx, containLimit)
 	defer cancel()
-	c, err := newBox(starting, gang, host, "", *ask.Box)
+	c, err := s.newBox(starting, gang, host, "", *ask.Box)
 	if err != nil && ctx.Err() != nil {
 		return nil, status.Error(codes.Aborted, err.Error())
 	}

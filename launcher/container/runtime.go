@@ -66,12 +66,12 @@ func (e *UnavailableError) Error() string {
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
 // SocketOf returns the path of containerd's socket: that of CONTAINERD_ADDRESS, of a rootless
-// containerd of this user, or the default. lookup reads a variable of the environment.
-func SocketOf(lookup func(string) (string, bool)) string {
-	if address, ok := lookup("CONTAINERD_ADDRESS"); ok && address != "" {
+// containerd of this user, or the default. getenv returns a variable of the environment.
+func SocketOf(getenv func(name string) string) string {
+	if address := getenv("CONTAINERD_ADDRESS"); address != "" {
 		return strings.TrimPrefix(address, "unix://")
 	}
-	if dir, ok := lookup("XDG_RUNTIME_DIR"); ok && os.Geteuid() != 0 {
+	if dir := getenv("XDG_RUNTIME_DIR"); dir != "" && os.Geteuid() != 0 {
 		if socket := rootless(dir); socket != "" {
 			return socket
 		}

@@ -58,10 +58,11 @@ func (b *Box) Workdir() string { return cmp.Or(b.image.Config.WorkingDir, "/") }
 // Entrypoint returns the words that come before the command of every rank.
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
-// New starts a container for a gang, and an agent in it, and returns the connection to that agent. logs is
-// the directory for the output of ranks. Problem explains the error.
-func New(ctx context.Context, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
-	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
+// New starts a container for a gang, and an agent in it, and returns the connection to that agent.
+// containerd is the path of containerd's socket, and logs the directory for the output of ranks. Problem
+// explains the error.
+func New(ctx context.Context, containerd, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
+	runtime, err := container.Open(ctx, containerd)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -223,7 +224,7 @@ func EndDead() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), endLimit)
 	defer cancel()
-	runtime, err := container.Open(ctx, container.SocketOf(os.LookupEnv))
+	runtime, err := container.Open(ctx, container.SocketOf(os.Getenv))
 	if err != nil {
 		return // the next agent here tries again if it finds other directories
 	}
