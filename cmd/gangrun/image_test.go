@@ -199,6 +199,7 @@ func TestImageRefused(t *testing.T) {
 		"other machines":        {image: other.Archive(t, "image.tar"), code: 65, says: "linux/riscv64"},
 		"no containerd":         {env: "CONTAINERD_ADDRESS=/nosuch", code: 78, says: "there is no containerd here: /nosuch does not exist"},
 		"not mounted":           {args: []string{"--", "./script.sh"}, code: 65, says: "exists on the host, but not in the container"},
+		"uncontained trial":     {args: []string{"--trial", "uncontained", "--", "true"}, code: 64, says: "it cannot be uncontained"},
 		"missing mount":         {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
 		"missing input":         {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
 		"read-only checkpoints": {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--mount", filepath.Join(b.dir, "tmp"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 78, says: "read-only"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/status"
@@ -36,6 +37,9 @@ func (s *server) Image(stream wire.Agent_ImageServer) error {
 	return stream.Send(&wire.ImageReply{Fact: data})
 }
 
+// findLimit bounds the time in which containerd must say whether it has an image.
+const findLimit = 30 * time.Second
+
 // findImage finds an image on this host, or imports it from the controller, and makes it ready for
 // containers.
 func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream wire.Agent_ImageServer) (*job.ImageFact, error) {
@@ -46,7 +50,9 @@ func (s *server) findImage(ctx context.Context, want *wire.ImageRequest, stream 
 	}
 	defer runtime.Close()
 	fact.Runtime = "containerd " + runtime.Version
-	image, err := runtime.Find(ctx, want.Name)
+	finding, cancel := context.WithTimeout(ctx, findLimit)
+	defer cancel()
+	image, err := runtime.Find(finding, want.Name)
 	_, missing := errors.AsType[*container.MissingError](err)
 	if missing && want.Archive {
 		if err := stream.Send(&wire.ImageReply{Send: true}); err != nil {

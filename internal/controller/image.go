@@ -33,7 +33,7 @@ func imageFor(spec job.Spec, home string, taken bool) (*launcher.Image, error) {
 }
 
 // imageOf returns the image of a job, nil if it has none. home is gangrun's: it keeps the hashes of
-// archives. An error is one of usage.
+// archives.
 func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 	if spec.Image == "" {
 		return nil, nil
@@ -44,7 +44,10 @@ func imageOf(spec job.Spec, home string) (*launcher.Image, error) {
 			return nil, failure.Usage("name an image as ubuntu:24.04, or an archive by its path, as ./train.tar", "%v", err)
 		}
 		user, secret, err := credentials(full)
-		return &launcher.Image{Name: full, User: user, Secret: secret}, err
+		if err != nil {
+			return nil, failure.Usage("log in to the registry again (docker login, podman login), or correct the file of the credentials", "%v", err)
+		}
+		return &launcher.Image{Name: full, User: user, Secret: secret}, nil
 	}
 	info, err := os.Stat(spec.Image)
 	if err != nil {

@@ -191,6 +191,9 @@ func (s Spec) validateContainer(errs *faults) {
 	if s.Image == "" && !reflect.DeepEqual(c, Default().Container) {
 		errs.bad("the job has settings of containers, but no image")
 	}
+	if s.Image != "" && s.Trial.Mode == TrialUncontained {
+		errs.bad("the trial of a job with an image runs in a container of its own: it cannot be uncontained")
+	}
 	if strings.ContainsAny(s.Image, "\x00\n") {
 		errs.bad("image %q is neither a reference nor a path", s.Image)
 	}

@@ -99,6 +99,9 @@ func anySpec() *rapid.Generator[job.Spec] {
 		s.Container.Network = job.NetworkHost
 		if rapid.Bool().Draw(t, "has an image") {
 			s.Image = rapid.SampledFrom([]string{"ubuntu:24.04", "/images/a.tar"}).Draw(t, "image")
+			if s.Trial.Mode == job.TrialUncontained {
+				s.Trial.Mode = job.TrialOn
+			}
 			s.Container = job.Container{
 				Mounts:  rapid.SliceOfN(rapid.SampledFrom([]string{"/data", "/a:/b:rw", "c:/c"}), 0, 3).Draw(t, "mounts"),
 				Workdir: rapid.SampledFrom([]string{"", "/work"}).Draw(t, "container workdir"),

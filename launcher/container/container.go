@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/containerd/containerd/v2/client"
@@ -26,6 +27,7 @@ type Container struct {
 	container client.Container
 	task      client.Task
 	exited    chan struct{}
+	dead      *atomic.Bool // the first process has ended: the connection is not merely broken
 	log       string
 }
 
@@ -53,7 +55,7 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 		}
 		return nil, err
 	}
-	c := &Container{ID: s.ID, namespace: s.Image.Namespace, container: made, log: s.Log}
+	c := &Container{ID: s.ID, namespace: s.Image.Namespace, container: made, dead: new(atomic.Bool), log: s.Log}
 	defer func() {
 		if err != nil {
 			undo, cancel := context.WithTimeout(context.WithoutCancel(ctx), endLimit)
@@ -74,7 +76,11 @@ func (r *Runtime) Start(ctx context.Context, s Spec) (started *Container, err er
 		return nil, err
 	}
 	c.exited = make(chan struct{})
-	go func() { <-ended; close(c.exited) }() // ends with the container, or with the connection
+	go func() { // ends with the container, or with the connection
+		status := <-ended
+		c.dead.Store(status.Error() == nil)
+		close(c.exited)
+	}()
 	if err := c.task.Start(ctx); err != nil {
 		return nil, err
 	}
@@ -97,14 +103,15 @@ func (c *Container) Said() string {
 
 // End kills every process of the container and removes it with all that it has written.
 func (c *Container) End(ctx context.Context) error {
-	return remove(in(ctx, c.namespace), c.container, c.task, c.exited)
+	return remove(in(ctx, c.namespace), c.container, c.task, c)
 }
 
 // remove kills every process of a container and removes it. task is nil if it has no processes. It tries
 // again until ctx ends: a shim that was killed, or a containerd that was started again, needs a moment.
-func remove(ctx context.Context, container client.Container, task client.Task, exited <-chan struct{}) error {
+// started is nil for a container that another process has started.
+func remove(ctx context.Context, container client.Container, task client.Task, started *Container) error {
 	for {
-		err := removeOnce(ctx, container, task, exited)
+		err := removeOnce(ctx, container, task, started)
 		if err == nil {
 			return nil
 		}
@@ -122,15 +129,15 @@ const removeEvery = 50 * time.Millisecond
 // exitLimit bounds how long removeOnce waits for the end of a process that it has killed.
 const exitLimit = time.Second
 
-func removeOnce(ctx context.Context, container client.Container, task client.Task, exited <-chan struct{}) error {
+func removeOnce(ctx context.Context, container client.Container, task client.Task, started *Container) error {
 	if task != nil {
 		var killErr error
-		if !closed(exited) { // else the shim has killed what the first process has left
+		if started == nil || !started.dead.Load() { // else the shim has killed what the first process has left
 			killErr = task.Kill(ctx, unix.SIGKILL, client.WithKillAll)
 		}
-		if killErr == nil && exited != nil {
+		if killErr == nil && started != nil && started.exited != nil {
 			select {
-			case <-exited:
+			case <-started.exited:
 			case <-time.After(exitLimit):
 			case <-ctx.Done():
 			}
@@ -143,14 +150,4 @@ func removeOnce(ctx context.Context, container client.Container, task client.Tas
 		return err
 	}
 	return nil
-}
-
-// closed reports whether a channel is closed. A nil channel is not.
-func closed(c <-chan struct{}) bool {
-	select {
-	case <-c:
-		return true
-	default:
-		return false
-	}
 }

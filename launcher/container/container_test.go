@@ -120,19 +120,20 @@ func TestContainer(t *testing.T) {
 		script string
 		want   string
 	}{
-		"environment":          {container.Spec{Env: []string{"A=b c"}}, "echo $FROM_IMAGE $A", "yes b c"},
-		"user":                 {container.Spec{User: container.User{UID: 4711, GID: 4712, Groups: []uint32{4713}}}, "id -u; id -g; id -G", "4711\n4712\n4712 4713"},
-		"read-only mount":      {container.Spec{Mounts: []container.Mount{{Source: dir, Target: "/d"}}}, "cat /d/file; touch /d/new 2>/dev/null || echo - refused", "of the host- refused"},
-		"mount":                {container.Spec{Mounts: []container.Mount{{Source: dir, Target: "/d", Write: true}}}, "touch /d/new && ls /d", "file\nnew"},
-		"mount of a file":      {container.Spec{Mounts: []container.Mount{{Source: filepath.Join(dir, "file"), Target: "/a/b"}}}, "cat /a/b", "of the host"},
-		"network of the host":  {container.Spec{}, "ls -l /proc/self/ns/net | grep -c -F '" + network + "'", "1"},
-		"own network":          {container.Spec{OwnNetwork: true}, "ls -l /proc/self/ns/net | grep -c -F '" + network + "'", "0"},
-		"processes":            {container.Spec{}, "cat /proc/" + fmt.Sprint(os.Getpid()) + "/comm", "container.test"},
-		"shared memory":        {container.Spec{Limits: container.Limits{Shm: 5 << 20}}, "grep /dev/shm /proc/self/mounts | grep -o size=[0-9]*k", "size=5120k"},
-		"read-only root":       {container.Spec{ReadOnly: true}, "touch /new 2>/dev/null || echo refused; touch /tmp/new && echo written", "refused\nwritten"},
-		"no new privileges":    {container.Spec{}, "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1"},
-		"system calls":         {container.Spec{}, "grep Seccomp: /proc/self/status", "Seccomp:\t2"},
-		"no other user's root": {container.Spec{User: container.User{UID: 4711, GID: 4711}}, "grep CapEff /proc/self/status", "CapEff:\t0000000000000000"},
+		"environment":                      {container.Spec{Env: []string{"A=b c"}}, "echo $FROM_IMAGE $A", "yes b c"},
+		"user":                             {container.Spec{User: container.User{UID: 4711, GID: 4712, Groups: []uint32{4713}}}, "id -u; id -g; id -G", "4711\n4712\n4712 4713"},
+		"user of an image that names none": {container.Spec{ImageUser: true, User: container.User{UID: 4711, GID: 4712}}, "id -u; id -g", "0\n0"},
+		"read-only mount":                  {container.Spec{Mounts: []container.Mount{{Source: dir, Target: "/d"}}}, "cat /d/file; touch /d/new 2>/dev/null || echo - refused", "of the host- refused"},
+		"mount":                            {container.Spec{Mounts: []container.Mount{{Source: dir, Target: "/d", Write: true}}}, "touch /d/new && ls /d", "file\nnew"},
+		"mount of a file":                  {container.Spec{Mounts: []container.Mount{{Source: filepath.Join(dir, "file"), Target: "/a/b"}}}, "cat /a/b", "of the host"},
+		"network of the host":              {container.Spec{}, "ls -l /proc/self/ns/net | grep -c -F '" + network + "'", "1"},
+		"own network":                      {container.Spec{OwnNetwork: true}, "ls -l /proc/self/ns/net | grep -c -F '" + network + "'", "0"},
+		"processes":                        {container.Spec{}, "cat /proc/" + fmt.Sprint(os.Getpid()) + "/comm", "container.test"},
+		"shared memory":                    {container.Spec{Limits: container.Limits{Shm: 5 << 20}}, "grep /dev/shm /proc/self/mounts | grep -o size=[0-9]*k", "size=5120k"},
+		"read-only root":                   {container.Spec{ReadOnly: true}, "touch /new 2>/dev/null || echo refused; touch /tmp/new && echo written", "refused\nwritten"},
+		"no new privileges":                {container.Spec{}, "grep NoNewPrivs /proc/self/status", "NoNewPrivs:\t1"},
+		"system calls":                     {container.Spec{}, "grep Seccomp: /proc/self/status", "Seccomp:\t2"},
+		"no other user's root":             {container.Spec{User: container.User{UID: 4711, GID: 4711}}, "grep CapEff /proc/self/status", "CapEff:\t0000000000000000"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_ = os.Remove(filepath.Join(dir, "new"))

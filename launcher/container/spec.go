@@ -129,6 +129,9 @@ func (s Spec) options() ([]oci.SpecOpts, error) {
 		oci.WithHostNamespace(specs.PIDNamespace), oci.WithHostNamespace(specs.UTSNamespace),
 		oci.WithoutRunMount, oci.WithDevShmSize(max(1, s.shm()>>10)), oci.WithMounts(mounts), rlimits,
 	}
+	if s.ImageUser { // root, if the image names nobody
+		options = append(options, asUser(User{}))
+	}
 	if s.ImageUser && s.Image.Config.User != "" {
 		options = append(options, oci.WithUser(s.Image.Config.User))
 	}

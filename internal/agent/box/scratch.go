@@ -125,6 +125,9 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 	}
 	if want.Empty != "" && want.Discard {
 		dir, err := s.layer()
+		if err == nil {
+			err = os.Chmod(dir, 0o777) // ranks may have another user; on the host, only this one gets here
+		}
 		if err != nil {
 			return nil, err
 		}
