@@ -55,6 +55,17 @@ func (k together) injectFar(t *testing.T) (gone time.Duration) {
 		writeProgram(t, path, data)
 		command = append(command, path)
 	}
+	// As another user than that of the other tests on this machine, whose agents might remove what is left
+	// before the agent of the next run does.
+	ctl := bed.Controller()
+	config, err := os.ReadFile(ctl.SSHConfig())
+	if err == nil {
+		config = append([]byte("Host h1 h2 h3\n\tUser alice\n\tIdentityFile "+ctl.Key("id_alice")+"\n\tIdentitiesOnly yes\n"), config...)
+		err = os.WriteFile(ctl.SSHConfig(), config, 0o600)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 	r := startFarCommand(t, bed, "h1:1,h2:1,h3:1", 2, k.flavour, command, "--retries", "1", "--orphan-grace", togetherGrace.String(), "--host-timeout", "3s", "--grace", "1s", "--workdir", bed.Shared())
 	if !r.await("both ranks", func() bool {
 		for rank := range 2 {

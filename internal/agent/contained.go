@@ -121,7 +121,7 @@ func connect(ctx context.Context, gang, host string, in room, conn net.Conn) (*c
 		return nil, errors.Join(err, conn.Close())
 	}
 	c := &contained{gang: gang, room: in, grpc: client, client: wire.NewAgentClient(client)}
-	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host}); err != nil {
+	if _, err := c.client.Hello(ctx, &wire.HelloRequest{Host: host, Contained: true}); err != nil {
 		notify.Wait(in.exited(), lastReplyLimit) // it may be about to write why
 		why := in.said()
 		c.close()

@@ -24,6 +24,7 @@ const leftoverWait = time.Second
 // killed together with their watchdogs.
 type leftovers struct {
 	looked chan struct{} // closed once the first look is over
+	once   sync.Once     // for the first look
 
 	mu     sync.Mutex
 	killed []leftover.Process // not yet reported to a controller

@@ -78,7 +78,6 @@ func work() error {
 	group := cgroup.New(os.Getpid())
 	s := newServer(children, group, line)
 	s.leases.keeper = keeper
-	s.running.Go(func() { s.leftovers.tidy(s.life) })
 	go func() {
 		<-s.life.Done()
 		// On a file system that hangs, a survey may never return. That must keep

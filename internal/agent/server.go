@@ -124,6 +124,9 @@ func (s *server) Hello(_ context.Context, r *wire.HelloRequest) (*wire.HelloRepl
 	if err := s.settings.set(r); err != nil {
 		return nil, status.Error(codes.FailedPrecondition, err.Error())
 	}
+	if !r.Contained {
+		s.leftovers.once.Do(func() { s.running.Go(func() { s.leftovers.tidy(s.life) }) })
+	}
 	if r.OrphanGraceMs > 0 {
 		s.link.grace.Store(int64(time.Duration(r.OrphanGraceMs) * time.Millisecond))
 	}

@@ -200,6 +200,9 @@ type HelloRequest struct {
 	// orphan_grace_ms is how long an agent that was started for a controller on
 	// another host lives without a word from it.
 	OrphanGraceMs int64 `protobuf:"varint,4,opt,name=orphan_grace_ms,json=orphanGraceMs,proto3" json:"orphan_grace_ms,omitempty"`
+	// contained says that the agent is one in a view or a container: the agent of the host, which
+	// sends this, has already cleaned up what dead agents have left.
+	Contained     bool `protobuf:"varint,5,opt,name=contained,proto3" json:"contained,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -260,6 +263,13 @@ func (x *HelloRequest) GetOrphanGraceMs() int64 {
 		return x.OrphanGraceMs
 	}
 	return 0
+}
+
+func (x *HelloRequest) GetContained() bool {
+	if x != nil {
+		return x.Contained
+	}
+	return false
 }
 
 type HelloReply struct {
@@ -3322,12 +3332,13 @@ const file_internal_wire_wire_proto_rawDesc = "" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x12\n" +
 	"\x04name\x18\x02 \x01(\fR\x04name\x12\x14\n" +
 	"\x05state\x18\x03 \x01(\tR\x05state\x12\x12\n" +
-	"\x04gang\x18\x04 \x01(\tR\x04gang\"t\n" +
+	"\x04gang\x18\x04 \x01(\tR\x04gang\"\x92\x01\n" +
 	"\fHelloRequest\x12\x12\n" +
 	"\x04host\x18\x01 \x01(\tR\x04host\x12\x16\n" +
 	"\x06tmpdir\x18\x02 \x01(\fR\x06tmpdir\x12\x10\n" +
 	"\x03env\x18\x03 \x03(\fR\x03env\x12&\n" +
-	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\"\xce\x01\n" +
+	"\x0forphan_grace_ms\x18\x04 \x01(\x03R\rorphanGraceMs\x12\x1c\n" +
+	"\tcontained\x18\x05 \x01(\bR\tcontained\"\xce\x01\n" +
 	"\n" +
 	"HelloReply\x12\x10\n" +
 	"\x03pid\x18\x01 \x01(\x05R\x03pid\x12\x14\n" +
