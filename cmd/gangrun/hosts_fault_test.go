@@ -40,6 +40,8 @@ type hostFault struct {
 	// known is within what time after it has happened the fault must be known; 0 is
 	// not asked.
 	known time.Duration
+	// next is set if gangrun cannot remove the container: the next job in an image does.
+	next bool
 }
 
 // farLimits are how long a host may be silent, and ranks without a controller, in a run
@@ -218,11 +220,17 @@ func (f hostFault) try(t *testing.T, program farProgram, limits farLimits) hostC
 		}
 	}
 	c.gone = r.nothingLeft()
+	c.seen = r.seen()
+	f.check(r, &c, at)
+	if f.next {
+		args := append([]string{r.gangrun, "run", "--hosts", "h2", "--preflight", "off", "--mpi", "none"}, imageFlags(t, bed)...)
+		if out, err := bed.Controller().Exec(t.Context(), append(args, "--", "true")...); err != nil {
+			t.Errorf("the next job: %v\n%s", err, out)
+		}
+	}
 	if program.image && c.code != 128+int(syscall.SIGKILL) {
 		noContainers(t, bed)
 	}
-	c.seen = r.seen()
-	f.check(r, &c, at)
 	return c
 }
 

@@ -42,7 +42,7 @@ func imagePrograms() []farProgram {
 
 // imageFaults happen to the containers of h2.
 var imageFaults = []hostFault{{
-	name: "containerd killed", goesOn: true, while: to((*testhosts.Host).KillContainerd),
+	name: "containerd killed", goesOn: true, next: true, while: to((*testhosts.Host).KillContainerd),
 	after: from((*testhosts.Host).StartContainerd),
 }, {
 	name: "containerd killed and started again", goesOn: true,

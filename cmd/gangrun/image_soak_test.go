@@ -16,7 +16,7 @@ func TestSoakImageFaults(t *testing.T) {
 				t.Parallel()
 				places <- struct{}{}
 				defer func() { <-places }()
-				t.Logf("%+v", f.try(t, program, patiently))
+				t.Logf("%+v", f.try(t, program, measured))
 			})
 		}
 	}

@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/gangrun/gangrun/internal/agent/hostclock"
 	"github.com/gangrun/gangrun/internal/agent/tempfiles"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/procfs"
@@ -110,6 +111,7 @@ func New(ctx context.Context, containerd, gang, host, logs string, want job.Box)
 	spec := container.Spec{
 		ID: idOf(gang, host), Labels: labelsOf(gang, host), Image: image, ImageUser: want.User == job.ImageUser, User: user, Mounts: mounts,
 		Args:       []string{program, "enter", socket, "agent", host},
+		Env:        hostclock.Env(),
 		OwnNetwork: want.Network == job.NetworkNone, ReadOnly: want.ReadOnly,
 		Limits:  container.Limits{Shm: int64(want.ShmSize), Memory: int64(want.Memory), CPUs: float64(want.CPUs)},
 		Devices: container.Devices{GPUs: want.GPUs, Kind: want.GPUKind},
