@@ -3,15 +3,16 @@ package slurmjob
 import (
 	"context"
 	"fmt"
+	"os"
+	"os/exec"
 	"strings"
+	"sync"
 	"time"
 )
 
 // Requeue ends a running job and queues it again, without some nodes. Slurm starts such a job only
 // after a while (its credential lifetime, two minutes), and changes the nodes of a job only while
-// it is queued. Requeue and exclusion are one call of scontrol, because Slurm may kill this process
-// after the first: if a shell has started this process, Slurm does so as soon as the shell has
-// ended.
+// it is queued.
 func Requeue(ctx context.Context, j Job, without []string) error {
 	if len(without) == 0 {
 		_, err := scontrol(ctx, "requeue", j.ID)
@@ -21,22 +22,63 @@ func Requeue(ctx context.Context, j Job, without []string) error {
 	if j.Excluded != "" {
 		list = j.Excluded + "," + list
 	}
-	err := scontrolAll(ctx, "requeue "+j.ID, "update JobId="+j.ID+" ExcNodeList="+list)
-	if err == nil {
-		return nil
+	ctx, cancel := context.WithTimeout(ctx, Limit)
+	defer cancel()
+	excluding, stop := exclude(ctx, j.ID, list)
+	defer stop()
+	select {
+	case <-excluding:
+	case <-time.After(time.Second): // a command that does not start is no reason to lose the job
 	}
-	if now, failed := Show(ctx, j.ID); failed == nil && now.State == "RUNNING" {
-		return err
+	if _, err := scontrol(ctx, "requeue", j.ID); err != nil {
+		if now, failed := Show(ctx, j.ID); failed == nil && now.State == "RUNNING" {
+			return err
+		}
 	}
-	for deadline := time.Now().Add(Limit); time.Now().Before(deadline); {
-		if _, err = scontrol(ctx, "update", "JobId="+j.ID, "ExcNodeList="+list); err == nil {
+	for {
+		_, err := scontrol(ctx, "update", "JobId="+j.ID, "ExcNodeList="+list)
+		if err == nil {
 			return nil
 		}
 		select {
 		case <-time.After(100 * time.Millisecond):
 		case <-ctx.Done():
-			return ctx.Err()
+			return fmt.Errorf("job %s is queued again, but may get %s: %w", j.ID, list, err)
 		}
 	}
-	return fmt.Errorf("job %s is queued again, but may get %s: %w", j.ID, list, err)
+}
+
+// exclusions is how often one scontrol asks for an exclusion: for about half a second.
+const exclusions = 300
+
+// exclude asks Slurm again and again to exclude nodes from a job, beginning before the job is
+// queued again. Slurm refuses that until the job is queued, and kills all processes of the job right
+// after. In a batch script that has started gangrun with no exec, there is time for one question to
+// Slurm in between, but not for the start of a command. The channel is closed when Slurm has
+// answered once. The command ignores the SIGTERM that Slurm sends first.
+func exclude(ctx context.Context, id, list string) (answered <-chan struct{}, stop func()) {
+	first := &firstWrite{written: make(chan struct{})}
+	ctx, cancel := context.WithCancel(ctx)
+	cmd := exec.CommandContext(ctx, "sh", "-c", `trap "" TERM; exec scontrol`)
+	cmd.Env = os.Environ()
+	cmd.Stdin = strings.NewReader(strings.Repeat("update JobId="+id+" ExcNodeList="+list+"\n", exclusions))
+	cmd.Stderr = first
+	cmd.WaitDelay = time.Second
+	over := make(chan struct{})
+	go func() { defer close(over); _ = cmd.Run() }() // Requeue asks once more, and sees its error
+	return first.written, func() { cancel(); <-over }
+}
+
+// firstWrite closes a channel when something is written to it.
+type firstWrite struct {
+	written chan struct{}
+	once    sync.Once
+}
+
+// Write drops what is written.
+func (w *firstWrite) Write(p []byte) (int, error) {
+	if len(p) > 0 {
+		w.once.Do(func() { close(w.written) })
+	}
+	return len(p), nil
 }

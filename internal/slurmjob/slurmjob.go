@@ -6,7 +6,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"strconv"
@@ -91,28 +90,16 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // scontrol runs scontrol, with times as seconds.
 func scontrol(ctx context.Context, args ...string) (string, error) {
-	return command(ctx, nil, "scontrol", args...)
-}
-
-// scontrolAll has one scontrol carry out several commands. It ignores SIGTERM, which Slurm sends to all processes
-// of a job that is requeued, and has done its work long before the SIGKILL that follows.
-func scontrolAll(ctx context.Context, commands ...string) error {
-	_, err := command(ctx, strings.NewReader(strings.Join(commands, "\n")+"\n"), "sh", "-c", `trap "" TERM; exec scontrol -Q`)
-	return err
-}
-
-// command runs scontrol, or what starts it.
-func command(ctx context.Context, input io.Reader, program string, args ...string) (string, error) {
 	ctx, cancel := context.WithTimeout(ctx, Limit)
 	defer cancel()
 	var out, errs bytes.Buffer
-	cmd := exec.CommandContext(ctx, program, args...)
+	cmd := exec.CommandContext(ctx, "scontrol", args...)
 	cmd.Env = append(os.Environ(), "SLURM_TIME_FORMAT=%s")
-	cmd.Stdin, cmd.Stdout, cmd.Stderr = input, &out, &errs
+	cmd.Stdout, cmd.Stderr = &out, &errs
 	cmd.WaitDelay = time.Second
 	if err := cmd.Run(); err != nil {
 		text := strings.Join(strings.Fields(errs.String()), " ")
-		return "", &Error{Command: program + " " + strings.Join(args, " "), Text: strings.ToValidUTF8(text, "?"), Err: err}
+		return "", &Error{Command: "scontrol " + strings.Join(args, " "), Text: strings.ToValidUTF8(text, "?"), Err: err}
 	}
 	return out.String(), nil
 }
