@@ -5,10 +5,10 @@ import (
 	"errors"
 	"slices"
 
-	"github.com/gangrun/gangrun/launcher/agents"
-
+	"github.com/gangrun/gangrun/internal/exact"
 	"github.com/gangrun/gangrun/internal/job"
 	"github.com/gangrun/gangrun/internal/wire"
+	"github.com/gangrun/gangrun/launcher/agents"
 )
 
 // contain has every host prepare the container, or the contained view, for its ranks. Mixed is that of
@@ -29,7 +29,7 @@ func (l *Launcher) contain(ctx context.Context, a job.Attempt, nodes []*node) (m
 			if a.Contain != nil {
 				box.Discard, box.Empty = true, a.Contain.Empty
 			}
-			data, err := l.boxFor(&box, nodes[i].gpus())
+			data, err := exact.Marshal(l.boxFor(&box, nodes[i].gpus()))
 			if err != nil {
 				return err
 			}

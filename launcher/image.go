@@ -131,12 +131,20 @@ func (l *Launcher) sendImage(stream wire.Agent_ImageClient, host string) error {
 const progressEvery = time.Second
 
 // boxFor returns a copy of a container for one host.
-func (l *Launcher) boxFor(box *job.Box, gpus []string) ([]byte, error) {
+func (l *Launcher) boxFor(box *job.Box, gpus []string) job.Box {
 	of := *box
 	if of.Image = l.opts.Image.Name; l.opts.Tmpdir == nil { // the GPUs of simulated hosts are simulated, too
 		of.GPUs = gpus
 	}
-	return exact.Marshal(of)
+	return of
+}
+
+// uuids returns the GPUs of a host.
+func uuids(h job.Host) (all []string) {
+	for _, d := range h.Devices {
+		all = append(all, d.UUID)
+	}
+	return all
 }
 
 // ready prepares the image on all nodes. The error is a *job.UncontainedError if one of them cannot start

@@ -166,8 +166,10 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 				facts[i] = job.Facts{Host: hosts[i].Name, Image: image}
 				return nil
 			}
-			box := *ask.Box
-			box.Image = l.opts.Image.Name
+			box := l.boxFor(ask.Box, nil)
+			if ask.GPUs != 0 {
+				box = l.boxFor(ask.Box, uuids(hosts[i]))
+			}
 			ask.Box = &box
 		}
 		data, err := exact.Marshal(ask)

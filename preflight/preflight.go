@@ -99,7 +99,7 @@ func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Even
 func survey(spec job.Spec) job.Survey {
 	return job.Survey{
 		Command: spec.Command, Workdir: spec.RankDir(), Box: spec.Box(), Env: variables(spec.Env), Inputs: spec.Inputs,
-		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI,
+		CheckpointDir: spec.CheckpointDir, Compile: true, MPI: spec.MPI, GPUs: spec.GPUs,
 	}
 }
 

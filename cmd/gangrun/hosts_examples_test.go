@@ -6,7 +6,6 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 	"testing"
 
@@ -87,23 +86,32 @@ func TestHostsExamples(t *testing.T) {
 	}
 }
 
-// trialOnHosts has a trial write on two hosts, as a user of theirs, into the directory that
-// they share, into home and into directories for temporary files.
-func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
+// loginAs makes alice the user on the hosts of a bed until the test ends, or leaves root.
+func loginAs(t *testing.T, bed *testhosts.Bed, user string) {
+	t.Helper()
+	if user != "alice" {
+		return
+	}
 	ctl := bed.Controller()
-	config, err := os.ReadFile(ctl.SSHConfig())
+	before, err := os.ReadFile(ctl.SSHConfig())
+	if err == nil {
+		own := "Host h1 h2\n\tUser alice\n\tIdentityFile " + ctl.Key("id_alice") + "\n\tIdentitiesOnly yes\n"
+		err = os.WriteFile(ctl.SSHConfig(), append([]byte(own), before...), 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	before := slices.Clone(config)
 	t.Cleanup(func() {
 		if err := os.WriteFile(ctl.SSHConfig(), before, 0o600); err != nil {
 			t.Error(err)
 		}
 	})
-	if user == "alice" {
-		config = append([]byte("Host h1 h2\n\tUser alice\n\tIdentityFile "+ctl.Key("id_alice")+"\n\tIdentitiesOnly yes\n"), config...)
-	}
+}
+
+// trialOnHosts has a trial write on two hosts, as a user of theirs, into the directory that
+// they share, into home and into directories for temporary files.
+func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
+	loginAs(t, bed, user)
 	dir := filepath.Join(bed.Shared(), "trial-"+user)
 	files := map[string]string{filepath.Join(dir, "kept"): "as it was\n", filepath.Join(dir, "checkpoints/step-1"): "as it was\n"}
 	for _, d := range []string{dir, filepath.Join(dir, "checkpoints")} {
@@ -115,9 +123,6 @@ func trialOnHosts(t *testing.T, bed *testhosts.Bed, gangrun, user string) {
 		if err := errors.Join(os.WriteFile(path, []byte(text), 0o666), os.Chmod(path, 0o666)); err != nil {
 			t.Fatal(err)
 		}
-	}
-	if err := os.WriteFile(ctl.SSHConfig(), config, 0o600); err != nil {
-		t.Fatal(err)
 	}
 	r := &farRun{t: t, bed: bed, gangrun: gangrun}
 	r.control("run", "--hosts", "h1:1,h2:1", "-n", "2", "--mpi", "none", "--trial-ranks", "2", "--output", "none", "--workdir", dir,

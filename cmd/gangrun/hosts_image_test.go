@@ -1,8 +1,12 @@
 package main_test
 
 import (
+	"context"
 	"errors"
+	"fmt"
+	"math/rand/v2"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"syscall"
@@ -107,5 +111,105 @@ func TestImageHosts(t *testing.T) {
 			f := all[slices.IndexFunc(all, func(f hostFault) bool { return f.name == name })]
 			f.try(t, program, patiently)
 		})
+	}
+}
+
+// TestImageOnHosts has jobs whose hosts do not have the same images, users and disks. The preflight says what is
+// wrong, and on which host.
+func TestImageOnHosts(t *testing.T) {
+	t.Parallel()
+	bed := testhosts.Up(t, 2, testhosts.Containerd())
+	gangrun, err := binary()
+	if err != nil {
+		t.Fatal(err)
+	}
+	one, other, large := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
+	other.Config.Env = append(other.Config.Env, "OTHER=1")
+	noise := make([]byte, 48<<20)
+	random := rand.NewChaCha8([32]byte{})
+	_, _ = random.Read(noise)
+	large.Files["/noise"] = noise
+	load := func(host int, image testimage.Image, name string) {
+		t.Helper()
+		image.Name = "127.0.0.1:1/" + name + ":1"
+		data, err := os.ReadFile(image.Archive(t, "image.tar"))
+		archive := filepath.Join(bed.Shared(), fmt.Sprintf("h%d-%s.tar", host, name))
+		if err := errors.Join(err, os.WriteFile(archive, data, 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), patience)
+		defer cancel()
+		if out, err := bed.Host(host).Exec(ctx, "ctr", "images", "import", archive); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+	}
+	load(1, one, "single")
+	load(1, one, "pair")
+	load(2, other, "pair")
+	for _, c := range []struct {
+		what, image, user, says string
+		before, after           func(h *testhosts.Host) error
+		while                   func(h *testhosts.Host) error // once the image is being sent
+		code                    int
+	}{
+		{what: "one of the hosts lacks the image", image: "127.0.0.1:1/single:1", code: 78, says: "127.0.0.1:1/single:1"},
+		{what: "a host has another image under the same name", image: "127.0.0.1:1/pair:1", code: 78, says: "image-same"},
+		{what: "the user may not open containerd's socket", image: one.Archive(t, "image.tar"), user: "alice", code: 78, says: "this user may not open containerd's socket"},
+		{what: "the disk of a host is full", image: large.Archive(t, "image.tar"), code: 65, says: "no room for the image",
+			before: smallStore, after: func(h *testhosts.Host) error {
+				return errors.Join(h.KillContainerd(), inHost(h, "umount", store), h.StartContainerd())
+			}},
+		{what: "the connection breaks while the archive is sent", image: large.Archive(t, "image.tar"), code: 69, says: "not reached, and left out",
+			before: func(h *testhosts.Host) error { return h.Rate("20mbit") }, after: func(h *testhosts.Host) error { return errors.Join(h.Rate(""), h.StartSSH()) },
+			while: (*testhosts.Host).StopSSH},
+		{what: "the connection breaks for a moment while the archive is sent", image: large.Archive(t, "image.tar"), says: "every rank ended well",
+			before: func(h *testhosts.Host) error { return h.Rate("100mbit") }, after: func(h *testhosts.Host) error { return h.Rate("") },
+			while: func(h *testhosts.Host) error { return errors.Join(h.StopSSH(), h.StartSSH()) }},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			r := &farRun{t: t, bed: bed, gangrun: gangrun, begun: time.Now()}
+			r.change(c.before)
+			loginAs(t, bed, c.user)
+			r.control("run", "--hosts", "h1:1,h2:1", "-n", "2", "--retries", "0", "--host-timeout", "6s", "--image", c.image, "--", "true")
+			if c.while != nil {
+				r.await("the transfer", func() bool { return strings.Contains(r.errs.String(), "sending the image") })
+				r.change(c.while)
+			}
+			code := r.finish()
+			r.change(c.after)
+			said := r.errs.String()
+			if code != c.code || !strings.Contains(said, c.says) {
+				t.Errorf("code %d, want %d and %q:\n%s", code, c.code, c.says, said)
+			}
+			r.nothingLeft()
+			noContainers(t, bed)
+			imageEndings.row(t, c.what, lineWith(said, c.says), fmt.Sprint(code), "0")
+		})
+	}
+}
+
+// store is where containerd of a host keeps images and snapshots.
+const store = "/srv/containerd"
+
+// smallStore gives a host a store that is too small for the large image.
+func smallStore(h *testhosts.Host) error {
+	return errors.Join(h.KillContainerd(), inHost(h, "mount", "-t", "tmpfs", "-o", "size=24m", "small", store), h.StartContainerd())
+}
+
+func inHost(h *testhosts.Host, argv ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	_, err := h.Exec(ctx, argv...)
+	return err
+}
+
+// change does something to the victim, unless it is nil.
+func (r *farRun) change(do func(h *testhosts.Host) error) {
+	r.t.Helper()
+	if do == nil {
+		return
+	}
+	if err := do(victim(r.bed)); err != nil {
+		r.t.Fatal(err)
 	}
 }

@@ -2,6 +2,7 @@ package main_test
 
 import (
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -179,33 +180,44 @@ func TestImageRefused(t *testing.T) {
 		t.Fatal(err)
 	}
 	half := filepath.Join(b.dir, "half.tar")
-	if err := os.WriteFile(half, archive[:len(archive)/2], 0o600); err != nil {
+	if err := errors.Join(os.WriteFile(half, archive[:len(archive)/2], 0o600), os.Mkdir(filepath.Join(b.dir, "bin"), 0o700),
+		os.WriteFile(filepath.Join(b.dir, "bin/gpus.xml"), twoGPUs(t), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	other := testimage.Busybox(t)
+	writeProgram(t, filepath.Join(b.dir, "bin/nvidia-smi"), []byte(simulatedDriver))
+	registry := testimage.Registry(t, "me", "hidden-secret")
+	other, entry, bare := testimage.Busybox(t), testimage.Busybox(t), testimage.Busybox(t)
 	other.Arch = "riscv64"
-	for name, c := range map[string]struct {
+	entry.Config.Entrypoint = []string{"/nosuch"}
+	bare.Links = map[string]string{"/bin/true": "/bin/busybox"}
+	for what, c := range map[string]struct {
 		image string
 		args  []string
 		env   string
 		code  int
 		says  string
 	}{
-		"no registry":           {image: "127.0.0.1:1/nosuch:1", code: 78, says: "the image 127.0.0.1:1/nosuch:1 is not in the store of this host, and cannot be pulled"},
-		"no reference":          {image: "No Such", code: 64, says: "is not a reference to an image"},
-		"no such archive":       {image: "./nosuch.tar", code: 64, says: "cannot read the image"},
-		"no archive":            {image: filepath.Join(b.dir, script) + "/../script.sh", code: 65, says: "the archive is not a complete image"},
-		"truncated archive":     {image: half, code: 65, says: "the archive is not a complete image"},
-		"other machines":        {image: other.Archive(t, "image.tar"), code: 65, says: "linux/riscv64"},
-		"no containerd":         {env: "CONTAINERD_ADDRESS=/nosuch", code: 78, says: "there is no containerd here: /nosuch does not exist"},
-		"not mounted":           {args: []string{"--", "./script.sh"}, code: 65, says: "exists on the host, but not in the container"},
-		"uncontained trial":     {args: []string{"--trial", "uncontained", "--", "true"}, code: 64, says: "it cannot be uncontained"},
-		"missing mount":         {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
-		"missing input":         {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
-		"read-only checkpoints": {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--mount", filepath.Join(b.dir, "tmp"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 78, says: "read-only"},
-		"wrong command":         {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
+		"the registry cannot be reached":                  {image: "127.0.0.1:1/nosuch:1", code: 78, says: "the image 127.0.0.1:1/nosuch:1 is not in the store of this host, and cannot be pulled"},
+		"neither the host nor the registry has the image": {image: testimage.Registry(t, "", "") + "/nosuch:1", code: 65, says: "neither this host nor the registry has the image"},
+		"the registry refuses":                            {image: testimage.Busybox(t).Push(t, registry, "team/image:1", "me", "hidden-secret"), code: 78, says: "the registry refuses to give out the image"},
+		"the reference is not valid":                      {image: "No Such", code: 64, says: "is not a reference to an image"},
+		"there is no such archive":                        {image: "./nosuch.tar", code: 64, says: "cannot read the image"},
+		"the file is not an archive":                      {image: filepath.Join(b.dir, script) + "/../script.sh", code: 65, says: "the archive is not a complete image"},
+		"the archive is truncated":                        {image: half, code: 65, says: "the archive is not a complete image"},
+		"the image is for other machines":                 {image: other.Archive(t, "image.tar"), code: 65, says: "linux/riscv64"},
+		"there is no containerd":                          {env: "CONTAINERD_ADDRESS=/nosuch", code: 78, says: "there is no containerd here: /nosuch does not exist"},
+		"CDI does not know the GPUs":                      {env: "PATH=" + filepath.Join(b.dir, "bin") + ":" + os.Getenv("PATH"), args: []string{"--gpus-per-rank", "1", "--gpu-kind", "vendor.test/gpu", "--", "true"}, code: 78, says: "the Container Device Interface cannot give the container"},
+		"the script is not mounted":                       {args: []string{"--", "./script.sh"}, code: 65, says: "exists on the host, but not in the container"},
+		"`--trial uncontained`":                           {args: []string{"--trial", "uncontained", "--", "true"}, code: 64, says: "it cannot be uncontained"},
+		"the source of a mount does not exist":            {args: []string{"--mount", "/nosuch", "--", "true"}, code: 65, says: "cannot mount /nosuch"},
+		"the image does not have the working directory":   {args: []string{"--container-workdir", "/nosuch", "--", "true"}, code: 65, says: `the working directory "/nosuch" does not exist`},
+		"the checkpoint directory is mounted read-only":   {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck", "--", "true"}, code: 78, says: "read-only"},
+		"a mount is inside another that is read-only":     {args: []string{"--mount", filepath.Join(b.dir, "tmp") + ":" + filepath.Join(b.dir, "ck"), "--checkpoint-dir", "ck/in", "--", "true"}, code: 65, says: "the mount around it"},
+		"the image does not have the program":             {args: []string{"--", "nosuch"}, code: 78, says: `the program "nosuch" does not exist`},
+		"the entry point of the image does not exist":     {image: entry.Archive(t, "image.tar"), code: 78, says: `the entry point "/nosuch" of the image cannot be executed`},
+		"the image has no shell, and the ranks need none": {image: bare.Archive(t, "image.tar"), says: "every rank ended well"},
 	} {
-		t.Run(name, func(t *testing.T) {
+		t.Run(what, func(t *testing.T) {
 			if c.args == nil {
 				c.args = []string{"--", "true"}
 			}
@@ -218,9 +230,10 @@ func TestImageRefused(t *testing.T) {
 			if code != c.code || !strings.Contains(said, c.says) {
 				t.Errorf("code %d, want %d and %q:\n%s", code, c.code, c.says, said)
 			}
+			with.nothingLeft()
+			imageEndings.row(t, what, lineWith(said, c.says, b.dir, "DIR", registry, "REGISTRY"), fmt.Sprint(code), "0")
 		})
 	}
-	b.nothingLeft()
 }
 
 // TestImageFaults ends what a gang in containers is made of: nothing is left, and the cause is true.
@@ -232,14 +245,14 @@ func TestImageFaults(t *testing.T) {
 		code   int
 		cause  string
 	}{
-		"rank killed":          {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
-		"agent in it killed":   {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
-		"agent of host killed": {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
-		"shim killed":          {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
-		"containerd restarted": {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
-		"containerd killed":    {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
-		"controller killed":    {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
-		"out of memory":        {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/shm/x bs=1M count=1000"}, code: 137, cause: "cpu-oom oom-killer 1"},
+		"a rank is killed":                              {break_: func(b imageBench, r *controlled) { r.strike(r.started(1, 1), unix.SIGKILL) }, code: 137, cause: "killed sigkill 1"},
+		"the agent in a container is killed":            {break_: func(b imageBench, r *controlled) { killAll(b.t, b.inner()) }, code: 75, cause: "host-lost container-ended 0"},
+		"the agent of the host is killed":               {break_: func(b imageBench, r *controlled) { killAll(b.t, r.tree().agents) }, code: 75, cause: "host-lost agent-gone 0"},
+		"the shim of a container is killed":             {break_: func(b imageBench, r *controlled) { killAll(b.t, b.daemon.Shims()) }, code: 75, cause: "host-lost container-ended 0"},
+		"containerd is killed and started again":        {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.daemon.Restart(); b.create("end").Close() }},
+		"containerd is killed":                          {break_: func(b imageBench, r *controlled) { b.daemon.Kill(); b.create("end").Close() }},
+		"the controller is killed":                      {break_: func(b imageBench, r *controlled) { r.strike(r.cmd.Process.Pid, unix.SIGKILL) }, code: -1},
+		"the ranks need more than `--container-memory`": {args: []string{"--container-memory", "40MiB", "--", "sh", "-c", "test $RANK = 1 || exec sleep 1000; exec dd if=/dev/zero of=/dev/shm/x bs=1M count=1000"}, code: 137, cause: "cpu-oom oom-killer 1"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -256,19 +269,22 @@ func TestImageFaults(t *testing.T) {
 			if code := r.finish(); code != c.code {
 				t.Errorf("exit code %d, want %d", code, c.code)
 			}
+			said := map[int]string{0: "the job goes on", -1: "the run is lost"}[c.code]
 			if c.code > 0 {
 				cause := b.report().Attempts[0].Cause
+				said = fmt.Sprintf("`%s` (%s)", cause.Category, cause.Signature)
 				if got := fmt.Sprint(cause.Category, " ", cause.Signature, " ", cause.Rank); got != c.cause {
 					t.Errorf("cause %s, want %s: %s", got, c.cause, cause.Text)
 				}
 			}
-			if name == "containerd killed" { // the next run removes what that one could not
+			if name == "containerd is killed" { // the next run removes what that one could not
 				b.daemon.Restart()
 				if code, said := b.run("-n", "1", "--preflight", "off", "--", "true"); code != 0 {
 					t.Errorf("code %d:\n%s", code, said)
 				}
 			}
 			b.nothingLeft()
+			imageEndings.row(t, name, said, strings.Replace(fmt.Sprint(c.code), "-1", "137", 1), "0")
 		})
 	}
 }

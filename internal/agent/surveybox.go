@@ -3,6 +3,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
 
@@ -45,6 +46,9 @@ func (s *server) surveyBox(ctx context.Context, gang string, ask job.Survey) (*w
 			return nil, status.Error(codes.Internal, err.Error())
 		}
 		seeHost(&facts, ask.Workdir, jobDir)
+		if facts.Image, err = entryFact(ctx, c, ask); err != nil {
+			return nil, status.Error(codes.Aborted, err.Error())
+		}
 	}
 	data, err := exact.Marshal(facts)
 	if err != nil {
@@ -78,4 +82,27 @@ func seeHost(f *job.Facts, ranks, host string) {
 			}
 		}
 	}
+}
+
+// entryFact returns a problem if the entry point of the image cannot be executed in its container.
+func entryFact(ctx context.Context, c *contained, ask job.Survey) (*job.ImageFact, error) {
+	box := c.room.(boxRoom)
+	entry := box.Entrypoint()
+	if len(entry) == 0 {
+		return nil, nil
+	}
+	data, err := exact.Marshal(job.Survey{Command: entry, Workdir: ask.Workdir, Env: ask.Env})
+	if err != nil {
+		return nil, err
+	}
+	reply, err := c.client.Survey(ctx, &wire.SurveyRequest{Survey: data})
+	if err != nil {
+		return nil, err
+	}
+	var facts job.Facts
+	if err := exact.Unmarshal(reply.Facts, &facts); err != nil || facts.Program.Executable {
+		return nil, err
+	}
+	return &job.ImageFact{Name: box.Image(), Problem: job.ImageEntry,
+		Error: fmt.Sprintf("the entry point %q of the image cannot be executed: %s", entry[0], cmp.Or(facts.Program.Error, "it is not a program"))}, nil
 }

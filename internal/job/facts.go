@@ -20,6 +20,8 @@ type Survey struct {
 	Versions bool `json:"versions,omitempty"`
 	// Box is the container in which the host looks; nil for the host itself.
 	Box *Box `json:"box,omitempty"`
+	// GPUs is how many GPUs each rank gets, as in Spec.
+	GPUs int `json:"gpus_per_rank,omitempty"`
 }
 
 // Facts is what a host reports about itself and about what a job needs. Each fact has its own

@@ -30,5 +30,6 @@ const (
 	ImageFull      ImageProblem = "full"       // the host's store has no room
 	ImageMount     ImageProblem = "mount"      // a mount that the user names is missing
 	ImageDevice    ImageProblem = "device"     // no GPUs can be given to containers
+	ImageEntry     ImageProblem = "entry"      // its entry point cannot be executed
 	ImageFailed    ImageProblem = "failed"     // containerd refuses the container, or any other error
 )

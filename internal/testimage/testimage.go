@@ -4,6 +4,7 @@ package testimage
 import (
 	"archive/tar"
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	"errors"
 	"io"
@@ -36,6 +37,7 @@ type Image struct {
 	Links  map[string]string
 	Config v1.Config
 	Arch   string // of the machine, as GOARCH names it; empty is amd64
+	Name   string // in the archive that Archive makes; empty is example.test/image:1
 }
 
 // busybox is the package busybox-static's program.
@@ -127,7 +129,7 @@ func (i Image) tar(t testing.TB) []byte {
 // .tar.zst.
 func (i Image) Archive(t testing.TB, file string) string {
 	t.Helper()
-	tag, err := name.NewTag("example.test/image:1")
+	tag, err := name.NewTag(cmp.Or(i.Name, "example.test/image:1"))
 	if err != nil {
 		t.Fatal(err)
 	}

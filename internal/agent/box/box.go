@@ -56,6 +56,9 @@ func (b *Box) Close() {
 // Workdir returns the directory in which ranks start for which the job names none.
 func (b *Box) Workdir() string { return cmp.Or(b.image.Config.WorkingDir, "/") }
 
+// Image returns the name of the image.
+func (b *Box) Image() string { return b.image.Name }
+
 // Entrypoint returns the words that come before the command of every rank.
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 

@@ -139,5 +139,27 @@ func (s *scratch) mounts(want job.Box, logs string) (all []container.Mount, err 
 	slices.SortStableFunc(all, func(a, b container.Mount) int {
 		return strings.Count(strings.TrimSuffix(a.Target, "/"), "/") - strings.Count(strings.TrimSuffix(b.Target, "/"), "/")
 	})
+	for i, m := range all {
+		if err := placeable(m, all[:i]); err != nil {
+			return nil, &mountError{job.Mount{Source: m.Source, Target: m.Target, Write: m.Write}, err}
+		}
+	}
 	return all, nil
+}
+
+// placeable returns an error if a mount is to be inside a read-only one that has nothing at its target. before
+// are the mounts that come before it.
+func placeable(m container.Mount, before []container.Mount) error {
+	for _, around := range slices.Backward(before) {
+		below, err := filepath.Rel(around.Target, m.Target)
+		if err != nil || below == "." || !filepath.IsLocal(below) {
+			continue
+		}
+		at := filepath.Join(around.Source, below)
+		if _, err := os.Lstat(at); around.Write || err == nil {
+			return nil
+		}
+		return fmt.Errorf("%s does not exist, and the mount around it, %s, is read-only", at, around.Target)
+	}
+	return nil
 }

@@ -1,0 +1,95 @@
+package main_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+)
+
+// docTable is a table in a page of docs, between two marks. Each row comes from a test, which compares it
+// with what it sees, or writes it if UPDATE is 1.
+type docTable struct {
+	path       string
+	begin, end string
+	head       string
+	first      []string // the first cells of the rows, in order
+
+	mu sync.Mutex
+}
+
+// read returns the text before the table, its rows, and the text after it.
+func (d *docTable) read(t testing.TB) (before string, rows []string, after string) {
+	t.Helper()
+	page, err := os.ReadFile(filepath.FromSlash(d.path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, ok1 := strings.Cut(string(page), d.begin)
+	table, after, ok2 := strings.Cut(rest, d.end)
+	table, ok3 := strings.CutPrefix(table, d.head)
+	if !ok1 || !ok2 || !ok3 {
+		t.Fatalf("%s has no table between %q and %q", d.path, d.begin, d.end)
+	}
+	for row := range strings.Lines(table) {
+		rows = append(rows, row)
+	}
+	return before, rows, after
+}
+
+// startsWith returns a function that reports whether a row has a first cell.
+func startsWith(first string) func(row string) bool {
+	return func(row string) bool { return strings.HasPrefix(row, "| "+first+" | ") }
+}
+
+// inOrder checks that the table has one row for each first cell, in order.
+func (d *docTable) inOrder(t testing.TB) {
+	t.Helper()
+	_, rows, _ := d.read(t)
+	if len(rows) != len(d.first) {
+		t.Errorf("%s: the table has %d rows, want %d", d.path, len(rows), len(d.first))
+	}
+	for i, row := range rows {
+		if i < len(d.first) && !startsWith(d.first[i])(row) {
+			t.Errorf("%s: row %d is %q, want %q", d.path, i+1, row, d.first[i])
+		}
+	}
+}
+
+// row holds a row of the table against what a test has seen. A test that has failed changes nothing.
+func (d *docTable) row(t testing.TB, cells ...string) {
+	t.Helper()
+	number := slices.Index(d.first, cells[0])
+	if number < 0 {
+		t.Fatalf("the table in %s lacks %q", d.path, cells[0])
+	}
+	if t.Failed() {
+		return
+	}
+	row := "| " + strings.Join(cells, " | ") + " |\n"
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	before, rows, after := d.read(t)
+	if os.Getenv("UPDATE") == "1" {
+		rows = slices.DeleteFunc(rows, func(row string) bool {
+			return startsWith(cells[0])(row) || !slices.ContainsFunc(d.first, func(f string) bool { return startsWith(f)(row) })
+		})
+		at := 0
+		for _, earlier := range d.first[:number] {
+			if i := slices.IndexFunc(rows, startsWith(earlier)); i >= 0 {
+				at = i + 1
+			}
+		}
+		rows = slices.Insert(rows, at, row)
+		page := before + d.begin + d.head + strings.Join(rows, "") + d.end + after
+		if err := os.WriteFile(filepath.FromSlash(d.path), []byte(page), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !slices.Contains(rows, row) {
+		t.Errorf("%s does not say %q", d.path, row)
+	}
+}
