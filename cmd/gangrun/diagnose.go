@@ -1,12 +1,12 @@
 package main
 
 import (
-	"errors"
+	"context"
 	"fmt"
 	"io"
 	"os"
 
-	"github.com/gangrun/gangrun/internal/packedlog"
+	"github.com/gangrun/gangrun/internal/logset"
 	"github.com/gangrun/gangrun/internal/view"
 
 	"github.com/urfave/cli/v2"
@@ -20,10 +20,11 @@ func diagnoseCommand() *cli.Command {
 	return &cli.Command{
 		Name:      "diagnose",
 		Usage:     "find why a job failed from its logs",
-		ArgsUsage: "[OPTIONS] LOG...",
-		Description: "The logs may be those of gangrun's ranks, or of any other launcher; - is standard input.\n" +
-			"They may be compressed by gzip or bzip2, or be text in UTF-16.\n" +
-			"The exit code is 0 when a cause was found and 1 when none was.",
+		ArgsUsage: "[OPTIONS] LOG|DIRECTORY...",
+		Description: "The logs are those of one job, of gangrun's ranks or of any other launcher: one log of all ranks,\n" +
+			"or one a rank, and the launcher's and the kernel's beside them; - is standard input.\n" +
+			"They may be compressed by gzip, bzip2 or zstd, or be text in UTF-16.\n" +
+			"The exit code is 0 if a cause was found, 1 if none was and the job looks successful, and 2 if it looks failed.",
 		Flags: []cli.Flag{formatFlag()},
 		Action: func(c *cli.Context) error {
 			asJSON, err := asJSON(c)
@@ -33,31 +34,33 @@ func diagnoseCommand() *cli.Command {
 			if !c.Args().Present() {
 				return failure.Usage("gangrun diagnose LOG... reads log files; - is standard input", "diagnose needs a log")
 			}
-			return diagnoseLogs(c.App.Writer, c.Args().Slice(), asJSON)
+			return diagnoseLogs(c.Context, c.App.Writer, c.Args().Slice(), asJSON)
 		},
 	}
 }
 
-func diagnoseLogs(w io.Writer, names []string, asJSON bool) error {
-	evidence := job.Evidence{}
-	for _, name := range names {
-		lines, err := readLog(name)
-		if err != nil {
-			return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("read the log: %w", err), Hint: hintFor(err)}
-		}
-		evidence.Lines = append(evidence.Lines, lines...)
+func diagnoseLogs(ctx context.Context, w io.Writer, names []string, asJSON bool) error {
+	logs, err := logset.Open(names)
+	var evidence job.Evidence
+	if err == nil {
+		evidence, err = logset.Read(ctx, logs, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
 	}
-	cause := diagnose.Diagnose(evidence)
-	var err error
+	if err != nil {
+		return &failure.Error{Code: failure.CodeUsage, Err: fmt.Errorf("read the log: %w", err), Hint: hintFor(err)}
+	}
+	cause := diagnose.Logs(evidence)
 	if asJSON {
 		err = view.JSON(w, cause)
 	} else {
 		err = printCause(w, cause)
 	}
-	if err == nil && cause.Category == "" {
-		return failure.Exit(1)
+	switch {
+	case err != nil || cause.Category != "":
+		return err
+	case cause.Looks == job.LooksFailed:
+		return failure.Exit(2)
 	}
-	return err
+	return failure.Exit(1)
 }
 
 // hintFor says what to do about a log that cannot be read.
@@ -66,21 +69,6 @@ func hintFor(err error) string {
 		return hint
 	}
 	return "give the path of a log file, or - for standard input; gangrun report RUN tells the cause of a run"
-}
-
-func readLog(name string) (lines []job.Line, err error) {
-	file := os.Stdin
-	if name != "-" {
-		if file, err = os.Open(name); err != nil {
-			return nil, err
-		}
-		defer func() { err = errors.Join(err, file.Close()) }()
-	}
-	text, err := packedlog.Open(name, file, func(note string) { fmt.Fprintf(os.Stderr, "gangrun: note: %s\n", note) })
-	if err != nil {
-		return nil, err
-	}
-	return diagnose.ReadLog(name, text)
 }
 
 func printCause(w io.Writer, c job.Cause) error {

@@ -80,6 +80,7 @@ func sortOut(e job.Evidence) ([]*member, []record) {
 	var records []record
 	for _, st := range streams(e.Lines) {
 		st.scan(afterwards || st.records())
+		st.mixed = st.rank < 0 && !st.records() && mixes(st.text)
 		for _, g := range st.kernel {
 			records = append(records, newRecord(st, g))
 		}

@@ -12,6 +12,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -130,7 +131,7 @@ func FuzzReadLog(f *testing.F) {
 	f.Add("a/rank.3/stderr", []byte(strings.Repeat("x", 9000)+"\r"))
 	f.Add("", []byte("\r\n\r\x00\xff\n"))
 	f.Fuzz(func(t *testing.T, name string, data []byte) {
-		lines, err := ReadLog(name, bytes.NewReader(data))
+		lines, err := readLog(name, bytes.NewReader(data))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -138,11 +139,11 @@ func FuzzReadLog(f *testing.F) {
 		if len(data) > 0 && data[len(data)-1] != '\n' {
 			want++
 		}
-		if want <= keepLast && len(lines) != want {
+		if want <= logtext.KeepLast && len(lines) != want {
 			t.Errorf("%d lines of %d", len(lines), want)
 		}
 		for i, l := range lines {
-			if l.Line <= 0 || i > 0 && l.Line <= lines[i-1].Line || l.File != name || l.Rank < -1 || len(l.Text) > keepBytes*3 || strings.ContainsAny(l.Text, "\r\n") {
+			if l.Line <= 0 || i > 0 && l.Line <= lines[i-1].Line || l.File != name || l.Rank < -1 || len(l.Text) > logtext.KeepBytes*3 || strings.ContainsAny(l.Text, "\r\n") {
 				t.Fatalf("line %d: %+v", i, l)
 			}
 		}

@@ -59,26 +59,17 @@ func (m *member) suspects(live bool) []*suspect {
 	if m.exit != nil && m.exit.Good() {
 		return nil
 	}
-	strong, weak, old := m.best()
+	if m.exit == nil && !live {
+		return m.fromLogs()
+	}
+	strong, weak, _ := m.best()
 	said := m.said()
 	if said != nil && !said.tellsMore(strong) {
 		said = nil
 	}
 	if m.exit == nil {
-		if said != nil && !live {
-			said.confidence -= 0.2
-			return []*suspect{said}
-		}
-		for _, s := range []*suspect{strong, weak, old} {
-			if s == old && s != nil {
-				s.confidence /= 2
-			}
-			if s != nil {
-				return []*suspect{s}
-			}
-			if live {
-				break
-			}
+		if strong != nil {
+			return []*suspect{strong}
 		}
 		return nil
 	}

@@ -272,7 +272,7 @@ func TestTwiceInOneLog(t *testing.T) {
 // A log alone, as mpirun wrote it: the message is the cause, and the launcher says whose
 // it is.
 func TestMessageInLog(t *testing.T) {
-	lines, err := ReadLog("job.log", strings.NewReader(lammpsError+"\n"+aborting+"\n"))
+	lines, err := readLog("job.log", strings.NewReader(lammpsError+"\n"+aborting+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

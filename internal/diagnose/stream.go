@@ -27,6 +27,8 @@ type stream struct {
 	// plain[i] counts the lines before line i that are ordinary output: not part of a sign, of
 	// a stack trace or of a library's messages.
 	plain []int
+	// mixed is true if the log has the output of several ranks, and does not say whose each line is.
+	mixed bool
 }
 
 // sign is one sign of failure.

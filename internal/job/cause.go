@@ -23,7 +23,22 @@ type Cause struct {
 	// After has at most 20 lines that follow the decisive one in the same output, because that
 	// may be only the beginning of a message.
 	After []Line `json:"after,omitempty"`
+	// Also are other ranks on which the same failure arose by itself, in order.
+	Also []int `json:"also,omitempty"`
+	// Cascades counts the other ranks and programs that failed as a consequence.
+	Cascades int `json:"cascades,omitempty"`
+	// Looks is what logs alone look like. It is empty if it is known how the ranks ended.
+	Looks Looks `json:"looks,omitempty"`
 }
+
+// Looks is what the logs of a job look like.
+type Looks string
+
+// The values of Looks.
+const (
+	LooksFailed     Looks = "failed"
+	LooksSuccessful Looks = "successful"
+)
 
 // MarshalJSON encodes an empty category as null and no rank as null.
 func (c Cause) MarshalJSON() ([]byte, error) {

@@ -83,6 +83,7 @@ func TestEnumerations(t *testing.T) {
 		"BeforeStop":       enum[job.BeforeStop],
 		"Link":             enum[job.Link],
 		"Locality":         enum[job.Locality],
+		"Looks":            enum[job.Looks],
 		"MPI":              enum[job.MPI],
 		"OutputMode":       enum[job.OutputMode],
 		"PreflightMode":    enum[job.PreflightMode],

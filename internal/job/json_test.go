@@ -160,7 +160,7 @@ func TestCauseJSON(t *testing.T) {
 			}
 			// What an earlier reading left in the variable must not shine through.
 			back := filled[job.Cause]()
-			back.Artefact, back.Evidence, back.After = "", nil, nil
+			back.Artefact, back.Evidence, back.After, back.Looks, back.Also, back.Cascades = "", nil, nil, "", nil, 0
 			if err := json.Unmarshal(data, &back); err != nil {
 				t.Fatal(err)
 			}

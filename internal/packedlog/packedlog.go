@@ -13,6 +13,7 @@ import (
 
 	"github.com/gangrun/gangrun/internal/view"
 
+	"github.com/klauspost/compress/zstd"
 	"golang.org/x/text/encoding/unicode"
 )
 
@@ -32,7 +33,7 @@ type format struct {
 var formats = []format{
 	{magic: "\x1f\x8b", name: "gzip", open: func(r io.Reader) (io.Reader, error) { return gzip.NewReader(r) }},
 	{magic: "BZh", name: "bzip2", open: func(r io.Reader) (io.Reader, error) { return bzip2.NewReader(r), nil }},
-	{magic: "\x28\xb5\x2f\xfd", name: "compressed with zstd", cat: "zstdcat"},
+	{magic: "\x28\xb5\x2f\xfd", name: "zstd", open: fromZstd},
 	{magic: "\xfd7zXZ\x00", name: "compressed with xz", cat: "xzcat"},
 	{magic: "\x04\x22\x4d\x18", name: "compressed with lz4", cat: "lz4cat"},
 	{magic: "PK\x03\x04", name: "a zip archive", cat: "unzip -p"},
@@ -44,6 +45,11 @@ var formats = []format{
 		_, err := io.CopyN(io.Discard, r, 3)
 		return r, err
 	}},
+}
+
+// fromZstd returns what a frame of zstd holds. One goroutine, the reader's own, decodes it.
+func fromZstd(r io.Reader) (io.Reader, error) {
+	return zstd.NewReader(r, zstd.WithDecoderConcurrency(1), zstd.WithDecoderMaxMemory(256<<20))
 }
 
 func fromUTF16(r io.Reader) (io.Reader, error) {

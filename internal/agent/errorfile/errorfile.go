@@ -2,41 +2,20 @@
 package errorfile
 
 import (
-	"encoding/json"
 	"io"
 	"os"
-	"strconv"
-	"strings"
 	"time"
 
 	"golang.org/x/sys/unix"
 
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/recorded"
 )
 
 // Env is the variable that names the file to which PyTorch's @record writes the exception that
 // ends a rank.
 const Env = "TORCHELASTIC_ERROR_FILE"
-
-// errorFileLimit bounds what is read of an error file, in bytes.
-const errorFileLimit = 1 << 20
-
-// recorded is an error file, as torch.distributed.elastic writes it.
-type recorded struct {
-	// Message is an object or, by handlers of before PyTorch 1.9, a text.
-	Message   json.RawMessage `json:"message"`
-	Timestamp json.RawMessage `json:"timestamp"` // of one whose Message is a text
-}
-
-// exception is the object in an error file.
-type exception struct {
-	Message   string `json:"message"` // as in "ValueError: no such shape"
-	ExtraInfo struct {
-		Callstack string          `json:"py_callstack"`
-		Timestamp json.RawMessage `json:"timestamp"` // seconds of Unix time, a text or a number
-	} `json:"extraInfo"`
-}
 
 // Read returns the exception in the error file at path, as the lines of a traceback. It returns
 // nil if there is no such file, or if it cannot be read as an error file.
@@ -44,22 +23,14 @@ func Read(path, host string, rank int) []job.Line {
 	if path == "" {
 		return nil
 	}
-	text, written := readRegular(path, errorFileLimit)
-	var file recorded
-	if text == nil || json.Unmarshal(text, &file) != nil {
+	data, written := readRegular(path, recorded.MaxBytes)
+	e, ok := recorded.Parse(data)
+	if !ok {
 		return nil
 	}
-	var e exception
-	stamp := file.Timestamp
-	if json.Unmarshal(file.Message, &e.Message) != nil {
-		if json.Unmarshal(file.Message, &e) != nil {
-			return nil
-		}
-		stamp = e.ExtraInfo.Timestamp
-	}
 	var lines []job.Line
-	when := raised(stamp, written)
-	for _, text := range e.lines() {
+	when := raised(e.Time, written)
+	for _, text := range clipped(e.Lines) {
 		lines = append(lines, job.Line{
 			Source: job.SourceErrorFile, Host: host, Rank: rank, File: path, Time: when, Text: output.Clean([]byte(text)),
 		})
@@ -67,17 +38,9 @@ func Read(path, host string, rank int) []job.Line {
 	return lines
 }
 
-// lines returns the traceback, or the message alone where there is none. Of a long traceback it
-// returns the first line, by which it is known as one, and the last lines.
-func (e exception) lines() []string {
-	text := strings.TrimRight(e.ExtraInfo.Callstack, "\n")
-	if !strings.HasPrefix(text, "Traceback ") {
-		text = strings.TrimRight(e.Message, "\n")
-	}
-	if text == "" {
-		return nil
-	}
-	all := strings.Split(text, "\n")
+// clipped returns all lines of a traceback. Of a long one, it returns the first line, by which it is known as one,
+// and the last lines.
+func clipped(all []string) []string {
 	from, size := len(all)-1, len(all[0])+len(all[len(all)-1])+2
 	for from > 1 && size+len(all[from-1])+1 <= output.TailBytes {
 		from--
@@ -88,14 +51,11 @@ func (e exception) lines() []string {
 
 // raised returns when the exception was raised: the time in the file, which is in whole seconds,
 // or within that second the time at which the file was written.
-func raised(stamp json.RawMessage, written time.Time) time.Time {
-	seconds, err := strconv.ParseInt(strings.Trim(string(stamp), `"`), 10, 64)
-	if err != nil || seconds <= 0 {
-		return written
-	}
-	from := time.Unix(seconds, 0)
+func raised(from, written time.Time) time.Time {
 	to := from.Add(time.Second - time.Nanosecond)
 	switch {
+	case from.IsZero():
+		return written
 	case written.Before(from):
 		return from
 	case written.After(to):

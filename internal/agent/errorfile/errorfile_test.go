@@ -14,6 +14,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/agenttest"
 	"github.com/gangrun/gangrun/internal/agent/output"
 	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/recorded"
 )
 
 const callstack = "Traceback (most recent call last):\n  File \"train.py\", line 3, in <module>\n    f()\nValueError: no\n"
@@ -53,7 +54,7 @@ func TestRecorded(t *testing.T) {
 		"cut off":            {`{"message":{"message":"ValueError: no"`, nil, written},
 		"empty":              {"", nil, written},
 		"no JSON":            {"Traceback", nil, written},
-		"too large":          {`{"message":"` + strings.Repeat("x", errorFileLimit) + `"}`, nil, written},
+		"too large":          {`{"message":"` + strings.Repeat("x", recorded.MaxBytes) + `"}`, nil, written},
 	} {
 		path := filepath.Join(t.TempDir(), "rank-0003.error.json")
 		agenttest.WriteFile(t, path, c.text, 0o644)

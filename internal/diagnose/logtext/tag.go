@@ -1,39 +1,12 @@
-package diagnose
+package logtext
 
 import (
-	"path/filepath"
 	"strings"
 
 	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 
 	"github.com/gangrun/gangrun/internal/job"
 )
-
-var (
-	rankName = textmatch.New(`(?:^|[/._-])rank[-._]?(\d+)(?:$|[/._-])`)
-	torchDir = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log)$`)
-)
-
-// fromName returns the rank, or -1 if it is not known, and the stream by the name of a log.
-func fromName(name string) (int, job.Source) {
-	name = strings.TrimSuffix(strings.TrimSuffix(filepath.ToSlash(name), ".gz"), ".bz2")
-	source := job.SourceStdout
-	for _, end := range [...]string{".err", ".stderr", "/stderr", "/stderr.log", "-stderr.log", ".err.log"} {
-		if strings.HasSuffix(name, end) {
-			source = job.SourceStderr
-		}
-	}
-	tail := name
-	if parts := strings.Split(name, "/"); len(parts) > 2 {
-		tail = strings.Join(parts[len(parts)-2:], "/")
-	}
-	for _, m := range [][]string{rankName.FindStringSubmatch(tail), torchDir.FindStringSubmatch(name)} {
-		if m != nil && len(m[1]) < 8 {
-			return atoi(m[1]), source
-		}
-	}
-	return -1, source
-}
 
 // tag is a form in which launchers mark the lines of a rank.
 type tag struct {

@@ -1,4 +1,6 @@
-package diagnose
+// Package logtext reads logs of any size, and finds whose each line is: by the name of the log, or by the tags that
+// launchers write before lines.
+package logtext
 
 import (
 	"bufio"
@@ -6,28 +8,25 @@ import (
 	"io"
 	"strings"
 
-	"github.com/gangrun/gangrun/internal/diagnose/rules"
-	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// What ReadLog keeps of a log of any size: the last lines, and earlier lines around signs of failure.
+// What Read keeps of a log of any size: the last lines, and earlier lines around signs of failure.
 // Longer lines are cut.
 const (
-	keepLast  = 4000 // lines
-	keepEarly = 4000 // lines
-	keepBytes = 8 << 10
-	ahead     = 40 // lines before a sign
-	behind    = 60 // lines after it, so that a traceback is whole
+	KeepLast  = 4000 // lines
+	KeepEarly = 4000 // lines
+	KeepBytes = 8 << 10
+	Ahead     = 40 // lines before a sign
+	Behind    = 60 // lines after it, so that a traceback is whole
 )
 
-// ReadLog reads a log for Diagnose, in bounded memory. It takes rank and stream from the name of
-// the log if it has them (rank-0003.err, rank.3/stderr). Otherwise it takes them from the tags that
-// launchers write before lines: mpirun (--tag-output), torch, srun -l, hydra -l and gangrun itself.
-// A rank that is not known is -1.
-func ReadLog(name string, r io.Reader) ([]job.Line, error) {
+// Read reads a log in bounded memory. telling reports whether a line may be a sign of failure, or begin one. If the rank is not known from the name of the log, it is
+// taken from the tags that launchers write before lines: mpirun (--tag-output), torch, srun -l, hydra -l, pdsh,
+// kubectl, Ray and gangrun itself. A rank that is not known is -1.
+func Read(o Origin, r io.Reader, telling func(string) bool) ([]job.Line, error) {
 	in := bufio.NewReaderSize(r, 64<<10)
-	var k keeper
+	k := keeper{telling: telling}
 	var d drawing
 	for number, open := 1, false; ; {
 		part, err := in.ReadSlice('\n')
@@ -46,19 +45,19 @@ func ReadLog(name string, r io.Reader) ([]job.Line, error) {
 			break
 		}
 	}
-	rank, source := fromName(name)
 	lines := k.lines()
 	for i := range lines {
-		lines[i].File, lines[i].Source, lines[i].Rank = name, source, rank
+		lines[i].File, lines[i].Source, lines[i].Rank, lines[i].Host = o.Name, o.Source, o.Rank, o.Host
 	}
-	if rank < 0 {
+	if o.Rank < 0 && o.Source != job.SourceKernel {
 		unprefix(lines)
 	}
+	date(lines)
 	return lines, nil
 }
 
 // drawing is a line as a terminal would show it: text after a carriage return replaces the text
-// before it. It has at most keepBytes bytes.
+// before it. It has at most KeepBytes bytes.
 type drawing struct {
 	text     []byte
 	returned bool
@@ -73,7 +72,7 @@ func (d *drawing) add(part []byte) {
 		case d.returned:
 			d.returned = false
 			d.text = append(d.text[:0], c)
-		case len(d.text) < keepBytes:
+		case len(d.text) < KeepBytes:
 			d.text = append(d.text, c)
 		}
 	}
@@ -94,6 +93,8 @@ type kept struct {
 
 // keeper holds the lines of a log that are kept.
 type keeper struct {
+	telling func(string) bool
+
 	early []kept
 	ring  []kept
 	next  int // the oldest line of the ring, once it is full
@@ -103,22 +104,22 @@ type keeper struct {
 func (k *keeper) add(number int, text string) {
 	l := kept{number, text, k.after > 0}
 	k.after--
-	if telling(text) {
+	if k.telling(text) {
 		l.keep = true
-		k.after = behind
-		for i := 1; i <= min(ahead, len(k.ring)); i++ {
+		k.after = Behind
+		for i := 1; i <= min(Ahead, len(k.ring)); i++ {
 			k.ring[(k.next-i+len(k.ring))%len(k.ring)].keep = true
 		}
 	}
-	if len(k.ring) < keepLast {
+	if len(k.ring) < KeepLast {
 		k.ring = append(k.ring, l)
 		return
 	}
-	if old := k.ring[k.next]; old.keep && len(k.early) < keepEarly {
+	if old := k.ring[k.next]; old.keep && len(k.early) < KeepEarly {
 		k.early = append(k.early, old)
 	}
 	k.ring[k.next] = l
-	k.next = (k.next + 1) % keepLast
+	k.next = (k.next + 1) % KeepLast
 }
 
 func (k *keeper) lines() []job.Line {
@@ -130,18 +131,3 @@ func (k *keeper) lines() []job.Line {
 	}
 	return out
 }
-
-// telling reports whether a line may be a sign, or begin one.
-func telling(text string) bool {
-	return rules.Candidate(text) || len(reporters.Find(text, nil)) > 0 || len(beginnings.Find(text, nil)) > 0 || errorLine(text)
-}
-
-// beginnings are the words with which exceptions announce themselves.
-var beginnings = func() *textmatch.Index {
-	x := &textmatch.Index{}
-	for i, text := range []string{"traceback (most recent call last)", "terminate called", "terminating ", "panicked at", "panic: ", "fatal error: ",
-		"error: loaderror", "fortran runtime error", "forrtl: ", "root cause (first"} {
-		x.Add(text, i)
-	}
-	return x
-}()

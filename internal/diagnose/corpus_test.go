@@ -1,0 +1,198 @@
+package diagnose_test
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"hash/fnv"
+	"io"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"golang.org/x/tools/txtar"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/logset"
+)
+
+// label is what is known of a case of the corpus.
+type label struct {
+	Failed   bool         `json:"failed"`
+	Category job.Category `json:"category"`
+	Rank     *int         `json:"rank"` // nil if it cannot be known from the logs
+	Ranks    []int        `json:"ranks"`
+	Retry    job.Action   `json:"retry"`
+	Decisive string       `json:"decisive"` // a part of the line that states the cause
+	Made     string       `json:"made"`     // "run", or "documented": written after a documented format
+}
+
+// corpusCase is a job with its logs.
+type corpusCase struct {
+	name  string
+	label label
+	files []txtar.File
+}
+
+// corpus reads one half of the corpus: the one that rules are written with ("work"), or the one that is only
+// measured ("held"). The name of a case decides where it belongs.
+func corpus(t testing.TB, half string) (cases []corpusCase) {
+	t.Helper()
+	paths, err := filepath.Glob("testdata/corpus/cases/*.txtar")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		c := corpusCase{name: strings.TrimSuffix(filepath.Base(path), ".txtar")}
+		h := fnv.New32a()
+		_, _ = h.Write([]byte(c.name))
+		if (half == "held") != (h.Sum32()>>8&1 == 1) {
+			continue
+		}
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		archive := txtar.Parse(data)
+		if err := json.Unmarshal(archive.Comment, &c.label); err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		c.files = archive.Files
+		cases = append(cases, c)
+	}
+	return cases
+}
+
+// diagnosed returns what gangrun finds in a case.
+func (c corpusCase) diagnosed(t testing.TB) job.Cause {
+	t.Helper()
+	var logs []logset.Log
+	for _, f := range c.files {
+		logs = append(logs, logset.Log{Name: f.Name, Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(f.Data)), nil }})
+	}
+	e, err := logset.Read(t.Context(), logs, func(string) {})
+	if err != nil {
+		t.Fatalf("%s: %v", c.name, err)
+	}
+	return diagnose.Logs(e)
+}
+
+// standsThere reports whether the decisive line of a cause is where the cause says.
+func (c corpusCase) standsThere(found job.Cause) bool {
+	if len(found.Evidence) == 0 {
+		return false
+	}
+	l := found.Evidence[len(found.Evidence)-1]
+	for _, f := range c.files {
+		lines := strings.Split(string(f.Data), "\n")
+		if f.Name == l.File && l.Line > 0 && l.Line <= len(lines) && strings.Contains(lines[l.Line-1], strings.TrimSpace(l.Text)) {
+			return true
+		}
+		if f.Name == l.File && l.Source == job.SourceErrorFile {
+			return true
+		}
+	}
+	return false
+}
+
+// rankRight reports whether a cause names a right rank.
+func (l label) rankRight(found job.Cause) bool { return found.Rank == *l.Rank }
+
+// score is how well gangrun does on one half of the corpus.
+type score struct {
+	failed, right, ranked, rankRight, retryRight, placed int
+	passed, alarms                                       int
+	confusion                                            map[[2]job.Category]int // wanted and found
+}
+
+func (s score) String() string {
+	part := func(n, of int) float64 { return float64(n) / float64(max(of, 1)) }
+	return fmt.Sprintf("%d failures: category %.3f, macro-F1 %.3f, root rank %.3f of %d, retry %.3f, quoted line in its place %.3f; %d of %d successes are called failures",
+		s.failed, part(s.right, s.failed), s.macroF1(), part(s.rankRight, s.ranked), s.ranked, part(s.retryRight, s.failed), part(s.placed, s.failed), s.alarms, s.passed)
+}
+
+// macroF1 is the mean of F1 over the categories that occur in labels.
+func (s score) macroF1() float64 {
+	wanted, found := map[job.Category]int{}, map[job.Category]int{}
+	for k, n := range s.confusion {
+		wanted[k[0]] += n
+		found[k[1]] += n
+	}
+	sum, n := 0.0, 0
+	for c, w := range wanted {
+		if c == "" {
+			continue
+		}
+		n++
+		sum += 2 * float64(s.confusion[[2]job.Category{c, c}]) / float64(w+found[c])
+	}
+	return sum / float64(max(n, 1))
+}
+
+// measure diagnoses one half of the corpus. It calls report for each case that is not right in all.
+func measure(t testing.TB, half string, report func(c corpusCase, found job.Cause, wrong []string)) score {
+	s := score{confusion: map[[2]job.Category]int{}}
+	for _, c := range corpus(t, half) {
+		found, wrong := c.diagnosed(t), []string(nil)
+		s.confusion[[2]job.Category{c.label.Category, found.Category}]++
+		count := func(what string, ok bool, n *int) {
+			if ok {
+				*n++
+			} else {
+				wrong = append(wrong, what)
+			}
+		}
+		if !c.label.Failed {
+			s.passed++
+			if found.Category != "" {
+				s.alarms++
+				wrong = append(wrong, "false alarm")
+			}
+		} else {
+			s.failed++
+			count("category", found.Category == c.label.Category, &s.right)
+			if c.label.Rank != nil {
+				s.ranked++
+				count("rank", c.label.rankRight(found), &s.rankRight)
+			}
+			count("retry", found.Category != "" && found.Retry == c.label.Retry, &s.retryRight)
+			count("place", c.standsThere(found), &s.placed)
+		}
+		if len(wrong) > 0 && report != nil {
+			report(c, found, wrong)
+		}
+	}
+	return s
+}
+
+// TestCorpus measures both halves of the corpus. CORPUS=work lists what is not right in that half.
+func TestCorpus(t *testing.T) {
+	for _, half := range []string{"work", "held"} {
+		var report func(c corpusCase, found job.Cause, wrong []string)
+		if os.Getenv("CORPUS") == half {
+			report = func(c corpusCase, found job.Cause, wrong []string) {
+				rank := "-"
+				if c.label.Rank != nil {
+					rank = fmt.Sprint(*c.label.Rank)
+				}
+				t.Logf("%s: %s\n  want %s rank %s retry %s: %s\n  got  %s (%s) rank %d retry %s: %s", c.name, strings.Join(wrong, ", "),
+					c.label.Category, rank, c.label.Retry, c.label.Decisive, found.Category, found.Signature, found.Rank, found.Retry, found.Text)
+			}
+		}
+		s := measure(t, half, report)
+		t.Logf("%s: %s", half, s)
+		if report == nil {
+			continue
+		}
+		for _, k := range slices.SortedFunc(maps.Keys(s.confusion), func(a, b [2]job.Category) int { return cmp.Compare(s.confusion[b], s.confusion[a]) }) {
+			if k[0] != k[1] {
+				t.Logf("%3d %s taken for %s", s.confusion[k], k[0], k[1])
+			}
+		}
+	}
+}

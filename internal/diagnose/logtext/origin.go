@@ -1,0 +1,147 @@
+package logtext
+
+import (
+	"cmp"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+// Origin is what the name of a log says about what it holds.
+type Origin struct {
+	Name   string
+	Rank   int    // -1 if the name does not say it, or the log is of several ranks
+	Host   string // empty if the name does not say it
+	Source job.Source
+}
+
+var (
+	rankName = textmatch.New(`(?i)(?:^|[/._-])(?:global[-_]?)?(?:rank|task|proc|process|worker|replica|pod)[-._]?(\d+)(?:$|[/._-])`)
+	torchDir = textmatch.New(`/attempt_\d+/(\d+)/(?:stdout|stderr|std(?:out|err)\.log|error\.json)$`)
+	// packedEnd is how the name of a compressed log ends.
+	packedEnd = textmatch.New(`(?i)\.(?:gz|bz2|zst|zstd)$`)
+	// stderrName and stdoutName say which stream a log holds.
+	stderrName = textmatch.New(`(?i)(?:^|[/._-])(?:std)?err(?:ors?)?(?:$|[/._-])`)
+	stdoutName = textmatch.New(`(?i)(?:^|[/._-])(?:std)?out(?:put)?(?:$|[/._-])`)
+	kernelName = textmatch.New(`(?i)(?:^|[._-])(?:dmesg|kern|kernel|syslog|messages|journal|journalctl)(?:$|[._-])`)
+	// errorName is the name of a file in which PyTorch's elastic agent has a rank record its exception.
+	errorName = textmatch.New(`(?i)(?:^|[/._-])error\.json$|/reply\.json$`)
+	hostName  = textmatch.New(`(?i)(?:^|[/._-])((?:node|host|cn|nid|gpu|compute|worker-node|h|n)-?\d{1,6})(?:$|[/._-])`)
+	digits    = regexp.MustCompile(`\d+`)
+)
+
+// Origins reads the names of logs that belong to one job. A number that tells apart names which are the same
+// otherwise is the rank, unless it is that of a host.
+func Origins(names []string) []Origin {
+	all := make([]Origin, len(names))
+	alike := map[string][]int{} // the names that differ only in numbers
+	for i, name := range names {
+		o := named(name)
+		if all[i] = o; o.Rank < 0 && o.Source != job.SourceKernel {
+			shape := digits.ReplaceAllString(streamless(name), "#")
+			alike[shape] = append(alike[shape], i)
+		}
+	}
+	for _, group := range alike {
+		numberRanks(all, group)
+	}
+	return all
+}
+
+// named reads one name.
+func named(name string) Origin {
+	path := packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
+	base := path[strings.LastIndexByte(path, '/')+1:]
+	o := Origin{Name: name, Rank: -1, Source: job.SourceStdout}
+	tail := path
+	if parts := strings.Split(path, "/"); len(parts) > 2 {
+		tail = strings.Join(parts[len(parts)-2:], "/")
+	}
+	switch {
+	case errorName.MatchString(path):
+		o.Source = job.SourceErrorFile
+	case kernelName.MatchString(base):
+		o.Source = job.SourceKernel
+	case stderrName.MatchString(tail):
+		o.Source = job.SourceStderr
+	}
+	if m := hostName.FindStringSubmatch(tail); m != nil {
+		o.Host = m[1]
+	}
+	for _, m := range [][]string{rankName.FindStringSubmatch(tail), torchDir.FindStringSubmatch(path)} {
+		if m != nil && len(m[1]) < 8 && o.Source != job.SourceKernel {
+			o.Rank = atoi(m[1])
+			break
+		}
+	}
+	return o
+}
+
+// streamless returns a name without what tells the logs of the two streams apart.
+func streamless(name string) string {
+	name = packedEnd.ReplaceAllString(filepath.ToSlash(name), "")
+	return stderrName.ReplaceAllString(stdoutName.ReplaceAllString(name, "/"), "/")
+}
+
+// numberRanks gives ranks to logs whose names differ only in numbers.
+func numberRanks(all []Origin, group []int) {
+	values := make([][]string, len(group)) // the numbers in each name
+	for k, i := range group {
+		values[k] = digits.FindAllString(streamless(all[i].Name), -1)
+	}
+	var varying []int
+	for at := range values[0] {
+		if slices.ContainsFunc(values, func(v []string) bool { return v[at] != values[0][at] }) {
+			varying = append(varying, at)
+		}
+	}
+	if len(varying) == 0 || len(varying) > 2 {
+		return
+	}
+	ofHost := func(at int) bool {
+		return slices.ContainsFunc(group, func(i int) bool {
+			return all[i].Host != "" && strings.HasSuffix(all[i].Host, values[slices.Index(group, i)][at])
+		})
+	}
+	last := varying[len(varying)-1]
+	if len(varying) == 1 {
+		if ofHost(last) {
+			return
+		}
+		for k, i := range group {
+			if len(values[k][last]) < 8 {
+				all[i].Rank = atoi(values[k][last])
+			}
+		}
+		return
+	}
+	// One log for each rank of each host: the second number is the rank there.
+	perHost := map[string]int{}
+	for _, v := range values {
+		perHost[v[varying[0]]] = max(perHost[v[varying[0]]], atoi(v[last])+1)
+	}
+	hosts := make([]string, 0, len(perHost))
+	for h := range perHost {
+		hosts = append(hosts, h)
+	}
+	slices.SortFunc(hosts, func(a, b string) int { return cmp.Compare(atoi(a), atoi(b)) })
+	for k, i := range group {
+		all[i].Rank = atoi(values[k][last])
+		for _, h := range hosts[:slices.Index(hosts, values[k][varying[0]])] {
+			all[i].Rank += perHost[h]
+		}
+	}
+}
+
+func atoi(text string) int {
+	n, err := strconv.Atoi(text)
+	if err != nil {
+		return 0
+	}
+	return n
+}

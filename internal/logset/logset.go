@@ -1,0 +1,193 @@
+// Package logset reads the logs of a job that somebody has kept: one log of all ranks, a log for each rank,
+// the launcher's own log beside them, the kernel's records, the files in which ranks record their exceptions.
+package logset
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"regexp"
+	"runtime"
+	"strings"
+	"sync"
+
+	"github.com/gangrun/gangrun/internal/diagnose"
+	"github.com/gangrun/gangrun/internal/diagnose/logtext"
+	"github.com/gangrun/gangrun/internal/job"
+	"github.com/gangrun/gangrun/internal/packedlog"
+	"github.com/gangrun/gangrun/internal/recorded"
+	"github.com/gangrun/gangrun/internal/safefile"
+)
+
+// Log is a log that can be read once.
+type Log struct {
+	Name string // its path; "-" is standard input
+	Open func() (io.ReadCloser, error)
+}
+
+// maxLogs is the most logs that are read of one directory.
+const maxLogs = 16384
+
+// TooManyError is the error for a directory that holds more logs than a job has.
+type TooManyError struct{ Dir string }
+
+func (e *TooManyError) Error() string {
+	return fmt.Sprintf("%q holds more than %d logs", e.Dir, maxLogs)
+}
+
+// Hint says what to do about it.
+func (e *TooManyError) Hint() string { return "name the directory of one job, or its logs" }
+
+var (
+	logName = regexp.MustCompile(`(?i)(?:^|[._-])(?:log|logs|out|output|err|error|errors|stdout|stderr|txt|dmesg|kern|syslog|messages|journal)(?:[._-]|$)|\.[oe]\d+(?:[.-]\d+)?$|(?:^|/)(?:[^.]*|[^.]*\.\d+)$`)
+	noLog   = regexp.MustCompile(`(?i)\.(?:py|pyc|sh|c|cc|cpp|cu|h|f90|go|rs|java|jl|pt|pth|ckpt|safetensors|npy|npz|pkl|pickle|h5|hdf5|parquet|arrow|bin|so|o|a|exe|png|jpe?g|pdf|svg|csv|tsv|ya?ml|toml|ini|cfg|md|html?|sqlite|db|tar|tgz|zip|lock|pid|sock)$`)
+	errJSON = regexp.MustCompile(`(?i)(?:^|[._-])error\.json$|^reply\.json$`)
+)
+
+// Find returns the names of the logs in a directory and the directories below it, in order. Files that are
+// hidden, or that are no logs by their names, are left out.
+func Find(dir fs.FS, at string) ([]string, error) {
+	var names []string
+	err := fs.WalkDir(dir, ".", func(name string, entry fs.DirEntry, err error) error {
+		base := filepath.Base(name)
+		switch {
+		case err != nil:
+			return err
+		case name != "." && strings.HasPrefix(base, "."):
+			if entry.IsDir() {
+				return fs.SkipDir
+			}
+		case !entry.Type().IsRegular():
+		case errJSON.MatchString(base), !strings.HasSuffix(base, ".json") && !noLog.MatchString(base) && logName.MatchString(base):
+			if names = append(names, name); len(names) > maxLogs {
+				return &TooManyError{at}
+			}
+		}
+		return nil
+	})
+	return names, err
+}
+
+// Open returns the logs that a user has named: files, directories with all their logs, and "-" for standard
+// input. A log is opened when it is read.
+func Open(names []string) ([]Log, error) {
+	var logs []Log
+	for _, name := range names {
+		if name == "-" {
+			logs = append(logs, Log{name, func() (io.ReadCloser, error) { return io.NopCloser(os.Stdin), nil }})
+			continue
+		}
+		info, err := os.Stat(name)
+		switch {
+		case err != nil:
+			return nil, err
+		case !info.IsDir():
+			logs = append(logs, Log{name, func() (io.ReadCloser, error) { return os.Open(name) }})
+			continue
+		}
+		found, err := Find(os.DirFS(name), name)
+		switch {
+		case err != nil:
+			return nil, err
+		case len(found) == 0:
+			return nil, &NoLogsError{name}
+		}
+		for _, f := range found {
+			path := filepath.Join(name, f)
+			logs = append(logs, Log{path, func() (io.ReadCloser, error) { return safefile.Open(path) }})
+		}
+	}
+	return logs, nil
+}
+
+// NoLogsError is the error for a directory without logs.
+type NoLogsError struct{ Dir string }
+
+func (e *NoLogsError) Error() string { return fmt.Sprintf("there are no logs in %q", e.Dir) }
+
+// Hint says what to do about it.
+func (e *NoLogsError) Hint() string {
+	return "name the logs themselves if they have unusual names; gangrun report RUN tells the cause of a run"
+}
+
+// Read reads logs of one job side by side. It calls note with what is wrong with a log that can be read only in
+// part. The error is that of the first log which cannot be read.
+func Read(ctx context.Context, logs []Log, note func(string)) (job.Evidence, error) {
+	names := make([]string, len(logs))
+	for i, l := range logs {
+		names[i] = l.Name
+	}
+	origins := logtext.Origins(names)
+	lines, errs := make([][]job.Line, len(logs)), make([]error, len(logs))
+	var noting sync.Mutex
+	once := func(text string) {
+		noting.Lock()
+		defer noting.Unlock()
+		note(text)
+	}
+	var readers sync.WaitGroup
+	next := make(chan int)
+	for range min(runtime.GOMAXPROCS(0), len(logs)) {
+		readers.Go(func() {
+			for i := range next {
+				lines[i], errs[i] = read(logs[i], origins[i], once)
+			}
+		})
+	}
+	for i := range logs {
+		if ctx.Err() != nil {
+			break
+		}
+		next <- i
+	}
+	close(next)
+	readers.Wait()
+	if err := errors.Join(ctx.Err(), errors.Join(errs...)); err != nil {
+		return job.Evidence{}, err
+	}
+	var e job.Evidence
+	for _, of := range lines {
+		e.Lines = append(e.Lines, of...)
+	}
+	return e, nil
+}
+
+func read(l Log, origin logtext.Origin, note func(string)) (lines []job.Line, err error) {
+	in, err := l.Open()
+	if err != nil {
+		return nil, err
+	}
+	defer func() { err = errors.Join(err, in.Close()) }()
+	text, err := packedlog.Open(l.Name, in, note)
+	if err != nil {
+		return nil, err
+	}
+	if origin.Source == job.SourceErrorFile {
+		data, err := io.ReadAll(io.LimitReader(text, recorded.MaxBytes+1))
+		if err != nil {
+			return nil, err
+		}
+		if lines := recording(origin, data); lines != nil {
+			return lines, nil
+		}
+		origin.Source, text = job.SourceStderr, io.MultiReader(bytes.NewReader(data), text)
+	}
+	return logtext.Read(origin, text, diagnose.Telling)
+}
+
+// recording returns the lines of the exception in an error file, or nil if it is none.
+func recording(o logtext.Origin, data []byte) (lines []job.Line) {
+	e, ok := recorded.Parse(data)
+	if !ok {
+		return nil
+	}
+	for _, text := range e.Lines {
+		lines = append(lines, job.Line{Source: o.Source, Host: o.Host, Rank: o.Rank, File: o.Name, Text: text, Time: logtext.Time(e.Time)})
+	}
+	return lines
+}

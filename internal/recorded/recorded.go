@@ -1,0 +1,62 @@
+// Package recorded reads the exception in the file to which a rank of PyTorch has written it: the error file of
+// torch.distributed.elastic, whose path is in TORCHELASTIC_ERROR_FILE.
+package recorded
+
+import (
+	"encoding/json"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// MaxBytes is the most bytes that an error file has; a larger file is none.
+const MaxBytes = 1 << 20
+
+// Exception is an exception that ended a rank.
+type Exception struct {
+	Lines []string  // of its traceback, or of its message alone
+	Time  time.Time // when it was raised, in whole seconds; zero if that is not known
+}
+
+// file is an error file.
+type file struct {
+	// Message is the object message or, by handlers of before PyTorch 1.9, a text.
+	Message   json.RawMessage `json:"message"`
+	Timestamp json.RawMessage `json:"timestamp"` // of one whose Message is a text
+}
+
+type message struct {
+	Message   string `json:"message"` // as in "ValueError: no such shape"
+	ExtraInfo struct {
+		Callstack string          `json:"py_callstack"`
+		Timestamp json.RawMessage `json:"timestamp"` // seconds of Unix time, a text or a number
+	} `json:"extraInfo"`
+}
+
+// Parse reads an error file. It returns false if data is not one, or if it holds no exception.
+func Parse(data []byte) (Exception, bool) {
+	var f file
+	if len(data) > MaxBytes || json.Unmarshal(data, &f) != nil {
+		return Exception{}, false
+	}
+	var m message
+	stamp := f.Timestamp
+	if json.Unmarshal(f.Message, &m.Message) != nil {
+		if json.Unmarshal(f.Message, &m) != nil {
+			return Exception{}, false
+		}
+		stamp = m.ExtraInfo.Timestamp
+	}
+	text := strings.TrimRight(m.ExtraInfo.Callstack, "\n")
+	if !strings.HasPrefix(text, "Traceback ") {
+		text = strings.TrimRight(m.Message, "\n")
+	}
+	if text == "" {
+		return Exception{}, false
+	}
+	e := Exception{Lines: strings.Split(text, "\n")}
+	if seconds, err := strconv.ParseInt(strings.Trim(string(stamp), `"`), 10, 64); err == nil && seconds > 0 {
+		e.Time = time.Unix(seconds, 0)
+	}
+	return e, true
+}
