@@ -63,8 +63,8 @@ func lockedDir(dir *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(ours, there)
 }
 
-// Open opens the group of the agent with a PID. It returns nil if there is none that can be
-// killed; cgroup.kill came with Linux 5.14.
+// Open opens the group of the agent with the given PID. It returns nil if there is no such group,
+// or if the kernel cannot kill groups. Linux can do that since 5.14 (cgroup.kill).
 func Open(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" {
@@ -220,9 +220,8 @@ func endDeadIn(parent string) {
 	}
 }
 
-// Start starts a program in the group. Where the kernel refuses that, by an error that clone3(2)
-// has for CLONE_INTO_CGROUP or by ENOENT because the group was removed, Start starts the
-// program outside of the group.
+// Start starts a program in the group. If the kernel refuses to start it there, or the group was
+// removed, Start starts the program outside of the group.
 func (c *Group) Start(fork process.Starter, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
 	fd, ok := c.fd()
 	if !ok {

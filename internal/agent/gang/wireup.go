@@ -29,7 +29,7 @@ type Runtime interface {
 	Wireup
 	// Launch starts the runtime, which then starts the ranks.
 	Launch(ranks []*Command) error
-	// Owns reports whether a process is the runtime's, and no rank's.
+	// Owns reports whether a process belongs to the runtime and to no rank.
 	Owns(pid int) bool
 	// Ending is called when the gang is being ended: no rank is started any more.
 	Ending()

@@ -174,8 +174,8 @@ func Except(hosts []job.Host, but []string) []job.Host {
 	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
 }
 
-// Inventory waits for the agents and returns the hosts that were reached. If no slots are
-// stated for a host, they are its cores. Simulated hosts share the cores of this machine.
+// Inventory waits for the agents and returns the hosts that were reached. A host for which no slots
+// are stated has as many slots as cores. Simulated hosts share the cores of this machine.
 func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 	if err := f.Wait(ctx); err != nil {
 		return job.Inventory{}, err
