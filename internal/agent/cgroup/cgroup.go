@@ -64,7 +64,7 @@ func lockedDir(dir *os.File) bool {
 }
 
 // Open opens the group of the agent with the given PID. It returns nil if there is no such group,
-// or if the kernel cannot kill groups. Linux can do that since 5.14 (cgroup.kill).
+// or if the kernel cannot kill groups. Linux 5.14 and later can (cgroup.kill).
 func Open(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" {

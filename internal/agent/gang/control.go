@@ -35,8 +35,8 @@ func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
 	g.RequestStop(text)
 }
 
-// NoteSharedMemory notes which shared memory the ranks use, so that it can be removed when
-// they are killed. It does not wait.
+// NoteSharedMemory notes which shared memory the ranks use, so that the agent can remove it when
+// they are killed. NoteSharedMemory returns before that is done.
 func (g *Gang) NoteSharedMemory() { g.memory.Scan() }
 
 // Adopt takes over a rank's process that the runtime has started. It calls started before it

@@ -35,7 +35,7 @@ const keptMarks = 256
 type Options struct {
 	Rank    int // RuntimeRank for output that is no rank's
 	Stderr  bool
-	Path    string            // of the log file
+	Path    string            // the path of the log file
 	Spooled bool              // the log file is in the agent's own directory
 	Grew    *notify.Broadcast // notified when the stream grows or ends
 

@@ -82,8 +82,8 @@ var connections = 8 * runtime.NumCPU()
 // DialOptions are settings for starting agents.
 type DialOptions struct {
 	Held    map[string]job.Agent // agents that an earlier controller has started
-	Dir     string               // of the run
-	LogDir  string               // for the logs of agents on this machine
+	Dir     string               // the directory of the run
+	LogDir  string               // the directory for the logs of agents on this machine
 	Lock    *os.File             // the lock on the run's directory
 	Ask     func(question string)
 	Note    func(host, text string)

@@ -58,8 +58,8 @@ func (s *Signals) Batch() {
 	}
 }
 
-// Stop acts as if an Order to end the run had come. by says who has given the order; messages put
-// by after "cancelled by ".
+// Stop acts as if an Order to end the run had come. by says who has given the order; in messages,
+// it follows "cancelled by ".
 func (s *Signals) Stop(by string) {
 	select {
 	case s.received <- Order{syscall.SIGTERM, by}:
