@@ -33,9 +33,9 @@ func (s Skipped) String() string {
 // Newest returns the newest complete checkpoint in dir. skipped has the files and directories that
 // were ranked before it but are not complete or are suspect, newest first. The Path of best is
 // empty if there is none, or if dir is missing or empty. The newest checkpoint is the one with the
-// highest step in its name; checkpoints without a step are ranked among the others by the time of
-// their last change. A file comes after all others if its size is suspect: its format does not show
-// whether it is complete, and it is smaller than the checkpoints before it. See
+// highest step in its name; checkpoints without a step are ranked among the other checkpoints by
+// the time of their last change. A file comes after all others if its size is suspect: its format
+// does not show whether it is complete, and it is smaller than the checkpoints before it. See
 // docs/checkpoints.md. Newest returns an error if ctx ends, if dir cannot be read, or if it found
 // no checkpoint and could not read some of the candidates.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {

@@ -99,7 +99,8 @@ func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
 	return result
 }
 
-// Print writes the result, as text or JSON. The error is that of writing or of Remove.
+// Print writes the result, as text or JSON. It returns an error if writing fails, or if Remove
+// could not remove a run.
 func (r Result) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return errors.Join(r.err, view.JSON(w, addProcesses(r.runs, r.killed)))

@@ -21,8 +21,8 @@ import (
 )
 
 // Group is the control group of an agent's ranks. The kernel kills all processes in it at once
-// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host where
-// this user cannot make one, and where the processes are killed one by one.
+// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host on which
+// this user cannot make a group. The processes of ranks are killed one by one there.
 type Group struct {
 	path string
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
@@ -35,8 +35,8 @@ type Group struct {
 }
 
 // New makes a group for the agent with a PID, below this process's own group in the version 2
-// hierarchy. It returns nil where that is not possible. The group is locked as long as this
-// process lives.
+// hierarchy. It returns nil if that is not possible. The group is locked as long as this process
+// lives.
 func New(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" || os.Mkdir(path, 0o755) != nil {

@@ -285,8 +285,8 @@ func loaderConfig(path string) []string {
 	return dirs
 }
 
-// ScriptInterpreter returns the program in the #! line of a script, or the one that env(1)
-// would run for it; empty if the file is not a script.
+// ScriptInterpreter returns the program in the #! line of a script. If that is env(1), it returns
+// the program that env would run. It returns "" if the file is not a script.
 func ScriptInterpreter(path string, env []string) string {
 	file, err := os.Open(path)
 	if err != nil {

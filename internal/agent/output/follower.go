@@ -60,6 +60,6 @@ func (f *Follower) read(piece []byte) (n int, err error) {
 	return n, nil
 }
 
-// RuntimeRank takes the place of a rank for output that is no rank's: that of mpirun, or of Open
-// MPI's daemon.
+// RuntimeRank takes the place of a rank's number for output that comes from no rank, but from
+// mpirun or from Open MPI's daemon.
 const RuntimeRank = -1

@@ -91,9 +91,9 @@ func (c *Children) Start(path string, argv []string, attr *syscall.ProcAttr) (ch
 	return ch, err
 }
 
-// Batch runs f on the forker's thread, where several programs are started without a
-// switch of threads for each. Nothing is reaped meanwhile, because that would slow the
-// forks down. Batch returns false if f was not run because the agent is ending.
+// Batch runs f on the forker's thread. f can start several programs there without a switch of
+// threads for each. Nothing is reaped meanwhile, because that would slow the forks down. Batch
+// returns false if f was not run because the agent is ending.
 func (c *Children) Batch(f func(Starter)) bool {
 	done := make(chan struct{})
 	select {

@@ -65,8 +65,8 @@ func (p Process) Signal(sig unix.Signal) {
 const maxListed = 64
 
 // ListedDescendants returns the PIDs of processes below another from the kernel's lists of
-// children, which is faster than Descendants. It returns none where the kernel is built
-// without these lists (CONFIG_PROC_CHILDREN).
+// children, which is faster than Descendants. It returns none if the kernel is built without these
+// lists (CONFIG_PROC_CHILDREN).
 func ListedDescendants(pid int) []int {
 	pids := []int{pid}
 	for i := 0; i < len(pids) && len(pids) <= maxListed; i++ {

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// Found is the result of the search for the hosts of a run: those that were reached, as
-// their agents describe them, and those that were not.
+// Found is the result of the search for the hosts of a run: the hosts that were reached, as their
+// agents describe them, and the hosts that were not reached.
 type Found struct {
 	launcher *launcher.Launcher
 	loopback int // how many simulated hosts share this machine's cores; 0 is none

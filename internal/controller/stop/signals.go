@@ -76,10 +76,10 @@ func Catch(order *Order) *Signals {
 	return &Signals{received: received, order: order}
 }
 
-// Dismiss lets every further signal end the process at once. The exit code is that of the report if
-// the run has failed or was cancelled, and otherwise that of the signal. Signals that came before
-// the call do not count. Without Dismiss, a user could not end gangrun while it blocks, for
-// instance while it writes the report to a stopped terminal (Ctrl-S).
+// Dismiss lets every further signal end the process at once. The exit code is the one in the report
+// if the run has failed or was cancelled, and otherwise 128 + the number of the signal. Signals
+// that came before the call do not count. Without Dismiss, a user could not end gangrun while it
+// blocks, for instance while it writes the report to a stopped terminal (Ctrl-S).
 func (s *Signals) Dismiss(report *runreport.Report) {
 	for len(s.received) > 0 {
 		<-s.received
