@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Skipped is a file or directory that looks like a checkpoint, but was not used, or was
-// used only because there was nothing better.
+// Skipped is a file or directory that looks like a checkpoint but was not used. If Taken is true,
+// it was used after all, because there was nothing better.
 type Skipped struct {
 	Path   string `json:"path"`
 	Reason string `json:"reason"`
@@ -30,13 +30,14 @@ func (s Skipped) String() string {
 	return fmt.Sprintf("%s %s: %s", how, filepath.Base(s.Path), s.Reason)
 }
 
-// Newest returns the newest complete checkpoint in dir, and what looked newer but was skipped,
-// newest first. The Path of best is empty if there is none, or if dir is missing or empty. The
-// newest checkpoint is the one with the highest step in its name; checkpoints without a step are
-// ranked among the others by the time of their last change. A file comes after all others if its
-// size is suspect: its format does not show whether it is complete, and it is smaller than the
-// checkpoints before it. See docs/checkpoints.md. The error is ctx's, or reports that dir, or every
-// candidate in it, cannot be read.
+// Newest returns the newest complete checkpoint in dir. skipped has the files and directories that
+// were ranked before it but are not complete or are suspect, newest first. The Path of best is
+// empty if there is none, or if dir is missing or empty. The newest checkpoint is the one with the
+// highest step in its name; checkpoints without a step are ranked among the other checkpoints by
+// the time of their last change. A file comes after all others if its size is suspect: its format
+// does not show whether it is complete, and it is smaller than the checkpoints before it. See
+// docs/checkpoints.md. Newest returns an error if ctx ends, if dir cannot be read, or if it found
+// no checkpoint and could not read some of the candidates.
 func Newest(ctx context.Context, dir string) (best job.Checkpoint, skipped []Skipped, err error) {
 	return NewestBut(ctx, dir, nil, nil)
 }

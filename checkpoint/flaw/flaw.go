@@ -1,5 +1,5 @@
-// Package flaw has the error that a checkpoint is not complete, as opposed to errors in
-// reading it.
+// Package flaw defines Flaw, the error for a checkpoint that is not complete. An error in reading a
+// checkpoint is not a Flaw.
 package flaw
 
 import (

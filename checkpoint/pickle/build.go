@@ -33,11 +33,11 @@ const errPickle = flaw.Flaw("its pickle is damaged")
 type (
 	// Global is the name of a class or function, as "module name".
 	Global string
-	// Tuple is a tuple.
+	// Tuple is a Python tuple.
 	Tuple []any
-	// List is a list.
+	// List is a Python list.
 	List struct{ Items []any }
-	// Dict is a dict.
+	// Dict is a Python dict.
 	Dict struct{ pairs []any } // keys and values in turn
 
 	long   string // the bytes of a whole number over 64 bits

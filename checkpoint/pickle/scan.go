@@ -143,8 +143,8 @@ func readArg(r *bufio.Reader, s shape, arg []byte) ([]byte, error) {
 // joblib's pickles have the bytes of arrays between their opcodes.
 const joblib = "joblib.numpy_pickle"
 
-// ErrJoblib ends the scan of a pickle of joblib's, which has the bytes of arrays between
-// its opcodes.
+// ErrJoblib is the error with which the Machine Joblib ends the scan of a pickle of joblib. Such a
+// pickle cannot be scanned, because the bytes of arrays lie between its opcodes.
 const ErrJoblib = flaw.Flaw("joblib")
 
 // Joblib is a Machine that looks for joblib's name among a pickle's strings.
@@ -161,11 +161,11 @@ func (Joblib) Step(op byte, arg []byte) error {
 	return nil
 }
 
-// Begins reports whether head begins like a pickle of protocol 1 to 5. No text begins like
-// that. Protocol 0 can be recognised only by a file's name.
+// Begins reports whether head begins like a pickle of protocol 2 to 5. No text begins like that.
+// Protocols 0 and 1 can be recognised only by a file's name.
 func Begins(head []byte) bool {
 	return len(head) >= 2 && head[0] == opProto && head[1] >= 2 && head[1] <= 5
 }
 
-// Ends reports whether a pickle may end with the byte last.
+// Ends reports whether last is a byte with which a pickle can end.
 func Ends(last byte) bool { return last == opStop }

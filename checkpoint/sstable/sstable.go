@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/checkpoint/flaw"
 )
 
-// Castagnoli returns the table of CRC-32C. It is made at the first call, since that takes a
-// tenth of a millisecond and few processes need it.
+// Castagnoli returns the table of CRC-32C. The table is made at the first call, because making it
+// takes a tenth of a millisecond and few processes need it.
 var Castagnoli = sync.OnceValue(func() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) })
 
 // Masked returns a CRC-32C as LevelDB and TensorFlow store it.

@@ -1,5 +1,5 @@
-// Command gangrun starts one training job as a gang of ranks and stays with it
-// until it ends well, or until going on is waste.
+// Command gangrun starts one training job as a gang of ranks and stays with it until the job
+// succeeds, or until another attempt would be of no use.
 package main
 
 import (

@@ -31,9 +31,9 @@ func Parse(list string) (set unix.CPUSet, err error) {
 	return set, nil
 }
 
-// Bound binds the calling thread to a list of CPUs and calls f. Processes that f starts
-// inherit the binding; the goroutine must be locked to its thread. Where the list is
-// empty, or names no CPU that this thread may use, f is called all the same.
+// Bound binds the calling thread to a list of CPUs and calls f. The caller must have locked the
+// goroutine to its thread. Processes that f starts inherit the binding. If the list is empty, or
+// names no CPU that this thread may use, Bound calls f without binding the thread.
 func Bound(list string, f func()) {
 	if list != "" {
 		var before unix.CPUSet

@@ -66,9 +66,9 @@ func Write(path string, perm fs.FileMode, fill func(io.Writer) error) (err error
 	return SyncDir(dir)
 }
 
-// SyncDir forces the names in dir to the disk, so that a file that was created
-// or renamed in it is there after a power loss. File systems that cannot do so
-// for a directory are left alone.
+// SyncDir forces the names in dir to the disk, so that a file that was created or renamed in it is
+// there after a power loss. On a file system that cannot do this for a directory, SyncDir does
+// nothing and returns nil.
 func SyncDir(dir string) error {
 	d, err := os.Open(dir)
 	if err != nil {

@@ -1,6 +1,6 @@
-// Package batchlimit says when the batch system ends the job that this process is in. It knows
-// OAR, Torque and Flux. Slurm is asked elsewhere. Other systems have no variable and no quick
-// command for that.
+// Package batchlimit says when the batch system ends the job that this process is in. It knows OAR,
+// Torque and Flux. Package slurmjob asks Slurm. Other systems have no variable and no quick command
+// for that.
 package batchlimit
 
 import (
@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// System is what this package asks of the system that it runs on.
+// System has the functions with which this package asks the operating system. Tests replace them.
 type System struct {
 	Lookup  func(name string) (string, bool)                  // os.LookupEnv
 	Changed func(path string) (time.Time, error)              // when a file was last changed

@@ -17,7 +17,8 @@ import (
 	"github.com/gangrun/gangrun/internal/view"
 )
 
-// Select returns the runs to remove: those named, else all that ended at least older ago.
+// Select returns the runs to remove. These are the runs in names or, if names is empty, all runs
+// that ended at least the time older ago.
 func Select(dir string, names []string, older time.Duration, now time.Time) ([]home.Summary, error) {
 	found := []home.Summary{}
 	for _, name := range names {
@@ -68,7 +69,8 @@ type removed struct {
 	Left string `json:"left,omitempty"`
 }
 
-// Result is what was removed and ended, or with dry would be.
+// Result has what was removed and which processes were ended; with dry, what would be removed and
+// ended.
 type Result struct {
 	runs   []removed
 	killed []leftover.Process
@@ -76,8 +78,8 @@ type Result struct {
 	err    error // of runs that could not be removed
 }
 
-// Remove removes the records of runs, and what lost ones have left in the temporary
-// directory. With dry it removes nothing.
+// Remove removes the records of runs, and what lost runs have left in the temporary directory. With
+// dry it removes nothing.
 func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
 	result := Result{runs: []removed{}, killed: killed, dry: dry}
 	for _, v := range runs {
@@ -97,7 +99,8 @@ func Remove(runs []home.Summary, killed []leftover.Process, dry bool) Result {
 	return result
 }
 
-// Print writes the result, as text or JSON. The error is that of writing or of Remove.
+// Print writes the result, as text or JSON. It returns an error if writing fails, or if Remove
+// could not remove a run.
 func (r Result) Print(w io.Writer, asJSON bool) error {
 	if asJSON {
 		return errors.Join(r.err, view.JSON(w, addProcesses(r.runs, r.killed)))

@@ -16,9 +16,9 @@ import (
 // leftoverLimit bounds the wait for the end of processes that were killed.
 const leftoverLimit = 10 * time.Second
 
-// EndProcesses ends the processes that gangs have left behind on this machine, and returns
-// those that it has killed and those that do not end. With dry it returns those that it
-// would kill.
+// EndProcesses ends the processes that gangs have left behind on this machine, and returns the
+// processes that it has killed and those that do not end. With dry it kills nothing, and returns as
+// killed the processes that it would kill.
 func EndProcesses(ctx context.Context, dry bool) (killed, left []leftover.Process) {
 	if dry {
 		return leftover.Read(os.Getpid()).Find(os.Getpid(), ""), nil
@@ -49,7 +49,8 @@ func addProcesses(list []removed, killed []leftover.Process) []removed {
 	return list
 }
 
-// StillRunning returns an error that names processes that do not end; nil without any.
+// StillRunning returns an error that names the processes in left, which do not end. It returns nil
+// if left is empty.
 func StillRunning(left []leftover.Process) error {
 	if len(left) == 0 {
 		return nil

@@ -22,9 +22,9 @@ type view struct {
 	copied int64
 }
 
-// Enter builds the view and makes it what this process, and every process that it starts,
-// sees. The process must be in the namespaces of Attr. Enter changes nothing outside of
-// them. An error is an *Error.
+// Enter builds the view. After that, this process and every process that it starts see the view in
+// place of the host's files. The process must be in the namespaces that Attr returns. Enter changes
+// nothing outside of these namespaces. An error is an *Error.
 func Enter(r Request) error {
 	cwd, err := os.Getwd()
 	if err != nil {

@@ -11,9 +11,9 @@ import (
 	"github.com/gangrun/gangrun/internal/exact"
 )
 
-// Main is the hidden command "gangrun contain REQUEST WORD ...". It enters the view and
-// becomes "gangrun WORD ...". It returns, with an exit code, only if that fails, and
-// reports the reason on ReportFD.
+// Main is the hidden command "gangrun contain REQUEST WORD ...". It enters the view and becomes
+// "gangrun WORD ...". Main returns only if that fails: it reports the reason on ReportFD and
+// returns an exit code.
 func Main(program string, args []string) int {
 	runtime.LockOSThread() // capabilities are those of a thread
 	report := os.NewFile(ReportFD, "report")

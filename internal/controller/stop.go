@@ -13,7 +13,7 @@ import (
 // Stop says how a run is ended.
 type Stop struct {
 	Now   bool // without a grace period
-	Force bool // the user knows that a controller that cannot be seen from here is gone
+	Force bool // the user says that the controller, which this machine cannot see, is gone
 	Notes io.Writer
 }
 

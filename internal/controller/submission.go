@@ -21,7 +21,7 @@ import (
 // Submission is a job for Slurm's queue.
 type Submission struct {
 	Spec  job.Spec
-	Flags []string // of sbatch, for the gang's job
+	Flags []string // flags of sbatch for the gang's job
 }
 
 // Plan returns what would be submitted. It writes nothing.

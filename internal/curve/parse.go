@@ -18,10 +18,11 @@ const longest = 4 << 10
 // rich, dictionaries as the Hugging Face Trainer prints them, JSON, and MLPerf's log lines.
 // A Reader knows tables as well.
 //
-// Step is the first of these that the line has: a step or iteration, the count of a bar or
-// of "[12/500]", a batch, an epoch. So Step is the number as printed: it counts within the
-// epoch if the trainer counts so, and epochs if the trainer prints only these. ByEpoch is true if Step counts epochs; a
-// part of an epoch is rounded down. Total is the total of the same count.
+// Step is the first of these that the line has: a step or iteration, the count of a bar or of
+// "[12/500]", a batch, an epoch. Step is the number as it is printed. If the trainer counts the
+// steps of each epoch from the beginning, so does Step. If the trainer prints only epochs, Step
+// counts epochs and ByEpoch is true; a part of an epoch is rounded down. Total is the total of the
+// same count.
 //
 // Validation, downloads, resuming, numbered prose ("Step 1: install"), tracebacks and
 // configuration are not progress.

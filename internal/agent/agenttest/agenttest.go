@@ -14,8 +14,8 @@ import (
 // aloneEnv names the test that a process has to itself.
 const aloneEnv = "GANGRUN_TEST_ALONE"
 
-// Alone runs the test once more in a process of its own, for a test that changes the
-// whole process: its limits, who reaps its children. It returns true in that process.
+// Alone runs the calling test again in a new process, and returns true in that process. It is for
+// tests that change the whole process, for example its limits or who reaps its children.
 func Alone(t *testing.T) bool {
 	t.Helper()
 	if os.Getenv(aloneEnv) == t.Name() {

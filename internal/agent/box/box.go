@@ -1,5 +1,5 @@
-// Package box starts an agent of gangrun in a container. The agent of the host forwards to it what concerns the
-// gang of the container.
+// Package box starts an agent of gangrun in a container. The agent of the host forwards to that
+// agent the requests about the gang in the container.
 package box
 
 import (
@@ -53,7 +53,7 @@ func (b *Box) Close() {
 	b.scratch.remove()
 }
 
-// Workdir returns the directory in which ranks start for which the job names none.
+// Workdir returns the directory in which ranks start if the job names no directory.
 func (b *Box) Workdir() string { return cmp.Or(b.image.Config.WorkingDir, "/") }
 
 // Image returns the name of the image.
@@ -63,8 +63,8 @@ func (b *Box) Image() string { return b.image.Name }
 func (b *Box) Entrypoint() []string { return b.image.Config.Entrypoint }
 
 // New starts a container for a gang, and an agent in it, and returns the connection to that agent.
-// containerd is the path of containerd's socket, and logs the directory for the output of ranks. Problem
-// explains the error.
+// containerd is the path of containerd's socket, and logs the directory for the output of ranks.
+// Problem turns the error into a fact for the controller.
 func New(ctx context.Context, containerd, gang, host, logs string, want job.Box) (_ *Box, _ net.Conn, err error) {
 	runtime, err := container.Open(ctx, containerd)
 	if err != nil {

@@ -21,8 +21,8 @@ import (
 )
 
 // Group is the control group of an agent's ranks. The kernel kills all processes in it at once
-// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host where
-// this user cannot make one, and where the processes are killed one by one.
+// (cgroup.kill), even those of a fork bomb. A nil Group is valid: it stands for a host on which
+// this user cannot make a group. The processes of ranks are killed one by one there.
 type Group struct {
 	path string
 	dir  *os.File // for clone3(2) CLONE_INTO_CGROUP
@@ -35,8 +35,8 @@ type Group struct {
 }
 
 // New makes a group for the agent with a PID, below this process's own group in the version 2
-// hierarchy. It returns nil where that is not possible. The group is locked as long as this
-// process lives.
+// hierarchy. It returns nil if that is not possible. The group is locked as long as this process
+// lives.
 func New(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" || os.Mkdir(path, 0o755) != nil {
@@ -63,8 +63,8 @@ func lockedDir(dir *os.File) bool {
 	return err == nil && err2 == nil && os.SameFile(ours, there)
 }
 
-// Open opens the group of the agent with a PID. It returns nil if there is none that can be
-// killed; cgroup.kill came with Linux 5.14.
+// Open opens the group of the agent with the given PID. It returns nil if there is no such group,
+// or if the kernel cannot kill groups. Linux 5.14 and later can (cgroup.kill).
 func Open(pid int) *Group {
 	path := cgroupPath(pid)
 	if path == "" {
@@ -220,9 +220,8 @@ func endDeadIn(parent string) {
 	}
 }
 
-// Start starts a program in the group. Where the kernel refuses that, by an error that clone3(2)
-// has for CLONE_INTO_CGROUP or by ENOENT because the group was removed, Start starts the
-// program outside of the group.
+// Start starts a program in the group. If the kernel refuses to start it there, or the group was
+// removed, Start starts the program outside of the group.
 func (c *Group) Start(fork process.Starter, path string, argv []string, attr *syscall.ProcAttr) (*process.Child, error) {
 	fd, ok := c.fd()
 	if !ok {

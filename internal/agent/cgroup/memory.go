@@ -8,11 +8,11 @@ import (
 	"strings"
 )
 
-// Memory is the control group that limits the memory of a process.
+// Memory is a control group that limits the memory of a process.
 type Memory struct {
 	Dir   string
-	Mount string // of the hierarchy
-	V1    bool   // of version 1
+	Mount string // where the hierarchy is mounted
+	V1    bool   // the hierarchy is of version 1
 }
 
 // MemoryOf returns the control groups for the memory of a process, given its /proc/PID/cgroup

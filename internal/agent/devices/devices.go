@@ -23,7 +23,7 @@ import (
 
 // Reader reads the GPUs of this host.
 type Reader struct {
-	Children *process.Children // start the programs that ask the driver
+	Children *process.Children // starts the programs that ask the driver
 	Hung     atomic.Bool       // gangrun-nvml did not answer in time on this host
 }
 

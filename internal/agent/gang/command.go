@@ -19,19 +19,19 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Command is a rank whose log files and pipes are there, and whose program was found: it
-// can be started.
+// Command is a rank that is ready to be started: its log files and pipes exist, and its program was
+// found.
 type Command struct {
 	Rank  *Rank
-	Local int    // its number among the ranks of this host
-	Path  string // of the program
+	Local int    // the number of the rank among those of this host
+	Path  string // the path of the program
 	Argv  []string
 	Dir   string     // the working directory
 	Env   []string   // all of its environment
-	Want  []string   // what the controller sets over the gang's environment
-	Hints []string   // what is set where nothing else sets it
-	CPUs  string     // to which it is bound; all where empty
-	Files []*os.File // its descriptors from 0 on
+	Want  []string   // the controller's variables, which replace those of the gang
+	Hints []string   // variables that are set only if nothing else sets them
+	CPUs  string     // the CPUs to which the rank is bound; empty means all
+	Files []*os.File // the files that become descriptors 0, 1, 2 and so on
 }
 
 // hint sets a variable, as "NAME=VALUE", that nothing else sets.
@@ -87,8 +87,8 @@ func unstarted(want *wire.RankStart, host string, err error) job.Exit {
 	return exit
 }
 
-// StartCode is the exit code that a shell gives to a program that it cannot start; 0 if err
-// is not about the program.
+// StartCode returns the exit code with which a shell reports err when it cannot start a program:
+// 126 or 127. It returns 0 if err is not about the program.
 func StartCode(err error) int {
 	switch {
 	case errors.Is(err, fs.ErrNotExist), errors.Is(err, unix.ENOTDIR):

@@ -10,10 +10,11 @@ import (
 
 // This file is what a Wireup may ask of its gang, from any goroutine.
 
-// Ready is closed when the ranks have been started, or prepared for the runtime.
+// Ready returns a channel that is closed when the ranks have been started or, with a Runtime, are
+// ready for the Runtime to start them.
 func (g *Gang) Ready() <-chan struct{} { return g.ready }
 
-// Ranks returns the ranks of this host. Ready must be closed.
+// Ranks returns the ranks of this host. It may be called once the channel of Ready is closed.
 func (g *Gang) Ranks() []*Rank { return g.ranks }
 
 // Living returns how many ranks have not exited.
@@ -34,8 +35,8 @@ func (g *Gang) RequestStopFor(rank int, reason job.Reason, text string) {
 	g.RequestStop(text)
 }
 
-// NoteSharedMemory notes which shared memory the ranks use, so that it can be removed when
-// they are killed. It does not wait.
+// NoteSharedMemory notes which shared memory the ranks use, so that the agent can remove it when
+// they are killed. NoteSharedMemory returns before that is done.
 func (g *Gang) NoteSharedMemory() { g.memory.Scan() }
 
 // Adopt takes over a rank's process that the runtime has started. It calls started before it

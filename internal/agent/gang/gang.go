@@ -22,10 +22,10 @@ import (
 type Config struct {
 	Host     string
 	Start    *wire.Start
-	Env      []string // of the agent
-	Spooled  bool     // its logs are in the agent's own directory
+	Env      []string // the environment of the agent
+	Spooled  bool     // the gang's logs are in the agent's own directory
 	Children *process.Children
-	Group    *cgroup.Group // of its ranks; nil for none
+	Group    *cgroup.Group // the control group of the ranks; nil if there is none
 	Reports  *report.Queue
 }
 
@@ -60,9 +60,10 @@ func New(config Config) *Gang {
 	}
 }
 
-// Run starts the ranks and returns when every process of the gang is gone, or when what is
-// left cannot be killed: then it names those ranks. The gang ends by itself, by a request
-// to stop, or when ctx ends because the controller is gone. After Run, Done must be called.
+// Run starts the ranks, and returns when every process of the gang is gone. If some processes
+// cannot be killed, Run gives up waiting and returns the ranks to which they belong. The gang ends
+// when its ranks end, when Take gets a request to stop, or when ctx ends because the controller is
+// gone. After Run, the caller must call Done.
 func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	g.wireup = wireup
 	g.runtime, _ = wireup.(Runtime)
@@ -82,7 +83,7 @@ func (g *Gang) Run(ctx context.Context, wireup Wireup) (unreaped []int32) {
 	return g.supervise(ctx, early)
 }
 
-// Done ends calls of Take that wait. Run must have returned.
+// Done ends the calls of Take that still wait. It may be called once Run has returned.
 func (g *Gang) Done() { close(g.inbox.ended) }
 
 // supervise follows the ranks that were started until no process is left.
@@ -150,5 +151,5 @@ func (g *Gang) exited(r *Rank) {
 	g.Reports.Event(job.Event{Time: exit.Time, Kind: job.KindExit, Exit: &exit})
 }
 
-// Grew is notified when output of the gang has grown or ended.
+// Grew returns the Broadcast that is notified when output of the gang has grown or ended.
 func (g *Gang) Grew() *notify.Broadcast { return &g.grew }

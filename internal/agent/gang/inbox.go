@@ -20,7 +20,8 @@ func newInbox() inbox {
 	return inbox{stop: make(chan time.Duration), signal: make(chan unix.Signal, 4), requests: make(chan *wire.GangRequest), ended: make(chan struct{})}
 }
 
-// Take passes a request of the controller on. It returns false once the gang has ended.
+// Take passes a request of the controller to the gang or to its Wireup. It returns false once the
+// gang has ended.
 func (g *Gang) Take(r *wire.GangRequest) bool {
 	if stop := r.GetStop(); stop != nil {
 		return give(g.inbox.stop, time.Duration(stop.GraceMs)*time.Millisecond, g.inbox.ended)

@@ -8,7 +8,7 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/hostclock"
 )
 
-// Phase is how far a gang has come. It only grows.
+// Phase is how far a gang has come. A gang never returns to an earlier phase.
 type Phase int
 
 // The phases of a gang.

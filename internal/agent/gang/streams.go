@@ -13,9 +13,9 @@ import (
 // pieceBytes is the size of a piece of output on its way to the terminal.
 const pieceBytes = 32 << 10
 
-// CopyOutput sends the output of the wanted ranks as it grows, until all has been sent or ctx
-// ends. The data of a piece is valid until send returns. It reads the log files, not the
-// pipes: a terminal that is slow or stopped costs a file offset and nothing else.
+// CopyOutput sends the output of the wanted ranks as it grows, until all has been sent or ctx ends.
+// The data of a piece is valid until send returns. It reads the log files, not the pipes. Therefore
+// a slow or stopped terminal does not stop the ranks, and no output waits for it in memory.
 func (g *Gang) CopyOutput(ctx context.Context, want *wire.OutputRequest, send func(*wire.OutputReply) error) error {
 	if err := g.await(ctx); err != nil {
 		return err
@@ -76,7 +76,7 @@ func (g *Gang) followers(want *wire.OutputRequest) (all []*output.Follower) {
 	return all
 }
 
-// Stdin returns the end of a rank's standard input to write to.
+// Stdin returns the end of a rank's standard input to which the agent writes.
 func (g *Gang) Stdin(ctx context.Context, rank int) (*os.File, error) {
 	if err := g.await(ctx); err != nil {
 		return nil, err

@@ -29,9 +29,9 @@ type Runtime interface {
 	Wireup
 	// Launch starts the runtime, which then starts the ranks.
 	Launch(ranks []*Command) error
-	// Owns reports whether a process is the runtime's, and no rank's.
+	// Owns reports whether a process belongs to the runtime and to no rank.
 	Owns(pid int) bool
-	// Ending is called when the gang is being ended: no rank is started any more.
+	// Ending is called when the gang is being ended. After that, the runtime must start no rank.
 	Ending()
 	// Dismiss ends the runtime's processes. It is called when the gang is being ended and
 	// no rank lives any more.

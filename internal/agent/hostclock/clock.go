@@ -1,5 +1,5 @@
-// Package hostclock reads the host's clock. All times that an agent reports to its controller
-// are from this clock. Limits and intervals go by time.Now.
+// Package hostclock reads the host's clock. All times that an agent reports to its controller are
+// from this clock. Limits and intervals are measured with time.Now.
 package hostclock
 
 import (
@@ -12,13 +12,14 @@ import (
 // ahead, in the format of time.ParseDuration.
 const testEnv = "GANGRUN_TEST_CLOCK"
 
-// Offset returns how far this host's clock is ahead; 0 outside of tests.
+// Offset returns how far a test has set this host's clock ahead. Outside of tests it is 0.
 var Offset = sync.OnceValue(func() time.Duration {
 	by, _ := time.ParseDuration(os.Getenv(testEnv)) // 0 if it is not set
 	return by
 })
 
-// Env returns what gives another agent of this host the same clock, as NAME=VALUE; nothing outside of tests.
+// Env returns the environment variable that gives another agent of this host the same clock, as
+// NAME=VALUE. Outside of tests it returns nothing.
 func Env() []string {
 	if by, ok := os.LookupEnv(testEnv); ok {
 		return []string{testEnv + "=" + by}

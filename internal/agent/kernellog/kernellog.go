@@ -1,4 +1,4 @@
-// Package kernellog finds what the kernel has logged of processes that it killed.
+// Package kernellog finds what the kernel has logged about processes that it killed.
 package kernellog
 
 import (
@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Watch reads the kernel's log, where this user may, and its count of OOM kills.
+// Watch reads the kernel's log, if this user may read it, and the kernel's count of OOM kills.
 type Watch struct {
 	log   int // descriptor of /dev/kmsg at its end, or -1
 	kills int64
@@ -43,8 +43,8 @@ func (k *Watch) Close() {
 	}
 }
 
-// Lines returns what the kernel has logged since the last call about killed processes, and a
-// line if its count of OOM kills has risen.
+// Lines returns what the kernel has logged since the last call about killed processes, and one line
+// if the kernel's count of OOM kills has risen.
 func (k *Watch) Lines(host string) []job.Line {
 	var lines []job.Line
 	say := func(text string) {

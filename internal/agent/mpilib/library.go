@@ -36,9 +36,10 @@ const (
 	Library               // the MPI library
 )
 
-// Classify returns the MPI family of a library with this file name or soname, and its part
-// in it. An ambiguous name is given the family that mostly uses it: libmpi.so.12 is the common ABI of MPICH, Intel MPI and MVAPICH, and
-// was Open MPI 1.10's; libmpi_abi is the one that the MPI standard defines.
+// Classify returns the MPI family of a library with this file name or soname, and its part in it.
+// For an ambiguous name, it returns the family that mostly uses the name. There are two such names:
+// libmpi.so.12 belongs to MPICH, Intel MPI and MVAPICH, which have a common ABI, but also to Open
+// MPI 1.10; libmpi_abi belongs to the ABI that the MPI standard defines.
 func Classify(name string) (job.MPI, Part) {
 	stem, version, _ := strings.Cut(name, ".so")
 	major, _, _ := strings.Cut(strings.TrimPrefix(version, "."), ".")
@@ -71,11 +72,11 @@ func Classify(name string) (job.MPI, Part) {
 	return "", NotMPI
 }
 
-// Of returns the MPI that an ELF program needs, and the path of its library. It does not
-// resolve links. If the library is not found, it returns the name of the library instead of
-// its path. If the program needs no MPI, both are empty. Of a script, it looks at the
-// interpreter. It runs no program: it searches as ld.so(8) does, but in the directories of
-// the loader's configuration instead of its cache.
+// Of returns the MPI that an ELF program needs, and the path of its library. It does not resolve
+// symbolic links in that path. If the library is not found, it returns the name of the library
+// instead of its path. If the program needs no MPI, both are empty. For a script, it looks at the
+// interpreter. It runs no program: it searches as ld.so(8) does, but in the directories of the
+// loader's configuration instead of its cache.
 func Of(path string, env []string) (mpi job.MPI, library string) {
 	if interpreter := ScriptInterpreter(path, env); interpreter != "" {
 		path = interpreter
@@ -284,8 +285,8 @@ func loaderConfig(path string) []string {
 	return dirs
 }
 
-// ScriptInterpreter returns the program in the #! line of a script, or the one that env(1)
-// would run for it; empty if the file is not a script.
+// ScriptInterpreter returns the program in the #! line of a script. If that is env(1), it returns
+// the program that env would run. It returns "" if the file is not a script.
 func ScriptInterpreter(path string, env []string) string {
 	file, err := os.Open(path)
 	if err != nil {
@@ -354,8 +355,8 @@ func markedMPI(r io.Reader) job.MPI {
 	}
 }
 
-// Versioned follows links from a library to its file as long as they stay in its directory.
-// The file's name has the version.
+// Versioned follows symbolic links from a library to the file whose name has the version. It
+// follows only links within the directory of the library.
 func Versioned(library string) string {
 	if !filepath.IsAbs(library) {
 		return library

@@ -22,9 +22,9 @@ func (f *Follower) Close() {
 	}
 }
 
-// Step passes the next piece of the log to send, or the end of the stream. It reports whether there
-// was a piece, and whether no more will come. If a part of the stream was lost, Step never passes
-// its end.
+// Step calls send with the next piece of the log, or with the end of the stream. It reports whether
+// there was a piece, and whether no more will come. If a part of the stream was lost, Step never
+// calls send with the end.
 func (f *Follower) Step(buffer []byte, send func(piece []byte, end bool) error) (sent, ended bool, err error) {
 	written, closed := f.Stream.state()
 	if f.Offset >= written {
@@ -60,6 +60,6 @@ func (f *Follower) read(piece []byte) (n int, err error) {
 	return n, nil
 }
 
-// RuntimeRank takes the place of a rank for output that is no rank's: that of mpirun, or of Open
-// MPI's daemon.
+// RuntimeRank takes the place of a rank's number for output that comes from no rank, but from
+// mpirun or from Open MPI's daemon.
 const RuntimeRank = -1

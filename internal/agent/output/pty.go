@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Opener opens what connects a stream of a rank with the agent. ours is the agent's end, to read
-// from, and theirs the rank's.
+// Opener opens what connects a stream of a rank with the agent. ours is the end from which the
+// agent reads, and theirs is the rank's end.
 type Opener func() (ours, theirs *os.File, err error)
 
 // OpenPipe opens a pipe.
@@ -65,7 +65,7 @@ func slaveOf(master int) (*os.File, error) {
 	return os.NewFile(fd, "pty"), nil
 }
 
-// PTYError says why a host has no pseudoterminal to give.
+// PTYError is the reason why this host has no pseudoterminal for a stream.
 type PTYError struct{ Why string }
 
 // Error returns the reason.

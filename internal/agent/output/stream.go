@@ -35,7 +35,7 @@ const keptMarks = 256
 type Options struct {
 	Rank    int // RuntimeRank for output that is no rank's
 	Stderr  bool
-	Path    string            // of the log file
+	Path    string            // the path of the log file
 	Spooled bool              // the log file is in the agent's own directory
 	Grew    *notify.Broadcast // notified when the stream grows or ends
 
@@ -48,8 +48,8 @@ type Options struct {
 	End func()
 }
 
-// Stream is one output stream of a rank: a pipe or a pseudoterminal on one side, a log
-// file on the other. The fields of its options do not change.
+// Stream is one output stream of a rank: a pipe or a pseudoterminal on one side, a log file on the
+// other. Its Options do not change.
 type Stream struct {
 	Options
 	from      *os.File // the agent's end of the pipe or pseudoterminal
@@ -70,8 +70,8 @@ type mark struct {
 	when time.Time
 }
 
-// New makes the log file, which must not exist, and by open what connects the rank with it. It
-// returns the rank's end of that.
+// New makes the log file, which must not exist, and calls open to connect the rank with the agent.
+// It returns the rank's end of that connection.
 func New(options Options, open Opener) (*Stream, *os.File, error) {
 	log, err := os.OpenFile(options.Path, os.O_RDWR|os.O_CREATE|os.O_EXCL|os.O_APPEND, 0o644)
 	if err != nil {
@@ -255,7 +255,7 @@ func (s *Stream) Seal() {
 	s.Grew.Notify()
 }
 
-// Last returns when the last byte had arrived, or zero if none has.
+// Last returns when the last byte arrived, or the zero time if none has.
 func (s *Stream) Last() time.Time {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -14,9 +14,9 @@ import (
 	"github.com/gangrun/gangrun/internal/agent/process"
 )
 
-// IsDescendant reports whether the other end of a connection over the loopback interface belongs
-// to a process below this one. It looks first at the process likely, unless that is 0, and at
-// what is below it.
+// IsDescendant reports whether the other end of a connection over the loopback interface belongs to
+// a process below this one. It looks first at the process likely and at the processes below it,
+// unless likely is 0.
 func IsDescendant(conn *net.TCPConn, likely int) bool {
 	here, ok1 := conn.LocalAddr().(*net.TCPAddr)
 	there, ok2 := conn.RemoteAddr().(*net.TCPAddr)

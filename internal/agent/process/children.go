@@ -79,8 +79,8 @@ type Starter func(path string, argv []string, attr *syscall.ProcAttr) (*Child, e
 
 var errEnding = errors.New("the agent is ending")
 
-// KillFirst has the kernel, if memory is short, kill the programs that are started from now on, before
-// this process: see proc_pid_oom_score_adj(5).
+// KillFirst concerns the programs that are started from now on: if memory is short, the kernel
+// kills them before this process. See proc_pid_oom_score_adj(5).
 func (c *Children) KillFirst() { c.killFirst.Store(true) }
 
 // Start starts one program.
@@ -91,9 +91,9 @@ func (c *Children) Start(path string, argv []string, attr *syscall.ProcAttr) (ch
 	return ch, err
 }
 
-// Batch runs f on the forker's thread, where several programs are started without a
-// switch of threads for each. Nothing is reaped meanwhile, because that would slow the
-// forks down. Batch returns false if f was not run because the agent is ending.
+// Batch runs f on the forker's thread. f can start several programs there without a switch of
+// threads for each. Nothing is reaped meanwhile, because that would slow the forks down. Batch
+// returns false if f was not run because the agent is ending.
 func (c *Children) Batch(f func(Starter)) bool {
 	done := make(chan struct{})
 	select {

@@ -20,9 +20,9 @@ const (
 	helperBytes = 1 << 20
 )
 
-// RunHelper runs a helper program to its end, within helperTime, with stdin as its input.
-// It returns the first helperBytes of its standard output; where both is true, of its
-// standard error too. An exit code other than 0 is an error; the output is returned with it.
+// RunHelper runs a helper program to its end, within helperTime, with stdin as its input. It
+// returns the first helperBytes of its standard output and, if both is true, of its standard error.
+// An exit code other than 0 is an error; the output is returned with it.
 func (c *Children) RunHelper(ctx context.Context, path string, argv []string, dir string, env []string, stdin []byte, both bool) (out []byte, err error) {
 	ctx, cancel := context.WithTimeout(ctx, helperTime)
 	defer cancel()

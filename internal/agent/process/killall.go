@@ -19,8 +19,8 @@ const (
 type Killer interface{ Kill() }
 
 // KillAll kills every process below this one and waits for their end, at most KillLimit. group may
-// be nil. From the call on, Start fails. The kill is repeated, so that it also finds a process
-// whose fork had already begun.
+// be nil. Once KillAll has been called, Start fails. The kill is repeated, so that it also finds a
+// process whose fork had already begun.
 func (c *Children) KillAll(group Killer) {
 	c.ending.Store(true)
 	for deadline := time.Now().Add(KillLimit); time.Now().Before(deadline); {
@@ -36,8 +36,8 @@ func (c *Children) KillAll(group Killer) {
 	}
 }
 
-// KillRound sends SIGKILL once to every process below this one. A process that forks
-// meanwhile can be missed, so that a caller repeats it until none is left.
+// KillRound sends SIGKILL once to every process below this one. It can miss a process that is
+// forked meanwhile: a caller repeats it until none is left.
 func KillRound(group Killer) {
 	if group != nil {
 		group.Kill()

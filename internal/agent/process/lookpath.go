@@ -13,7 +13,7 @@ import (
 	"github.com/gangrun/gangrun/internal/environ"
 )
 
-// LookPath finds a program as execvp(3) does in this directory and environment.
+// LookPath finds a program as execvp(3) does in the given directory and environment.
 func LookPath(name, dir string, env []string) (string, error) {
 	if strings.Contains(name, "/") {
 		path := name

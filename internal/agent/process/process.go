@@ -26,9 +26,9 @@ func Read(pid int) (p Process, ok bool) {
 
 func of(s procfs.Stat) Process { return Process{s.PID, s.Parent, s.Start, s.Ended()} }
 
-// Descendants returns every live process below the process root, children
-// before grandchildren. It can miss a process that forks meanwhile: a caller that ends
-// them repeats it until none is left.
+// Descendants returns every live process below the process root, children before grandchildren. It
+// can miss a process that is forked meanwhile: a caller that ends the processes repeats it until
+// none is left.
 func Descendants(root int) []Process {
 	below := map[int][]Process{}
 	for _, pid := range procfs.PIDs() {
@@ -65,8 +65,8 @@ func (p Process) Signal(sig unix.Signal) {
 const maxListed = 64
 
 // ListedDescendants returns the PIDs of processes below another from the kernel's lists of
-// children, which is faster than Descendants. It returns none where the kernel is built
-// without these lists (CONFIG_PROC_CHILDREN).
+// children, which is faster than Descendants. It returns none if the kernel is built without these
+// lists (CONFIG_PROC_CHILDREN).
 func ListedDescendants(pid int) []int {
 	pids := []int{pid}
 	for i := 0; i < len(pids) && len(pids) <= maxListed; i++ {
@@ -90,7 +90,8 @@ func IsDescendant(pid int) bool {
 	return false
 }
 
-// Handles reports whether a process has a handler for a signal. It may have ended since.
+// Handles reports whether a process had a handler for a signal when Handles looked. The process may
+// have ended since.
 func Handles(pid int, sig unix.Signal) bool {
 	data, err := os.ReadFile(procfs.Path(pid, "status"))
 	if err != nil {

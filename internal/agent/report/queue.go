@@ -132,7 +132,8 @@ func (r *Queue) remember(message *wire.GangReply) {
 	proto.Merge(r.kept, lasting)
 }
 
-// Wireup queues a report of how far the ranks have come; it replaces an earlier one.
+// Wireup queues a report of how far the ranks have come. The report replaces an earlier one in the
+// queue.
 func (r *Queue) Wireup(up job.Wireup) {
 	data, err := exact.Marshal(up)
 	if err != nil {

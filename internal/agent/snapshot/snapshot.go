@@ -34,8 +34,8 @@ func resolved(path string) string {
 	return path
 }
 
-// Take returns the state of everything below dirs, except what is below some others. It does
-// not follow symbolic links below dirs.
+// Take returns the state of everything below the directories dirs, but not of what is below the
+// directories except. It does not follow symbolic links below dirs.
 func Take(dirs, except []string) Snapshot {
 	s := Snapshot{marks: map[string]mark{}}
 	var skipped []string

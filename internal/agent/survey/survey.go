@@ -1,5 +1,5 @@
-// Package survey finds out what the static preflight wants to know of a host: the job's program,
-// its libraries, its Python and the paths that it uses. It knows nothing of gangs.
+// Package survey finds out what the static preflight must know about a host: the job's program, its
+// libraries, its Python and the paths that it uses. It knows nothing of gangs.
 package survey
 
 import (
@@ -18,10 +18,10 @@ import (
 type Surveyor struct {
 	Host     string
 	Env      []string          // of the ranks
-	Children *process.Children // start helper programs
+	Children *process.Children // starts helper programs
 }
 
-// Survey returns what a survey asks for.
+// Survey returns the facts for which the controller asks.
 func (v Surveyor) Survey(ctx context.Context, ask job.Survey) job.Facts {
 	cores, memory := Capacity()
 	facts := job.Facts{Host: v.Host, Cores: cores, Memory: memory, Time: hostclock.Now()}

@@ -13,9 +13,9 @@ import (
 // lockTries is how often LockedDir makes a directory, if other agents remove it.
 const lockTries = 100
 
-// LockedDir makes a locked directory below another one. Until it is locked, another agent may take it
-// for that of a dead one and remove it; then LockedDir makes another. The directory stays locked until the
-// caller closes it.
+// LockedDir makes a directory in the directory in, and locks it. Before it is locked, another agent
+// may take it for the directory of a dead agent and remove it. In that case LockedDir makes another
+// directory. The directory stays locked until the caller closes it.
 func LockedDir(in, prefix string) (*os.File, error) {
 	for range lockTries {
 		path, err := os.MkdirTemp(in, prefix)
@@ -40,8 +40,8 @@ func LockedDir(in, prefix string) (*os.File, error) {
 	return nil, fmt.Errorf("each directory that was made below %s was removed by another process", in)
 }
 
-// RemoveUnlocked removes the directories of agents that were killed: those with a prefix that nobody has
-// locked. It returns how many it has removed.
+// RemoveUnlocked removes the directories of agents that were killed. These are the directories with
+// the prefix that nobody has locked. It returns how many it has removed.
 func RemoveUnlocked(prefix string, remove func(path string) error) (removed int) {
 	for _, in := range append([]string{os.TempDir(), "/tmp"}, Fallbacks...) {
 		dirs, _ := filepath.Glob(filepath.Join(in, prefix+"*"))

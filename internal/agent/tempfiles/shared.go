@@ -30,9 +30,9 @@ type fileID struct {
 	inode        uint64
 }
 
-// SharedMemory remembers which files of MPI libraries in shared memory the processes of a
-// gang have had mapped. It never removes any other file: that may belong to processes of
-// another PID namespace, which cannot be seen from here.
+// SharedMemory remembers which files of MPI libraries in shared memory the processes of a gang have
+// had mapped. It never removes any other file, because such a file may belong to processes of
+// another PID namespace, which this process cannot see.
 type SharedMemory struct {
 	mu     sync.Mutex
 	mapped map[string]fileID // by path

@@ -1,5 +1,5 @@
-// Package batchend watches for the end of the batch job that gangrun runs in: it ends the run
-// before the time limit of the job, and finds out why the batch system ends the job.
+// Package batchend watches the batch job that gangrun runs in. It ends the run before the time
+// limit of the job. If the batch system ends the job, it finds out why.
 package batchend
 
 import (
@@ -17,7 +17,7 @@ import (
 // Job is the Slurm job that this process is in.
 type Job struct {
 	ID       string
-	Restarts int // how often Slurm had queued it again when this process began
+	Restarts int // how often Slurm had queued the job again before this process began
 }
 
 // Here returns the Slurm job that this process is in, as its environment says.
@@ -57,8 +57,8 @@ func Begin(ctx context.Context, j Job, reserve time.Duration, note func(text str
 	return begin(ctx, &Watch{job: j, reserve: reserve, show: slurmjob.Show, note: note})
 }
 
-// Until watches a job of another batch system, of which only its end is known. The context that it
-// returns ends when ctx ends, or when only the time reserve is left before end.
+// Until watches a job of a batch system other than Slurm. Only the time of the job's end is known.
+// The context that it returns ends when ctx ends, or when only the time reserve is left before end.
 func Until(ctx context.Context, end time.Time, reserve time.Duration) (context.Context, *Watch) {
 	return begin(ctx, &Watch{reserve: reserve, show: func(context.Context, string) (slurmjob.Job, error) {
 		return slurmjob.Job{State: "RUNNING", End: end}, nil
@@ -91,8 +91,8 @@ func (w *Watch) Check() {
 	}
 }
 
-// End ends the run because the time of the job is almost up. It is called for the signal that
-// the user has Slurm send before the limit.
+// End ends the run because the time of the job is almost up. The caller has got the signal that the
+// user asked Slurm to send before the limit.
 func (w *Watch) End() { w.cancel(supervisor.BatchEnd{Ended: job.EndedBatchLimit}) }
 
 // Ended returns why Slurm has ended the job. The context of the watch must be done. It returns

@@ -16,7 +16,7 @@ import (
 type Start struct {
 	Lookup   func(name string) (string, bool) // os.LookupEnv
 	Detach   bool                             // the run is to go on without this process
-	OwnHosts bool                             // the user has named hosts, so that those of the job are not used
+	OwnHosts bool                             // the user has named hosts: those of the job are not used
 }
 
 // Check returns a usage error if the start is a mistake.

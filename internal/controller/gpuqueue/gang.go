@@ -1,5 +1,5 @@
-// Package gpuqueue waits for GPUs and leases them for a gang. The gang claims GPUs in every
-// place that could take it, and gets those of the first place with enough free ones.
+// Package gpuqueue waits for GPUs and leases them for a gang. The gang claims GPUs in every place
+// in which it would fit, and gets the GPUs of the first place that has enough free GPUs.
 package gpuqueue
 
 import (

@@ -82,14 +82,14 @@ var connections = 8 * runtime.NumCPU()
 // DialOptions are settings for starting agents.
 type DialOptions struct {
 	Held    map[string]job.Agent // agents that an earlier controller has started
-	Dir     string               // of the run
-	LogDir  string               // for the logs of agents on this machine
+	Dir     string               // the directory of the run
+	LogDir  string               // the directory for the logs of agents on this machine
 	Lock    *os.File             // the lock on the run's directory
 	Ask     func(question string)
 	Note    func(host, text string)
 	Started func(host string, at job.Agent)
-	// BatchSignal is called when the batch system has signalled the job on its nodes, BatchEnded
-	// when it has ended gangrun's processes there. Neither may block.
+	// BatchSignal is called when the batch system has signalled the job on its nodes. BatchEnded is
+	// called when the batch system has ended gangrun's processes there. Neither may block.
 	BatchSignal func(syscall.Signal)
 	BatchEnded  func()
 }
@@ -160,8 +160,8 @@ func (d *Dialer) way(list inventory.List, spec job.Spec, o DialOptions, targets 
 	}, nil
 }
 
-// Bring returns a function that copies gangrun-nvml to another host and returns its path
-// there. It returns nil where gangrun-nvml is not in the directory of this program.
+// Bring returns a function that copies gangrun-nvml to another host and returns its path there. It
+// returns nil if gangrun-nvml is not in the directory of this program.
 func (d Dialer) Bring() func(ctx context.Context, host string) (string, error) {
 	self, err := os.Executable()
 	if err != nil || d.agents == nil {

@@ -22,8 +22,8 @@ import (
 	"github.com/gangrun/gangrun/supervisor"
 )
 
-// Found is the result of the search for the hosts of a run: those that were reached, as
-// their agents describe them, and those that were not.
+// Found is the result of the search for the hosts of a run: the hosts that were reached, as their
+// agents describe them, and the hosts that were not reached.
 type Found struct {
 	launcher *launcher.Launcher
 	loopback int // how many simulated hosts share this machine's cores; 0 is none
@@ -174,8 +174,8 @@ func Except(hosts []job.Host, but []string) []job.Host {
 	return slices.DeleteFunc(slices.Clone(hosts), func(h job.Host) bool { return slices.Contains(but, h.Name) })
 }
 
-// Inventory waits for the agents and returns the hosts that were reached. If no slots are
-// stated for a host, they are its cores. Simulated hosts share the cores of this machine.
+// Inventory waits for the agents and returns the hosts that were reached. A host for which no slots
+// are stated has as many slots as cores. Simulated hosts share the cores of this machine.
 func (f *Found) Inventory(ctx context.Context) (job.Inventory, error) {
 	if err := f.Wait(ctx); err != nil {
 		return job.Inventory{}, err

@@ -35,8 +35,8 @@ func simulated(spec job.Spec) ([]job.Host, error) {
 	return hosts, nil
 }
 
-// Wanted returns the hosts of a job: those in list if there are any, otherwise simulated
-// hosts if the job wants these, otherwise this machine.
+// Wanted returns the hosts of a job: the hosts in list if there are any, otherwise simulated hosts
+// if the job asks for them, otherwise this machine.
 func Wanted(spec job.Spec, list []job.Host) ([]job.Host, error) {
 	switch {
 	case len(list) > 0:

@@ -20,12 +20,12 @@ import (
 // Leg is one start of the job by the batch system, with the run that gangrun made in it.
 type Leg struct {
 	Run      string       `json:"run"`
-	Category job.Category `json:"category,omitempty"` // of the cause of its end
+	Category job.Category `json:"category,omitempty"` // of the cause for which the run failed
 	Saved    bool         `json:"saved"`              // the run has written a good checkpoint
 	Without  []string     `json:"without,omitempty"`  // hosts that later legs must not get
 }
 
-// Ticket has the legs of a job so far.
+// Ticket is the record of a job: its legs so far.
 type Ticket struct {
 	Legs []Leg `json:"legs"`
 }
@@ -101,8 +101,8 @@ type Decision struct {
 }
 
 // Decide decides whether a job is queued again. earlier has the legs before the last one, limit is
-// the number of legs that the user allows. mayHelp is the verdict on the last run: that another
-// run may help.
+// the number of legs that the user allows. mayHelp says whether, after the last run, another run
+// may help.
 func Decide(earlier []Leg, last Leg, mayHelp bool, limit int) Decision {
 	switch {
 	case !mayHelp:

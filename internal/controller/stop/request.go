@@ -28,7 +28,7 @@ const stopLate = 30 * time.Second
 // Request asks for the end of a run.
 type Request struct {
 	Now   bool // without a grace period
-	Force bool // the user knows that a controller that cannot be seen from here is gone
+	Force bool // the user says that the controller, which this machine cannot see, is gone
 	Notes io.Writer
 	// Instead ends a run whose controller is gone. It returns home.ErrControlled if another
 	// process has become the controller.

@@ -58,8 +58,8 @@ func (s *Signals) Batch() {
 	}
 }
 
-// Stop acts as if an order to end the run had come. by names who has given it; messages put it
-// after "cancelled by ".
+// Stop acts as if an Order to end the run had come. by says who has given the order; in messages,
+// it follows "cancelled by ".
 func (s *Signals) Stop(by string) {
 	select {
 	case s.received <- Order{syscall.SIGTERM, by}:
@@ -76,10 +76,10 @@ func Catch(order *Order) *Signals {
 	return &Signals{received: received, order: order}
 }
 
-// Dismiss lets every further signal end the process at once. The exit code is that of the report if
-// the run has failed or was cancelled, and otherwise that of the signal. Signals that came before
-// do not count. Without it, a user could not end gangrun while it blocks, for instance while it
-// writes the report to a stopped terminal (Ctrl-S).
+// Dismiss lets every further signal end the process at once. The exit code is the one in the report
+// if the run has failed or was cancelled, and otherwise 128 + the number of the signal. Signals
+// that came before the call do not count. Without Dismiss, a user could not end gangrun while it
+// blocks, for instance while it writes the report to a stopped terminal (Ctrl-S).
 func (s *Signals) Dismiss(report *runreport.Report) {
 	for len(s.received) > 0 {
 		<-s.received
@@ -203,8 +203,8 @@ func (s *Signals) Listen(run home.Run) (stop func()) {
 	}
 }
 
-// Ignore makes this process ignore signals that ask for the end of a run, while it ends one
-// itself. done ends that.
+// Ignore makes this process ignore the signals that ask for the end of a run, while it ends a run
+// itself. A call of done makes it obey them again.
 func Ignore() (done func()) {
 	ignored := make(chan os.Signal, 1)
 	ossignal.Notify(ignored, unix.SIGTERM, signalNow)

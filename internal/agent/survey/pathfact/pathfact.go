@@ -16,7 +16,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// In returns path, which is relative to dir unless it is absolute, in its shortest form.
+// In returns path in its shortest form. A path that is not absolute is relative to dir.
 func In(dir, path string) string {
 	if filepath.IsAbs(path) {
 		return filepath.Clean(path)
@@ -24,7 +24,7 @@ func In(dir, path string) string {
 	return filepath.Join(dir, path)
 }
 
-// Of reports whether path exists, and what it is.
+// Of returns whether path exists, whether it is a directory, and its size.
 func Of(path string) job.PathFact {
 	fact := job.PathFact{Path: path}
 	info, err := os.Stat(path)
@@ -36,8 +36,8 @@ func Of(path string) job.PathFact {
 	return fact
 }
 
-// Readable is Of, and also tries to read the first byte of a file, or the first entry of a
-// directory.
+// Readable does what Of does, and also tries to read the first byte of a file, or the first entry
+// of a directory.
 func Readable(path string) job.PathFact {
 	fact := Of(path)
 	if fact.Kind != job.ErrorNone {

@@ -1,7 +1,6 @@
-// Package openmpi starts the ranks of a gang through Open MPI's own processes: mpirun on the
-// first host, a daemon (orted or prted) on each other, all below the agents. Open MPI starts
-// a shim in place of each rank; the shim gets the rank's command from the agent and stays
-// its parent.
+// Package openmpi starts the ranks of a gang through Open MPI's own processes: mpirun on the first
+// host, a daemon (orted or prted) on each other host, all below the agents. Open MPI starts a shim
+// in place of each rank; the shim gets the rank's command from the agent and stays its parent.
 package openmpi
 
 import (
@@ -22,7 +21,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Wireup implements gang.Runtime by Open MPI.
+// Wireup implements gang.Runtime with the processes of Open MPI.
 type Wireup struct {
 	gang      *gang.Gang
 	watch     *wireup.Watch

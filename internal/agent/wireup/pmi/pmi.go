@@ -141,9 +141,9 @@ func (w *Wireup) release(b *wire.Barrier) {
 // pmiFD is the descriptor of a rank's PMI connection.
 const pmiFD = 3
 
-// Equip implements gang.Wireup. A wrapper that closes descriptors which it does not know
-// would close the connection. So only a program that uses MPI itself inherits a connection,
-// and others get an address.
+// Equip implements gang.Wireup. A wrapper that closes descriptors which it does not know would
+// close the connection. So only a program that uses MPI itself inherits a connection. Other
+// programs get an address.
 func (w *Wireup) Equip(c *gang.Command) error {
 	rank := c.Rank.Number()
 	env := []string{
