@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How deep Key descends into a directory, and how many files it looks at, to find the job's own
-// code. The code of most jobs stays below both limits.
+// To find the job's own code, Key descends at most so many levels into a directory, and reads
+// at most so many files. The code of most jobs stays below both limits.
 const (
 	SourceDepth   = 5
 	SourceEntries = 20000
