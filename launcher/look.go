@@ -18,7 +18,7 @@ const lookLimit = 2 * time.Minute
 // LookError reports that an agent did not read files in time.
 type LookError struct {
 	Host  string
-	What  string // it was to look at
+	What  string // the files
 	Limit time.Duration
 }
 

@@ -26,7 +26,8 @@ type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Preflight checks a job before its gang is started.
+// Preflight checks a job before its gang is started. Surveyor, Runner, Place, Diagnose, WorldSize,
+// Run, LogDir and Scratch must be set.
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner

@@ -19,7 +19,7 @@ import (
 // Image is an image in the store of this host.
 type Image struct {
 	Name      string
-	Namespace string        // of containerd
+	Namespace string        // the namespace of containerd that has it
 	Digest    digest.Digest // of the manifest for this platform
 	Platform  string        // as in "linux/amd64"
 	Bytes     int64         // the size of its blobs

@@ -3,14 +3,14 @@ package pmi1
 // WaitReport is a host's report on the connections of its ranks. A host sends it if one of its
 // ranks waits in a barrier while another rank waits for an answer from it.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // this host knows of no rank in Ranks that can be released
+	Stuck bool        `json:"stuck,omitempty"` // one of Ranks is asked by another rank, and this host cannot tell whether it can be released
 	Ranks []RankLinks `json:"ranks"`
 }
 
 // RankLinks describes the connections of a rank that has not ended.
 type RankLinks struct {
 	Rank  int    `json:"rank"`
-	Waits bool   `json:"waits,omitempty"` // in a barrier
+	Waits bool   `json:"waits,omitempty"` // it waits in a barrier
 	Links []Link `json:"links,omitempty"` // the connections over which it may still send or receive
 }
 
