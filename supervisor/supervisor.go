@@ -71,7 +71,7 @@ type Checkpoints interface {
 // NoPlacement is the error of a Placer if there is no place for the gang in time.
 type NoPlacement struct {
 	Text string // what is missing
-	Hint string // what to do about it
+	Hint string // what the user can do about it
 	// Never is true if waiting cannot help: the gang does not fit until somebody changes the
 	// hosts or the job.
 	Never bool

@@ -100,9 +100,9 @@ type Seconds struct {
 	Backoff   float64 `json:"backoff"`
 }
 
-// GPUSeconds counts one for each second in which an attempt held a GPU. Used is the sum over
-// all attempts. Wasted is the part of failed attempts after their last good checkpoint, or all
-// of an attempt that wrote none.
+// GPUSeconds is GPU time: the number of GPUs times the seconds for which attempts held them.
+// Used is that of all attempts. Wasted is that of failed attempts after their last good
+// checkpoint. If a failed attempt wrote none, all of its GPU time is wasted.
 type GPUSeconds struct {
 	Used   float64 `json:"used"`
 	Wasted float64 `json:"wasted"`
