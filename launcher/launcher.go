@@ -30,8 +30,8 @@ type Options struct {
 	// Tmpdir returns the TMPDIR of a simulated host. If it returns "", or is nil, TMPDIR is not
 	// changed.
 	Tmpdir func(host string) string
-	// Output is called with what the ranks print that are shown to the user. Calls do not
-	// overlap. It may block, for instance while the terminal does; only other output then
+	// Output is called with the output of those ranks whose output the user is to see. Calls do
+	// not overlap. It may block, for instance while the terminal does; only other output then
 	// waits.
 	Output func(job.Output)
 	// Stdin is the standard input of the ranks that the attempt names; nil means none. If it is
@@ -40,8 +40,9 @@ type Options struct {
 	KeepStdin int64
 	// Universe is MPI_UNIVERSE_SIZE; 0 means the size of the gang.
 	Universe int
-	// Unclear reports whether the output of a rank does not say why the rank ended: its last
-	// line is a consequence of another rank's failure, or no line gives a reason.
+	// Unclear reports whether the output of a rank leaves open why the rank ended. That is so
+	// if its last line is a consequence of another rank's failure, or if no line gives a
+	// reason.
 	Unclear func(exit job.Exit, printed []job.Line) bool
 	// Settle is how long the Launcher waits before it ends the gang if Unclear returns true for
 	// a rank that failed. Another rank may still be writing the reason. 0 means half a second.
@@ -228,8 +229,8 @@ func (l *Launcher) Drain(ctx context.Context) error {
 }
 
 // Close ends all agents. It does not wait for silent agents without ranks: these end by
-// themselves, since they have no controller. If a call of Output blocks, it goes on after Close
-// has returned; everything else has ended by then.
+// themselves, since they have no controller. It does not wait for a call of Output that blocks.
+// Everything else has ended when Close returns.
 func (l *Launcher) Close() error {
 	l.cancel()
 	l.mu.Lock()

@@ -70,8 +70,8 @@ const UnknownInput = "?"
 // Check runs the static checks. If they find no error and the spec asks for a trial, it then
 // runs the trial. It returns all findings. It emits KindTrial events about the progress of the
 // trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
-// rank gets no trial, since the gang itself shows as much. If ctx was cancelled, the error is
-// that of ctx. Any other error is a failure of gangrun itself.
+// rank gets no trial, since the start of the gang itself shows the same. If ctx was cancelled,
+// the error is that of ctx. Any other error is a failure of gangrun itself.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil

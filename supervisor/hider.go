@@ -46,7 +46,8 @@ func hider(spec job.Spec) func(string) string {
 
 // Hiding returns a function that removes the job's secrets from the evidence and then calls
 // diagnose. It does not remove them from the cause instead, because a cause quotes only the
-// beginning of a long line. That may end within a secret, and part of a secret is not found.
+// beginning of a long line. The quotation may end in the middle of a secret, and part of a
+// secret would not be recognised.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

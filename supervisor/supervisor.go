@@ -62,8 +62,8 @@ type Checker interface {
 }
 
 // Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or
-// nil if there is none. It ignores a checkpoint in not unless that has changed. notes tell the
-// user which checkpoints are newer but not good.
+// nil if there is none. It ignores the checkpoints listed in not, except those that have
+// changed. notes tell the user which newer checkpoints are not good.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
@@ -124,7 +124,8 @@ type Supervisor struct {
 	Elsewhere bool
 }
 
-// Run identifies a run, and has what the Supervisor needs to know about it besides the job.
+// Run has the ID of a run, its controller, its batch job, and the function that creates its
+// directories for log files.
 type Run struct {
 	ID         string
 	Controller job.Controller
@@ -139,7 +140,7 @@ type Run struct {
 
 // Run runs a job to its end and returns the report, which is complete even if the journal is
 // not. spec must be valid. An error means that gangrun itself failed; the report says so too.
-// If ctx is cancelled, Run ends the run in order. The cause of ctx should then be an
+// If ctx is cancelled, Run ends the gang, and then the run. The cause of ctx should then be an
 // Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)

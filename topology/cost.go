@@ -15,7 +15,7 @@ const NoRing = math.MaxInt32
 type Cost struct {
 	// Racks, Switches and Hosts are how many of each the gang uses. Switches with the same name
 	// in two racks count as two switches. All hosts without a stated rack count as one rack.
-	// All hosts in a rack without a stated switch count as on one switch.
+	// Within a rack, all hosts without a stated switch count as connected to one switch.
 	Racks    int
 	Switches int
 	Hosts    int

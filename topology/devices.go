@@ -53,8 +53,9 @@ func DeviceStates(h job.Host) []DeviceState {
 	return states
 }
 
-// GPUsPerRank returns how many GPUs each rank gets on these hosts. If wanted is negative, it
-// returns 1 if any of the hosts has GPUs, and 0 otherwise. If not, it returns wanted.
+// GPUsPerRank returns how many GPUs each rank gets on these hosts. This is wanted, unless
+// wanted is negative. If wanted is negative, it is 1 if any of the hosts has GPUs, and 0 if
+// none has.
 func GPUsPerRank(wanted int, hosts []job.Host) int {
 	switch {
 	case wanted >= 0:

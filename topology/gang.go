@@ -20,13 +20,13 @@ type Want struct {
 type Choice struct {
 	Placement job.Placement
 	// Level is how close the GPUs are. It is job.LocalityIsland if the gang is on one host and
-	// has the best set of GPUs there. No set of the same size then has a better
+	// has a best set of GPUs there. A set is best if no set of the same size has a better
 	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes
 	// busy GPUs, but no sick or excluded GPUs.
 	Level job.Locality
 	Cost  Cost
-	// Why explains the choice in sentences. In a RunnerUp, it lists how that differs from the
-	// choice, in the order of the fields of Cost.
+	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the
+	// two, in the order of the fields of Cost.
 	Why []string
 	// RunnerUp is the best alternative, or nil if there is none. For a gang on several hosts,
 	// the alternative leaves out one of these hosts: the last of those with the weakest ring.
@@ -40,7 +40,7 @@ type Choice struct {
 // does not use GPUs that are busy, sick, excluded by not, or divided into MIG instances. It
 // gives a MIG instance only to a rank that needs a single device, since a CUDA process can use
 // at most one MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user
-// has stated the slots of a host, PlaceGPUs puts no more ranks there.
+// has stated how many slots a host has, PlaceGPUs puts at most that many ranks there.
 //
 // The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at
 // most some ten thousand ways to choose racks and switches, and at most 64 of these ways need

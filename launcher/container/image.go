@@ -140,9 +140,9 @@ func manifestDigest(ctx context.Context, c *client.Client, image client.Image) (
 	return found, nil
 }
 
-// Import reads an archive into the store of this host, in Namespace, under a name. The archive is a
-// tar file of an OCI layout, or one of "docker save", and may be compressed with gzip or
-// zstd. The error is a *BrokenError if the archive is not complete.
+// Import reads an archive into the store of this host, in Namespace, under the given name. The
+// archive is a tar file of an OCI layout, or one of "docker save", and may be compressed with
+// gzip or zstd. The error is a *BrokenError if the archive is not complete.
 func (r *Runtime) Import(ctx context.Context, name string, from io.Reader) (*Image, error) {
 	ctx = in(ctx, Namespace)
 	reader := &counted{from: from}

@@ -1,6 +1,5 @@
 // Package container runs the processes of a job in containers, through the containerd of this
-// host. It knows images, containers and their devices; it knows nothing of gangs, ranks and
-// agents.
+// host. It deals with images, containers and their devices, not with gangs, ranks or agents.
 //
 // A container shares the host's network, process IDs and host name, unless its Spec says otherwise.
 // It has its own root directory, /dev, /dev/shm and System V shared memory.

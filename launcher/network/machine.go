@@ -25,8 +25,8 @@ func (e *DuplicateError) Hint() string {
 	return fmt.Sprintf("name it once, with as many slots as it is to have: --hosts %[1]s:N, or %[1]s slots=N in a hostfile", e.machines[0][0])
 }
 
-// Distinct returns a *DuplicateError if several hosts are the same machine. It allows that if
-// all hosts are simulated.
+// Distinct returns a *DuplicateError if several hosts are the same machine. It always returns
+// nil if all hosts are simulated.
 func Distinct(hosts []Host) error {
 	names := map[string][]string{}
 	var order []string

@@ -23,13 +23,14 @@ type Config struct {
 	Mapping string
 	// Enter is called when all ranks of this host that are in a group have entered a barrier of
 	// the group. The group "" has all ranks. puts has the entries that they have put since the
-	// barrier before. Enter must have Release called, immediately or later. Calls of Enter do
-	// not overlap. Enter is not called for a group with all its ranks on this host.
+	// barrier before. Enter must arrange that Release is called, immediately or later. Calls of
+	// Enter do not overlap. Enter is not called for a group with all its ranks on this host.
 	Enter func(group string, puts []Pair)
 	// ShareName is called when a rank of this host has published, withdrawn or looked up a
-	// name, if the gang has ranks on other hosts. ShareName must have a published or withdrawn
-	// name passed to ReceiveName of the other hosts' servers. Then, in all three cases, it must
-	// have the name passed to ReceiveName of this server. ShareName must not block.
+	// name, if the gang has ranks on other hosts. ShareName must arrange that a published or
+	// withdrawn name is passed to ReceiveName of the other hosts' servers. It must also arrange
+	// that the name is then passed to ReceiveName of this server, in all three cases. ShareName
+	// must not block.
 	ShareName func(Name)
 	// Changed is called after a rank's state has changed. It must not block. It may be nil.
 	Changed func(rank int)
@@ -42,7 +43,7 @@ type State struct {
 	Aborted   bool   // it has called MPI_Abort
 	Code      int    // of the abort; it may be any int
 	Message   string // of the abort; empty if there was none
-	Finalized bool   // Joined is JoinedFinalized
+	Finalized bool   // Joined is job.JoinedFinalized
 	// Unfinalized is true if a program of the rank has ended without MPI_Finalize and another
 	// program of the rank has called MPI_Init since.
 	Unfinalized bool
@@ -182,9 +183,9 @@ func (s *Server) end(c io.Closer) {
 }
 
 // Serve serves one rank over conn until the rank ends or violates the protocol, or until Close
-// is called. It then closes conn. A rank uses one connection at a time. If it still has another
-// one, Serve waits a short time for the end of that one. Closing conn must interrupt a Read or
-// Write that blocks.
+// is called. It then closes conn. A rank uses one connection at a time. If the rank still has
+// another connection, Serve waits a short time until that connection ends. Closing conn must
+// interrupt a Read or Write that blocks.
 func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	if !s.begin(conn) {
 		return
@@ -195,7 +196,7 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 
 // Listen accepts connections of ranks that use PMI_PORT, on a free port of 127.0.0.1, until
 // Close is called. It returns the address. admit returns the rank of the peer that calls itself
-// id, and false to refuse the peer. It may be called concurrently.
+// id, and false to refuse the peer. Several goroutines may call admit at the same time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

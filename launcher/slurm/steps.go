@@ -33,8 +33,8 @@ type Options struct {
 	// Grace is how long a server without ranks waits for a controller before it ends.
 	Grace time.Duration
 	// Starts is how often Slurm may start the job in all. If the node that runs the job's
-	// script fails, a server has Slurm queue the job again up to that number of starts. 0 means
-	// never.
+	// script fails and Slurm has started the job fewer times, a server makes Slurm queue the
+	// job again. If Starts is 0, no server does.
 	Starts int
 	// Srun is the path of srun; empty means "srun".
 	Srun string

@@ -20,8 +20,8 @@ type Conn struct {
 	// Self returns the command that runs the program of this process on the host. It is nil if
 	// the host does not have the program yet.
 	Self func(args ...string) (command string)
-	// Relayed is true if another host or program forwards the data. It may still forward data
-	// after the connection has ended.
+	// Relayed is true if another host or program forwards the data. That host or program may
+	// still forward data after the connection has ended.
 	Relayed bool
 }
 
@@ -45,7 +45,7 @@ type Process struct {
 	Command
 }
 
-// Command is a running command, without its input and output.
+// Command controls a running command.
 type Command interface {
 	// Wait returns the exit code. It returns an error if the code is not known.
 	Wait() (code int, err error)
@@ -60,7 +60,7 @@ type Command interface {
 type Host struct {
 	Name  string // as the user named it
 	Way   string // the host and how it is reached
-	Login string // the shell command that logs in to it: "ssh -p 2222 user@host"
+	Login string // the shell command that logs in to it, as in "ssh -p 2222 user@host"
 }
 
 // String returns the host and how it is reached.

@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Input is gangrun's standard input. Each attempt reads it from the beginning: a regular file
-// is read again, and of a pipe the data that was kept. Only one attempt at a time can read it.
+// Input is gangrun's standard input. Each attempt reads it from the beginning. If it is a
+// regular file, the attempt reads the file again. If it is a pipe, the attempt reads the data
+// that was kept. Only one attempt at a time can read the Input.
 type Input struct {
 	source *os.File
 	limit  int64 // how many bytes of a pipe are kept at most

@@ -15,8 +15,8 @@ import (
 //
 // If an allocation exists but cannot be read, FromEnvironment returns an error, so that gangrun
 // does not use this machine instead. If several batch systems name hosts, FromEnvironment uses
-// the allocation whose hosts all others have too. If there is no such allocation, it returns an
-// error.
+// the allocation whose hosts are part of every other allocation. If there is no such
+// allocation, it returns an error.
 func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {

@@ -23,10 +23,11 @@ func (g Grant) Bounded() bool { return g.Source != "" }
 // Granted returns the GPUs of this machine that were given to this process. own is the name of
 // this host. If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after
 // the first word that does not name a GPU, as the CUDA driver does. Otherwise the GPUs come
-// from the batch system. In a Slurm job they are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, or
-// none. In a PBS job they are those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In
-// a Grid Engine job they are those of SGE_HGR_gpu, which has the granted IDs of a resource map,
-// if it is set. In all other cases the process has all GPUs that it can see.
+// from the batch system. In a Slurm job they are those of SLURM_STEP_GPUS or, if that is not
+// set, of SLURM_JOB_GPUS. If neither is set, the process has no GPUs. In a PBS job they are
+// those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are
+// those of SGE_HGR_gpu, which has the granted IDs of a resource map, if it is set. In all other
+// cases the process has all GPUs that it can see.
 func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)

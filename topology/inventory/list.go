@@ -35,17 +35,17 @@ const (
 	GridEngine  Kind = "gridengine"   // the Grid Engine allocation of this process, in a parallel environment
 	OAR         Kind = "oar"          // the OAR allocation of this process
 	Flux        Kind = "flux"         // the Flux job or instance of this process
-	MPIOperator Kind = "mpi-operator" // the workers of the MPIJob whose launcher pod this process is in
+	MPIOperator Kind = "mpi-operator" // the workers of an MPIJob; this process is in the launcher pod of that MPIJob
 )
 
 // List is the content of a list of hosts.
 type List struct {
 	Kind Kind
 	// Hosts has each host once, in the order of the list. A host's Address is its name if no
-	// address is stated. If the list states a host's slots, the host is Hard. Slots that Slurm
-	// has computed, and Flux's cores, do not make a host Hard. A host without slots in the list
-	// has 0 slots. Hosts with the same topo file share Links and NICs, so the caller must not
-	// modify these.
+	// address is stated. If the list states a host's slots, the host is Hard (see job.Host).
+	// Slots that Slurm has computed, and Flux's cores, do not make a host Hard. A host without
+	// slots in the list has 0 slots. Hosts with the same topo file share Links and NICs, so the
+	// caller must not modify these.
 	Hosts []job.Host
 	// Users has the stated login name of each host, by the host's name.
 	Users map[string]string

@@ -38,8 +38,8 @@ const (
 // Acquire sends the requests to the members. If every request with a Take is granted, Acquire
 // returns the grants; the grant for a request without a Take is zero. Otherwise Acquire
 // releases the grants, waits until something changes on any member, and calls plan again. It
-// also calls plan again every few seconds, so that plan can ask for less as time passes, and at
-// the time again that plan has returned, if that is not zero.
+// also calls plan again every few seconds, so that plan can ask for less as time passes. If the
+// time again that plan has returned is not zero, Acquire calls plan at that time too.
 //
 // Acquire returns an error if plan or a member returns an error, or if ctx is done. It then
 // holds no GPU. The tickets stay until the caller closes the members' Turns.

@@ -13,12 +13,12 @@
 //	gangrun.@.ticket.0          the ticket of a waiting gang; void without a flock
 //	gangrun.@.order             the order lock, held while a process decides for a host
 //
-// The files are not in a subdirectory, because that would belong to the user who created it,
-// and that user could replace it. The files have mode 0666 from the moment at which they get
-// their names, whatever the umask is. They are never replaced or removed. A GPU's file stays
-// when the GPU is released, and a waiting gang writes its ticket to a void file if there is
-// one. Existing files are opened without O_CREAT, because fs.protected_regular refuses O_CREAT
-// for other users' files in a sticky directory. Symbolic links are not followed.
+// The files are not in a subdirectory, because a subdirectory would belong to the user who
+// created it, and that user could replace it. The files have mode 0666 from the moment at which
+// they get their names, whatever the umask is. They are never replaced or removed. A GPU's file
+// stays when the GPU is released, and a waiting gang writes its ticket to a void file if there
+// is one. Existing files are opened without O_CREAT, because fs.protected_regular refuses
+// O_CREAT for other users' files in a sticky directory. Symbolic links are not followed.
 //
 // The record in a file describes the holder. It is JSON after a line with its length and
 // checksum, and is written under the flock. The record is only for information; the flock
@@ -56,17 +56,17 @@
 // assumed to hold its GPUs for another Horizon. So jobs with a time limit can delay a ticket by
 // at most Horizon, and only once. When the holders without a known end are gone, all ends are
 // known, and only a job that ends in time can still start before the big one. The caller must
-// enforce the time limits. A job that exceeds its limit is assumed to end at once, so no other
-// job starts because of it.
+// enforce the time limits. A job that exceeds its limit is assumed to end at once, so other
+// jobs do not start early because of it.
 //
 // A gang that could start on one of several hosts, or on parts of several hosts, has a ticket
 // on each of them. These tickets have the same age, and each claims all GPUs that the gang
-// could use on its host. A gang that came later does not get any of these GPUs, even when they
-// become idle. So the idle GPUs of the older gang only become more, and it starts as soon as
-// they are enough, however many gangs come after it. Until then, fewer GPUs are kept idle for
-// it on each host than it needs there. The NotBefore of its tickets is the earliest time at
-// which it can start on all of its hosts together (see Earliest). Short jobs can use the idle
-// GPUs until then.
+// could use on that host. A gang that came later does not get any of these GPUs, even when they
+// become idle. So the number of idle GPUs that the older gang could use only grows. The older
+// gang starts as soon as there are enough, however many gangs come after it. Until then, fewer
+// GPUs are kept idle for it on each host than it needs there. The NotBefore of its tickets is
+// the earliest time at which it can start on all of its hosts together (see Earliest). Short
+// jobs can use the idle GPUs until that time.
 //
 // # Several hosts
 //

@@ -33,9 +33,10 @@ type Turn struct {
 // Turn returns a Turn on the host. It has no ticket yet. The caller must close it.
 func (s *Space) Turn() *Turn { return &Turn{space: s, watch: s.watch()} }
 
-// Wait waits until GPUs were released or a gang stopped waiting. A change since the last Wait,
-// or since the Turn was created, counts. Wait returns after three seconds even without a
-// change, so the caller must call Try to find out. It returns an error only if ctx is done.
+// Wait waits for a change: GPUs are released, or a gang stops waiting. A change that happened
+// since the last Wait returned, or since the Turn was created, counts. Wait returns after three
+// seconds even without a change, so the caller must call Try to find out. It returns an error
+// only if ctx is done.
 func (t *Turn) Wait(ctx context.Context) error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
@@ -55,8 +56,8 @@ type Waiting struct {
 	// Spare are GPUs that the ticket rule lets the gang take now. The gang may take all of them
 	// or some.
 	Spare []string `json:"spare,omitempty"`
-	// Ready has, for each of the Devices, the earliest time at which that GPU can be idle if no
-	// other gang waits. The times are in ascending order. See Earliest.
+	// Ready has the earliest times at which the Devices can be idle if no other gang waits.
+	// There is one time for each device, and the times are in ascending order. See Earliest.
 	Ready []time.Time `json:"ready,omitempty"`
 	// Warnings describe files that were ignored, and why.
 	Warnings []string `json:"warnings,omitempty"`

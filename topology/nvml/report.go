@@ -53,8 +53,8 @@ type Device struct {
 	ComputeMode ComputeMode `json:"compute_mode,omitempty"`
 	Processes   []Process   `json:"processes,omitempty"`
 
-	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // in how many percent of the last sample period a kernel ran
-	UtilisationMemory int `json:"utilisation_memory,omitempty"` // in how many percent of that period its memory was read or written
+	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // percentage of the last sample period in which a kernel ran
+	UtilisationMemory int `json:"utilisation_memory,omitempty"` // percentage of that period in which its memory was read or written
 
 	ECC      ECC          `json:"ecc,omitzero"`
 	Retired  RetiredPages `json:"retired_pages,omitzero"`

@@ -79,15 +79,15 @@ const (
 	QueryNUMA                           // Mask: the NUMA nodes close to the GPU
 	QueryMemory                         // bytes: total, used, free
 	QueryComputeMode                    // 0 default, 1 exclusive-thread, 2 prohibited, 3 exclusive-process
-	QueryUtilisation                    // percent of the GPU, percent of its memory
-	QueryECCMode                        // 1 is on
+	QueryUtilisation                    // utilisation in percent: of the GPU, of its memory
+	QueryECCMode                        // 1 means on
 	QueryECC                            // errors: corrected, uncorrected; then the same two in the GPU's whole life
 	QuerySRAM                           // 1 if thresholds are exceeded
 	QueryRetired                        // pages retired for single-bit errors and for double-bit errors; then 1 if some are pending
 	QueryRemapped                       // rows remapped after correctable and after uncorrectable errors; then 1 if some are pending; then 1 if remapping failed
 	QueryThrottle                       // bits, whose names are in Device.Throttle
 	QueryRecovery                       // a number, whose name is in Device.Recovery
-	QueryMIG                            // 1 is on
+	QueryMIG                            // 1 means on
 	QueryInstances                      // maximum number of MIG devices
 	QueryLink                           // 1 if the NVLink is active
 	QueryPeerKind                       // what is at the other end of the NVLink: PeerGPU and so on
@@ -95,8 +95,8 @@ const (
 	QueryCompute                        // only for Processes, as are the next two
 	QueryGraphics
 	QueryMPS
-	QueryGPUInstance     // of a MIG device: its id
-	QueryComputeInstance // of a MIG device: its id
+	QueryGPUInstance     // the ID of the GPU instance of a MIG device
+	QueryComputeInstance // the ID of the compute instance of a MIG device
 )
 
 // What is at the other end of an NVLink.
