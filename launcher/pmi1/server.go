@@ -140,8 +140,8 @@ func (s *Server) shareName(n Name) {
 	}
 }
 
-// Close closes every connection, and waits until all calls of Serve and Listen have ended. It
-// must not be called from Enter or Changed.
+// Close stops listening, closes every connection, and waits until the Server no longer serves
+// any rank. It must not be called from Enter or Changed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -194,9 +194,10 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	s.serve(newConn(s, conn), rank)
 }
 
-// Listen accepts connections of ranks that use PMI_PORT, on a free port of 127.0.0.1, until
-// Close is called. It returns the address. admit returns the rank of the peer that calls itself
-// id, and false to refuse the peer. Several goroutines may call admit at the same time.
+// Listen starts to accept connections of ranks that use PMI_PORT, on a free port of 127.0.0.1,
+// and returns the address. The Server accepts connections until Close is called. admit returns
+// the rank of the peer that calls itself id, and false to refuse the peer. Several goroutines
+// may call admit at the same time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

@@ -62,7 +62,7 @@ type Attempt struct {
 	Placement  []job.Rank `json:"placement"`
 	Why        []string   `json:"why"` // sentences that say why this placement was chosen
 	Exits      []job.Exit `json:"exits"`
-	// Unreaped are ranks that gangrun could not end, and that may still run.
+	// Unreaped are ranks whose end gangrun has not seen. They may still run.
 	Unreaped []job.Unreaped `json:"unreaped"`
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
