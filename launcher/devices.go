@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Devices asks hosts for their GPUs and NICs, and returns the hosts with these, and findings
-// about them. If there is an error, a host that did not answer is returned unchanged.
+// Devices asks hosts for their GPUs and NICs. It returns the hosts with these, and findings
+// about them. If a host does not answer, Devices returns an error, and that host unchanged.
 func (l *Launcher) Devices(ctx context.Context, hosts []job.Host) (found []job.Host, findings []job.Finding, err error) {
 	found = make([]job.Host, len(hosts))
 	all := make([][]job.Finding, len(hosts))

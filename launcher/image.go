@@ -17,11 +17,12 @@ import (
 // Image is the image of a job.
 type Image struct {
 	Name string // its full name in the stores of the hosts
-	// Open returns an archive of it, and its size in bytes. If it is nil, hosts that lack the image pull it.
+	// Open opens an archive of the image, and returns the archive's size in bytes. If Open is
+	// nil, hosts that lack the image pull it from its registry.
 	Open func() (io.ReadCloser, int64, error)
-	// User and Secret are for the registry; empty: nobody's.
+	// User and Secret are the login at the registry; empty for none.
 	User, Secret string
-	// Progress is told how far the archive has been sent to a host; nil for nobody.
+	// Progress is called while the archive is sent to a host. It may be nil.
 	Progress func(host string, sent, of int64)
 }
 

@@ -1,6 +1,6 @@
-// Package launcher starts a gang of ranks through the agents of its hosts,
-// stays until every rank is gone, and ends the gang as one when a rank fails.
-// It judges nothing: what happened is returned as a job.Outcome.
+// Package launcher starts a gang of ranks through the agents of its hosts, and waits until
+// every rank is gone. When a rank fails, it ends the whole gang. It returns what happened as a
+// job.Outcome, without looking for the cause.
 package launcher
 
 import (
@@ -22,44 +22,47 @@ import (
 	"github.com/gangrun/gangrun/launcher/stdin"
 )
 
-// Options are what a Launcher needs beside its hosts.
+// Options are the settings of a Launcher.
 type Options struct {
 	Run    string // its ID
 	Dialer agents.Dialer
 	Hosts  []job.Host
-	// Tmpdir returns the directory that becomes a simulated host's TMPDIR; ""
-	// leaves it alone. Nil leaves every host's alone.
+	// Tmpdir returns the TMPDIR of a simulated host. If it returns "", or is nil, TMPDIR is not
+	// changed.
 	Tmpdir func(host string) string
-	// Output gets what the shown ranks print, one call at a time. It may block
-	// for as long as the terminal does: that holds up nothing else.
+	// Output is called with the output of those ranks whose output the user is to see. Calls do
+	// not overlap. It may block, for instance while the terminal does; only other output then
+	// waits.
 	Output func(job.Output)
-	// Stdin is fed to the ranks that the attempt names; nil is none. Of a pipe at most
-	// KeepStdin bytes are kept, for attempts after the first.
+	// Stdin is the standard input of the ranks that the attempt names; nil means none. If it is
+	// a pipe, up to KeepStdin bytes of it are kept for later attempts.
 	Stdin     *os.File
 	KeepStdin int64
-	// Universe is MPI_UNIVERSE_SIZE; 0 is the size of the gang.
+	// Universe is MPI_UNIVERSE_SIZE; 0 means the size of the gang.
 	Universe int
-	// Unclear reports whether what a rank printed leaves open why it ended: the last line is
-	// a consequence of another rank's failure, or no line gives a reason.
+	// Unclear reports whether the output of a rank leaves open why the rank ended. That is so
+	// if its last line is a consequence of another rank's failure, or if no line gives a
+	// reason.
 	Unclear func(exit job.Exit, printed []job.Line) bool
-	// Settle is how long the gang is left alone after a rank failed and it is unclear
-	// why: another rank may still be writing the reason. 0 is half a second.
+	// Settle is how long the Launcher waits before it ends the gang if Unclear returns true for
+	// a rank that failed. Another rank may still be writing the reason. 0 means half a second.
 	Settle time.Duration
-	// Network is the network over which the ranks meet where they are on several
-	// machines, as a CIDR or the name of an interface; empty leaves the choice.
+	// Network is the network over which ranks on several machines communicate: a CIDR or the
+	// name of an interface. If it is empty, the Launcher chooses one.
 	Network string
-	// Env is set for agents on other machines, over their own environment.
+	// Env has variables for agents on other machines. They override those that the agents have
+	// there.
 	Env []string
-	// MPIEnv has every rank's environment be as under mpiexec: OMP_NUM_THREADS is
-	// left alone.
+	// If MPIEnv is true, the ranks' environment is as under mpiexec: gangrun does not set
+	// OMP_NUM_THREADS.
 	MPIEnv bool
-	// Bring puts gangrun-nvml on another machine and returns its path there; nil where
-	// there is none to bring.
+	// Bring copies gangrun-nvml to another machine and returns its path there. It is nil if
+	// this machine has no gangrun-nvml.
 	Bring func(ctx context.Context, host string) (path string, err error)
-	// Image is the image of the job; nil for none.
+	// Image is the container image of the job; nil means none.
 	Image *Image
-	// HostTimeout is how long a host may be silent before it counts as lost, and
-	// OrphanGrace how long its agent lives without hearing of this process.
+	// HostTimeout is how long a host may be silent before it counts as lost. OrphanGrace is how
+	// long an agent lets its ranks run while it receives nothing from this process.
 	HostTimeout, OrphanGrace time.Duration
 }
 
@@ -101,9 +104,10 @@ func New(opts Options) *Launcher {
 	}
 }
 
-// Probe connects to every host. It returns the hosts that it has reached, with what their agents
-// found and the addresses at which they reach each other. unreached has the other hosts. An error means that those reached have no network in common, or that several
-// of them are one machine.
+// Probe connects to every host. In hosts it returns the hosts that it has reached, with what
+// their agents found and the addresses at which they reach each other. In unreached it returns
+// the others. An error means that the reached hosts have no network in common, or that several
+// of them are the same machine.
 func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []agents.Unreached, err error) {
 	connected := make([]*agents.Agent, len(l.opts.Hosts))
 	errs := make([]error, len(connected))
@@ -140,9 +144,10 @@ func (l *Launcher) Probe(ctx context.Context) (hosts []job.Host, unreached []age
 	return hosts, unreached, nil
 }
 
-// Survey asks hosts for the facts of the static preflight, all at the same time. Only one host
-// checks that the program can be parsed: the preflight also requires that its files are equal on
-// all hosts. If the hosts are several machines, they then check whether they reach each other.
+// Survey asks all hosts at the same time for the facts that the static preflight needs. Only
+// one host checks that the program can be parsed; that is enough, because the preflight also
+// requires that the program's files are equal on all hosts. If there are several machines, the
+// hosts then check whether they reach each other.
 func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey) ([]job.Facts, error) {
 	connected := make([]*agents.Agent, len(hosts))
 	if err := agents.Each(len(hosts), func(i int) (err error) {
@@ -196,8 +201,8 @@ func (l *Launcher) Survey(ctx context.Context, hosts []job.Host, ask job.Survey)
 	return facts, err
 }
 
-// Hurry ends the running gang, and every later one, without a grace period. gangrun no
-// longer waits for silent hosts.
+// Hurry ends the running gang, and every later one, without a grace period. The Launcher then
+// no longer waits for silent hosts.
 func (l *Launcher) Hurry() { l.hurried.Do(func() { close(l.hurry) }) }
 
 // Signal sends a signal to the ranks of the running gang that handle it, unless the gang is a
@@ -209,8 +214,8 @@ func (l *Launcher) Signal(sig syscall.Signal) {
 	}
 }
 
-// Drain waits until Output has been given everything of the attempts that have
-// ended, or until ctx ends.
+// Drain waits until Output has received all output of the attempts that have ended, or until
+// ctx ends.
 func (l *Launcher) Drain(ctx context.Context) error {
 	l.mu.Lock()
 	shown := l.shown
@@ -223,9 +228,9 @@ func (l *Launcher) Drain(ctx context.Context) error {
 	}
 }
 
-// Close ends all agents. It does not wait for silent agents that hold no gang: these end
-// by themselves, since they have no controller. A call of Output that blocks is left
-// behind; everything else has ended when Close returns.
+// Close ends all agents. It does not wait for silent agents without ranks: these end by
+// themselves, since they have no controller. It does not wait for a call of Output that blocks.
+// Everything else has ended when Close returns.
 func (l *Launcher) Close() error {
 	l.cancel()
 	l.mu.Lock()

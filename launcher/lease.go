@@ -17,16 +17,16 @@ import (
 // leaseLimit bounds requests to an agent that give up a lease or a place in its queue.
 const leaseLimit = 3 * time.Second
 
-// Turn is a gang's place in the queue for GPUs of a host. The host's agent has the queue.
+// Turn is a gang's place in the queue for the GPUs of a host. The host's agent keeps the queue.
 type Turn struct {
 	l                 *Launcher
 	host, space, name string
 	granted           bool // the caller has the lease, and releases it
 }
 
-// Turn returns a place on a host, by a name that no other place of this Launcher
-// has. space is the name of a simulated host, and empty on a real one. The caller
-// closes it.
+// Turn returns a place in the queue of a host. name distinguishes it from the other places of
+// this Launcher. space is the name of a simulated host, and empty for a real one. The caller
+// must close the Turn.
 func (l *Launcher) Turn(host, space, name string) *Turn {
 	return &Turn{l: l, host: host, space: space, name: name}
 }
@@ -68,8 +68,8 @@ func (t *Turn) Wait(ctx context.Context) error {
 	return nil
 }
 
-// Close gives up the place. It does not release a lease that was granted. If the agent is
-// gone, the place is gone, too.
+// Close gives up the place. It does not release a lease that was granted. It does nothing if
+// the agent is gone, since the place is gone with it.
 func (t *Turn) Close() error {
 	a := t.l.pool.Current(t.host)
 	if a == nil {
@@ -92,8 +92,7 @@ func (t *Turn) free(a *agents.Agent) error {
 	return err
 }
 
-// Grant is a lease that a host's agent holds, until it is released or the agent is
-// gone.
+// Grant is a lease that a host's agent holds until Release, or until the agent ends.
 type Grant struct {
 	turn  *Turn
 	agent *agents.Agent // nil where an earlier controller was granted it
@@ -116,9 +115,9 @@ func newGrant(t *Turn, a *agents.Agent) *Grant {
 	return g
 }
 
-// Adopted returns the lease that the agent of a host holds for a gang of an earlier
-// controller. Release only stops watching the lease: the agent gives the GPUs back with
-// its own end.
+// Adopted returns the lease that the agent of a host holds for a gang that an earlier
+// controller has started. Its Release only stops watching the lease: the agent gives the GPUs
+// back when it ends.
 func (l *Launcher) Adopted(host string) *Grant {
 	ctx, cancel := context.WithCancel(l.life)
 	g := &Grant{turn: &Turn{l: l, host: host}, stop: cancel, done: make(chan struct{})}
@@ -154,7 +153,7 @@ func (g *Grant) Err() error {
 	return g.err
 }
 
-// Release gives the GPUs back. If the agent does not answer, it frees them when it ends.
+// Release gives the GPUs back. If the agent does not answer, it gives them back when it ends.
 func (g *Grant) Release() error {
 	g.turn.granted = false
 	var err error

@@ -15,14 +15,14 @@ import (
 // with 10 s each, and hashes one: if it takes longer, a file system hangs.
 const lookLimit = 2 * time.Minute
 
-// LookError is that an agent has not looked at files in time.
+// LookError reports that an agent did not read files in time.
 type LookError struct {
 	Host  string
-	What  string // it was to look at
+	What  string // the files
 	Limit time.Duration
 }
 
-// Error names the host, and what it was to look at.
+// Error names the host and the files.
 func (e *LookError) Error() string {
 	return fmt.Sprintf("%s has not answered for %s: it was to look at %s; a file system there may hang", e.Host, e.Limit, e.What)
 }

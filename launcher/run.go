@@ -19,10 +19,10 @@ import (
 	"github.com/gangrun/gangrun/launcher/rankenv"
 )
 
-// Run starts the gang of an attempt. It returns when every rank has ended or is named in
-// Outcome.Unreaped. When one rank fails, the rest is ended within the attempt's grace period.
-// If ctx ends, all ranks are ended in that way. An error means that the gang could not be
-// started.
+// Run starts the gang of an attempt. It returns when every rank has ended or is listed in
+// Outcome.Unreaped. When a rank fails, Run ends the other ranks within the attempt's grace
+// period. When ctx ends, Run ends all ranks in the same way. An error means that the gang could
+// not be started.
 func (l *Launcher) Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error) {
 	if a.Adopt {
 		return l.adopt(ctx, a, emit)

@@ -8,41 +8,42 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Check is one question of the preflight. Its Code is part of the interface: it is in
-// job.Finding.Check.
+// Check is one question of the preflight. Its Code is part of the interface: job.Finding.Check
+// has it.
 type Check struct {
 	Code string
 	// Asks is the question, as a sentence for the documentation.
 	Asks string
-	// DependsOn names other checks. On a host where one of them finds an error, this check
-	// is skipped.
+	// DependsOn has the Codes of other checks. If one of them finds an error on a host, this
+	// check is skipped there.
 	DependsOn []string
 	// Problems are all problems that the check can find.
 	Problems []Problem
-	// Judge returns the problems of the hosts on which no check in DependsOn found an
-	// error. It is pure. It is nil for what only the trial finds out.
+	// Judge returns the problems of the given hosts. These are the hosts on which no check in
+	// DependsOn found an error. Judge has no side effects. It is nil if only the trial answers
+	// the check.
 	Judge func(job.Spec, []job.Facts) []Hit
 }
 
 // Problem is one problem that a Check can find.
 type Problem struct {
-	// Signature is unique among all checks. It is also that of the job.Cause.
+	// Signature is unique among all checks. The job.Cause of a finding has the same one.
 	Signature string
 	Severity  job.Severity
-	// Category is that of the job.Cause. It is empty for warnings.
+	// Category is the category of the job.Cause. It is empty for warnings.
 	Category job.Category
-	// Text and Hint are shown to the user. A {name} is replaced by the value of that name,
+	// Text and Hint are shown to the user. Each {name} in them is replaced by Hit.Values[name],
 	// and {hosts} by the hosts that have the problem.
 	Text, Hint string
 }
 
 // Hit is a Problem that was found.
 type Hit struct {
-	Signature string   // of the Problem
-	Hosts     []string // that have the problem, in the order of the facts
-	Path      string   // that has the problem; empty if it concerns no path
+	Signature string   // Signature of the Problem
+	Hosts     []string // hosts that have it, in the order of the facts
+	Path      string   // path that has it; empty if the problem concerns no path
 	Values    map[string]string
-	// Evidence shows the problem, if there is more to show than Text does.
+	// Evidence has lines that show the problem in more detail than Text.
 	Evidence []job.Line
 }
 
@@ -82,7 +83,7 @@ var checks = []Check{
 	trialFilesCheck,
 }
 
-// Checks returns every Check. Each comes after those that it depends on.
+// Checks returns every Check. Each Check comes after those that it depends on.
 func Checks() []Check { return slices.Clone(checks) }
 
 // lookup returns the Check of that code; it must be one of Checks.

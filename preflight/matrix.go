@@ -12,8 +12,8 @@ import (
 	"github.com/gangrun/gangrun/preflight/compare"
 )
 
-// Matrix has the facts of a gang's hosts side by side, and shows which hosts are odd. Its
-// JSON names are part of the interface.
+// Matrix is a table of the facts of a gang's hosts, and marks the values that are odd. Its JSON
+// names are part of the interface.
 type Matrix struct {
 	Columns []string `json:"columns"`
 	Rows    []Row    `json:"rows"`
@@ -22,7 +22,7 @@ type Matrix struct {
 // Row is one host.
 type Row struct {
 	Host string `json:"host"`
-	// Cells are in the order of the columns.
+	// Cells has one Cell for each of the Columns, in their order.
 	Cells []Cell `json:"cells"`
 	// Reach tells how the host reaches each other host. It is empty if there is only one
 	// machine.
@@ -32,7 +32,7 @@ type Row struct {
 // Cell is one fact of one host.
 type Cell struct {
 	Text string `json:"text"` // empty if the fact is not known
-	// Odd is true if most other hosts have another value, or if the value shows a problem.
+	// Odd is true if the value differs from that of most hosts, or if it shows a problem.
 	Odd bool `json:"odd,omitempty"`
 }
 
@@ -100,8 +100,8 @@ var columns = []struct {
 	{"checkpoints", sharedCells},
 }
 
-// Compare returns the Matrix of facts. It leaves out columns that the job does not need,
-// and those in which no host has a value.
+// Compare returns the Matrix of facts. It leaves out columns that do not matter for the job,
+// and columns in which no host has a value.
 func Compare(spec job.Spec, facts []job.Facts) Matrix {
 	m := Matrix{Columns: []string{}, Rows: make([]Row, len(facts))}
 	for i, f := range facts {
@@ -120,14 +120,14 @@ func Compare(spec job.Spec, facts []job.Facts) Matrix {
 	return m
 }
 
-// Odd reports whether any host differs from the others.
+// Odd reports whether any value is odd.
 func (m Matrix) Odd() bool { return slices.ContainsFunc(m.Rows, Row.odd) }
 
 func (r Row) odd() bool { return slices.ContainsFunc(r.Cells, func(c Cell) bool { return c.Odd }) }
 
-// Lines returns the matrix as text. Odd values have a ! behind them. Unless all is true,
-// Lines shows only the columns and hosts with odd values, and one line for all other hosts.
-// If all is true, it also shows how long each host takes to reach each other.
+// Lines returns the matrix as text, with a ! after each odd value. If all is true, Lines shows
+// every column and host, and how long each host takes to reach each other host. If all is
+// false, it shows only the columns and hosts with odd values, and one line for all other hosts.
 func (m Matrix) Lines(all bool) []string {
 	var b strings.Builder
 	w := tabwriter.NewWriter(&b, 0, 0, 2, ' ', 0)

@@ -12,66 +12,66 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Surveyor returns the Facts of all hosts of the gang, in node order. It asks the hosts at
-// the same time and only once. If a host does not answer, it returns an error. Only one
-// host of the gang compiles: the Surveyor clears Compile for the others.
+// Surveyor returns the Facts of all hosts of the gang, in node order. It asks all hosts at the
+// same time, and each only once. If a host does not answer, it returns an error. Only one host
+// compiles the script: the Surveyor clears job.Survey.Compile for the others.
 type Surveyor interface {
 	Survey(ctx context.Context, s job.Survey) ([]job.Facts, error)
 }
 
-// Runner runs a gang to its end. It returns only when every rank is gone or is named in
-// Outcome.Unreaped. It ends the gang if ctx is done. It makes one call of emit at a time,
-// and none after it has returned. It creates Attempt.CheckpointDir on hosts that lack it.
+// Runner runs a gang. It returns when every rank is gone or is listed in Outcome.Unreaped. It
+// ends the gang when ctx is done. Its calls of emit do not overlap, and there is none after it
+// has returned. It creates Attempt.CheckpointDir on hosts that lack that directory.
 type Runner interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Preflight checks a job before its gang is started. Every field but Memory,
-// Env and Now is needed.
+// Preflight checks a job before its gang is started. Surveyor, Runner, Place, Diagnose, WorldSize,
+// Run, LogDir and Scratch must be set.
 type Preflight struct {
 	Surveyor Surveyor
 	Runner   Runner
-	// Place returns a place for that many ranks of a trial that ends within limit, and a
-	// function that gives it back.
+	// Place returns a place for a trial of so many ranks that ends within limit. release gives
+	// the place back.
 	Place func(ctx context.Context, ranks int, limit time.Duration, emit func(job.Event)) (place job.Placement, release func(), err error)
-	// Diagnose finds why a trial failed. WorldSize recognises a program that only complains
-	// of too few ranks.
+	// Diagnose finds why a trial failed. WorldSize returns true, and the line of output, if a
+	// program only complains of too few ranks.
 	Diagnose  func(job.Evidence) job.Cause
 	WorldSize func(job.Evidence) (job.Line, bool)
 	Memory    memory.Memory
-	// Env is the environment that the ranks get besides the job's own variables.
-	// The Memory distinguishes trials in different environments.
+	// Env is the environment that the ranks get in addition to the job's own variables. Memory
+	// distinguishes trials in different environments.
 	Env []string
-	// Run is the ID of the run. The first attempt of the trial uses it as it is, each
-	// further one with -trial2, -trial3 and so on appended. Launchers identify an attempt
-	// by run and number, and the number of a trial is always 0.
+	// Run is the ID of the run. The first attempt of the trial uses it as it is; later attempts
+	// append -trial2, -trial3 and so on. This is necessary because launchers identify an
+	// attempt by its run and number, and the number of a trial is always 0.
 	Run string
-	// LogDir is an existing directory for the logs of the first attempt. Those of further
-	// attempts go to trial2, trial3 and so on in it.
+	// LogDir is an existing directory for the logs of the first attempt of the trial. The logs
+	// of later attempts go to the subdirectories trial2, trial3 and so on.
 	LogDir string
-	// Input identifies the standard input of this run. It is empty if there is none, and
-	// UnknownInput if it cannot be identified.
+	// Input identifies the standard input of this run. It is empty if the run has none, and
+	// UnknownInput if the standard input cannot be identified.
 	Input string
 	// Alone is true if no gang follows. A job of a single rank then gets a trial, too.
 	Alone bool
-	// Private are directories of gangrun itself. Changes there are not taken for changes by the
+	// Private are directories of gangrun itself. Changes in them do not count as made by the
 	// trial.
 	Private []string
-	// Scratch is an existing directory. The directory that a trial uses as its checkpoint
-	// directory is created in it, and removed afterwards.
+	// Scratch is an existing directory. The Preflight creates the checkpoint directory of a
+	// trial in it, and removes that directory afterwards.
 	Scratch string
 	// Now is the clock; nil means time.Now.
 	Now func() time.Time
 }
 
-// UnknownInput is an Input that may differ each time, such as a pipe.
+// UnknownInput is the Input of a run whose standard input may differ each time, such as a pipe.
 const UnknownInput = "?"
 
-// Check runs the static checks and, if they find no error and the spec asks for it, the trial. It
-// returns all findings. It emits KindTrial events about the progress of the trial, and KindStarted
-// and KindExit for its ranks. A gang of one rank gets no trial unless Alone is set, since the gang
-// itself shows what a trial would. The error is that of ctx if ctx was cancelled, and otherwise a
-// failure of gangrun.
+// Check runs the static checks. If they find no error and the spec asks for a trial, it then
+// runs the trial. It returns all findings. It emits KindTrial events about the progress of the
+// trial, and KindStarted and KindExit events for its ranks. Unless Alone is true, a gang of one
+// rank gets no trial, since the start of the gang itself shows the same. If ctx was cancelled,
+// the error is that of ctx. Any other error is a failure of gangrun itself.
 func (p *Preflight) Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error) {
 	if spec.Preflight == job.PreflightOff {
 		return nil, nil

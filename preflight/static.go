@@ -6,9 +6,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Static judges the facts of a gang's hosts, one for each host in node order. It returns
-// the findings in the order of Checks. An equal finding on several hosts is returned once:
-// its Host is empty, and its Text names the hosts.
+// Static runs the static checks. facts has the Facts of each host of the gang, in node order.
+// Static returns the findings in the order of Checks. If several hosts have the same finding,
+// Static returns it once: its Host is then empty, and its Text names the hosts.
 func Static(spec job.Spec, facts []job.Facts) []job.Finding {
 	var findings []job.Finding
 	failed := make(map[string]map[string]bool) // check, host
@@ -57,8 +57,7 @@ func collapse(hits []Hit) []Hit {
 	return out
 }
 
-// Errors reports whether any of the findings is an error, so that the gang must not be
-// started.
+// Errors reports whether any of the findings is an error. If so, the gang must not be started.
 func Errors(findings []job.Finding) bool {
 	return slices.ContainsFunc(findings, func(f job.Finding) bool { return f.Severity == job.SeverityError })
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// StartLimit is how long a trial's ranks may take to start. It is several times what an
-// agent needs over a slow line.
+// StartLimit is how long a trial's ranks may take to start. It is several times as long as an
+// agent needs over a slow connection.
 const StartLimit = 2 * time.Minute
 
 // watch folds the events of one trial attempt into whether it has passed.

@@ -12,9 +12,9 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// HostCoolDown is how long a host is excluded after it has made an attempt fail. By then, it may
-// have been rebooted, or its network repaired. It is also the longest time that a gang waits for
-// a host that does not answer, if there is no room without it.
+// HostCoolDown is how long a host is excluded after it has made an attempt fail. In that time
+// the host may be rebooted, or its network repaired. HostCoolDown is also the longest time that
+// a gang waits for a host that does not answer, if the gang does not fit on the other hosts.
 const HostCoolDown = 10 * time.Minute
 
 // lookEvery is the time between two attempts to reach hosts that do not answer.

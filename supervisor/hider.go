@@ -45,8 +45,9 @@ func hider(spec job.Spec) func(string) string {
 }
 
 // Hiding returns a function that removes the job's secrets from the evidence and then calls
-// diagnose. Removing them from the cause would be too late: a cause quotes only the beginning of
-// long lines, and part of a secret would not be found there.
+// diagnose. It does not remove them from the cause instead, because a cause quotes only the
+// beginning of a long line. The quotation may end in the middle of a secret, and part of a
+// secret would not be recognised.
 func Hiding(spec job.Spec, diagnose func(job.Evidence) job.Cause) func(job.Evidence) job.Cause {
 	if len(spec.Secret) == 0 {
 		return diagnose

@@ -10,12 +10,12 @@ import (
 	"github.com/gangrun/gangrun/supervisor/exitcode"
 )
 
-// Interrupted is the cause (see context.Cause) of a context that ends because the user ends the
-// run.
+// Interrupted is the cause (see context.Cause) of a context that ends because the user has
+// cancelled the run.
 type Interrupted struct {
 	Signal syscall.Signal
-	Now    bool   // without a grace period
-	By     string // the command that asked for it, its user and its host; empty for a signal
+	Now    bool   // end the ranks without a grace period
+	By     string // the command that cancelled the run, its user and its host; empty for a signal
 }
 
 // Error names the command or the signal.
@@ -26,17 +26,17 @@ func (e Interrupted) Error() string {
 	return "cancelled by " + job.SignalName(int(e.Signal))
 }
 
-// TimeLimit is the cause of a context that ends because the run's time limit has passed.
+// TimeLimit is the cause of a context that ends because the run has reached its time limit.
 type TimeLimit struct{ Limit job.Duration }
 
 // Error names the limit.
 func (e TimeLimit) Error() string { return fmt.Sprintf("the time limit of %s was reached", e.Limit) }
 
-// BatchEnd is the cause of a context that ends because the batch system has ended its job, or is
-// about to. Ended is EndedBatchLimit, EndedPreempted, EndedNodeFailed or EndedCancelled.
+// BatchEnd is the cause of a context that ends because the batch system ends the batch job.
+// Ended is EndedBatchLimit, EndedPreempted, EndedNodeFailed or EndedCancelled.
 type BatchEnd struct{ Ended job.Ended }
 
-// Error says what the batch system does.
+// Error says why the batch system ends the batch job.
 func (e BatchEnd) Error() string { return batchTexts[e.Ended] }
 
 // batchTexts says what the batch system does.

@@ -10,55 +10,59 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The back-off before a restart, without jitter. It doubles with each failure in a row without
-// progress.
+// The back-off before a restart, without jitter. It starts at BackoffBase, doubles with each
+// further failure without progress, and is at most BackoffCap.
 const (
 	BackoffBase = time.Second
 	BackoffCap  = 2 * time.Minute
-	// BackoffPort is the wait after a port was in use. It is short, because the next attempt
-	// uses another port.
+	// BackoffPort is the back-off after an attempt that failed because a port was in use. It is
+	// short, because the next attempt uses another port.
 	BackoffPort = 200 * time.Millisecond
 )
 
-// Policy decides what follows a failed attempt. The same history gives the same verdict.
+// Policy decides what to do after a failed attempt. It has no state: the same history gives the
+// same verdict.
 //
-// Two limits bound the restarts. The first allows Retries restarts in a row without progress;
-// preemptions are not charged to it. The second allows one restart for the same root cause on the
-// same artefact (the file, port, library or GPU that the cause names) or, if the action is "once",
-// on any artefact. Progress resets both. After an attempt that failed to load its checkpoint, the
-// next one starts from the checkpoint before; see fallback.go.
+// Two limits bound the restarts, and progress resets both. The first allows Retries restarts in
+// a row without progress; it does not count preemptions. The second applies to a cause that
+// names an artefact: a file, port, library or GPU. It allows one restart for the same cause
+// with the same artefact. If the action is "once", it allows one restart for the same cause
+// with any artefact or none. If an attempt failed to load its checkpoint, the next attempt
+// starts from an earlier checkpoint.
 type Policy struct {
 	// Retries is the largest number of restarts in a row without progress.
 	Retries int
-	// Actions replaces the action of single categories.
+	// Actions has the categories for which the job chooses another action than the default.
 	Actions map[job.Category]job.Action
-	// Checkpoints is true if the job has a checkpoint directory. Progress is then a newer
-	// checkpoint; otherwise it is a step beyond those of all earlier attempts.
+	// Checkpoints is true if the job has a checkpoint directory. An attempt then makes progress
+	// by a newer checkpoint. Otherwise it makes progress by a step beyond those of all earlier
+	// attempts.
 	Checkpoints bool
-	// Elsewhere is true if there is another host to use.
+	// Elsewhere is true if the job could use another host.
 	Elsewhere bool
-	// Deadline is the end of the run's time limit; zero is no limit. No restart is made that
-	// would come after it.
+	// Deadline is when the run reaches its time limit; zero means that it has none. There is no
+	// restart after Deadline.
 	Deadline time.Time
 }
 
 // Past is an attempt that has failed.
 type Past struct {
 	Cause job.Cause
-	// From and Saved are the newest good checkpoints of this run before and after the attempt; nil
-	// where there was none. The attempt may have started from another one than From: see Resumed.
+	// From and Saved are the newest good checkpoints of this run before and after the attempt;
+	// nil if there was none. The attempt started from Resumed, which may differ from From.
 	From, Saved *job.Checkpoint
-	// Resumed is the checkpoint from which the attempt started, and Next the one from which
-	// the next attempt would start; nil is the beginning of the job.
+	// Resumed is the checkpoint from which the attempt started. Next is the checkpoint from
+	// which the next attempt would start. Nil means the beginning of the job.
 	Resumed, Next *job.Checkpoint
-	// Step is the last step that a rank of the attempt printed, or -1.
+	// Step is the last step that a rank of the attempt printed, or -1 if none was printed.
 	Step int64
 	// Devices are the names (job.DeviceID) of the root-cause rank's GPUs.
 	Devices []string
 }
 
-// Action returns the action for a cause: that of the job's policy for its category, or that of the
-// diagnosis, or the default of the category.
+// Action returns the action for a cause. This is the action in Actions for the cause's
+// category, if there is one. Otherwise it is the action that the diagnosis recommends or, if
+// there is none, the default of the category.
 func (p Policy) Action(c job.Cause) job.Action {
 	if a, ok := p.Actions[category(c)]; ok {
 		return a
@@ -69,8 +73,8 @@ func (p Policy) Action(c job.Cause) job.Action {
 	return category(c).Action()
 }
 
-// Decide returns the verdict on last, the attempt that has just failed; earlier are those before
-// it.
+// Decide returns the verdict on the attempt last, which has just failed. earlier are the
+// attempts before it.
 func (p Policy) Decide(earlier []Past, last Past, now time.Time) job.Verdict {
 	what, action := category(last.Cause), p.Action(last.Cause)
 	rescues := p.rescues(earlier, last)

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// StorageError is the error of a file system that does not answer in time.
+// StorageError reports that a file system did not answer in time.
 type StorageError struct{ Err error }
 
 // Error returns the text of Err.
@@ -15,8 +15,9 @@ func (e StorageError) Error() string { return e.Err.Error() }
 // Unwrap returns Err.
 func (e StorageError) Unwrap() error { return e.Err }
 
-// OfStorage reports whether a file system, and not gangrun, caused err: it is full or read-only, it
-// hangs, or a file on it may not grow or cannot be read or written. Such an error may pass.
+// OfStorage reports whether a file system, and not gangrun, caused err. The file system may be
+// full or read-only, or may hang. A file on it may have reached a limit on its size, or may be
+// unreadable or unwritable. Running the job again may help after such an error.
 func OfStorage(err error) bool {
 	for _, full := range []error{syscall.ENOSPC, syscall.EDQUOT, syscall.ESTALE} {
 		if errors.Is(err, full) {

@@ -1,7 +1,7 @@
-// Package supervisor runs a job attempt by attempt until it succeeds, or until another attempt
-// would be waste. Supervisor.Run is the loop. Policy, runreport and exitcode make the decisions,
-// without side effects. The package knows launchers, placers, the preflight and checkpoints only
-// as the interfaces below.
+// Package supervisor runs a job attempt by attempt until the job succeeds or another attempt
+// would be waste. Supervisor.Run is the loop. Policy and the packages runreport and exitcode
+// make the decisions, without side effects. The package uses launchers, placers, the preflight
+// and checkpoints only through interfaces.
 package supervisor
 
 import (
@@ -16,16 +16,17 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Launcher starts one gang and blocks until every rank of it is gone or named in Outcome.Unreaped;
-// cancelling ctx ends the gang within its grace period. The error means that gangrun itself failed.
-// Calls of emit do not overlap, and there is none after Run has returned.
+// Launcher starts one gang. Run blocks until every rank is gone or is listed in
+// Outcome.Unreaped. If ctx is cancelled, Run ends the gang within its grace period. An error
+// means that gangrun itself failed. Calls of emit do not overlap, and there is none after Run
+// has returned.
 type Launcher interface {
 	Run(ctx context.Context, a job.Attempt, emit func(job.Event)) (job.Outcome, error)
 }
 
-// Placer finds a place for a gang, without the excluded hosts and GPUs, and leases it. It blocks
-// while it waits, and reports in state events (StateWaiting with a Text) what it waits for. It
-// returns a NoPlacement if there is no place in time.
+// Placer finds a place for a gang and leases it. Place does not use the hosts and GPUs in not.
+// While it waits for a place, it blocks, and emits state events (StateWaiting with a Text) that
+// say what it waits for. It returns a NoPlacement if there is no place in time.
 type Placer interface {
 	Place(ctx context.Context, spec job.Spec, not job.Excluded, emit func(job.Event)) (Lease, error)
 }
@@ -47,41 +48,42 @@ type Holder interface {
 	Hold(p job.Placement) (held context.Context, release func())
 }
 
-// Looker finds out which hosts do not answer. Silent tries all at the same time and returns those
-// that do not answer, each with the reason. It blocks for as long as a connection may take.
+// Looker finds out which hosts do not answer. Silent tries all hosts at the same time. It
+// returns the hosts that do not answer, each with the reason. It blocks for as long as a
+// connection may take.
 type Looker interface {
 	Silent(ctx context.Context, hosts []string) map[string]string
 }
 
-// Checker is the preflight: static checks and, if the job asks for one, the trial. It may emit
-// findings at once, and returns all of them.
+// Checker is the preflight: static checks and, if the job asks for one, a trial. Check returns
+// all findings, and may have emitted them before.
 type Checker interface {
 	Check(ctx context.Context, spec job.Spec, emit func(job.Event)) ([]job.Finding, error)
 }
 
-// Checkpoints finds the newest good checkpoint in a directory, or nil. It ignores the checkpoints
-// in not unless they have changed. The notes are for the user: they name checkpoints that are
-// newer but not good.
+// Checkpoints finds checkpoints. Newest returns the newest good checkpoint in a directory, or
+// nil if there is none. It ignores the checkpoints listed in not, except those that have
+// changed. notes tell the user which newer checkpoints are not good.
 type Checkpoints interface {
 	Newest(ctx context.Context, dir string, not []job.Checkpoint) (found *job.Checkpoint, notes []string, err error)
 }
 
-// NoPlacement is a Placer's error when there is no place for the gang in time.
+// NoPlacement is the error of a Placer if there is no place for the gang in time.
 type NoPlacement struct {
 	Text string // what is missing
-	Hint string // what to do about it
-	// Never is true if waiting cannot help: the gang would not fit later either, unless
-	// somebody changes the hosts or the job.
+	Hint string // what the user can do about it
+	// Never is true if waiting cannot help: the gang does not fit until somebody changes the
+	// hosts or the job.
 	Never bool
 }
 
 // Error says what is missing.
 func (e NoPlacement) Error() string { return e.Text }
 
-// LeaseLost is the cause of a launcher's context that ends because the gang has lost its lease.
+// LeaseLost is the cause of a Launcher's context that ends because the gang has lost its lease.
 type LeaseLost struct{ Reason error }
 
-// Error says why.
+// Error says why the lease was lost.
 func (e LeaseLost) Error() string { return fmt.Sprintf("the lease was lost: %v", e.Reason) }
 
 // Unwrap returns the reason.
@@ -94,54 +96,58 @@ type Supervisor struct {
 	Launcher Launcher
 	Placer   Placer
 	Holder   Holder
-	// Looker checks hosts that have made an attempt fail before they are used again. If it is
-	// nil, all hosts count as answering.
+	// Looker tries hosts that have made an attempt fail before gangrun uses them again. If it
+	// is nil, the Supervisor assumes that all hosts answer.
 	Looker      Looker
 	Checker     Checker
 	Checkpoints Checkpoints
 	// Diagnose finds the cause of a failed attempt.
 	Diagnose func(job.Evidence) job.Cause
-	// Refusal returns the cause if an error comes from a file system, for instance because it
-	// is full. It may be nil.
+	// Refusal returns a cause, and true, if an error comes from a file system, for instance
+	// because the file system is full. It may be nil.
 	Refusal func(error) (job.Cause, bool)
-	// Emit shows an event and writes it to the journal. It is not called concurrently. An
-	// error means that the journal could not be written: Emit must have shown the event
-	// nevertheless, and the run goes on.
+	// Emit shows an event and writes it to the journal. Calls do not overlap. An error means
+	// that the journal could not be written. Even then, Emit must have shown the event. The run
+	// goes on.
 	Emit func(job.Event) error
 	// Rand returns numbers in [0, 1) for the jitter of the back-off. If it is nil, math/rand/v2
 	// is used.
 	Rand func() float64
-	// Signal sends a signal to the ranks of the running gang that handle it. If it is nil, ranks
-	// are not asked for a checkpoint before they are ended.
+	// Signal sends a signal to those ranks of the running gang that handle it. If it is nil,
+	// gangrun does not ask the ranks for a checkpoint before it ends them.
 	Signal func(syscall.Signal)
-	// Batch returns why the batch system has sent a signal that ends the run: job.EndedNot if it
-	// has not. It may block for some seconds. It is nil outside of batch jobs.
+	// Batch is called after a signal has cancelled the run. It returns why the batch system
+	// sent the signal, or job.EndedNot if the batch system did not send it. Batch may block for
+	// some seconds. It is nil outside of batch jobs.
 	Batch func() job.Ended
-	// Elsewhere is true if the job could run on other hosts than this machine.
+	// Elsewhere is true if the job could run on hosts other than this machine.
 	Elsewhere bool
 }
 
-// Run is the identity of one run and where its attempts log.
+// Run has the ID of a run, its controller, its batch job, and the function that creates its
+// directories for log files.
 type Run struct {
 	ID         string
 	Controller job.Controller
 	Batch      *job.BatchJob // nil outside of batch jobs
-	// Legs has the events of the runs that earlier starts of the batch job have made, oldest first.
-	// The limits on restarts, and the checkpoints that could not be loaded, count over all of them.
+	// Legs has the events of the runs in earlier legs of the batch job, oldest first. The
+	// limits on restarts count the restarts of these runs too. A checkpoint that one of them
+	// could not load counts as one that this run could not load.
 	Legs [][]job.Event
-	// LogDir makes the directory of an attempt's log files.
+	// LogDir creates the directory for an attempt's log files, and returns its path.
 	LogDir func(attempt int) (string, error)
 }
 
-// Run runs a valid spec to its end and returns the report, which is complete even if the journal
-// is not. The error means that gangrun itself failed; the report has it too. Cancelling ctx ends
-// the run in order; the cause should be an Interrupted.
+// Run runs a job to its end and returns the report, which is complete even if the journal is
+// not. spec must be valid. An error means that gangrun itself failed; the report says so too.
+// If ctx is cancelled, Run ends the gang, and then the run. The cause of ctx should then be an
+// Interrupted.
 func (s *Supervisor) Run(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, (*loop).run)
 }
 
-// Preflight does only the preflight of a run. The report is that of a run that ends there; it has
-// succeeded if the gang could be started.
+// Preflight does only the preflight of a run. It returns the report of a run that ends after
+// the preflight. That run has succeeded if the gang could be started.
 func (s *Supervisor) Preflight(ctx context.Context, info Run, spec job.Spec) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, nil, func(l *loop, ctx context.Context) *end {
 		if e := l.preflight(ctx); e != nil {

@@ -14,9 +14,10 @@ import (
 	"github.com/gangrun/gangrun/supervisor/runreport"
 )
 
-// Resume continues a run whose controller is gone, from the end of its journal; past has all events
-// of the journal. If all ranks of an attempt were started, Resume adopts the attempt; otherwise it
-// ends the attempt, which is then lost. spec is that of the run, with its secrets.
+// Resume continues a run whose controller is gone, from the end of its journal. past has all
+// events of the journal. If an attempt was going on and all its ranks had started, Resume
+// adopts the attempt. If only some ranks had started, Resume ends the attempt, and the attempt
+// is lost. spec is the job of the run, with its secrets.
 func (s *Supervisor) Resume(ctx context.Context, info Run, spec job.Spec, past []job.Event) (runreport.Report, error) {
 	return s.conduct(ctx, info, spec, past, func(l *loop, ctx context.Context) *end { return l.continueRun(ctx, past) })
 }

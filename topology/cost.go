@@ -6,46 +6,46 @@ import (
 	"math"
 )
 
-// NoRing is the Bottleneck of a gang that has no two GPUs on any host, and so no ring. It
-// is better than that of every ring.
+// NoRing is the Bottleneck of a gang that has at most one GPU on each host, and so has no ring.
+// It is better than any other Bottleneck.
 const NoRing = math.MaxInt32
 
-// Cost is what a placement costs. Costs are compared field by field, in this order. Of Bottleneck,
-// Links and Left a higher value is better, of the other fields a lower one.
+// Cost is the cost of a placement. Two costs are compared field by field, in this order. Higher
+// values of Bottleneck, Links and Left are better; lower values of the other fields are better.
 type Cost struct {
-	// Racks, Switches and Hosts are how many of each the gang uses. Switches of the same
-	// name in two racks are two switches. Hosts for which no rack is stated share one rack
-	// without a name; hosts of a rack for which no switch is stated share one switch.
+	// Racks, Switches and Hosts are how many of each the gang uses. Switches with the same name
+	// in two racks count as two switches. All hosts without a stated rack count as one rack.
+	// Within a rack, all hosts without a stated switch count as connected to one switch.
 	Racks    int
 	Switches int
 	Hosts    int
-	// Bottleneck is the score of the weakest link of the gang's rings. On each host, the gang's
-	// ring is the Hamiltonian cycle through its GPUs that has the strongest weakest link; two GPUs
-	// have one link. Bottleneck is the weakest of these links over all hosts. If no host has two
-	// GPUs, it is NoRing.
+	// Bottleneck is the score of the weakest link of the gang's rings. A host's ring goes
+	// through all GPUs that the gang has there. Of all possible rings, it is one whose weakest
+	// link is as strong as possible. The ring of two GPUs is the link between them. If the gang
+	// has at most one GPU on each host, Bottleneck is NoRing.
 	Bottleneck int
-	// Links is the sum of the scores of the links between all pairs of chosen GPUs of the
-	// same host.
+	// Links is the sum of the scores of all links between two of the gang's GPUs on the same
+	// host.
 	Links int
-	// NIC is the sum over the chosen GPUs of the distance to the nearest NIC: 0 on one
-	// board, PIX 1, PXB 2, PHB 3, NODE 4, SYS or unknown 5. It is 0 for a gang of one GPU,
-	// which sends nothing over a network. So such a gang takes a GPU that is left over
-	// rather than half of a pair near a NIC.
+	// NIC is the sum of the distances of the gang's GPUs to their nearest NICs. The distance is
+	// 0 on one board, 1 for PIX, 2 for PXB, 3 for PHB, 4 for NODE, and 5 for SYS or unknown.
+	// NIC is 0 for a gang of one GPU, because it sends nothing over a network. So such a gang
+	// takes a single GPU rather than one of a pair near a NIC.
 	NIC int
-	// Left is how much the value of the free GPUs changes, 0 or less: the value of the GPUs
-	// that stay free on the gang's hosts, less the value of those that were free. Other
-	// hosts do not change.
+	// Left is the value of the GPUs that stay free on the gang's hosts, minus the value of the
+	// GPUs that were free there before. It is 0 or less.
 	//
-	// The value of a set of free GPUs of a host is the greatest sum of link scores over all
-	// ways to divide the set into pairs, plus 1 for each island whose GPUs are all free,
-	// plus 1 if all GPUs of the host are free. Scores are multiples of ten, so pairs count
-	// more than islands.
+	// The value of a host's free GPUs is the sum of three numbers. To find the first, the free
+	// GPUs are divided into pairs so that the sum of the scores of the pairs' links is as high
+	// as possible; the first number is that sum. The second is the number of islands whose GPUs
+	// are all free. The third is 1 if all GPUs of the host are free. Scores are multiples of
+	// ten, so pairs count more than islands.
 	//
-	// The islands of a host are the connected components of its GPUs under the host's links
-	// of the strongest class. All NVLinks are one class. A GPU without such a link is an
-	// island of its own. If no link is PHB or better, the whole host is one island. Busy
-	// and sick GPUs belong to their islands, which are then not free. A GPU that is divided
-	// into MIG instances belongs to no island.
+	// Two GPUs are in the same island if they are connected, directly or through other GPUs, by
+	// links of the strongest class that the host has. All NVLinks are one class. A GPU without
+	// such a link is an island of its own. If the host has no link that is PHB or better, the
+	// whole host is one island. Busy and sick GPUs belong to islands too, so such an island is
+	// not free. A GPU that is divided into MIG instances belongs to no island.
 	Left int
 }
 
@@ -63,7 +63,7 @@ func (c Cost) Compare(d Cost) int {
 	)
 }
 
-// String returns the cost for messages.
+// String returns the cost as one line for messages.
 func (c Cost) String() string {
 	ring := "no ring"
 	if c.Bottleneck != NoRing {

@@ -22,13 +22,13 @@ func Labels(h job.Host) []string {
 	return labels
 }
 
-// DeviceState tells whether a gang may use a device.
+// DeviceState says whether a gang may use a device.
 type DeviceState int
 
 const (
 	DeviceFree DeviceState = iota
 	DeviceBusy             // another program or gang uses it
-	DeviceSick             // it, or its GPU, has a fault
+	DeviceSick             // the device, or the GPU that it is part of, has a fault
 	DeviceCut              // a GPU that is divided into MIG instances, which are devices of their own
 )
 
@@ -53,8 +53,9 @@ func DeviceStates(h job.Host) []DeviceState {
 	return states
 }
 
-// GPUsPerRank returns how many GPUs each rank gets on these hosts. A negative number
-// of wanted GPUs means one where a host has GPUs, and none otherwise.
+// GPUsPerRank returns how many GPUs each rank gets on these hosts. This is wanted, unless
+// wanted is negative. If wanted is negative, it is 1 if any of the hosts has GPUs, and 0 if
+// none has.
 func GPUsPerRank(wanted int, hosts []job.Host) int {
 	switch {
 	case wanted >= 0:

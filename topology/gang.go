@@ -11,47 +11,48 @@ import (
 // Want is what a gang needs.
 type Want struct {
 	Ranks int
-	GPUs  int // of each rank, all on one host; at least 1
-	// Locality is the widest level allowed. Empty means any.
+	GPUs  int // GPUs of each rank, all on one host; at least 1
+	// Locality is the widest level that is allowed. Empty means any level.
 	Locality job.Locality
 }
 
 // Choice is a placement of a gang on GPUs, and the reasons for it.
 type Choice struct {
 	Placement job.Placement
-	// Level is how close the GPUs are. It is job.LocalityIsland if the gang is on one host and no
-	// other set of as many GPUs there has a better Cost.Bottleneck, or the same one and a better
-	// Cost.Links. Busy GPUs count in this comparison; sick and excluded ones do not.
+	// Level is how close the GPUs are. It is job.LocalityIsland if the gang is on one host and
+	// has a best set of GPUs there. A set is best if no set of the same size has a better
+	// Cost.Bottleneck, or the same Bottleneck and better Cost.Links. The comparison includes
+	// busy GPUs, but no sick or excluded GPUs.
 	Level job.Locality
 	Cost  Cost
-	// Why explains in sentences what decided. In a RunnerUp, it lists the differences from
-	// the choice, in the order of the fields of Cost.
+	// Why explains the choice in sentences. In a RunnerUp, it lists the differences between the
+	// two, in the order of the fields of Cost.
 	Why []string
-	// RunnerUp is the best alternative. For a gang on several hosts, it does without one of them:
-	// the last of the hosts with the weakest ring. For a gang on one host, it uses other GPUs of
-	// that host, at a higher cost. It is nil if there is none.
+	// RunnerUp is the best alternative, or nil if there is none. For a gang on several hosts,
+	// the alternative leaves out one of these hosts: the last of those with the weakest ring.
+	// For a gang on one host, it uses other GPUs of that host, at a higher cost.
 	RunnerUp *Choice
 
 	facts facts
 }
 
-// PlaceGPUs returns the placement with the lowest Cost within the level that want allows.
-// It does not use GPUs that are busy, sick, excluded by not, or divided into MIG instances.
-// It gives MIG instances only to ranks of one device, since a CUDA process can use at most
-// one (NVIDIA's MIG user guide, "CUDA Device Enumeration"). Slots that a user stated limit
-// the ranks of a host.
+// PlaceGPUs returns the placement with the lowest Cost within the level that want allows. It
+// does not use GPUs that are busy, sick, excluded by not, or divided into MIG instances. It
+// gives a MIG instance only to a rank that needs a single device, since a CUDA process can use
+// at most one MIG instance (NVIDIA's MIG user guide, "CUDA Device Enumeration"). If the user
+// has stated how many slots a host has, PlaceGPUs puts at most that many ranks there.
 //
-// The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at most
-// some ten thousand ways to choose racks and switches, and at most 64 of these ways need the fewest
-// hosts. Otherwise the result is good, with as few racks as possible. Of placements of equal cost,
-// PlaceGPUs prefers the one after which gangs of the most different sizes find well-connected free
-// GPUs on its hosts, then the one that leaves the fewest free GPUs there, then one early in the
-// inventory.
+// The result is optimal if hosts have up to 16 GPUs, the gang has up to 24 hosts, there are at
+// most some ten thousand ways to choose racks and switches, and at most 64 of these ways need
+// the fewest hosts. Otherwise the result is good, and has as few racks as possible. Among
+// placements of equal cost, PlaceGPUs prefers a placement that leaves well-connected free GPUs
+// on the gang's hosts for gangs of many different sizes. If that is equal too, it prefers the
+// fewest free GPUs on these hosts, and then hosts and GPUs early in the inventory.
 //
-// Ranks are numbered by rack, switch and host, in the order of the inventory. On a host
-// they follow the ring with the best bottleneck and, of such rings, the best sum of links.
-// A rank of several GPUs gets GPUs that are close to each other, and the CPUs close to any
-// of them. PlaceGPUs returns a *NoPlacement if the gang does not fit.
+// Ranks are numbered by rack, switch and host, in the order of the inventory. On a host they
+// are numbered along the ring with the best weakest link and, among equal rings, the best sum
+// of links. A rank of several GPUs gets GPUs that are close to each other, and the CPUs that
+// are close to any of these GPUs. PlaceGPUs returns a *NoPlacement if the gang does not fit.
 func PlaceGPUs(want Want, inventory job.Inventory, not job.Excluded) (Choice, error) {
 	if want.Locality == "" {
 		want.Locality = job.LocalityAny

@@ -23,11 +23,11 @@ var paths = []struct {
 	{job.LinkSYS, "through the interconnect between CPU sockets, the slowest way"},
 }
 
-// Score returns how good a link is; more is better. The values are those of NVIDIA's
-// go-gpuallocator (gpuallocator/besteffort_policy.go): 100 for each NVLink, 60 on one
-// board, 50 through one PCIe switch, 40 through several, 30 through a host bridge, 20
-// within one CPU, 10 across CPUs, and 0 for an unknown link. Drivers before 2017 write SOC
-// for SYS; the parsers return job.LinkSYS for both.
+// Score returns how good a link is; higher is better. The scores are those of NVIDIA's
+// go-gpuallocator (gpuallocator/besteffort_policy.go): 100 for each NVLink, 60 on one board, 50
+// through one PCIe switch, 40 through several, 30 through a host bridge, 20 within one CPU, 10
+// across CPUs, and 0 for an unknown link. Drivers before 2017 write SOC for SYS; the parsers
+// return job.LinkSYS for both.
 func Score(l job.Link) int { return int(score(l)) }
 
 func score(l job.Link) int32 {
@@ -48,7 +48,7 @@ func score(l job.Link) int32 {
 	return 100 * int32(NVLinks(l))
 }
 
-// NVLinks returns how many NVLinks a link consists of, 0 if it is another kind of link.
+// NVLinks returns how many NVLinks a link consists of. It returns 0 for any other kind of link.
 func NVLinks(l job.Link) int {
 	count, ok := strings.CutPrefix(string(l), "NV")
 	if !ok {
@@ -61,7 +61,7 @@ func NVLinks(l job.Link) int {
 	return int(n)
 }
 
-// LinkOf returns the link with a score, or an empty one if there is none.
+// LinkOf returns the kind of link that has a score, or "" if there is none.
 func LinkOf(score int) job.Link {
 	if score >= 100 && score%100 == 0 {
 		return job.Link("NV" + strconv.Itoa(score/100))
@@ -100,9 +100,8 @@ func LinkBetween(h job.Host, a, b int) job.Link {
 // number.
 func class(score int32) int32 { return min(score, 100) }
 
-// Leaves returns the indices in h.Devices of the devices that a gang may be given: GPUs
-// that are not divided, and MIG instances, but no GPU whose MIG instances are listed as
-// well.
+// Leaves returns the devices that can be given to a gang, as indices in h.Devices: all MIG
+// instances, and the GPUs that have no MIG instances in the list.
 func Leaves(h job.Host) []int {
 	parents := map[string]bool(nil)
 	for i := range h.Devices {
@@ -122,7 +121,7 @@ func Leaves(h job.Host) []int {
 	return list
 }
 
-// Islands divides the Leaves of a host into its islands; see Cost.Left. It returns indices
+// Islands divides the Leaves of a host into islands (see Cost.Left). It returns them as indices
 // in h.Devices.
 func Islands(h job.Host) [][]int {
 	leaves := Leaves(h)

@@ -20,9 +20,9 @@ func nearest(h *job.Host, device int) int32 {
 	return best
 }
 
-// NICs returns the names of the NICs that are nearest to one of the devices, which are
-// given by UUID. A rank that has these devices should use them in NCCL_IB_HCA and
-// UCX_NET_DEVICES. The result is empty if no distance is known.
+// NICs returns, for the devices with the given UUIDs, the names of the NICs that are nearest to
+// any of them. A rank with these devices should have these NICs in NCCL_IB_HCA and
+// UCX_NET_DEVICES. NICs returns none if no distance is known.
 func NICs(h job.Host, devices []string) []string {
 	near := map[int]bool{}
 	for d := range h.Devices {

@@ -1,5 +1,5 @@
-// Package topology decides where the ranks of a gang run. Its decisions are pure: they
-// depend only on an inventory and a request.
+// Package topology decides where the ranks of a gang run. Its decisions depend only on an
+// inventory and a request, and have no side effects.
 package topology
 
 import (
@@ -12,13 +12,14 @@ import (
 // NoPlacement is the error of Place and PlaceGPUs when the gang does not fit.
 type NoPlacement struct {
 	Text, Hint string
-	// Ever is true if the gang would fit if no GPU were busy, so that waiting can help. If
-	// it is false, only another inventory or another request can help.
+	// Ever is true if the gang would fit if no GPU were busy. Waiting can then help. If Ever is
+	// false, only another inventory or another request can help.
 	Ever bool
-	// Unfit is true if some GPUs are sick or excluded. With them the gang may fit.
+	// Unfit is true if some GPUs are sick or excluded. The gang may fit when they can be used
+	// again.
 	Unfit bool
-	// Way lists the busy GPUs that the gang could otherwise use, if Ever is true. The host
-	// with the most free GPUs comes first.
+	// Way lists the busy GPUs that the gang could otherwise use. It is set if Ever is true. The
+	// host with the most free GPUs comes first.
 	Way []Blocker
 }
 
@@ -31,9 +32,10 @@ type Blocker struct {
 
 func (e *NoPlacement) Error() string { return e.Text }
 
-// Place puts ranks without GPUs on hosts. Each host gets a block of consecutive ranks, in the order
-// of the inventory, and the blocks are as even as possible. Hard slots are never exceeded. Other
-// slots, such as the number of cores of a host, are only a preference.
+// Place assigns ranks without GPUs to hosts. Each host gets a block of consecutive ranks, in
+// the order of the inventory, and the blocks are as equal in size as possible. A host that is
+// Hard gets at most as many ranks as it has slots. For other hosts, whose slots may be the
+// number of cores, Place prefers not to exceed the slots.
 func Place(spec job.Spec, inventory job.Inventory, not job.Excluded) (job.Placement, job.Explanation, error) {
 	var hosts []job.Host
 	var why job.Explanation

@@ -14,14 +14,15 @@ import (
 	"tags.cncf.io/container-device-interface/pkg/cdi"
 )
 
-// GPUKind is the kind by which CDI knows NVIDIA's GPUs.
+// GPUKind is the kind of NVIDIA's GPUs in the Container Device Interface (CDI).
 const GPUKind = "nvidia.com/gpu"
 
-// Devices are what a container may use of the host's devices, besides all InfiniBand and RoCE devices.
+// Devices are the GPUs of the host that a container may use. It may always use all InfiniBand
+// and RoCE devices.
 type Devices struct {
 	GPUs []string // UUIDs
-	Kind string   // of CDI; empty is GPUKind
-	Dirs []string // with the descriptions of CDI; empty is /etc/cdi and /var/run/cdi
+	Kind string   // the kind of the GPUs in CDI; empty means GPUKind
+	Dirs []string // directories with CDI's files; empty means /etc/cdi and /var/run/cdi
 }
 
 func (d Devices) dirs() []string {
@@ -33,7 +34,7 @@ func (d Devices) dirs() []string {
 
 // DeviceError reports that devices cannot be given to a container.
 type DeviceError struct {
-	Devices []string // as CDI names them
+	Devices []string // their names in CDI
 	Err     error
 }
 

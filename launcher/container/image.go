@@ -19,10 +19,10 @@ import (
 // Image is an image in the store of this host.
 type Image struct {
 	Name      string
-	Namespace string        // of containerd
+	Namespace string        // the namespace of containerd that has it
 	Digest    digest.Digest // of the manifest for this platform
 	Platform  string        // as in "linux/amd64"
-	Bytes     int64         // of its blobs
+	Bytes     int64         // the size of its blobs
 	Config    ocispec.ImageConfig
 	image     client.Image
 }
@@ -35,10 +35,10 @@ func (e *MissingError) Error() string {
 	return fmt.Sprintf("containerd has no image %s in its namespaces gangrun, default, k8s.io and moby", e.Name)
 }
 
-// PlatformError reports that an image is not for this machine.
+// PlatformError reports that an image is for other platforms than this machine's.
 type PlatformError struct {
 	Name string
-	Has  []string // platforms, as in "linux/arm64"
+	Has  []string // the platforms that it is for, as in "linux/arm64"
 	Want string
 }
 
@@ -53,7 +53,7 @@ type BrokenError struct{ Err error }
 // Error returns what is wrong with the archive.
 func (e *BrokenError) Error() string { return "the archive is not a complete image: " + e.Err.Error() }
 
-// Unwrap returns the error of the reader of archives.
+// Unwrap returns the error that occurred when the archive was read.
 func (e *BrokenError) Unwrap() error { return e.Err }
 
 // FullName returns the full form of a reference, as in "docker.io/library/ubuntu:24.04" for
@@ -66,8 +66,8 @@ func FullName(ref string) (string, error) {
 	return named.String(), nil
 }
 
-// Find returns an image of this host's store. The error is a *MissingError if there is none, and a
-// *PlatformError if it is for other machines.
+// Find returns an image of this host's store. The error is a *MissingError if there is none,
+// and a *PlatformError if the image is for other platforms.
 func (r *Runtime) Find(ctx context.Context, name string) (*Image, error) {
 	for _, namespace := range searched {
 		within := in(ctx, namespace)
@@ -140,9 +140,9 @@ func manifestDigest(ctx context.Context, c *client.Client, image client.Image) (
 	return found, nil
 }
 
-// Import reads an archive into the store of this host, in Namespace, under a name. The archive is a
-// tar file of an OCI layout, or one of "docker save", and may be compressed with gzip or
-// zstd. The error is a *BrokenError if the archive is not complete.
+// Import reads an archive into the store of this host, in Namespace, under the given name. The
+// archive is a tar file of an OCI layout, or one of "docker save", and may be compressed with
+// gzip or zstd. The error is a *BrokenError if the archive is not complete.
 func (r *Runtime) Import(ctx context.Context, name string, from io.Reader) (*Image, error) {
 	ctx = in(ctx, Namespace)
 	reader := &counted{from: from}

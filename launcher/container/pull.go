@@ -15,14 +15,15 @@ import (
 	"github.com/containerd/platforms"
 )
 
-// Credentials are those of a user at a registry; the zero value is nobody's.
+// Credentials are the name and the secret of a user at a registry. With the zero value, gangrun
+// does not log in.
 type Credentials struct{ User, Secret string }
 
 // PullError reports that an image cannot be pulled.
 type PullError struct {
 	Name    string
-	Refused bool // by the registry: these credentials do not suffice
-	Missing bool // the registry does not have it
+	Refused bool // the registry does not allow it with these credentials
+	Missing bool // the registry does not have the image
 	Err     error
 }
 

@@ -1,6 +1,5 @@
 // Package container runs the processes of a job in containers, through the containerd of this
-// host. It knows images, containers and their devices; it knows nothing of gangs, ranks and
-// agents.
+// host. It deals with images, containers and their devices, not with gangs, ranks or agents.
 //
 // A container shares the host's network, process IDs and host name, unless its Spec says otherwise.
 // It has its own root directory, /dev, /dev/shm and System V shared memory.
@@ -20,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Namespace is the namespace of containerd that has the images which gangrun has imported.
+// Namespace is the namespace of containerd in which gangrun stores images.
 const Namespace = "gangrun"
 
 // searched are the namespaces in which images are looked for, in this order: gangrun's own, that
@@ -36,20 +35,20 @@ const answerLimit = 5 * time.Second
 // Runtime is the containerd of this host.
 type Runtime struct {
 	client  *client.Client
-	Socket  string // at which it listens
+	Socket  string // the path of its socket
 	Version string // as in "1.6.20"
 }
 
 // UnavailableError reports that containerd cannot be used here.
 type UnavailableError struct {
 	Socket    string
-	Missing   bool   // nothing is at the path of the socket
+	Missing   bool   // there is no such socket
 	Forbidden bool   // this user may not open it
-	Group     string // that may open it; empty if none is known
+	Group     string // a group that may open it; empty if none is known
 	Err       error
 }
 
-// Error returns the socket and what is wrong.
+// Error names the socket and says what is wrong.
 func (e *UnavailableError) Error() string {
 	switch {
 	case e.Missing:
@@ -62,11 +61,12 @@ func (e *UnavailableError) Error() string {
 	return fmt.Sprintf("containerd does not answer at %s: %v", e.Socket, e.Err)
 }
 
-// Unwrap returns the error of the system.
+// Unwrap returns the error of the system call or of containerd.
 func (e *UnavailableError) Unwrap() error { return e.Err }
 
-// SocketOf returns the path of containerd's socket: that of CONTAINERD_ADDRESS, of a rootless
-// containerd of this user, or the default. getenv returns a variable of the environment.
+// SocketOf returns the path of containerd's socket. It is CONTAINERD_ADDRESS if that variable
+// is set. Otherwise it is the socket of this user's rootless containerd or, if there is none,
+// the default path. getenv returns the value of an environment variable.
 func SocketOf(getenv func(name string) string) string {
 	if address := getenv("CONTAINERD_ADDRESS"); address != "" {
 		return strings.TrimPrefix(address, "unix://")
@@ -120,7 +120,7 @@ func Open(ctx context.Context, socket string) (*Runtime, error) {
 	return &Runtime{client: c, Socket: socket, Version: strings.TrimPrefix(version.Version, "v")}, nil
 }
 
-// Close closes the connection. Containers go on.
+// Close closes the connection. Containers keep running.
 func (r *Runtime) Close() error { return r.client.Close() }
 
 // in returns a context for requests about one namespace of containerd.

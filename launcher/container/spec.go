@@ -16,24 +16,26 @@ import (
 
 // Spec describes a container. Paths are absolute.
 type Spec struct {
-	// ID is unique on this host. Labels are for those who look for the container later.
+	// ID is unique on this host. Labels are stored with the container; Sweep reads them.
 	ID     string
 	Labels map[string]string
 	Image  *Image
 	Args   []string // of its first process
 	Env    []string // of its first process, in addition to the image's
 	User   User
-	// ImageUser has the user whom the image names, in place of User. This process must then be root.
+	// If ImageUser is true, the container's processes run as the user whom the image names, and
+	// User is not used. The calling process must then be root.
 	ImageUser bool
 	Mounts    []Mount
 	// OwnNetwork gives the container a network that has only a loopback interface, in place of the
 	// host's.
 	OwnNetwork bool
-	// ReadOnly makes the root directory read-only. /tmp, /var/tmp and /run are in memory then.
+	// ReadOnly makes the root directory read-only. The container can then write to /tmp,
+	// /var/tmp and /run, which are in memory.
 	ReadOnly bool
 	Limits   Limits
 	Devices  Devices
-	// Log is a file for what the first process writes to its standard output and error.
+	// Log is the file to which the standard output and error of the first process go.
 	Log string
 }
 
@@ -43,19 +45,19 @@ type User struct {
 	Groups   []uint32
 }
 
-// Limits bound what a container may use. 0 is no limit.
+// Limits bound what a container may use. 0 means no limit, except in Shm.
 type Limits struct {
-	Shm    int64   // bytes of /dev/shm; 0 is half of the memory
+	Shm    int64   // bytes of /dev/shm; 0 means half of the memory
 	Memory int64   // bytes
 	CPUs   float64 // as in 1.5
 }
 
-// Mount shows a directory or file of the host in a container.
+// Mount makes a directory or file of the host visible in a container.
 type Mount struct {
 	Source, Target string
 	Write          bool
-	// Layer is an empty directory on a file system in memory. What the container writes below
-	// Target goes there, and Source does not change. Empty: there is no layer.
+	// Layer, if not empty, is an empty directory on a file system in memory. What the container
+	// writes below Target then goes to Layer, and Source does not change.
 	Layer string
 }
 

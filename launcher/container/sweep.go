@@ -7,8 +7,8 @@ import (
 	"github.com/containerd/errdefs"
 )
 
-// Sweep removes the containers in all searched namespaces whose labels are stale, and returns how
-// many it has removed.
+// Sweep looks at the containers that have label, in all namespaces that gangrun uses. It
+// removes those for whose labels stale returns true, and returns how many it has removed.
 func (r *Runtime) Sweep(ctx context.Context, label string, stale func(labels map[string]string) bool) (removed int, err error) {
 	for _, namespace := range searched {
 		within := in(ctx, namespace)

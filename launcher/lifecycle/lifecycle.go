@@ -1,16 +1,16 @@
-// Package lifecycle has the phases of a gang, from the controller's side, and decides which
-// phase follows which. It has no effects.
+// Package lifecycle defines the phases of a gang, as the controller sees them, and the order in
+// which they follow each other. It has no side effects.
 package lifecycle
 
 // Phase is a phase of a gang.
 type Phase int
 
-// The phases of a gang, in their order. Ending may be skipped, and so may Running.
+// The phases of a gang, in their order. A gang may skip Running and Ending.
 const (
 	Starting   Phase = iota // agents start the ranks
 	Running                 // all ranks have been started
-	Ending                  // agents have the order to end the ranks
-	Collecting              // no rank is left; the rest of their output is fetched
+	Ending                  // agents have been told to end the ranks
+	Collecting              // no rank is left; the controller fetches the rest of the output
 	Done                    // the outcome is complete
 )
 
@@ -19,15 +19,15 @@ var phaseNames = [...]string{Starting: "starting", Running: "running", Ending: "
 // String returns the name of the phase.
 func (p Phase) String() string { return phaseNames[p] }
 
-// Event is what moves a gang from one phase to another.
+// Event is something that moves a gang from one phase to another.
 type Event int
 
 // The events of a gang.
 const (
 	AllStarted Event = iota // the last rank has been started
-	EndOrdered              // the gang is to end: a rank failed, or the run was cancelled
-	RanksGone               // each host has reported the end of its ranks, or is lost
-	Collected               // nothing more of the ranks' output is waited for
+	EndOrdered              // the gang must end, because a rank failed or the run was cancelled
+	RanksGone               // every host has reported that its ranks have ended, or is lost
+	Collected               // the controller waits for no more output of the ranks
 )
 
 var eventNames = [...]string{AllStarted: "all started", EndOrdered: "end ordered", RanksGone: "ranks gone", Collected: "collected"}
@@ -52,6 +52,5 @@ func (p Phase) Next(e Event) Phase {
 	return p
 }
 
-// MayEnd reports whether the gang can still be ordered to end: it has ranks, and there was
-// no order yet.
+// MayEnd reports whether the gang can be told to end: it has ranks, and has not been told yet.
 func (p Phase) MayEnd() bool { return p == Starting || p == Running }

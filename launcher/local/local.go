@@ -1,6 +1,5 @@
-// Package local starts agents on this machine, as processes of the same
-// binary that are connected by a socket pair. It serves real and simulated
-// hosts alike.
+// Package local starts agents on this machine, for real and simulated hosts. An agent is a
+// process of the same binary, and is connected by a socket pair.
 package local
 
 import (
@@ -24,11 +23,11 @@ import (
 
 // Dialer starts agents on this machine.
 type Dialer struct {
-	// LogDir, if not empty, is the directory in which each agent's own log is kept as
-	// HOST.log. It is made when the first agent starts.
+	// LogDir, if not empty, is the directory in which each agent writes its own log, HOST.log.
+	// The directory is created when the first agent starts.
 	LogDir string
-	// Held is a file that each watchdog keeps open while it lives; nil is none. A watchdog
-	// outlives every process of its host, and this process.
+	// Held is a file that each watchdog keeps open while it lives; nil means none. A watchdog
+	// lives longer than this process and all other processes of its host.
 	Held *os.File
 }
 

@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// DuplicateError reports that the list of hosts has one machine under several names. Its
-// cores and GPUs would be counted more than once.
-type DuplicateError struct{ machines [][]string } // the names of each
+// DuplicateError reports that the list of hosts has a machine under several names. The cores
+// and GPUs of that machine would be counted more than once.
+type DuplicateError struct{ machines [][]string } // the names of each machine
 
-// Error lists the names that belong to one machine.
+// Error lists the names of each such machine.
 func (e *DuplicateError) Error() string {
 	var texts []string
 	for _, names := range e.machines {
@@ -25,8 +25,8 @@ func (e *DuplicateError) Hint() string {
 	return fmt.Sprintf("name it once, with as many slots as it is to have: --hosts %[1]s:N, or %[1]s slots=N in a hostfile", e.machines[0][0])
 }
 
-// Distinct returns a *DuplicateError if several hosts are one machine, unless all hosts
-// are simulated.
+// Distinct returns a *DuplicateError if several hosts are the same machine. It always returns
+// nil if all hosts are simulated.
 func Distinct(hosts []Host) error {
 	names := map[string][]string{}
 	var order []string

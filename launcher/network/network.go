@@ -1,5 +1,5 @@
-// Package network chooses the network over which the ranks of a gang meet, from the
-// interfaces that the agents report. It has no effects.
+// Package network chooses the network over which the ranks of a gang communicate, from the
+// interfaces that the agents report. It has no side effects.
 package network
 
 import (
@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/wire"
 )
 
-// Error reports that hosts have no network in common over which their ranks could meet.
+// Error reports that hosts have no network in common over which their ranks could communicate.
 type Error struct{ text string }
 
 // Error names the hosts and their networks.
@@ -27,8 +27,8 @@ type Host struct {
 	Name       string
 	Reached    netip.Addr // the address through which gangrun reached it
 	Local      bool       // it is this machine
-	Own        bool       // a host that the user has listed is really this machine, not a simulated host
-	Machine    string     // identifies the machine whatever name it has; empty if unknown
+	Own        bool       // it is this machine, listed by the user; false for a simulated host
+	Machine    string     // an ID of the machine, the same under each of its names; empty if unknown
 	Interfaces []*wire.Interface
 }
 
@@ -51,11 +51,12 @@ func (h Host) addresses() (all []Address) {
 	return all
 }
 
-// Choose returns, for each host, the address at which the other hosts reach it. If asked is not
-// empty, the address is in that network: a CIDR or the name of an interface. Otherwise it is in the
-// network through which gangrun reached the hosts, if all of them are in it. If they are not, it is
-// in the first network that all of them have. If they have none in common, it is the address
-// through which gangrun reached the host, and there must be routes between these addresses.
+// Choose returns, for each host, the address at which the other hosts reach it. asked is a
+// network: a CIDR, the name of an interface, or empty. If it is not empty, all addresses are in
+// that network. Otherwise Choose prefers the network through which gangrun reached the hosts,
+// then the first network that all hosts have. If the hosts have no network in common, Choose
+// returns the addresses through which gangrun reached them; there must then be routes between
+// these addresses.
 func Choose(hosts []Host, asked string) ([]Address, error) {
 	if asked != "" {
 		return askedNetwork(hosts, asked)

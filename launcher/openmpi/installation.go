@@ -1,5 +1,5 @@
-// Package openmpi knows the command lines and the output of Open MPI's mpirun and its daemons,
-// and the messages of PMIx. It starts no process.
+// Package openmpi writes and parses the command lines of Open MPI's mpirun and its daemons, and
+// reads their output and the messages of PMIx. It starts no process.
 package openmpi
 
 import (
@@ -12,7 +12,7 @@ import (
 	"strings"
 )
 
-// Installation is one Open MPI on a host.
+// Installation is an installation of Open MPI on a host.
 type Installation struct {
 	Mpirun  string // path of its mpirun
 	Daemon  string // path of its orted or prted; "" if there is none beside mpirun
@@ -24,10 +24,11 @@ type Installation struct {
 // first.
 var launchers = []string{"mpirun.openmpi", "orterun", "mpirun", "mpiexec.openmpi"}
 
-// Find returns the Open MPI with which to start a program. It is the one beside library, the
-// path of the libmpi.so.40 that the program needs ("" if unknown); else the one of OPAL_PREFIX
-// in env (NAME=VALUE, the last one counts); else the first in env's PATH. It returns false if
-// there is none. It runs no program.
+// Find returns the installation of Open MPI with which to start a program, and false if there
+// is none. library is the path of the libmpi.so.40 that the program needs, "" if unknown. env
+// is the program's environment, as NAME=VALUE; of several values of a variable, the last one
+// counts. Find prefers the installation that library belongs to, then that of OPAL_PREFIX in
+// env, then the first in the PATH of env. It runs no program.
 func Find(library string, env []string) (Installation, bool) {
 	for _, dir := range directories(library, env) {
 		for _, name := range launchers {

@@ -6,26 +6,27 @@ import (
 	"strings"
 )
 
-// Plan describes a gang to be started by mpirun.
+// Plan describes a gang that mpirun is to start.
 type Plan struct {
-	Nodes     []string // as mpirun knows the hosts; [0] is this host
-	Node      []int    // of each rank, an index of Nodes
-	Apps      []int    // how many ranks each program has, in their order; nil = one program
-	Cores     int      // of this host; 0 = unknown
-	Interface string   // such as "lo"; "" leaves it to Open MPI
-	Agent     []string // argv of the rsh agent: no white space, ':' or quotes in any
+	Nodes     []string // names of the hosts for mpirun; the first is this host
+	Node      []int    // for each rank, the index of its host in Nodes
+	Apps      []int    // for each program, how many ranks it has; nil means one program
+	Cores     int      // of this host; 0 means unknown
+	Interface string   // network interface, such as "lo"; "" lets Open MPI choose
+	Agent     []string // argv of the rsh agent, without white space, ':' and quotes
 	Shim      []string // argv that mpirun starts as each rank
-	Tmpdir    string   // directory of mpirun's session directories; "" leaves it to Open MPI
-	Shm       string   // directory of shared memory segments on this host; "" leaves it to Open MPI
+	Tmpdir    string   // directory for mpirun's session directories; "" lets Open MPI choose
+	Shm       string   // directory for shared memory segments on this host; "" lets Open MPI choose
 }
 
-// Command returns the argv of mpirun and the variables to set over userEnv (NAME=VALUE), for
-// Open MPI 4 and 5. argv[0] is "mpirun" without a directory, because mpirun turns on --prefix
-// if it is called by a path. The caller executes Installation.Mpirun.
+// Command returns the argv of mpirun, for Open MPI 4 and 5, and the variables (NAME=VALUE) to
+// add to the user's environment userEnv. The caller executes Installation.Mpirun with them.
+// argv[0] is "mpirun" without a directory, because mpirun turns on --prefix if argv[0] is a
+// path.
 //
-// Variables of the user take precedence, except those that place and start ranks. With more
-// than one node, Shm is left out: mpirun's environment reaches the ranks of all nodes and
-// overrides their daemon's. Then the process that starts a rank must set RankEnv.
+// The user's variables take precedence, except over those that place and start ranks. If there
+// are several nodes, Command does not use Shm, because mpirun passes its environment to the
+// ranks of all nodes. The process that starts a rank must then set the variables of RankEnv.
 func (p Plan) Command(in Installation, userEnv []string) (argv, env []string) {
 	argv = []string{"mpirun"}
 	sequential := !p.plain()

@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// PMIx follows the messages between a rank and its PMIx server, to know how far the rank has come.
-// It reads PMIx 3 to 5, which all frame their messages in the same way: a header of 16 bytes (int32
-// index, uint32 tag, size of the rest), then a packed command with its arguments. See src/mca/ptl
-// and src/mca/bfrops of OpenPMIx. The zero value is for a new connection.
+// PMIx reads the messages between a rank and its PMIx server, to find out how far the rank has
+// come. PMIx 3 to 5 all have the same frames: a header of 16 bytes (int32 index, uint32 tag,
+// size of the rest), then a packed command with its arguments. See src/mca/ptl and
+// src/mca/bfrops of OpenPMIx. The zero value is ready for a new connection.
 type PMIx struct {
 	client, server frames
 	asked          bool            // the first command has been received
@@ -20,12 +20,12 @@ type PMIx struct {
 
 // PMIxState is how far a rank has come.
 type PMIxState struct {
-	// Opaque means that only the connection itself is known.
+	// Opaque is true if the messages have another format. The other fields then say nothing.
 	Opaque    bool
-	Waiting   bool // in a fence, for the others
+	Waiting   bool // the rank waits in a fence for other ranks
 	Finalized bool
 	Aborted   bool
-	Code      int // of Aborted
+	Code      int // the exit code, if Aborted is true
 }
 
 // The commands that change the state: PMIX_*_CMD, equal in all versions so far.
@@ -47,8 +47,8 @@ func (p *PMIx) State() PMIxState {
 	return p.state
 }
 
-// Client reads data that the rank has sent. It returns the texts that the rank wants printed,
-// one for each message.
+// Client reads data that the rank has sent. It returns the texts that the rank asks its server
+// to print, one for each message.
 func (p *PMIx) Client(data []byte) (texts []string) {
 	p.client.shakes = true
 	p.client.feed(data, func(number int, tag uint32, body []byte) bool {

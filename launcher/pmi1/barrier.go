@@ -101,8 +101,8 @@ func (s *Server) leave(r *rank, c *conn) {
 	r.in, r.state.Waiting = 0, false
 }
 
-// Release answers the ranks of a group, with what the ranks of all hosts have put. If no rank
-// of this host waits, it only stores what was put.
+// Release stores the entries that the ranks of all hosts have put, and releases the ranks of
+// this host that wait in a barrier of the group.
 func (s *Server) Release(name string, puts []Pair) {
 	s.mu.Lock()
 	s.store.merge(puts)
@@ -118,9 +118,9 @@ func (s *Server) Release(name string, puts []Pair) {
 	s.callEnter()
 }
 
-// Part answers a rank that waits in a barrier of all ranks as if all had arrived. For the
-// others, the rank has arrived, and they wait for each other. Part reports whether the rank
-// waited.
+// Part releases one rank from a barrier of all ranks, although not all have arrived. The other
+// ranks stay in the barrier until each of them has arrived. Part returns false if the rank does
+// not wait.
 func (s *Server) Part(number int) bool {
 	s.mu.Lock()
 	r, b := s.ranks[number], s.barriers[""]

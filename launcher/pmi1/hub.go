@@ -15,7 +15,7 @@ type meeting struct {
 	puts    []Pair
 }
 
-// NewHub returns a Hub for hosts whose ranks are given.
+// NewHub returns a Hub for hosts with the given ranks.
 func NewHub(ranksOfHost [][]int) *Hub {
 	h := &Hub{host: map[int]int{}, meetings: map[string][]*meeting{}}
 	for host, ranks := range ranksOfHost {
@@ -29,12 +29,13 @@ func NewHub(ranksOfHost [][]int) *Hub {
 	return h
 }
 
-// Enter records that a host has entered a barrier of a group. When every host that has a rank of
-// the group has entered, done is true and all is what all have put: the barrier can then be
-// released on every host, also on those without a rank of the group. A host may enter several
-// barriers of a group before the others enter the first: a controller that adopts a gang receives
-// all barriers of the first host, then all of the next. Enter ignores a group that is malformed or
-// has no rank on the host.
+// Enter records that all ranks of a group on one host have entered a barrier. Once every host
+// that has a rank of the group has entered, Enter returns done as true, and in all the entries
+// that all of them have put. The caller then releases the barrier on every host, also on hosts
+// without a rank of the group. A host may enter several barriers of a group before another host
+// enters the first. This happens when a controller adopts a gang: it receives all barriers of
+// the first host, then all of the next. Enter ignores a group that is malformed or has no rank
+// on the host.
 func (h *Hub) Enter(host int, name string, puts []Pair) (all []Pair, done bool) {
 	meetings := h.meetings[name]
 	i := slices.IndexFunc(meetings, func(m *meeting) bool { return m.missing[host] })

@@ -5,9 +5,9 @@ import (
 	"strings"
 )
 
-// Mapping returns the value of PMI_process_mapping, where nodes[rank] is the number of the
-// rank's node; "" if it would be too long. MPICH 4.0.2 crashes on anything but triplets (first
-// node, nodes, ranks on each).
+// Mapping returns the value of PMI_process_mapping, or "" if it would be too long. nodes[rank]
+// is the number of the rank's node. The value consists of triplets (first node, number of
+// nodes, ranks on each node), because MPICH 4.0.2 crashes on any other form.
 func Mapping(nodes []int) string {
 	if len(nodes) == 0 {
 		return ""

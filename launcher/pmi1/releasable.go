@@ -1,33 +1,33 @@
 package pmi1
 
-// WaitReport is a host's report of its ranks, sent when a rank waits in a barrier while other ranks
-// wait for an answer of that rank.
+// WaitReport is a host's report on the connections of its ranks. A host sends it if one of its
+// ranks waits in a barrier while another rank waits for an answer from it.
 type WaitReport struct {
-	Stuck bool        `json:"stuck,omitempty"` // as far as this host knows, one of Ranks cannot be released
+	Stuck bool        `json:"stuck,omitempty"` // another rank waits for one of Ranks, and this host cannot tell whether that one can be released
 	Ranks []RankLinks `json:"ranks"`
 }
 
 // RankLinks describes the connections of a rank that has not ended.
 type RankLinks struct {
 	Rank  int    `json:"rank"`
-	Waits bool   `json:"waits,omitempty"` // in a barrier
-	Links []Link `json:"links,omitempty"` // over which the rank may still send or receive
+	Waits bool   `json:"waits,omitempty"` // it waits in a barrier
+	Links []Link `json:"links,omitempty"` // the connections over which it may still send or receive
 }
 
-// Link is one end of a connection between two ranks. The address of an end is written in the
-// same way on all hosts.
+// Link is one end of a connection between two ranks. All hosts write the address of an end in
+// the same way.
 type Link struct {
 	Local  string `json:"local"`
 	Remote string `json:"remote"`
-	Asks   bool   `json:"asks,omitempty"` // the other rank's last request waits to be read
+	Asks   bool   `json:"asks,omitempty"` // a request of the other rank has arrived and was not read yet
 }
 
-// Releasable returns the ranks that can be released from a barrier before the others have come. A
-// rank is releasable if it waits in the barrier, another rank waits for an answer of it, which it
-// gives only after the barrier, and no further request can reach it. No further request can come
-// over a connection without a request if the rank at its other end is blocked: that rank is in the
-// barrier itself, or waits for an answer of a rank in the barrier. If the rank at the other end of
-// a connection is unknown, the rank is not releasable.
+// Releasable returns the ranks that can be released from a barrier before all others have
+// arrived. Such a rank waits in the barrier while another rank waits for an answer from it, and
+// no new request can arrive over any of its connections. No new request can arrive over a
+// connection if a request has already arrived, or if the rank at the other end is known and is
+// blocked: that rank is in the barrier itself, or waits for an answer from a rank in the
+// barrier.
 func Releasable(all []RankLinks) (ranks []int) {
 	type ends struct{ local, remote string }
 	owner, done := map[ends]int{}, map[int]bool{}

@@ -11,27 +11,28 @@ import (
 
 // Config describes the gang of a Server.
 type Config struct {
-	Name string // of the key-value store; at most 256 bytes and no space in it
+	Name string // of the key-value store: at most 256 bytes, without spaces
 	Size int    // how many ranks the gang has
-	// Universe is the number of ranks that there is room for; 0 is unknown.
+	// Universe is the number of ranks for which there is room; 0 means unknown.
 	Universe int
-	Ranks    []int // this host's
-	// Appnum returns the number of a rank's program; nil is 0 for all.
+	Ranks    []int // the ranks of this host
+	// Appnum returns the number of a rank's program. If it is nil, the number is 0 for all
+	// ranks.
 	Appnum func(rank int) int
-	// Mapping is the value of PMI_process_mapping; empty is none.
+	// Mapping is the value of PMI_process_mapping; empty means none.
 	Mapping string
-	// Enter is called when all ranks of this host in a group have entered a barrier of that group;
-	// group "" is all ranks. puts has what they have put since the barrier before. The callee calls
-	// Release later, or immediately. Calls do not overlap. It is not called if all ranks of a group
-	// are on this host.
+	// Enter is called when all ranks of this host that are in a group have entered a barrier of
+	// the group. The group "" has all ranks. puts has the entries that they have put since the
+	// barrier before. Enter must arrange that Release is called, immediately or later. Calls of
+	// Enter do not overlap. Enter is not called for a group with all its ranks on this host.
 	Enter func(group string, puts []Pair)
-	// ShareName is called with a name that a rank of this host has published, has withdrawn or
-	// looks up, if the gang has ranks on other hosts. The callee passes a published or
-	// withdrawn name to ReceiveName of the other hosts' servers. Then, in all cases, it passes
-	// the name to ReceiveName of this server. It must not block.
+	// ShareName is called when a rank of this host has published, withdrawn or looked up a
+	// name, if the gang has ranks on other hosts. ShareName must arrange that a published or
+	// withdrawn name is passed to ReceiveName of the other hosts' servers. It must also arrange
+	// that the name is then passed to ReceiveName of this server, in all three cases. ShareName
+	// must not block.
 	ShareName func(Name)
-	// Changed is called after a rank's state has changed; it must not block. Nil
-	// is allowed.
+	// Changed is called after a rank's state has changed. It must not block. It may be nil.
 	Changed func(rank int)
 }
 
@@ -40,11 +41,11 @@ type State struct {
 	Joined    job.Joined
 	Waiting   bool   // in a barrier
 	Aborted   bool   // it has called MPI_Abort
-	Code      int    // of the abort: any int
-	Message   string // of the abort, where there was one
-	Finalized bool   // Joined is JoinedFinalized
-	// Unfinalized says that a program of the rank has ended without MPI_Finalize, and that
-	// another one has called MPI_Init since.
+	Code      int    // of the abort; it may be any int
+	Message   string // of the abort; empty if there was none
+	Finalized bool   // Joined is job.JoinedFinalized
+	// Unfinalized is true if a program of the rank has ended without MPI_Finalize and another
+	// program of the rank has called MPI_Init since.
 	Unfinalized bool
 }
 
@@ -103,7 +104,8 @@ func (s *Server) State(rank int) State {
 	return State{}
 }
 
-// ReceiveName takes a name of another host, or a name of this host that all other hosts have got.
+// ReceiveName takes a name from another host, or a name of this host that all other hosts have
+// received.
 func (s *Server) ReceiveName(n Name) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -138,8 +140,8 @@ func (s *Server) shareName(n Name) {
 	}
 }
 
-// Close closes every connection and waits until none is served any longer. It may not be
-// called from Enter or Changed.
+// Close stops listening, closes every connection, and waits until the Server no longer serves
+// any rank. It must not be called from Enter or Changed.
 func (s *Server) Close() {
 	s.mu.Lock()
 	if !s.closed {
@@ -180,10 +182,10 @@ func (s *Server) end(c io.Closer) {
 	s.serving.Done()
 }
 
-// Serve serves one rank over conn, until the rank ends or violates the protocol, or until
-// Close. It closes conn. A rank uses one connection at a time: a second connection waits a
-// short time for the end of the first, which ends right after finalize. Closing conn must
-// end a Read and a Write under way.
+// Serve serves one rank over conn until the rank ends or violates the protocol, or until Close
+// is called. It then closes conn. A rank uses one connection at a time. If the rank still has
+// another connection, Serve waits a short time until that connection ends. Closing conn must
+// interrupt a Read or Write that blocks.
 func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	if !s.begin(conn) {
 		return
@@ -192,9 +194,10 @@ func (s *Server) Serve(rank int, conn io.ReadWriteCloser) {
 	s.serve(newConn(s, conn), rank)
 }
 
-// Listen serves PMI_PORT on a free port of 127.0.0.1 until Close and returns its address. admit
-// returns the rank of the peer that calls itself id; ok is false if the peer is refused. Several
-// goroutines may call it at the same time.
+// Listen starts to accept connections of ranks that use PMI_PORT, on a free port of 127.0.0.1,
+// and returns the address. The Server accepts connections until Close is called. admit returns
+// the rank of the peer that calls itself id, and false to refuse the peer. Several goroutines
+// may call admit at the same time.
 func (s *Server) Listen(admit func(conn *net.TCPConn, id int) (rank int, ok bool)) (string, error) {
 	listener, err := net.ListenTCP("tcp4", &net.TCPAddr{IP: net.IPv4(127, 0, 0, 1)})
 	if err != nil {

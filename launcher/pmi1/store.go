@@ -120,8 +120,8 @@ func (s *store) news(all bool) []Pair {
 type Name struct {
 	ID      int64 // of this message, unique in the gang
 	Service string
-	Port    string // empty: it was withdrawn
-	Ask     bool   // nothing is published or withdrawn: a rank asks for a name, and is answered after all earlier messages have arrived
+	Port    string // empty if the name was withdrawn
+	Ask     bool   // a rank looks up the name; it is answered after all earlier messages have arrived
 }
 
 // names are the published names of one host's ranks.

@@ -1,5 +1,5 @@
-// Package rankenv decides the environment variables and the arguments of each rank. It
-// has no effects.
+// Package rankenv decides the environment variables and the arguments of each rank. It has no
+// side effects.
 package rankenv
 
 import (
@@ -47,11 +47,11 @@ func Gang(a job.Attempt, at Rendezvous) []string {
 	return env
 }
 
-// Loopback is the address at which ranks meet that are all on this machine.
+// Loopback is the address of the rendezvous if all ranks are on this machine.
 const Loopback = "127.0.0.1"
 
-// Rank returns the variables of one rank, except those that name its GPUs. Those of the
-// user come last and take precedence.
+// Rank returns the variables of one rank, except those that name its GPUs. The user's variables
+// come last and take precedence.
 func Rank(a job.Attempt, r job.Rank) []string {
 	env := []string{
 		"RANK=" + strconv.Itoa(r.Rank),
@@ -72,8 +72,9 @@ func Rank(a job.Attempt, r job.Rank) []string {
 	return env
 }
 
-// Hints returns variables that are set only where neither the user nor the inherited
-// environment sets them. Spread reports whether the gang is on several machines.
+// Hints returns variables of a rank that have the lowest precedence: the caller sets each of
+// them only if neither the user nor the inherited environment sets it. spread is true if the
+// gang is on several machines.
 func Hints(a job.Attempt, r job.Rank, spread bool) []string {
 	// As torchrun sets it. NCCL_ASYNC_ERROR_HANDLING, its name up to PyTorch 2.1, is
 	// left out: later versions warn about it.

@@ -12,8 +12,9 @@ import (
 // set. ROCR_VISIBLE_DEVICES is not set, because ROCm would apply both in turn.
 const visibleDevices = "CUDA_VISIBLE_DEVICES"
 
-// GPUs returns the variables that name the GPUs that rank r sees, and its own GPUs. It
-// returns none for a rank without GPUs. The parameter here lists all ranks on r's host.
+// GPUs returns two variables: CUDA_VISIBLE_DEVICES lists the GPUs that rank r sees, and
+// GANGRUN_GPUS lists its own. It returns none for a rank without GPUs. The parameter here has
+// all ranks on r's host.
 func GPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 	if len(r.Devices) == 0 {
 		return nil
@@ -47,8 +48,8 @@ func visibleGPUs(v job.GPUVisibility, here []job.Rank, r job.Rank) []string {
 // isInstance reports whether a UUID is that of a MIG instance.
 func isInstance(uuid string) bool { return strings.HasPrefix(uuid, "MIG-") }
 
-// SharedView reports whether gangrun lets the ranks on a host see each other's GPUs. It
-// returns false if the user has set CUDA_VISIBLE_DEVICES for any of them.
+// SharedView reports whether gangrun lets the ranks on a host see each other's GPUs. It returns
+// false if the user has set CUDA_VISIBLE_DEVICES for any of these ranks.
 func SharedView(a job.Attempt, host string) bool {
 	here := a.Placement.On(host)
 	for _, r := range here {

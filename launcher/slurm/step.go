@@ -179,7 +179,7 @@ func (st *step) end() error {
 // StepError reports that srun could not start a server on a node.
 type StepError struct {
 	Node string
-	Text string // what srun has printed
+	Text string // what srun printed
 }
 
 // Error names the node and says what srun printed.
@@ -190,7 +190,7 @@ func (e *StepError) Error() string {
 	return fmt.Sprintf("srun has not started a server on %s: %s", e.Node, e.Text)
 }
 
-// Hint says what to look at.
+// Hint names commands that show the state of the node.
 func (e *StepError) Hint() string {
 	return fmt.Sprintf("see the state of the node: scontrol show node %[1]s; and try: srun --overlap -w %[1]s -N1 -n1 hostname", e.Node)
 }

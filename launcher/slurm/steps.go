@@ -1,6 +1,6 @@
-// Package slurm starts a server of gangrun on each node of a Slurm job, through srun, and
-// connects to it. The processes that a server starts are in the cgroups of the job, have the
-// devices of the job on that node, and end with the job.
+// Package slurm starts a server of gangrun on each node of a Slurm job by means of srun, and
+// connects to the servers. The processes that a server starts are in the cgroups of the job,
+// can use the job's devices on that node, and end with the job.
 package slurm
 
 import (
@@ -20,25 +20,26 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/stepserver"
 )
 
-// Options are what Steps need.
+// Options are the settings of Steps.
 type Options struct {
-	// Program is the path of gangrun, on this machine and, if it is the same there, on the nodes.
+	// Program is the path of gangrun on this machine. The nodes use the same path if the same
+	// file is there.
 	Program string
-	// Dir is the directory of the run, which keeps what a later controller needs to reach the
-	// servers.
+	// Dir is the directory of the run. Steps stores there what a later controller needs to
+	// reach the servers.
 	Dir string
 	// Nodes are the nodes of the job.
 	Nodes []string
-	// Grace is how long a server stays without a controller and without ranks.
+	// Grace is how long a server without ranks waits for a controller before it ends.
 	Grace time.Duration
-	// If the node that runs the job's script fails, a server has Slurm queue the job again, until
-	// Slurm has started it Starts times in all. If Starts is 0, no server does.
+	// Starts is how often Slurm may start the job in all. If the node that runs the job's
+	// script fails and Slurm has started the job fewer times, a server makes Slurm queue the
+	// job again. If Starts is 0, no server does.
 	Starts int
-	// Srun is the command; empty is srun.
+	// Srun is the path of srun; empty means "srun".
 	Srun string
-	// Signal is called when the batch system has sent a signal to the servers, once for all of
-	// them. Ended is called when srun has ended though Close was not called. Neither may block.
-	// Both may be nil.
+	// Signal is called once when Slurm has sent a signal to the servers. Ended is called when
+	// srun has ended before Close was called. Neither may block. Both may be nil.
 	Signal func(syscall.Signal)
 	Ended  func()
 }
@@ -130,8 +131,8 @@ func reports(printed []string) (all []stepserver.Report) {
 	return all
 }
 
-// Client connects to the server on a node. If there is none, it starts one: the first call starts
-// servers on all nodes at once.
+// Client connects to the server on a node, and starts the server if there is none. The first
+// call starts the servers of all nodes.
 func (s *Steps) Client(ctx context.Context, node string) (*sshclient.Client, error) {
 	if !slices.Contains(s.options.Nodes, node) {
 		return nil, fmt.Errorf("%s is not a node of this job", node)
@@ -224,8 +225,8 @@ func (s *Steps) stepOf(node string) (running, failed *step) {
 	return nil, nil
 }
 
-// Close has the servers end, and waits until their steps have ended. Servers that still have
-// processes, or do not answer, end with their steps after a few seconds.
+// Close tells the servers to end, and waits until their job steps have ended. After a few
+// seconds, it ends the job steps of servers that still have processes or do not answer.
 func (s *Steps) Close(ctx context.Context) error {
 	s.mu.Lock()
 	s.closing = true

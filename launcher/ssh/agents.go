@@ -11,22 +11,24 @@ import (
 	"github.com/gangrun/gangrun/internal/remote/resumable"
 )
 
-// Agents starts agents on other hosts. The stream to an agent outlives the connections that
-// carry it.
+// Agents starts agents on other hosts. The stream to an agent continues over a new connection
+// when a connection breaks.
 type Agents struct {
 	Dialer  Dialer
-	Program Program // to install on hosts that lack it
-	// OrphanGrace is how long an agent goes on that receives nothing.
+	Program Program // the program of the agents, to be installed on hosts that lack it
+	// OrphanGrace is how long an agent lets its ranks run while it receives nothing from this
+	// process.
 	OrphanGrace time.Duration
-	// HostTimeout is the time since last contact after which a host counts as lost; 0 is never.
+	// HostTimeout is the time since last contact after which a host counts as lost; 0 means
+	// never.
 	HostTimeout time.Duration
-	// Note is called with what the user should know; it may be nil.
+	// Note is called with notes for the user. It may be nil.
 	Note func(host, text string)
-	// Started is called with each agent that has been started, before Dial returns, so that a
-	// later controller can find the agent; it may be nil.
+	// Started is called with each agent that Dial has started, before Dial returns. The caller
+	// stores what a later controller needs to find the agent. Started may be nil.
 	Started func(host string, at job.Agent)
-	// Held are the agents that an earlier controller has started. Dial adopts those that are
-	// still there.
+	// Held are the agents that an earlier controller has started. Dial adopts those that still
+	// run.
 	Held map[string]job.Agent
 }
 
@@ -77,7 +79,7 @@ func (a *Agents) dial(ctx context.Context, host string) (agents.Link, error) {
 	return link, nil
 }
 
-// Bring installs another program on a host and returns its path there.
+// Bring installs a program on a host and returns its path there.
 func (a *Agents) Bring(ctx context.Context, host string, p Program) (path string, err error) {
 	ctx, cancel := context.WithTimeout(ctx, startLimit)
 	defer cancel()

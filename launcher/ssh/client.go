@@ -9,7 +9,8 @@ import (
 // Client opens connections over SSH.
 type Client struct {
 	Dialer *sshclient.Dialer
-	// Target returns what a host is dialled as: [USER@]HOST[:PORT] or a name of ssh_config.
+	// Target returns where to connect to reach a host: [USER@]HOST[:PORT], or a Host of
+	// ssh_config.
 	Target func(host string) string
 }
 
@@ -22,7 +23,7 @@ func (c Client) Dial(ctx context.Context, host string) (*Conn, error) {
 	return NewConn(conn), nil
 }
 
-// NewConn returns a connection over SSH as a Conn.
+// NewConn returns a Conn that uses the SSH connection of c.
 func NewConn(c *sshclient.Client) *Conn {
 	peer, address := c.Peer(), c.Address()
 	return &Conn{

@@ -15,25 +15,26 @@ type Dialer interface {
 type Conn struct {
 	Runner
 	Host    Host
-	Notes   []string       // what the user should know about the connection
-	Address netip.AddrPort // of the host; not valid if it is not known
-	// Self returns the command that runs the program of this process on the host, which has it
-	// already. It is nil if the program must be installed first.
+	Notes   []string       // notes for the user about the connection
+	Address netip.AddrPort // of the host; not valid if unknown
+	// Self returns the command that runs the program of this process on the host. It is nil if
+	// the host does not have the program yet.
 	Self func(args ...string) (command string)
-	// Relayed means that another host or program passes the data on, and may do so for a
-	// while after the connection has ended.
+	// Relayed is true if another host or program forwards the data. That host or program may
+	// still forward data after the connection has ended.
 	Relayed bool
 }
 
 // Runner runs commands on the host of a connection.
 type Runner interface {
-	// Run starts command, which is a line for the user's login shell. ctx limits only the start.
+	// Run starts command, a line for the user's login shell. ctx limits only the start.
 	Run(ctx context.Context, command string) (*Process, error)
-	// Close ends the connection with all its processes. Data that was written and has not been sent
-	// is discarded, so that an agent cannot receive it after data of a later connection.
+	// Close ends the connection and all its processes. It discards data that was written but
+	// has not been sent yet, so that an agent does not receive it after data of a later
+	// connection.
 	Close() error
-	// Err returns why the connection was lost, or nil. An error that has a method Timeout which
-	// returns true means that the host was silent.
+	// Err returns why the connection was lost, or nil. If the host was silent, the error has a
+	// method Timeout that returns true.
 	Err() error
 }
 
@@ -44,13 +45,14 @@ type Process struct {
 	Command
 }
 
-// Command is what can be done with a command besides reading and writing.
+// Command controls a running command.
 type Command interface {
 	// Wait returns the exit code. It returns an error if the code is not known.
 	Wait() (code int, err error)
-	// Stderr returns the end of what the command has written to standard error.
+	// Stderr returns the last part of what the command has written to standard error.
 	Stderr() string
-	// Close ends the input and output of the command, and does not wait for its end.
+	// Close closes the input and output of the command. It does not wait until the command
+	// ends.
 	Close() error
 }
 
@@ -58,7 +60,7 @@ type Command interface {
 type Host struct {
 	Name  string // as the user named it
 	Way   string // the host and how it is reached
-	Login string // the shell command that logs in to it: "ssh -p 2222 user@host"
+	Login string // the shell command that logs in to it, as in "ssh -p 2222 user@host"
 }
 
 // String returns the host and how it is reached.

@@ -13,10 +13,11 @@ import (
 	"strings"
 )
 
-// InstallError is a host on which the program could not be installed, or does not run.
+// InstallError reports that the program could not be installed on a host, or does not run
+// there.
 type InstallError struct {
 	Host  Host
-	Tries []string // "DIRECTORY (why not)", in the order tried
+	Tries []string // directories that were tried, in order, as "DIRECTORY (why not)"
 	Text  string
 	Fix   string
 	Err   error

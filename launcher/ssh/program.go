@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// Program is a static binary to be installed on hosts. It has the command of package selfcheck,
-// with which a host checks that the program is complete and runs there.
+// Program is a static binary to be installed on hosts. It must have the command of package
+// selfcheck, with which a host checks that the program is complete and runs there.
 type Program struct {
 	Hash string // SHA-256, 64 lower-case hexadecimal digits
-	Name string // of the file on the host; empty for gangrun
+	Name string // name of the file on the host; empty means gangrun
 	Size int64  // in bytes
 	Open func() (io.ReadCloser, error)
 
@@ -51,7 +51,7 @@ const selfPath = "/proc/self/exe"
 // errDynamic means that the program cannot be installed on other hosts.
 var errDynamic = errors.New("this gangrun is dynamically linked, and would not run on every host and in every image")
 
-// Self returns the program of this process. It returns an error if that is not static.
+// Self returns the program of this process. It returns an error if the program is not static.
 func Self() (Program, error) {
 	file, err := os.Open(selfPath)
 	if err != nil {
@@ -68,7 +68,7 @@ func Self() (Program, error) {
 	return ProgramAt(selfPath, "")
 }
 
-// ProgramAt returns the program in a file, which gets a name on the hosts.
+// ProgramAt returns the program in the file path. name is the name of the file on the hosts.
 func ProgramAt(path, name string) (Program, error) {
 	file, err := os.Open(path)
 	if err != nil {

@@ -8,12 +8,12 @@ import (
 // pieceBytes is the size of a piece of standard input.
 const pieceBytes = 32 << 10
 
-// Sink sends a piece of standard input to one rank. An error means that the rank takes no
-// more.
+// Sink sends a piece of standard input to one rank. An error means that the rank reads no more
+// input.
 type Sink func(piece []byte) error
 
-// Missing returns what an attempt cannot read again because it was not kept; "" if it can
-// read all of the input.
+// Missing returns a message if an attempt cannot read all of the input again, because not all
+// was kept. Otherwise it returns "".
 func (in *Input) Missing() string {
 	if !in.lost {
 		return ""
@@ -21,9 +21,9 @@ func (in *Input) Missing() string {
 	return fmt.Sprintf("this attempt gets only what is left of standard input: %v", in.stuck)
 }
 
-// Feed sends the input to all ranks of an attempt until the input or ctx ends, or no rank takes any
-// more. A trial gets only input that can be given to the gang again. After that, Feed waits for the
-// end of ctx.
+// Feed sends the input to all ranks of an attempt until the input ends, ctx ends, or no rank
+// reads any more. A trial gets only input that the gang can read again; Feed then waits until
+// ctx ends.
 func (in *Input) Feed(ctx context.Context, trial bool, to []Sink) {
 	offset := int64(0)
 	for buffer := make([]byte, pieceBytes); ; {

@@ -1,5 +1,5 @@
-// Package stdin reads the standard input of gangrun, keeps what comes from a pipe for later
-// attempts, and feeds it to ranks.
+// Package stdin reads the standard input of gangrun and sends it to ranks. If the input is a
+// pipe, it keeps the data for later attempts.
 package stdin
 
 import (
@@ -12,8 +12,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Input is gangrun's standard input. Each attempt reads it from its beginning: it reads a
-// regular file again, and of a pipe what has been kept. It serves one attempt at a time.
+// Input is gangrun's standard input. Each attempt reads it from the beginning. If it is a
+// regular file, the attempt reads the file again. If it is a pipe, the attempt reads the data
+// that was kept. Only one attempt at a time can read the Input.
 type Input struct {
 	source *os.File
 	limit  int64 // how many bytes of a pipe are kept at most
@@ -35,8 +36,8 @@ const (
 	inputTerminal // not kept: a person types it
 )
 
-// New returns the input that is read from source, or nil if source is nil. Of a pipe at
-// most limit bytes are kept for later attempts.
+// New returns the Input that reads source, or nil if source is nil. It keeps at most limit
+// bytes of a pipe for later attempts.
 func New(source *os.File, limit int64) *Input {
 	if source == nil {
 		return nil
@@ -116,7 +117,7 @@ func (in *Input) full(next int) bool {
 // has returns how many bytes of the input can be read again.
 func (in *Input) has() int64 { return in.size + int64(len(in.tail)) }
 
-// Close discards what is kept. It may be called on nil.
+// Close discards the data that was kept. It may be called on a nil Input.
 func (in *Input) Close() {
 	if in != nil && in.kept != nil {
 		_ = in.kept.Close()

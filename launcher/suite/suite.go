@@ -1,4 +1,5 @@
-// Package suite is the conformance test of a Dialer: every way to start agents passes it.
+// Package suite is the conformance test of an agents.Dialer. Every way to start agents must
+// pass it.
 package suite
 
 import (
@@ -25,31 +26,34 @@ import (
 // limit bounds every wait of the suite. A test that reaches it has failed.
 const limit = 2 * time.Minute
 
-// Bed is what the suite runs on.
+// Bed is the test bed on which the suite runs.
 type Bed struct {
-	// Dialer starts an agent on any host of the names h1, h2 ...
+	// Dialer returns a Dialer that starts agents on the hosts h1, h2 and so on.
 	Dialer func(t *testing.T) agents.Dialer
-	// Agents returns the PIDs of the agents and watchdogs that serve the process
-	// self, by name: "agent", "watchdog", "outer watchdog".
+	// Agents returns the PIDs of the agents and watchdogs that belong to the controller with
+	// the PID self. The keys are "agent", "watchdog" and "outer watchdog".
 	Agents func(self int) map[string][]int
-	// Far controls the connections to agents on other machines; nil if the agents are on the
-	// controller's machine. In the tests its hosts are one machine and share their files.
+	// Far controls the connections to agents on other machines. It is nil if the agents are on
+	// the controller's machine. In the tests, the other machines are in truth one machine, and
+	// share their files.
 	Far *Far
-	// Image and Box are the image and the containers of all gangs; nil: they run on the hosts
-	// themselves. Directories of a test are mounted in addition to the mounts of Box.
+	// Image and Box describe the image and the containers of all gangs. If they are nil, the
+	// gangs run without containers. The directories of a test are mounted in addition to the
+	// mounts of Box.
 	Image *launcher.Image
 	Box   *job.Box
-	// Only names the tests to run; nil is all. If another bed with the same transport runs all
-	// tests, this one may run only some of them in "make test", and the others in "make soak".
+	// Only names the tests to run; nil means all. A bed may run only some tests in "make test"
+	// and the others in "make soak", if another bed with the same transport runs all tests.
 	Only []string
 }
 
 // Far controls the connections to agents.
 type Far struct {
-	// Cut makes all connections silent, also those made later. Restore undoes it: what was
-	// sent in the meantime then arrives.
+	// Cut makes all connections silent, also those made later. Restore undoes this: the data
+	// that was sent in the meantime then arrives.
 	Cut, Restore func()
-	// Break ends every connection; each function does so in another way.
+	// Break has functions that end every connection, each in a different way. The keys are the
+	// names of these ways.
 	Break map[string]func(t *testing.T)
 	// Left returns what an agent may leave on its host besides processes.
 	Left func() []string
@@ -58,11 +62,10 @@ type Far struct {
 // The limits on silence of the launcher. No host of the suite is silent for as long.
 const hostTimeout, orphanGrace = limit, limit + 30*time.Second
 
-// Marker is the environment variable by which the suite finds the processes of
-// a gang, wherever they have gone.
+// Marker is the environment variable by which the suite finds all processes of a gang.
 const Marker = "GANGRUN_SUITE_MARK"
 
-// Marked returns the PIDs of all live processes with that marker.
+// Marked returns the PIDs of all live processes whose Marker has the value mark.
 func Marked(mark string) []int {
 	var pids []int
 	entries, _ := os.ReadDir("/proc")

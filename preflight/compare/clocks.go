@@ -13,8 +13,8 @@ import (
 // compare times of different hosts, such as make over NFS, seldom go wrong.
 const skewLimit = time.Second
 
-// OddClocks returns which hosts' clocks differ from the median one, and the facts of the
-// host with the median clock.
+// OddClocks compares the clocks of the hosts with the median clock. For each host, odd is true
+// if its clock differs. middle has the facts of the host with the median clock.
 func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
 	sorted := slices.Clone(facts)
 	slices.SortStableFunc(sorted, func(a, b job.Facts) int { return cmp.Compare(a.Skew, b.Skew) })
@@ -26,11 +26,11 @@ func OddClocks(facts []job.Facts) (odd []bool, middle job.Facts) {
 	return odd, middle
 }
 
-// Off reports whether a difference of clocks is large enough for a warning. within is the
-// error of its measurement.
+// Off reports whether a difference between two clocks is large enough for a warning. within is
+// the largest error with which the difference was measured.
 func Off(skew, within time.Duration) bool { return skew.Abs()-within >= skewLimit }
 
-// Ahead describes a difference of clocks, as in "1.3 s ahead of" or "120 s behind".
+// Ahead describes a difference between two clocks, as in "1.3 s ahead of" or "120 s behind".
 func Ahead(skew time.Duration) string {
 	word := " ahead of"
 	if skew < 0 {

@@ -6,8 +6,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Sides groups the hosts that see each other's files in the checkpoint directory, the
-// largest group first. It leaves out hosts for which that is not known.
+// Sides groups the hosts that see each other's files in the checkpoint directory, the largest
+// group first. It leaves out hosts of which this is not known.
 func Sides(facts []job.Facts) (groups [][]string) {
 	sees := map[string][]string{}
 	for _, f := range facts {
@@ -32,8 +32,8 @@ func Sides(facts []job.Facts) (groups [][]string) {
 	return groups
 }
 
-// OddSides returns the hosts that are not in the group of more than half of the hosts. If
-// there is no such group, it returns all hosts.
+// OddSides returns the hosts outside of the largest group, if that group has more than half of
+// the hosts. Otherwise it returns all hosts.
 func OddSides(groups [][]string) []string {
 	all := slices.Concat(groups...)
 	if len(groups) > 0 && 2*len(groups[0]) > len(all) {

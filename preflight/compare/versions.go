@@ -9,16 +9,17 @@ import (
 	"github.com/gangrun/gangrun/internal/text"
 )
 
-// Difference is a component whose version is not the same on every host.
+// Difference is a component whose versions on the hosts differ.
 type Difference struct {
 	Kind  job.VersionKind
 	Name  string
-	Hosts []string // the hosts that differ
+	Hosts []string // the hosts that do not have the usual version
 	Rest  int      // how many hosts have the usual version
 	Text  string
 }
 
-// Differences returns all differences, in the order of the facts.
+// Differences returns the components whose versions differ, in the order in which the facts
+// name them.
 func Differences(facts []job.Facts) (list []Difference) {
 	type thing struct {
 		kind job.VersionKind
@@ -83,9 +84,9 @@ func Differences(facts []job.Facts) (list []Difference) {
 	return list
 }
 
-// Odd returns which values differ from the usual one, and the usual one: the value of more
-// than half. If there is none, all known values are odd. Unknown values are empty and never
-// odd.
+// Odd finds the usual value, which is the value of more than half of the hosts, and marks as
+// odd the values that differ from it. If no value is usual, all known values are odd. An empty
+// value is unknown and never odd.
 func Odd(values []string) (odd []bool, usual string) {
 	times, known := map[string]int{}, 0
 	for _, v := range values {

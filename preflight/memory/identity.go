@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Key returns a hash of everything that is known to influence the result of a trial. ok is
-// false if the trial must not be remembered. env is the environment of the trial's ranks.
+// Key returns a hash of everything that is known to influence the result of a trial. env is the
+// environment of the trial's ranks. ok is false if the trial must not be remembered.
 func Key(spec job.Spec, env []string, facts []job.Facts) (key string, ok bool) {
 	return identity(spec, env, facts, sources(spec, env, facts))
 }

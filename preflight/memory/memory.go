@@ -15,12 +15,13 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// Lifetime is how long a trial that passed is remembered: long enough for a user who starts
-// the same job again and again, short enough that a changed library is noticed soon.
+// Lifetime is how long a trial that passed is remembered. It is long enough for a user who
+// starts the same job again and again. It is short enough for a changed library to be noticed
+// soon.
 const Lifetime = time.Hour
 
-// Memory remembers trials that passed, one file each in Dir. Several runs may share Dir,
-// which is created when it is first needed. The zero Memory remembers nothing.
+// Memory remembers trials that passed, each in a file in Dir. Several runs may share Dir. Dir
+// is created when it is first needed. The zero Memory remembers nothing.
 type Memory struct {
 	Dir string
 }
@@ -28,10 +29,11 @@ type Memory struct {
 // Passed is what is remembered of a trial.
 type Passed struct {
 	Time time.Time `json:"passed"`
-	// Ranks is how many ranks the trial had. It shows nothing about gangs of fewer ranks.
+	// Ranks is how many ranks the trial had. The trial does not show that a gang of fewer ranks
+	// works.
 	Ranks int `json:"ranks,omitempty"`
-	// Wireup is set if the trial was not started through Open MPI's mpirun, and its ranks used Open
-	// MPI.
+	// Wireup is set if the ranks of the trial used Open MPI, and the trial was not started
+	// through Open MPI's mpirun.
 	Wireup *job.Wireup `json:"wireup,omitempty"`
 }
 
@@ -41,8 +43,8 @@ type entry struct {
 	Passed
 }
 
-// Recall returns the trial with a key if it passed no longer than Lifetime before now. It
-// ignores an entry that cannot be read.
+// Recall returns the trial with a key if it passed less than Lifetime before now. It ignores an
+// entry that cannot be read.
 func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	if m.Dir == "" || key == "" {
 		return Passed{}, false
@@ -52,7 +54,8 @@ func (m Memory) Recall(key string, now time.Time) (Passed, bool) {
 	return e.Passed, ok && age >= 0 && age < Lifetime
 }
 
-// Remember stores a trial that has just passed, and removes outdated entries.
+// Remember stores a trial that has just passed, and removes trials that are older than
+// Lifetime.
 func (m Memory) Remember(key string, p Passed) error {
 	if m.Dir == "" {
 		return nil

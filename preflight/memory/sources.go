@@ -11,8 +11,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// How deep Key descends into a directory, and how many files it looks at, to find the job's own
-// code. The code of most jobs stays below both limits.
+// Limits on the search of Key for the job's own code: how many levels Key descends into a
+// directory, and how many files it reads. The code of most jobs stays below both limits.
 const (
 	SourceDepth   = 5
 	SourceEntries = 20000

@@ -10,8 +10,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// The exit codes that are gangrun's own. 64 to 78 are those of sysexits.h, 124
-// is timeout(1)'s, 93 is what NVIDIA's resiliency extension uses.
+// The exit codes of gangrun itself. Codes 64 to 78 have their meaning in sysexits.h. Code 124
+// is that of timeout(1), and code 93 that of NVIDIA's resiliency extension.
 const (
 	OK          = 0
 	Failed      = 1
@@ -26,7 +26,7 @@ const (
 	Aborted     = 255
 )
 
-// WhyStorage is the meaning of MayPass if a file system caused the failure.
+// WhyStorage explains the exit code MayPass if a file system caused the failure.
 const WhyStorage = "a file system was full or did not answer"
 
 // Ending is everything that the exit code of a run depends on.
@@ -35,28 +35,28 @@ type Ending struct {
 	// Finding is the first error of a failed preflight.
 	Finding *job.Finding
 	// Cause and Exits are those of the last attempt. Cause is nil if no attempt failed. Budget
-	// says that its verdict was to stop because the retries were used up.
+	// is true if the verdict on the last attempt was to stop because the retries were used up.
 	Cause  *job.Cause
 	Exits  []job.Exit
 	Budget bool
-	// Action is the action for the cause, or for the cause of Finding; empty if there is none.
+	// Action is the action for Cause or for the cause of Finding. It is empty if there is no
+	// cause.
 	Action job.Action
 	// Signal is the signal that cancelled the run.
 	Signal int
-	// TimeLimit says that the run reached its time limit.
+	// TimeLimit is true if the run reached its time limit.
 	TimeLimit bool
-	// Internal says that gangrun itself failed.
+	// Internal is true if gangrun itself failed.
 	Internal bool
-	// Storage says that a file system was full or did not answer when gangrun itself
-	// needed it.
+	// Storage is true if gangrun itself needed a file system that was full or did not answer.
 	Storage bool
-	// Never says that there will be no place for the gang at another time either.
+	// Never is true if the gang will not fit at any later time.
 	Never bool
-	// HostsTaken says that the batch system has preempted the job, queued it again, or ended it
-	// because a node failed.
+	// HostsTaken is true if the batch system has preempted the job, queued it again, or ended
+	// it because a node failed.
 	HostsTaken bool
-	// Saved says that the run has written a good checkpoint; Resume, that the next run of the
-	// job starts from the newest one.
+	// Saved is true if the run has written a good checkpoint. Resume is true if the next run of
+	// the job starts from the newest good checkpoint.
 	Saved, Resume bool
 }
 

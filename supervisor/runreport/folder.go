@@ -8,8 +8,8 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Folder folds a run's events into its Report, one at a time. The zero Folder is ready for use.
-// Only one goroutine may use it.
+// Folder computes a run's Report from its events, which it receives one at a time. The zero
+// Folder is ready for use. Only one goroutine may use it.
 type Folder struct {
 	report Report
 	times  timeline
@@ -20,7 +20,8 @@ type Folder struct {
 	trial    trialFolder
 }
 
-// Add folds one event. Events of a trial (attempt 0) change no attempt.
+// Add adds one event. The events of a trial, which have the attempt number 0, change no
+// Attempt.
 func (f *Folder) Add(e job.Event) {
 	f.times.see(e.Time)
 	r := &f.report
@@ -142,7 +143,7 @@ func (f *Folder) attempt(number int) *Attempt {
 	return f.report.Last()
 }
 
-// Report returns the report so far. It shares nothing that later events change.
+// Report returns the report so far. Later calls of Add do not change what it has returned.
 func (f *Folder) Report() Report {
 	r := f.report
 	r.Command, r.Notes = list(r.Command), list(r.Notes)

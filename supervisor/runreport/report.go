@@ -1,4 +1,4 @@
-// Package runreport folds the events of a run into its report, and summarizes it for
+// Package runreport computes the report of a run from its events, and summarizes the report for
 // people.
 package runreport
 
@@ -42,12 +42,12 @@ type Job struct {
 
 // End says how a run ended, or what it waits for.
 type End struct {
-	// ExitCode is null until the run has ended; ExitWhy says what it means.
+	// ExitCode is null until the run has ended. ExitWhy says what ExitCode means.
 	ExitCode *int   `json:"exit_code"`
 	ExitWhy  string `json:"exit_why"`
 	// MayHelp is true if another run of the job may get further than this one.
 	MayHelp bool `json:"may_help"`
-	// Reason is why the run ended, or what it waits for. Hint is what to do about it.
+	// Reason is why the run ended, or what it waits for. Hint is what the user can do about it.
 	Reason string `json:"reason"`
 	Hint   string `json:"hint"`
 }
@@ -60,18 +60,19 @@ type Attempt struct {
 	// ResumeFrom is the checkpoint from which the gang started; empty if there was none.
 	ResumeFrom string     `json:"resume_from"`
 	Placement  []job.Rank `json:"placement"`
-	Why        []string   `json:"why"` // why this placement was chosen
+	Why        []string   `json:"why"` // sentences that say why this placement was chosen
 	Exits      []job.Exit `json:"exits"`
-	// Unreaped are ranks that may still have been running when the attempt was given up.
+	// Unreaped are ranks whose end gangrun has not seen. They may still run.
 	Unreaped []job.Unreaped `json:"unreaped"`
 	Cause    *job.Cause     `json:"cause"`
 	Verdict  *job.Verdict   `json:"verdict"`
-	Logs     string         `json:"logs"` // directory of the ranks' log files
+	Logs     string         `json:"logs"` // the directory of the ranks' log files
 	Progress
-	// Activity is what the living ranks were doing when gangrun began to end the gang.
+	// Activity is what the ranks that had not ended were doing when gangrun began to end the
+	// gang.
 	Activity []job.Activity `json:"activity"`
-	// Saved is the newest good checkpoint of the run after the attempt had failed, if this
-	// attempt has written it.
+	// Saved is the newest good checkpoint of the run after the attempt had failed. It is null
+	// if this attempt did not write that checkpoint.
 	Saved *job.Checkpoint `json:"saved"`
 }
 
@@ -79,8 +80,8 @@ type Attempt struct {
 type Progress struct {
 	// FirstStep is when a rank first printed a step.
 	FirstStep *time.Time `json:"first_step"`
-	// Step is the furthest step that a rank printed, -1 for none; Total is the number of
-	// all steps, 0 if unknown; Loss is the last one printed.
+	// Step is the highest step that a rank printed, or -1. Total is the number of steps of the
+	// job, or 0 if unknown. Loss is the last loss that a rank printed.
 	Step  int64    `json:"step"`
 	Total int64    `json:"total"`
 	Loss  *float64 `json:"loss"`
@@ -89,8 +90,8 @@ type Progress struct {
 	LossIs string `json:"loss_is"`
 }
 
-// Seconds is how long a run was in each phase. The time that ending a gang takes belongs to
-// running.
+// Seconds is how long a run was in each phase. Running includes the time in which gangrun ends
+// a gang.
 type Seconds struct {
 	Preflight float64 `json:"preflight"`
 	Waiting   float64 `json:"waiting"`
@@ -99,14 +100,16 @@ type Seconds struct {
 	Backoff   float64 `json:"backoff"`
 }
 
-// GPUSeconds is the number of GPUs held times seconds: Used by all attempts, and Wasted by failed
-// attempts since their last good checkpoint, or since their start if there is none.
+// GPUSeconds is GPU time: the number of GPUs times the seconds for which attempts held them.
+// Used is that of all attempts. Wasted is that of failed attempts after their last good
+// checkpoint. If a failed attempt wrote none, all of its GPU time is wasted.
 type GPUSeconds struct {
 	Used   float64 `json:"used"`
 	Wasted float64 `json:"wasted"`
 }
 
-// Fold returns the report of a journal, which need not be complete.
+// Fold returns the report of a run from the events of its journal. The journal may be
+// incomplete.
 func Fold(events []job.Event) Report {
 	var f Folder
 	for _, e := range events {
@@ -115,7 +118,7 @@ func Fold(events []job.Event) Report {
 	return f.Report()
 }
 
-// Last returns the last attempt, nil when there was none.
+// Last returns the last attempt, or nil if there was none.
 func (r Report) Last() *Attempt {
 	if len(r.Attempts) == 0 {
 		return nil
@@ -123,8 +126,8 @@ func (r Report) Last() *Attempt {
 	return &r.Attempts[len(r.Attempts)-1]
 }
 
-// Cause returns why the run failed: the last attempt's cause, or that of the
-// preflight's first error. It is nil when nothing failed or no cause is known.
+// Cause returns why the run failed: the cause of the last attempt, or of the preflight's first
+// error. It returns nil if nothing failed or no cause is known.
 func (r Report) Cause() *job.Cause {
 	if a := r.Last(); a != nil {
 		return a.Cause

@@ -12,13 +12,13 @@ import (
 // Status is what a live screen shows of a run.
 type Status struct {
 	State   job.State
-	Reason  string // what the run waits for, if that was reported
+	Reason  string // what the run waits for; empty if unknown
 	Check   string // what the preflight is doing
-	Attempt int    // 0 before the first
+	Attempt int    // number of the newest attempt; 0 before the first
 	Ranks   int
 	Alive   int // ranks that have started and not ended
 	Step    int64
-	Total   int64 // 0 when unknown
+	Total   int64 // 0 if unknown
 	Loss    *float64
 	LossIs  string        // nan, inf or -inf if the loss is not finite
 	Elapsed time.Duration // since the run was created

@@ -12,14 +12,14 @@ import (
 
 // Trial is the state of the preflight's trial.
 type Trial struct {
-	// Text is what the trial has reported last.
+	// Text is what the trial reported last.
 	Text string `json:"text"`
-	// Steps are the starts of its ranks, in order. There are none if a good trial of the same
-	// job was remembered.
+	// Steps are the starts of ranks for the trial, in order. There are none if gangrun
+	// remembered that a trial of the same job had passed.
 	Steps []TrialStep `json:"steps"`
 }
 
-// TrialStep is one start of ranks for a trial. Ended is null while it goes on.
+// TrialStep is one start of ranks for a trial. Ended is null while these ranks run.
 type TrialStep struct {
 	Ranks   int        `json:"ranks"`
 	Hosts   []string   `json:"hosts"`
@@ -30,7 +30,7 @@ type TrialStep struct {
 	Logs  string `json:"logs"` // directory of the ranks' log files
 }
 
-// String returns what is tried and where, as in "2 ranks on h1, h2".
+// String returns the number of ranks and their hosts, as in "2 ranks on h1, h2".
 func (s TrialStep) String() string {
 	hosts := s.Hosts
 	if more := len(hosts) - maxShown; more > 0 {

@@ -8,15 +8,15 @@ import (
 	"strings"
 )
 
-// FromEnvironment returns the hosts of the batch system's allocation that this process is
-// in. Outside of every allocation it returns a List of the Kind None. lookup is
-// os.LookupEnv, read returns a file's text as ReadFile does, and run returns what a command
-// prints as Output does. Hosts of Slurm get Switch and Rack if there is a topology.conf in
-// one of the usual places.
+// FromEnvironment returns the hosts that a batch system has allocated to this process. If there
+// is no allocation, it returns a List of the Kind None. lookup is os.LookupEnv. read returns a
+// file's text, as ReadFile does. run returns the output of a command, as Output does. Hosts of
+// Slurm get Switch and Rack if there is a topology.conf in one of the usual places.
 //
-// It is an error if an allocation exists but cannot be read: gangrun does not use this machine
-// instead. If several batch systems name hosts, the allocation that lies within all others is used.
-// If no allocation lies within all others, that is an error.
+// If an allocation exists but cannot be read, FromEnvironment returns an error, so that gangrun
+// does not use this machine instead. If several batch systems name hosts, FromEnvironment uses
+// the allocation whose hosts are part of every other allocation. If there is no such
+// allocation, it returns an error.
 func FromEnvironment(lookup func(string) (string, bool), read func(path string) ([]byte, error), run func(name string, args ...string) ([]byte, error)) (List, error) {
 	get := func(names ...string) string {
 		for _, name := range names {

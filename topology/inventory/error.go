@@ -12,8 +12,8 @@ const maxErrors = 20
 
 // Error is one error in a list of hosts.
 type Error struct {
-	Source string // the name of the file, flag or variable
-	Line   int    // in the file, from 1; 0 if it is not known or there is no file
+	Source string // the file, flag or variable that has the error
+	Line   int    // line of the file, from 1; 0 if unknown or if there is no file
 	Text   string // what is wrong
 
 	hint string
@@ -28,7 +28,7 @@ func (e *Error) Error() string {
 	return e.Source + ": " + e.Text
 }
 
-// Hint returns what to do about the error. It is empty if Error tells that already.
+// Hint returns what to do about the error. It is empty if Error says that already.
 func (e *Error) Hint() string { return e.hint }
 
 // Errors are the errors in a list, at most about twenty. Every error of this package,
@@ -44,7 +44,7 @@ func (es Errors) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the errors for errors.Is and errors.As.
+// Unwrap returns the single errors, for errors.Is and errors.As.
 func (es Errors) Unwrap() []error {
 	out := make([]error, len(es))
 	for i, e := range es {

@@ -9,24 +9,25 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Grant is the GPUs of its machine that a process was given by a batch system or user. The
-// zero Grant has all GPUs.
+// Grant has the GPUs of this machine that a batch system or the user has given to a process.
+// The zero Grant has all GPUs.
 type Grant struct {
-	Source string   // the variable or file that names the GPUs, or the batch system that gave none
+	Source string   // the variable or file that names the GPUs, or the batch system that gave none; empty if all GPUs were given
 	Kind   Kind     // the batch system whose job the process is in, or None
-	GPUs   []string // the driver's indices, UUIDs, or beginnings of UUIDs
+	GPUs   []string // each is an index of the driver, a UUID, or the beginning of a UUID
 }
 
-// Bounded reports whether the Grant has only the GPUs that it names.
+// Bounded reports whether the Grant has only the GPUs in its field GPUs. If not, it has all.
 func (g Grant) Bounded() bool { return g.Source != "" }
 
-// Granted returns the GPUs of this machine, whose host name is own, that this process was given. If
-// CUDA_VISIBLE_DEVICES is set, it is read as the CUDA driver does, which ignores everything after
-// the first word that is no GPU. Otherwise the GPUs come from the batch system. In a Slurm job they
-// are those of SLURM_STEP_GPUS or SLURM_JOB_GPUS, or none. In a PBS job they are those of the file
-// PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are those of SGE_HGR_gpu,
-// the granted IDs of a resource map, if it is set. In all other cases the process has all GPUs that
-// it can see.
+// Granted returns the GPUs of this machine that were given to this process. own is the name of
+// this host. If CUDA_VISIBLE_DEVICES is set, Granted uses its GPUs. It ignores everything after
+// the first word that does not name a GPU, as the CUDA driver does. Otherwise the GPUs come
+// from the batch system. In a Slurm job they are those of SLURM_STEP_GPUS or, if that is not
+// set, of SLURM_JOB_GPUS. If neither is set, the process has no GPUs. In a PBS job they are
+// those of the file PBS_GPUFILE (lines HOST-gpuN), if it exists. In a Grid Engine job they are
+// those of SGE_HGR_gpu, which has the granted IDs of a resource map, if it is set. In all other
+// cases the process has all GPUs that it can see.
 func Granted(lookup func(string) (string, bool), read func(path string) ([]byte, error), own string) (Grant, error) {
 	get := func(name string) string {
 		v, _ := lookup(name)
@@ -147,9 +148,9 @@ func sameHost(a, b string) bool {
 }
 
 // Apply removes devices that were not granted, and their links, from h. It returns the driver's
-// indices of the GPUs that it has removed. It keeps a GPU if one of its MIG instances was granted.
-// It removes nothing if the process sees only its own GPUs, renumbered, because the granted indices
-// do not fit then.
+// indices of the GPUs that it has removed. It keeps a GPU if one of its MIG instances was
+// granted. If the process sees only the GPUs that were granted, under other indices, Apply
+// removes nothing.
 func (g Grant) Apply(h *job.Host) (left []int) {
 	if !g.Bounded() || g.renumbered(h) {
 		return nil

@@ -4,8 +4,8 @@ import (
 	"strings"
 )
 
-// Hosts reads the value of --hosts: entries [USER@]HOST[:SLOTS], separated by commas. HOST
-// may be a node list such as h[01-16]. Slots that are stated are Hard.
+// Hosts reads the value of --hosts: entries [USER@]HOST[:SLOTS], separated by commas. HOST may
+// be a node list such as h[01-16]. A host with stated slots is Hard (see job.Host).
 func Hosts(text string) (List, error) {
 	c := collect("--hosts", Flag)
 	if len(text) > MaxSize {

@@ -7,7 +7,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Bounds of what a list of hosts may hold.
+// Limits on the size of a list of hosts.
 const (
 	MaxHosts   = 100_000      // hosts in one list
 	MaxDevices = 1 << 18      // GPUs in one inventory
@@ -18,38 +18,39 @@ const (
 // Kind is the form in which a list of hosts was given.
 type Kind string
 
-// The kinds of lists. None is that of FromEnvironment's empty list, outside of
-// every batch system.
+// The kinds of lists. FromEnvironment returns an empty list of the kind None if there is no
+// allocation.
 const (
 	None      Kind = ""
 	Flag      Kind = "hosts"     // the value of --hosts
 	OpenMPI   Kind = "openmpi"   // a hostfile of Open MPI
 	MPICH     Kind = "mpich"     // a machine file of MPICH's hydra
-	Plain     Kind = "plain"     // a host a line
-	Nodefile  Kind = "nodefile"  // a line for each slot, as PBS writes them
+	Plain     Kind = "plain"     // a plain list, with a host on each line
+	Nodefile  Kind = "nodefile"  // a list with a line for each slot, as PBS writes it
 	Inventory Kind = "inventory" // a YAML inventory
 	Slurm     Kind = "slurm"     // the Slurm allocation of this process
 	PBS       Kind = "pbs"       // the PBS allocation of this process
 	LSF       Kind = "lsf"       // the LSF allocation of this process
 
-	GridEngine  Kind = "gridengine"   // the Grid Engine allocation of this process, with a parallel environment
+	GridEngine  Kind = "gridengine"   // the Grid Engine allocation of this process, in a parallel environment
 	OAR         Kind = "oar"          // the OAR allocation of this process
 	Flux        Kind = "flux"         // the Flux job or instance of this process
-	MPIOperator Kind = "mpi-operator" // the workers of the MPIJob whose launcher pod this process is in
+	MPIOperator Kind = "mpi-operator" // the workers of an MPIJob; this process is in the launcher pod of that MPIJob
 )
 
 // List is the content of a list of hosts.
 type List struct {
 	Kind Kind
 	// Hosts has each host once, in the order of the list. A host's Address is its name if no
-	// address is stated. Stated slots are Hard. Slots that Slurm has computed, and the cores of
-	// Flux, are not. Other hosts have 0 slots. Hosts with the same topo file share Links and NICs,
-	// so these must not be modified.
+	// address is stated. If the list states a host's slots, the host is Hard (see job.Host).
+	// Slots that Slurm has computed, and Flux's cores, do not make a host Hard. A host without
+	// slots in the list has 0 slots. Hosts with the same topo file share Links and NICs, so the
+	// caller must not modify these.
 	Hosts []job.Host
-	// Users has the stated login names, by the name of the host.
+	// Users has the stated login name of each host, by the host's name.
 	Users map[string]string
-	// Notes describe entries that were ignored, or that may have been meant otherwise. Each
-	// is a sentence without a full stop.
+	// Notes describe entries that were ignored, or that the user may have meant differently.
+	// Each is a sentence without a full stop.
 	Notes []string
 }
 

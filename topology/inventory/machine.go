@@ -11,7 +11,7 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// MaxTopo bounds a topo file, in bytes.
+// MaxTopo is the maximum size of a topo file, in bytes.
 const MaxTopo = 1 << 20
 
 // machine is what is inside of a host.

@@ -15,15 +15,15 @@ import (
 	"github.com/gangrun/gangrun/internal/safefile"
 )
 
-// MaxSize bounds every file that this package reads, in bytes; a YAML inventory
-// may have MaxYAML.
+// MaxSize is the maximum size of a file that this package reads, in bytes. MaxYAML is that of a
+// YAML inventory.
 const (
 	MaxSize = 16 << 20
 	MaxYAML = 2 << 20
 )
 
-// ReadFile reads a regular file as os.ReadFile does, but at most one byte more than this
-// package accepts. It does not expand "~".
+// ReadFile reads a regular file as os.ReadFile does, but reads at most MaxSize+1 bytes of it.
+// It does not expand "~".
 func ReadFile(path string) ([]byte, error) {
 	f, err := safefile.Open(path)
 	if err != nil {
@@ -36,8 +36,8 @@ func ReadFile(path string) ([]byte, error) {
 // commandLimit bounds how long a command of a batch system may run.
 const commandLimit = 10 * time.Second
 
-// Output runs a command of a batch system and returns its output. It is an argument for the
-// parameter run of FromEnvironment.
+// Output runs a command of a batch system and returns its output. It can be the argument run of
+// FromEnvironment.
 func Output(name string, args ...string) ([]byte, error) {
 	ctx, stop := context.WithTimeout(context.Background(), commandLimit)
 	defer stop()

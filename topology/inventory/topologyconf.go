@@ -11,12 +11,12 @@ import (
 
 // Site is the position of a host in the network.
 type Site struct {
-	Switch string // the leaf switch
-	Rack   string // the switch above it; empty if there is none
+	Switch string // the switch to which the host is connected
+	Rack   string // the switch above Switch; empty if there is none
 }
 
-// Topology reads Slurm's topology.conf, if it describes trees of switches. It returns the Site of
-// every node by the node's name. name is the file in the texts of errors.
+// Topology reads a topology.conf of Slurm that describes trees of switches. It returns the Site
+// of every node, by the node's name. name is the name of the file in errors.
 func Topology(name string, text []byte) (map[string]Site, error) {
 	text, err := clean(name, text, MaxSize)
 	if err != nil {
@@ -50,8 +50,8 @@ func Topology(name string, text []byte) (map[string]Site, error) {
 	return sites, nil
 }
 
-// Locate returns hosts with Switch and Rack set from sites. It does not change a host that
-// has one of them already or that is not in sites.
+// Locate returns hosts with Switch and Rack set from sites. It does not change hosts that
+// already have a Switch or Rack, or that are not in sites.
 func Locate(hosts []job.Host, sites map[string]Site) []job.Host {
 	hosts = slices.Clone(hosts)
 	for i := range hosts {

@@ -15,10 +15,10 @@ import (
 	"github.com/gangrun/gangrun/internal/yamldoc"
 )
 
-// Files are the functions by which YAML reads the files that an inventory names.
+// Files has the functions by which YAML reads and parses the files that an inventory names.
 type Files struct {
-	// Read returns a file's text, as ReadFile does. YAML joins relative paths to the
-	// directory of the inventory before it calls Read.
+	// Read returns a file's text, as ReadFile does. YAML calls it with paths that are absolute
+	// or start with the directory of the inventory.
 	Read func(path string) ([]byte, error)
 	// Topo parses the output of "nvidia-smi topo -m": the GPUs, the links between them, and
 	// the NICs. UUIDs may be empty.
@@ -28,9 +28,9 @@ type Files struct {
 // what names the file in errors of its YAML.
 const what = "an inventory"
 
-// YAML reads gangrun's own inventory from text. name is the file's path. A GPU without a
-// UUID in a topo file is called GPU and its index. Busy is set for GPUs that the inventory
-// lists as busy.
+// YAML parses text, the text of one of gangrun's YAML inventories. name is the path of the
+// file. If a topo file has no UUID for a GPU, the UUID is GPU followed by the index, as in
+// GPU0. Busy is set for GPUs that the inventory lists as busy.
 func YAML(name string, text []byte, files Files) (List, error) {
 	root, wrong := yamldoc.Parse(text, what, MaxYAML)
 	if wrong != nil {

@@ -8,14 +8,14 @@ import (
 	"time"
 )
 
-// Grant is the GPUs that one host has granted.
+// Grant represents the GPUs that one host has granted.
 type Grant interface {
 	// Release returns the GPUs, so that others can take them.
 	Release() error
 }
 
-// Member is one host of a gang. On this machine it is a *Turn; for another host it is a
-// client of an agent that has a Turn there.
+// Member is one host of a gang. For this machine it is a *Turn. For another host it is a client
+// of an agent that has a Turn there.
 type Member[G Grant] interface {
 	// Try does what Turn.Try does.
 	Try(ctx context.Context, r Request) (G, *Waiting, error)
@@ -31,18 +31,18 @@ const (
 
 // Acquire takes a gang's GPUs on all of its hosts, or none.
 //
-// It calls plan for the requests, one for each member. In the first call, states is nil, and the
-// requests must take nothing. In later calls states has what each member answered last. A request
-// without Take only keeps the ticket.
+// It calls plan to get the requests, one for each member. In the first call, the argument is
+// nil, and no request may have a Take. In later calls, the argument has the last answer of each
+// member. A request without a Take only keeps the ticket.
 //
-// If every member with a Take has granted it, Acquire returns the grants; the grant of a
-// member without a Take is zero. Otherwise Acquire releases the grants of this round, waits
-// until something changes on any member, and calls plan again. It does so every few seconds
-// even if nothing changes, so that plan can ask for less as time passes, and at the time that
-// plan returns as again, if that is not zero.
+// Acquire sends the requests to the members. If every request with a Take is granted, Acquire
+// returns the grants; the grant for a request without a Take is zero. Otherwise Acquire
+// releases the grants, waits until something changes on any member, and calls plan again. It
+// also calls plan again every few seconds, so that plan can ask for less as time passes. If the
+// time again that plan has returned is not zero, Acquire calls plan at that time too.
 //
-// Acquire returns an error if plan or a member returns one, or if ctx is done. It then
-// holds no GPU. The tickets stay until the caller closes the members' turns.
+// Acquire returns an error if plan or a member returns an error, or if ctx is done. It then
+// holds no GPU. The tickets stay until the caller closes the members' Turns.
 func Acquire[G Grant](ctx context.Context, members []Member[G], plan func([]*Waiting) (requests []Request, again time.Time, err error)) ([]G, error) {
 	requests, _, err := plan(nil)
 	if err != nil {

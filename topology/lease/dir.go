@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Env is the environment variable that names the directory of the leases. All
-// users of a machine must name the same. Callers read it and hand it to Open.
+// Env is the environment variable that names the directory of the leases. All users of a
+// machine must use the same directory. Callers read the variable and pass its value to Open.
 const Env = "GANGRUN_LEASE_DIR"
 
 // directories are the default directories for leases. Open takes the first one that is fit,
@@ -31,7 +31,7 @@ const Env = "GANGRUN_LEASE_DIR"
 // list: it is often private to a login, and files in it are removed by age.
 var directories = [...]string{"/run/lock", "/dev/shm", "/var/tmp"}
 
-// Space is the leases of one host, in one directory. Its methods may be called
+// Space gives access to the leases of one host, in one directory. Its methods may be called
 // concurrently. It keeps no file open.
 type Space struct {
 	dir    string
@@ -42,13 +42,13 @@ type Space struct {
 	clock  func() time.Time
 }
 
-// Open returns the leases of host in the directory dir. If host is empty, it is this
-// machine; otherwise it is a simulated host. If dir is empty, Open takes the first of
-// /run/lock, /dev/shm and /var/tmp that is fit.
+// Open returns the Space of a host in the directory dir. host is the name of a simulated host,
+// or empty for this machine. If dir is empty, Open uses the first of /run/lock, /dev/shm and
+// /var/tmp that is fit.
 //
-// A directory is fit if it is local, has mode 1777, has no symbolic link in its path, and
-// if nobody but root and the caller could have put it there. Open returns an error with the
-// reason for a dir that is not fit.
+// A directory is fit if it is local, has mode 1777, has no symbolic link in its path, and only
+// root or the caller could have created it. If dir is not fit, Open returns an error with the
+// reason.
 func Open(dir, host string) (*Space, error) {
 	dir, err := find(dir)
 	if err != nil {

@@ -8,11 +8,11 @@ import (
 	"time"
 )
 
-// ErrLost is the error of a lease that no longer protects its GPUs: a lock file was removed
-// or replaced, so that another process can take the GPU.
+// ErrLost means that a lease no longer protects its GPUs: a lock file was removed or replaced,
+// so another process can take the GPU.
 var ErrLost = errors.New("lease lost")
 
-// Held is a lease on GPUs. This process has the GPUs until Release, or until the process
+// Held is a lease on GPUs. This process holds the GPUs until Release is called or the process
 // ends.
 type Held struct {
 	devices []string
@@ -32,8 +32,8 @@ type Held struct {
 // Devices returns the UUIDs of the GPUs.
 func (h *Held) Devices() []string { return slices.Clone(h.devices) }
 
-// Descriptors returns the file descriptors of the locked files. If another process inherits
-// copies of them, the GPUs stay leased until Release is called or all copies are closed.
+// Descriptors returns the file descriptors of the lock files. If other processes inherit copies
+// of them, the GPUs stay leased until Release is called or all copies are closed.
 func (h *Held) Descriptors() []int {
 	fds := make([]int, len(h.files))
 	for i, f := range h.files {
@@ -42,23 +42,23 @@ func (h *Held) Descriptors() []int {
 	return fds
 }
 
-// Owner returns the record that other processes read about the holder of the GPUs.
+// Owner returns the record by which other processes learn who holds the GPUs.
 func (h *Held) Owner() Owner { return h.owner }
 
-// Done returns a channel that is closed when the lease is released or lost. A loss is
-// noticed within about a second. The holder must then stop using the GPUs.
+// Done returns a channel that is closed when the lease is released or lost. Held notices a loss
+// within about a second. The holder must then stop using the GPUs.
 func (h *Held) Done() <-chan struct{} { return h.done }
 
-// Err returns an ErrLost that describes what happened if the lease was lost, and otherwise
-// nil.
+// Err returns nil as long as the lease was not lost. After that it returns an error that wraps
+// ErrLost and describes what happened.
 func (h *Held) Err() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.lostErr
 }
 
-// Release returns the GPUs, also after the lease was lost. It waits for the goroutine that
-// checks the files. A second call returns the result of the first.
+// Release gives the GPUs back. It must be called even if the lease was lost. It waits until the
+// goroutine that checks the files has ended. A second call returns the result of the first.
 func (h *Held) Release() error {
 	h.once.Do(func() {
 		close(h.stop)

@@ -10,19 +10,19 @@ import (
 	"strings"
 )
 
-// Listing is the leases and the waiting gangs of one host.
+// Listing has the leases and the waiting gangs of one host.
 type Listing struct {
 	// Host is empty for this machine, or the name of a simulated host.
 	Host   string  `json:"host"`
 	Leases []Lease `json:"leases"`
-	// Waiting are the gangs that wait, the oldest first.
+	// Waiting has the gangs that wait, the oldest first.
 	Waiting  []Waiter `json:"waiting"`
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// List returns the leases of every host in the directory dir, those of this machine first.
-// It chooses a directory as Open does. If a host cannot be listed, the Warnings of its
-// Listing say why.
+// List returns the Listing of every host in the directory dir, that of this machine first. If
+// dir is empty, it chooses a directory as Open does. If a host cannot be listed, the Warnings
+// of its Listing say why.
 func List(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, warnings, err := spaces(dir)
 	if err != nil {
@@ -62,9 +62,9 @@ func (s *Space) List(ctx context.Context) (Listing, error) {
 	return l, nil
 }
 
-// Release clears the records of dead holders on every host of the directory dir, and
-// returns their leases. What it could not clear is in the Warnings of the host's Listing.
-// It changes no lease that is held. Calling it is never necessary, since the GPU of a dead
+// Release clears the records of dead holders on every host in the directory dir, and returns
+// their leases. The Warnings of a host's Listing say which records it could not clear. It
+// changes no lease that is held. It is never necessary to call Release, since the GPU of a dead
 // holder is free anyway.
 func Release(ctx context.Context, dir string) ([]Listing, error) {
 	spaces, _, err := spaces(dir)

@@ -21,9 +21,10 @@ type State string
 const (
 	StateFree State = "free" // nobody holds it
 	StateHeld State = "held"
-	// StateDead: its holder ended without releasing it. Nobody holds it.
+	// StateDead means that the holder ended without releasing the GPU. Nobody holds it now.
 	StateDead State = "dead"
-	// StateBarred: its file cannot be used; Warning says why. It counts as held.
+	// StateBarred means that the file cannot be used; Lease.Warning says why. The GPU counts as
+	// held.
 	StateBarred State = "barred"
 )
 
@@ -31,16 +32,15 @@ const (
 type Lease struct {
 	Device string `json:"device"`
 	State  State  `json:"state"`
-	// Owner is the holder, or the last one if the GPU is free. It is nil if that is not
-	// known.
+	// Owner is the holder, or the last holder if the GPU is free. It is nil if unknown.
 	Owner *Owner `json:"owner,omitempty"`
-	// Warning is what is wrong with the GPU's file, for example a truncated record.
+	// Warning says what is wrong with the GPU's file, for example that the record is truncated.
 	Warning string `json:"warning,omitempty"`
 
 	file string // the name of its file, empty without one
 }
 
-// Idle reports whether the file of the GPU shows that nobody holds it.
+// Idle reports whether nobody holds the GPU, according to its file.
 func (l Lease) Idle() bool { return l.State == StateFree || l.State == StateDead }
 
 // Waiter is a gang that waits for GPUs of a host.

@@ -14,23 +14,24 @@ type Owner struct {
 	Run  string `json:"run"`
 	User string `json:"user"`
 	UID  int    `json:"uid"`
-	// PID is the process that holds the lock. Start is when that process began, in clock
-	// ticks since boot as in /proc/PID/stat. It distinguishes the process from a later one
+	// PID is the process that holds the lock. Start is when that process began, in clock ticks
+	// since boot, as in /proc/PID/stat. Start distinguishes the process from a later process
 	// with the same PID.
 	PID   int    `json:"pid"`
 	Start uint64 `json:"start"`
-	// Host is the name of the machine or of the simulated host.
+	// Host is the name of this machine or of a simulated host.
 	Host string `json:"host"`
 	// Ranks are the ranks that use the GPUs, if they are known.
 	Ranks   []int  `json:"ranks,omitempty"`
 	Command string `json:"command,omitempty"`
-	// Since is when the GPU was taken or, in a ticket, when the gang began to wait.
+	// Since is when the holder took the GPU or, in a ticket, when the gang began to wait.
 	Since time.Time `json:"since"`
-	// Until is the time by which the job ends. It is zero if the job has no time limit.
+	// Until is the time at which the job ends at the latest. It is zero if the job has no time
+	// limit.
 	Until time.Time `json:"until,omitzero"`
 }
 
-// String returns the owner as messages name it, as in "run r1 of ada (pid 12)".
+// String returns the owner's name for messages, as in "run r1 of ada (pid 12)".
 func (o Owner) String() string {
 	return fmt.Sprintf("run %s of %s (pid %d)", o.Run, o.User, o.PID)
 }

@@ -150,8 +150,8 @@ func (v view) earliest(t Ticket) time.Time {
 }
 
 // Earliest returns the earliest time at which n GPUs of the given hosts can be idle, if no
-// other gang waited. A gang that could start on these hosts sets it as the NotBefore of its
-// tickets there. It is zero if the time is not known.
+// other gang waits. It returns zero if that time is not known. A gang that could start on these
+// hosts uses it as the NotBefore of its tickets there.
 func Earliest(n int, hosts ...*Waiting) time.Time {
 	var ready []time.Time
 	for _, w := range hosts {

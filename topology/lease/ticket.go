@@ -10,32 +10,33 @@ import (
 	"unicode/utf8"
 )
 
-// Ticket is what a waiting gang asks of one host.
+// Ticket says what a waiting gang wants from one host.
 type Ticket struct {
 	// Run is the ID of the run. Tickets of the same run, such as those of a gang and its
 	// trial, do not wait for each other.
 	Run string `json:"run"`
 	// Since is when the gang began to wait, the same on all of its hosts.
 	Since time.Time `json:"since"`
-	// Devices are the GPUs of this host that the gang could use, those that it prefers
-	// first, at most MaxDevices. Count is how many of them it claims: as many as it can use
-	// here. Least is how many must be idle before the gang can start. Least is less than
-	// Count if the gang could start with some of them, or on other hosts as well.
+	// Devices are the GPUs of this host that the gang could use, the preferred ones first, and
+	// at most MaxDevices. Count is how many of them the gang claims; it is as many as the gang
+	// can use on this host. Least is how many must be idle before the gang can start. Least is
+	// less than Count if the gang could start with fewer GPUs of this host, or could also start
+	// on other hosts.
 	Devices []string `json:"devices"`
 	Count   int      `json:"count"`
 	Least   int      `json:"least,omitempty"`
-	// Limit is the time limit of the job, zero if it has none.
+	// Limit is the time limit of the job; zero if it has none.
 	Limit time.Duration `json:"limit,omitempty"`
-	// NotBefore is the earliest time at which the gang can start, over all of its hosts. It
-	// is zero if that is not known. See Earliest.
+	// NotBefore is the earliest time at which the gang can start on all of its hosts together
+	// (see Earliest). It is zero if unknown.
 	NotBefore time.Time `json:"not_before,omitzero"`
 }
 
-// Bounds of a ticket. Every process that decides reads the tickets of all
-// users, so that none may be costly to read.
+// Limits on the size of a ticket. Every process that takes GPUs reads the tickets of all users,
+// so a ticket must not be costly to read.
 const (
-	// MaxDevices bounds the GPUs of a ticket. A host with 16 GPUs of 7 MIG instances each
-	// has 112 devices.
+	// MaxDevices is the maximum number of GPUs in a ticket. A host with 16 GPUs of 7 MIG
+	// instances each has 112 devices.
 	MaxDevices = 256
 	// maxName bounds the name of a run or a GPU, in bytes.
 	maxName = 256
@@ -98,15 +99,15 @@ func compare(t, u Ticket) int {
 	return cmp.Or(t.Since.Compare(u.Since), cmp.Compare(t.Run, u.Run))
 }
 
-// Request is what a gang wants from one host now. The gang waits with the ticket if it
-// cannot have that.
+// Request is what a gang wants from one host now. If the request is refused, the gang waits
+// with the ticket.
 type Request struct {
 	Ticket
-	// Take are the GPUs to be taken now, all or none, at most Count of Devices. If Take is
-	// empty, Try only returns the state of the host.
+	// Take has the GPUs to take now: at most Count of the Devices. Try takes either all of them
+	// or none. If Take is empty, Try only returns the state of the host.
 	Take []string `json:"take,omitempty"`
-	// Ranks, User and Command show other users what the GPUs are used for. User is the
-	// user's name; if it is empty, the uid is shown.
+	// Ranks, User and Command tell other users what the GPUs are used for. User is the user's
+	// name; if it is empty, the numeric user ID is shown.
 	Ranks   []int  `json:"ranks,omitempty"`
 	User    string `json:"user,omitempty"`
 	Command string `json:"command,omitempty"`

@@ -16,8 +16,8 @@ import (
 // maxTickets bounds how many gangs can wait on a host.
 const maxTickets = 4096
 
-// Turn is a gang's place in the queue for the GPUs of a host. It has a ticket from the
-// first Try until Close. Its methods may be called concurrently.
+// Turn is a gang's place in the queue for the GPUs of a host. It has a ticket from the first
+// call of Try until Close. Its methods may be called concurrently.
 type Turn struct {
 	space *Space
 	watch *watch
@@ -33,10 +33,10 @@ type Turn struct {
 // Turn returns a Turn on the host. It has no ticket yet. The caller must close it.
 func (s *Space) Turn() *Turn { return &Turn{space: s, watch: s.watch()} }
 
-// Wait waits for a change since Turn was called or the last Wait returned: GPUs were
-// released, or a gang stopped waiting. It returns after three seconds even without a
-// change, so the caller must call Try to find out. It returns an error only when ctx is
-// done.
+// Wait waits for a change: GPUs are released, or a gang stops waiting. A change that happened
+// since the last Wait returned, or since the Turn was created, counts. Wait returns after three
+// seconds even without a change, so the caller must call Try to find out. It returns an error
+// only if ctx is done.
 func (t *Turn) Wait(ctx context.Context) error {
 	t.waiting.Lock()
 	defer t.waiting.Unlock()
@@ -49,26 +49,27 @@ type Waiting struct {
 	// Leases are the Devices of the ticket, in its order, and then all other GPUs of the
 	// host that were ever leased.
 	Leases []Lease `json:"leases"`
-	// Ahead are the gangs with older tickets, the oldest first. Blocking are the runs of
-	// those that forbade the request because they would be worse off.
+	// Ahead are the gangs with older tickets, the oldest first. Blocking are the runs whose
+	// tickets forbade the request, since it would have taken GPUs from them.
 	Ahead    []Waiter `json:"ahead,omitempty"`
 	Blocking []string `json:"blocking,omitempty"`
-	// Spare are GPUs that the ticket rule lets the gang take now, all or any part of them.
+	// Spare are GPUs that the ticket rule lets the gang take now. The gang may take all of them
+	// or some.
 	Spare []string `json:"spare,omitempty"`
-	// Ready has the earliest times at which each of the Devices can be idle if no other
-	// gang waited, in ascending order: see Earliest.
+	// Ready has the earliest times at which the Devices can be idle if no other gang waits.
+	// There is one time for each device, and the times are in ascending order. See Earliest.
 	Ready []time.Time `json:"ready,omitempty"`
 	// Warnings describe files that were ignored, and why.
 	Warnings []string `json:"warnings,omitempty"`
 }
 
-// Try takes all GPUs of r.Take if nobody holds one of them and the ticket rule allows it.
+// Try takes all GPUs of r.Take if nobody holds any of them and the ticket rule allows it.
 // Otherwise it takes none and returns a Waiting that shows why. Exactly one of the three
 // results is not nil.
 //
-// Try does not wait for GPUs. It waits while other processes decide on the same host, until
-// ctx is done or 30 s have passed. It updates the ticket if r changes it; Run and Since
-// must stay the same.
+// Try does not wait for GPUs. It waits while other processes take GPUs of the same host, for at
+// most 30 s or until ctx is done. If r.Ticket differs from that of the last call, Try updates
+// the ticket. Run and Since must stay the same.
 func (t *Turn) Try(ctx context.Context, r Request) (*Held, *Waiting, error) {
 	if err := r.validate(); err != nil {
 		return nil, nil, err

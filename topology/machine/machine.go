@@ -1,5 +1,5 @@
-// Package machine finds the hardware of this machine, and the part of it that this process
-// may use. CPUs and NICs come from /sys, GPUs from the driver.
+// Package machine finds the hardware of this machine, and which GPUs this process may use. It
+// reads CPUs and NICs from /sys, and asks the driver for GPUs.
 package machine
 
 import (
@@ -23,10 +23,10 @@ import (
 type Machine struct {
 	Kernel   sysfs.Machine
 	Driver   nvml.Report
-	Findings []job.Finding // their Host is empty: it is this machine
+	Findings []job.Finding // without a Host, since all are about this machine
 }
 
-// GrantError reports that Look cannot find out which GPUs this process was given. The
+// GrantError reports that Look cannot find out which GPUs were given to this process. The
 // process must then use none.
 type GrantError struct{ Err error }
 
@@ -36,10 +36,10 @@ func (e *GrantError) Error() string { return e.Err.Error() }
 // Unwrap returns the error about the environment.
 func (e *GrantError) Unwrap() error { return e.Err }
 
-// Look sets the hardware of this machine in h. sys is the machine's /sys. lookup reads the
-// environment, which may limit the GPUs that this process was given; Look leaves out the
-// others. If no slots are stated, the number of cores becomes the number of slots. The
-// error is ctx's or a *GrantError.
+// Look finds the hardware of this machine and sets it in h. sys is the machine's /sys. lookup
+// reads the environment, as os.LookupEnv does. If the environment gives only some GPUs to this
+// process, Look leaves out the others. If h has no slots, Look sets them to the number of
+// cores. The error is that of ctx or a *GrantError.
 func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (string, bool), options probe.Options) (Machine, error) {
 	var m Machine
 	var err error
@@ -68,9 +68,9 @@ func Look(ctx context.Context, h *job.Host, sys fs.FS, lookup func(string) (stri
 	return m, nil
 }
 
-// Driven reports whether there is any sign of NVIDIA's driver on this machine, such as its
-// tool in one of the directories of path. If there is none, Look finds no GPU, and still
-// takes its time to look for one.
+// Driven reports whether there is any sign of NVIDIA's driver on this machine, such as
+// nvidia-smi in one of the directories of path. If it returns false, Look finds no GPU, but
+// still spends time on the search.
 func Driven(path string) bool {
 	for _, dir := range filepath.SplitList(path) {
 		if info, err := os.Stat(filepath.Join(dir, "nvidia-smi")); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {

@@ -6,8 +6,8 @@ import (
 	nv "github.com/NVIDIA/go-nvml/pkg/nvml"
 )
 
-// Driver returns the NVML of this host's driver, libnvidia-ml.so.1. It is loaded
-// by Init, and stays loaded until the program ends.
+// Driver returns the NVML library of this host's driver, libnvidia-ml.so.1. Init loads the
+// library, which then stays loaded until the program ends.
 func Driver() Library { return library{nv.New()} }
 
 // problem is the error that NVML returned for a call.

@@ -8,14 +8,14 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// BusyMemory is how many bytes of a GPU may be in use without a visible process before the
-// GPU counts as busy. An idle GPU shows at most about 100 MiB (MIG, a display server). One
-// CUDA context takes more on every GPU since Volta.
+// BusyMemory is a limit in bytes. If more of a GPU's memory is in use, the GPU counts as busy
+// even if no process is visible. An idle GPU has at most about 100 MiB in use (by MIG or a
+// display server). One CUDA context uses more than BusyMemory on every GPU since Volta.
 const BusyMemory = 256 << 20
 
 // Fill sets the devices, links and NICs of h to those of the report. A GPU in MIG mode is
-// replaced by its instances. Processes for which ours returns true do not make a GPU busy;
-// if ours is nil, all processes do.
+// replaced by its instances. A process makes its GPU busy, unless ours returns true for the
+// process. If ours is nil, every process makes its GPU busy.
 func (r Report) Fill(h *job.Host, ours func(Process) bool) {
 	if ours == nil {
 		ours = func(Process) bool { return false }

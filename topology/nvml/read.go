@@ -21,9 +21,9 @@ var recoveries = [...]string{1: "reset", "reboot", "drain p2p", "drain and reset
 // modes are the answers to QueryComputeMode.
 var modes = [...]ComputeMode{ComputeDefault, ComputeExclusiveThread, ComputeProhibited, ComputeExclusiveProcess}
 
-// Read returns the Report of lib. Values that cannot be read are in its Errors. Only if lib
-// cannot be initialised, the Report is empty but for Failed. about returns the user and the
-// name of a process, or empty strings.
+// Read returns the Report of lib. If a value cannot be read, the reason is in the Errors of the
+// Report or of the Device. If lib cannot be initialised, the Report has only Source, Failed and
+// NoDriver. about returns the user and the name of a process, or empty strings.
 func Read(lib Library, about func(pid int) (user, name string)) Report {
 	r := Report{Source: "gangrun-nvml", Devices: []Device{}}
 	if err := lib.Init(); err != nil {

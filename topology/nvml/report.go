@@ -1,5 +1,5 @@
-// Package nvml defines the report that gangrun-nvml prints as JSON about the GPUs of a
-// host, reads it from the NVIDIA driver, and makes a job.Host of it.
+// Package nvml defines the report about the GPUs of a host that gangrun-nvml prints as JSON. It
+// also makes that report from what the NVIDIA driver says, and fills a job.Host from it.
 package nvml
 
 import (
@@ -15,37 +15,37 @@ import (
 // Report is what was found on one host. gangrun-nvml prints a Report as JSON on its
 // standard output and exits with 0, even if there is no driver.
 type Report struct {
-	Source string `json:"source"` // the program that was asked: gangrun-nvml or nvidia-smi
+	Source string `json:"source"` // the program that the report comes from: gangrun-nvml or nvidia-smi
 	Driver string `json:"driver,omitempty"`
-	CUDA   string `json:"cuda,omitempty"` // the newest CUDA that the driver can run
-	// Failed is NVML's error if it could not be used at all. NoDriver is true if the reason
-	// is that the host has no driver.
+	CUDA   string `json:"cuda,omitempty"` // the newest version of CUDA that the driver supports
+	// Failed is NVML's error if NVML could not be used at all. NoDriver is true if that is
+	// because the host has no driver.
 	Failed   string   `json:"failed,omitempty"`
 	NoDriver bool     `json:"no_driver,omitempty"`
 	Devices  []Device `json:"devices"`
-	// Links has the link between each pair of Devices; nil if nothing is known. It is
+	// Links[i][j] is the link between Devices i and j. Links is nil if no link is known. It is
 	// symmetric, and its diagonal is empty.
 	Links [][]job.Link `json:"links,omitempty"`
-	// NICs are the NICs that the driver knows. Their Links are to Devices.
+	// NICs are the NICs that the driver knows. Each has Links to the Devices, in their order.
 	NICs   []job.NIC `json:"nics,omitempty"`
 	Events []Event   `json:"events,omitempty"`
-	// Errors has the reasons why fields could not be read, by the JSON name of the field.
-	// Lacks tells which reasons are no fault.
+	// Errors has the reason why a field could not be read, by the JSON name of the field. Lacks
+	// tells whether a reason is only that the GPU or the driver does not have the value.
 	Errors map[string]string `json:"errors,omitempty"`
 }
 
-// Device is one GPU. A field that could not be read is zero, and Errors has the reason. A
-// field that is zero and not in Errors is known to be zero.
+// Device is one GPU. A field that could not be read is zero, and Errors has the reason. A field
+// that is zero and not in Errors is really zero.
 type Device struct {
 	UUID  string `json:"uuid,omitempty"`
-	Index int    `json:"index"` // NVML's: in the order of PCI bus ids
+	Index int    `json:"index"` // NVML's index; GPUs are in the order of their PCI bus IDs
 	PCI   string `json:"pci,omitempty"`
 	Name  string `json:"name,omitempty"`
-	CPUs  string `json:"cpus,omitempty"` // list of the CPUs close to it, as in 0-15,32-47
-	NUMA  string `json:"numa,omitempty"` // number of the NUMA node close to it, the first of several
+	CPUs  string `json:"cpus,omitempty"` // the CPUs close to it, as in 0-15,32-47
+	NUMA  string `json:"numa,omitempty"` // number of the NUMA node close to it, or of the first of these nodes
 
-	MemoryTotal int64 `json:"memory_total,omitempty"` // bytes, as the next two
-	MemoryUsed  int64 `json:"memory_used,omitempty"`  // without what the driver reserves for itself, where it reports the two apart
+	MemoryTotal int64 `json:"memory_total,omitempty"` // in bytes, as are the next two fields
+	MemoryUsed  int64 `json:"memory_used,omitempty"`  // without the memory that the driver reserves for itself, if the driver reports that separately
 	MemoryFree  int64 `json:"memory_free,omitempty"`
 
 	MIG         bool        `json:"mig,omitempty"` // MIG mode is on
@@ -53,19 +53,19 @@ type Device struct {
 	ComputeMode ComputeMode `json:"compute_mode,omitempty"`
 	Processes   []Process   `json:"processes,omitempty"`
 
-	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // percent of the last sample in which a kernel ran
-	UtilisationMemory int `json:"utilisation_memory,omitempty"` // percent in which its memory was read or written
+	UtilisationGPU    int `json:"utilisation_gpu,omitempty"`    // percentage of the last sample period in which a kernel ran
+	UtilisationMemory int `json:"utilisation_memory,omitempty"` // percentage of that period in which its memory was read or written
 
 	ECC      ECC          `json:"ecc,omitzero"`
 	Retired  RetiredPages `json:"retired_pages,omitzero"`
 	Remapped RemappedRows `json:"remapped_rows,omitzero"`
-	// Throttle has the reasons why the clocks are not at their highest, in nvidia-smi's
-	// words: gpu_idle, sw_power_cap, hw_thermal_slowdown and so on.
+	// Throttle has the reasons why the clocks are not at their maximum, in nvidia-smi's words:
+	// gpu_idle, sw_power_cap, hw_thermal_slowdown and so on.
 	Throttle []string `json:"throttle,omitempty"`
-	// Recovery is what the driver demands before the GPU can be trusted again, as in
-	// "reset" or "reboot".
+	// Recovery is what must be done, according to the driver, before the GPU can be used again,
+	// as in "reset" or "reboot".
 	Recovery string `json:"recovery,omitempty"`
-	// Lost is the driver's error for a GPU that it cannot reach any more. Then only UUID,
+	// Lost is the driver's error if it can no longer reach the GPU. In that case, only UUID,
 	// Index and PCI may be known.
 	Lost   string            `json:"lost,omitempty"`
 	Errors map[string]string `json:"errors,omitempty"`
@@ -73,19 +73,19 @@ type Device struct {
 
 // Instance is one MIG device of a GPU.
 type Instance struct {
-	// UUID is the driver's, or what CUDA_VISIBLE_DEVICES takes in its place.
+	// UUID is the driver's UUID. For old drivers it is another name that CUDA_VISIBLE_DEVICES
+	// accepts.
 	UUID            string `json:"uuid"`
-	Index           int    `json:"index"` // among the MIG devices of its GPU
+	Index           int    `json:"index"` // number among the MIG devices of its GPU
 	GPUInstance     int    `json:"gpu_instance"`
 	ComputeInstance int    `json:"compute_instance"`
 	Profile         string `json:"profile,omitempty"`      // as in 3g.20gb
-	MemoryTotal     int64  `json:"memory_total,omitempty"` // bytes, as the next two
+	MemoryTotal     int64  `json:"memory_total,omitempty"` // in bytes, as are the next two fields
 	MemoryUsed      int64  `json:"memory_used,omitempty"`
 	MemoryFree      int64  `json:"memory_free,omitempty"`
 }
 
-// ComputeMode tells how many programs may use a GPU at the same time. It is empty if it is
-// not known.
+// ComputeMode says how many programs may use a GPU at the same time. It is empty if unknown.
 type ComputeMode string
 
 // The compute modes, in nvidia-smi's words.
@@ -99,48 +99,51 @@ const (
 // Process is a program that uses a GPU.
 type Process struct {
 	PID    int    `json:"pid"`
-	User   string `json:"user,omitempty"` // name, or number where it has none; empty when not known
+	User   string `json:"user,omitempty"` // name, or numeric ID if there is no name; empty if unknown
 	Name   string `json:"name,omitempty"`
-	Type   string `json:"type,omitempty"`   // as in nvidia-smi: C computes, G draws, C+G does both
-	Memory int64  `json:"memory,omitempty"` // bytes; 0 is not known
-	// GPUInstance and ComputeInstance identify the MIG device that the process uses; nil if
-	// there is none or it is not known.
+	Type   string `json:"type,omitempty"`   // as in nvidia-smi: C for compute, G for graphics, C+G for both
+	Memory int64  `json:"memory,omitempty"` // bytes; 0 means unknown
+	// GPUInstance and ComputeInstance identify the MIG device that the process uses. They are
+	// nil if there is none or if it is unknown.
 	GPUInstance     *int `json:"gpu_instance,omitempty"`
 	ComputeInstance *int `json:"compute_instance,omitempty"`
 }
 
-// ECC counts memory errors: those since the driver was loaded or the GPU was reset, and
-// those in the whole life of the GPU.
+// ECC counts memory errors: those since the driver was last loaded or the GPU was last reset,
+// and those in the whole life of the GPU.
 type ECC struct {
 	Enabled                bool  `json:"enabled,omitempty"`
 	Corrected              int64 `json:"corrected,omitempty"`
 	Uncorrected            int64 `json:"uncorrected,omitempty"`
 	AggregateCorrected     int64 `json:"aggregate_corrected,omitempty"`
 	AggregateUncorrected   int64 `json:"aggregate_uncorrected,omitempty"`
-	SRAMThresholdsExceeded bool  `json:"sram_thresholds_exceeded,omitempty"` // NVIDIA replaces such a GPU
+	SRAMThresholdsExceeded bool  `json:"sram_thresholds_exceeded,omitempty"` // if true, NVIDIA replaces the GPU
 }
 
-// RetiredPages counts pages of memory that GPUs before Ampere no longer use.
+// RetiredPages counts the pages of its memory that a GPU no longer uses. GPUs before Ampere
+// retire pages.
 type RetiredPages struct {
 	SingleBit int  `json:"single_bit,omitempty"`
 	DoubleBit int  `json:"double_bit,omitempty"`
-	Pending   bool `json:"pending,omitempty"` // some are in use until the next reset
+	Pending   bool `json:"pending,omitempty"` // some stay in use until the next reset
 }
 
-// RemappedRows counts rows of memory that GPUs since Ampere have replaced.
+// RemappedRows counts the rows of its memory that a GPU has replaced by spare rows. GPUs since
+// Ampere remap rows.
 type RemappedRows struct {
 	Correctable   int  `json:"correctable,omitempty"`
 	Uncorrectable int  `json:"uncorrectable,omitempty"`
-	Pending       bool `json:"pending,omitempty"` // some are in use until the next reset
-	Failure       bool `json:"failure,omitempty"` // no spare row was left for one
+	Pending       bool `json:"pending,omitempty"` // some stay in use until the next reset
+	Failure       bool `json:"failure,omitempty"` // a row could not be remapped, because no spare row was left
 }
 
 // EventKind is the kind of an Event.
 type EventKind string
 
-// The kinds of events that NVML reports, and three that Watch makes: EventAlive says
-// that the driver still answers, EventProcess that a process computes on a GPU, and
-// EventLooked that there has been an EventProcess for each process on a watched GPU.
+// The kinds of events. NVML reports the first three; Watch adds the others. EventAlive says
+// that the driver still answers. EventProcess says that a process computes on a GPU.
+// EventLooked says that Watch has reported an EventProcess for each process on the watched
+// GPUs.
 const (
 	EventXID       EventKind = "xid"
 	EventECCSingle EventKind = "ecc-single"
@@ -150,22 +153,22 @@ const (
 	EventLooked    EventKind = "looked"
 )
 
-// Event is something that happened to a GPU.
+// Event is something that happened on a GPU.
 type Event struct {
 	Time time.Time `json:"time"`
 	Kind EventKind `json:"kind"`
 	UUID string    `json:"uuid,omitempty"`
 	PCI  string    `json:"pci,omitempty"`
 	XID  int       `json:"xid,omitempty"`
-	PID  int       `json:"pid,omitempty"` // of EventProcess
+	PID  int       `json:"pid,omitempty"` // the process of an EventProcess
 	Text string    `json:"text,omitempty"`
 }
 
 // lacks is in the Errors of what the GPU or the driver does not have.
 const lacks = "not supported"
 
-// Lacks reports whether why, a reason from Errors, says only that the GPU or the driver
-// does not have the thing. Old and small GPUs often lack some.
+// Lacks reports whether why, a reason from Errors, says only that the GPU or the driver does
+// not have the value. Old and small GPUs often lack some values.
 func Lacks(why string) bool {
 	for line := range strings.Lines(strings.ToLower(why)) {
 		if !strings.Contains(line, lacks) {
@@ -177,8 +180,8 @@ func Lacks(why string) bool {
 
 var busID = regexp.MustCompile(`^([0-9a-fA-F]{1,8}):([0-9a-fA-F]{2}):([0-9a-fA-F]{2})\.([0-7])$`)
 
-// BusID returns a PCI bus ID as Linux writes it, 0000:3b:00.0. The driver writes
-// 00000000:3B:00.0.
+// BusID returns a PCI bus ID in the form that Linux uses, as in 0000:3b:00.0. The driver's form
+// is 00000000:3B:00.0.
 func BusID(text string) (string, error) {
 	m := busID.FindStringSubmatch(text)
 	if m == nil {
@@ -191,7 +194,8 @@ func BusID(text string) (string, error) {
 	return fmt.Sprintf("%04x:%s:%s.%s", domain, strings.ToLower(m[2]), strings.ToLower(m[3]), m[4]), nil
 }
 
-// Check returns an error if the sizes of Links or NICs do not match the Devices.
+// Check returns an error if the sizes of Links or of the NICs' Links do not match the number of
+// Devices.
 func (r Report) Check() error {
 	n := len(r.Devices)
 	if r.Links != nil && len(r.Links) != n {

@@ -6,29 +6,30 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Library is the part of NVML that a Report needs. Its errors have the driver's texts, and
-// wrap a Fault if the kind of the error matters.
+// Library is the part of NVML that Read and Watch need. Its errors have the driver's texts.
+// They wrap a Fault if the kind of the error matters.
 type Library interface {
 	// Init initialises the library. It must succeed before any other call.
 	Init() error
 	Ask(q Query) (Answer, error)
-	// GPU returns the GPU with an index, which must be less than the answer to QueryCount.
+	// GPU returns the GPU with the given index. The index must be less than the answer to
+	// QueryCount.
 	GPU(index int) (GPU, error)
 	Events() (EventSet, error)
 }
 
-// GPU is a GPU or a MIG device of one. Two values for the same GPU are equal.
+// GPU is a GPU, or a MIG device of a GPU. Two values for the same GPU are equal.
 type GPU interface {
-	// Ask returns the answer to q. n is the number of the NVLink that q is about, otherwise
-	// 0.
+	// Ask returns the answer to q. n is the number of the NVLink if q is about an NVLink, and
+	// otherwise 0.
 	Ask(q Query, n int) (Answer, error)
-	// Processes returns the PIDs, memory and MIG ids of what uses the GPU as
-	// QueryCompute, QueryGraphics or QueryMPS.
+	// Processes returns the PIDs, memory and MIG IDs of the processes that use the GPU. q is
+	// QueryCompute, QueryGraphics or QueryMPS, and says for what they use it.
 	Processes(q Query) ([]Process, error)
-	// Instance returns the MIG device with an index, which must be less than the answer to
-	// QueryInstances.
+	// Instance returns the MIG device with the given index. The index must be less than the
+	// answer to QueryInstances.
 	Instance(index int) (GPU, error)
-	// Ancestor returns the kind of the PCIe path to another GPU.
+	// Ancestor returns the kind of the PCIe path between the GPU and other.
 	Ancestor(other GPU) (job.Link, error)
 }
 
@@ -44,57 +45,58 @@ type EventSet interface {
 type Occurrence struct {
 	GPU  GPU
 	Kind EventKind
-	Data uint64 // of EventXID: its number
-	// GPUInstance and ComputeInstance identify the MIG device of the event; nil if there is
-	// none.
+	Data uint64 // for EventXID, the number of the XID
+	// GPUInstance and ComputeInstance identify the MIG device of the event. They are nil if
+	// there is none.
 	GPUInstance, ComputeInstance *int
 }
 
-// Answer is the answer to a Query. The comment of each Query tells which fields it sets.
+// Answer is the answer to a Query. The comment of each Query says what the answer has. It is in
+// Numbers, in the given order, unless the comment names Text or Mask.
 type Answer struct {
 	Text    string
 	Numbers [4]uint64
-	Mask    []uint64 // a set: number 64i+b is in it where bit b of word i is
+	Mask    []uint64 // a set of numbers: 64i+b is in it if bit b of word i is 1
 }
 
 // Query is a question to a Library or a GPU.
 type Query int
 
-// What can be asked of a Library.
+// The queries to a Library.
 const (
 	QueryDriver Query = iota + 1 // Text
-	QueryCUDA                    // 1000 times the major version, and 10 times the minor
-	QueryCount                   // of GPUs, with those that may not be used
+	QueryCUDA                    // 1000 times the major version plus 10 times the minor version
+	QueryCount                   // number of GPUs, including those that may not be used
 )
 
-// What can be asked of a GPU. UUID, name, memory and processes can be asked of a
-// MIG device too.
+// The queries to a GPU. Those for the UUID, name, memory and processes can be asked of a MIG
+// device too.
 const (
-	QueryUUID        Query = iota + 100 // Text, as the next two
-	QueryName                           // of a MIG device: ends with "MIG" and its profile
-	QueryPCI                            // as the driver writes it
-	QueryCPUs                           // Mask, as the next: the CPUs close to it
-	QueryNUMA                           // the NUMA nodes close to it
+	QueryUUID        Query = iota + 100 // Text
+	QueryName                           // Text; that of a MIG device ends with "MIG" and its profile
+	QueryPCI                            // Text: the PCI bus ID as the driver writes it
+	QueryCPUs                           // Mask: the CPUs close to the GPU
+	QueryNUMA                           // Mask: the NUMA nodes close to the GPU
 	QueryMemory                         // bytes: total, used, free
 	QueryComputeMode                    // 0 default, 1 exclusive-thread, 2 prohibited, 3 exclusive-process
-	QueryUtilisation                    // percent: of the GPU, of its memory
-	QueryECCMode                        // 1 is on
-	QueryECC                            // corrected, uncorrected, the same two of its whole life
-	QuerySRAM                           // 1 where thresholds are exceeded
-	QueryRetired                        // pages: for single bit errors, for double bit errors; 1 where some are pending
-	QueryRemapped                       // rows: after correctable errors, after uncorrectable ones; 1 where some are pending; 1 where that failed
-	QueryThrottle                       // bits; Device.Throttle has their names
-	QueryRecovery                       // a number; Device.Recovery has its name
-	QueryMIG                            // 1 is on
-	QueryInstances                      // how many MIG devices there can be
-	QueryLink                           // 1 where the NVLink is active
-	QueryPeerKind                       // Peer...: what is at its other end
-	QueryPeer                           // Text: the PCI bus id of what is at its other end
-	QueryCompute                        // of Processes, as the next two
+	QueryUtilisation                    // utilisation in percent: of the GPU, of its memory
+	QueryECCMode                        // 1 means on
+	QueryECC                            // errors: corrected, uncorrected; then the same two in the GPU's whole life
+	QuerySRAM                           // 1 if thresholds are exceeded
+	QueryRetired                        // pages retired for single-bit errors and for double-bit errors; then 1 if some are pending
+	QueryRemapped                       // rows remapped after correctable and after uncorrectable errors; then 1 if some are pending; then 1 if remapping failed
+	QueryThrottle                       // bits, whose names are in Device.Throttle
+	QueryRecovery                       // a number, whose name is in Device.Recovery
+	QueryMIG                            // 1 means on
+	QueryInstances                      // maximum number of MIG devices
+	QueryLink                           // 1 if the NVLink is active
+	QueryPeerKind                       // what is at the other end of the NVLink: PeerGPU and so on
+	QueryPeer                           // Text: the PCI bus ID of the device at the other end
+	QueryCompute                        // only for Processes, as are the next two
 	QueryGraphics
 	QueryMPS
-	QueryGPUInstance     // of a MIG device: its id
-	QueryComputeInstance // of a MIG device: its id
+	QueryGPUInstance     // the ID of the GPU instance of a MIG device
+	QueryComputeInstance // the ID of the compute instance of a MIG device
 )
 
 // What is at the other end of an NVLink.
@@ -105,15 +107,15 @@ const (
 	PeerUnknown
 )
 
-// Fault is the kind of an error of a Library, if it matters.
+// Fault is the kind of an error of a Library.
 type Fault string
 
-// What can matter of an error.
+// The kinds of errors that matter.
 const (
 	ErrNoDriver     Fault = "no NVIDIA driver"
 	ErrNotSupported Fault = "not supported"
 	ErrNoPermission Fault = "no permission"
-	ErrNotFound     Fault = "not found" // or an index past the last
+	ErrNotFound     Fault = "not found" // also for an index that is too large
 	ErrLost         Fault = "GPU is lost"
 	ErrReset        Fault = "GPU requires reset"
 	ErrTimeout      Fault = "timeout"

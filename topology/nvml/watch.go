@@ -8,24 +8,23 @@ import (
 	"time"
 )
 
-// Pause is how long Watch waits for an event before it looks whether it is to end.
+// Pause is how long Watch waits for an event before it checks whether ctx is done.
 const Pause = 250 * time.Millisecond
 
-// Beat is the time between two EventAlive of Watch. Pause may come on top of it.
+// Beat is the time between two EventAlive events of Watch. The time may be longer by Pause.
 const Beat = time.Second
 
-// Look is the time between two looks of Watch at the processes that compute on the
-// GPUs. Pause may come on top of it.
+// Look is the time after which Watch again looks for processes that compute on the GPUs. The
+// time may be longer by Pause.
 const Look = 5 * time.Second
 
-// Watch reports the XID and ECC events of the GPUs of lib whose UUIDs are in only,
-// or of all GPUs if only is empty. It returns nil when ctx is done, and an error
-// when none of the GPUs can be watched any more or when report returns one.
+// Watch reports the XID and ECC events of the GPUs of lib whose UUIDs are in only, or of all
+// GPUs if only is empty. It returns nil when ctx is done. It returns an error when it can no
+// longer watch any of the GPUs, or when report returns an error.
 //
-// Watch calls report with EventAlive when it begins to watch and then once a Beat,
-// as long as the driver answers. Once a Look it reports the processes on the GPUs,
-// if the driver lists those of every GPU. It calls warn with the reason why a GPU
-// cannot be watched.
+// While the driver answers, Watch reports an EventAlive at the beginning and then after each
+// Beat. After each Look it reports the processes on the GPUs, if the driver lists the processes
+// of every GPU. If a GPU cannot be watched, it calls warn with the reason.
 func Watch(ctx context.Context, lib Library, only []string, report func(Event) error, warn func(text string)) error {
 	if err := lib.Init(); err != nil {
 		return fmt.Errorf("begin with NVML: %w", err)

@@ -24,23 +24,23 @@ const (
 	lastPause  = 20 * time.Millisecond  // which get longer up to this
 )
 
-// Output is the result of a child.
+// Output is the result of a child process.
 type Output struct {
 	Stdout, Stderr []byte
-	Code           int  // its exit status, or 128 plus the signal that ended it
+	Code           int  // its exit code, or 128 plus the number of the signal that ended it
 	Signalled      bool // a signal ended it
 	PID            int
-	Hung           bool // it had not ended in time, and was killed
-	Stuck          bool // SIGKILL did not end it: it hangs in the kernel and was left running
-	Cut            bool // it printed more than is read
+	Hung           bool // it did not end in time and was killed
+	Stuck          bool // SIGKILL did not end it: it hangs in the kernel and still runs
+	Cut            bool // it printed more than Output has
 }
 
-// Runner runs a program without input until it ends, limit has passed or ctx is done. Then
-// it kills the program, and waits only a short time for its end. The error is that of ctx,
-// or reports that the program could not be started.
+// Runner runs a program without input. If limit passes or ctx is done before the program ends,
+// the Runner kills it, and waits only a short time for its end. The error is that of ctx, or
+// reports that the program could not be started.
 type Runner func(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error)
 
-// Run is a Runner for programs that do not reap all of their children.
+// Run is the Runner for programs that do not reap all of their child processes.
 func Run(ctx context.Context, limit time.Duration, path string, args ...string) (Output, error) {
 	return run(ctx, kill, limit, path, args)
 }

@@ -11,7 +11,7 @@ import (
 
 // QueryError reports where the output of "nvidia-smi -q -x" is malformed.
 type QueryError struct {
-	Line, Column int // from 1
+	Line, Column int // both count from 1
 	Text         string
 }
 
@@ -19,10 +19,10 @@ func (e *QueryError) Error() string {
 	return fmt.Sprintf("line %d, column %d: %s", e.Line, e.Column, e.Text)
 }
 
-// ParseQuery parses the output of "nvidia-smi -q -x", from any driver since 2016. Values
-// that a GPU does not report are in its Errors. The output has neither the links between
-// GPUs nor the UUIDs of MIG devices. If it is malformed or incomplete, ParseQuery uses
-// nothing of it and returns a *QueryError.
+// ParseQuery parses the output of "nvidia-smi -q -x", from any driver since 2016. The Errors of
+// a Device say which values its GPU does not report. The output has neither the links between
+// GPUs nor the UUIDs of MIG devices. If the output is malformed or incomplete, ParseQuery
+// returns no report but a *QueryError.
 func ParseQuery(text string) (nvml.Report, error) {
 	root, err := readTree(text)
 	if err != nil {

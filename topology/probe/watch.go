@@ -12,18 +12,18 @@ import (
 	"github.com/gangrun/gangrun/topology/nvml"
 )
 
-// The codes that Watch gives its findings.
+// The job.Finding.Check of the findings of Watch.
 const (
 	CheckHung  = "gpu-driver-hung"
-	CheckWatch = "gpu-watch" // why the GPUs cannot be watched
+	CheckWatch = "gpu-watch" // the GPUs cannot be watched
 )
 
-// The defaults of Watching.
+// The defaults of the fields of Watching.
 const (
-	// Silence is how long gangrun-nvml may print nothing before the driver counts as hung.
-	// It prints a line in each nvml.Beat in which the driver answers.
+	// Silence is how long gangrun-nvml may print nothing before Watch assumes that the driver
+	// hangs. While the driver answers, gangrun-nvml prints a line in each nvml.Beat.
 	Silence = 10 * time.Second
-	// Restarts is how often gangrun-nvml is started again after it has ended or hung.
+	// Restarts is how often Watch starts gangrun-nvml again after it has ended or hung.
 	Restarts = 3
 	// Pause is the wait before the first restart. Each further wait is twice as long.
 	Pause = time.Second
@@ -32,27 +32,29 @@ const (
 // maxWarnings is how many different warnings of gangrun-nvml Watch passes on.
 const maxWarnings = 16
 
-// Watching says what Watch watches, and how. Zero values mean the constants of this
-// package.
+// Watching has the options of Watch. If Start is zero, it means Limit. If Silence, Restarts or
+// Pause is zero, it means the constant of that name.
 type Watching struct {
-	// NVML and Path are those of Options.
+	// NVML and Path are as in Options.
 	NVML, Path string
-	// GPUs are the UUIDs of the GPUs to watch: of whole GPUs, not of MIG instances.
+	// GPUs are the UUIDs of the GPUs to watch. They are UUIDs of whole GPUs, not of MIG
+	// instances.
 	GPUs []string
-	// Start is how long gangrun-nvml may print nothing after its start; 0 means Limit.
+	// Start is how long gangrun-nvml may print nothing after its start.
 	Start    time.Duration
 	Silence  time.Duration
-	Restarts int // below 0 is never
+	Restarts int // negative means never
 	Pause    time.Duration
 }
 
-// Watch calls report with the XID and ECC events of GPUs of this host, and with the
-// processes that compute on them, until ctx is done. It calls say with findings about what
-// it cannot watch. It makes only one of these calls at a time.
+// Watch calls report with the XID and ECC events of GPUs of this host, and with the processes
+// that compute on them, until ctx is done. It calls say with findings about what it cannot
+// watch. Calls of report and say do not overlap.
 //
-// Watch runs gangrun-nvml, and ends it before it returns, unless it cannot be killed. Watch
-// returns early, after a finding, if gangrun-nvml has ended or hung too often. It returns
-// immediately, without a finding, if there is no gangrun-nvml or no GPU.
+// Watch runs gangrun-nvml. When Watch returns, gangrun-nvml has ended, unless it could not be
+// killed. If gangrun-nvml has ended or hung too often, Watch calls say with a finding and
+// returns before ctx is done. It returns immediately, without a finding, if there is no
+// gangrun-nvml or no GPU to watch.
 func Watch(ctx context.Context, o Watching, report func(nvml.Event), say func(job.Finding)) {
 	path := cmp.Or(o.NVML, lookNVML(cmp.Or(o.Path, os.Getenv("PATH"))))
 	if path == "" || len(o.GPUs) == 0 {

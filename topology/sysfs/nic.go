@@ -11,23 +11,23 @@ import (
 // NIC is a network device for InfiniBand or RoCE.
 type NIC struct {
 	Name  string   // as in mlx5_0
-	PCI   string   // bus id; empty for one that is software (rxe, siw)
-	NUMA  string   // number of its NUMA node, empty when it is not known
-	CPUs  string   // list of the CPUs close to it
+	PCI   string   // PCI bus ID; empty for a NIC in software (rxe, siw)
+	NUMA  string   // number of its NUMA node; empty if unknown
+	CPUs  string   // the CPUs close to it, as in 0-15
 	Nets  []string // its network interfaces, as in eth2 or ib0
-	Ports []Port   // by number
+	Ports []Port   // in the order of their numbers
 }
 
 // Port is one port of a NIC.
 type Port struct {
 	Number int
-	Layer  string // InfiniBand or Ethernet, the latter being RoCE
+	Layer  string // InfiniBand, or Ethernet for RoCE
 	State  string // as in ACTIVE, INIT or DOWN
 	Rate   string // as in "200 Gb/sec (4X HDR)"
 }
 
-// Up reports whether one of the ports is active, so that data can be sent. A NIC whose
-// ports cannot be seen counts as up.
+// Up reports whether data can be sent, because at least one port is active. It returns true if
+// the ports are not known.
 func (n NIC) Up() bool {
 	return len(n.Ports) == 0 || slices.ContainsFunc(n.Ports, func(p Port) bool { return p.State == "ACTIVE" || p.State == "" })
 }

@@ -77,9 +77,9 @@ func (m Machine) GPUs() []string {
 	return ids
 }
 
-// Link returns the kind of path between two PCI devices, in the terms of "nvidia-smi topo
-// -m". Bus IDs are written as in 0000:3b:00.0. Link is empty if one of the devices is not
-// known or both are the same. If NUMA nodes are not known, it is the farthest kind that is
+// Link returns the kind of path between two PCI devices, in the terms of "nvidia-smi topo -m".
+// a and b are bus IDs, as in 0000:3b:00.0. Link returns "" if one of the devices is not known,
+// or if a and b are the same. If NUMA nodes are not known, it returns the farthest kind that is
 // possible.
 func (m Machine) Link(a, b string) job.Link {
 	x, ok := m.pci[a]

@@ -1,6 +1,6 @@
-// Package sysfs reads a host's hardware from the kernel's files below /sys: NUMA nodes and
-// their CPUs, the tree of PCI devices, and the NICs for InfiniBand or RoCE. It needs
-// neither a driver nor another program.
+// Package sysfs reads the hardware of a host from /sys: NUMA nodes and their CPUs, the tree of
+// PCI devices, and the NICs for InfiniBand or RoCE. It needs no GPU driver and no other
+// program.
 package sysfs
 
 import (
@@ -15,10 +15,10 @@ import (
 	"github.com/gangrun/gangrun/internal/job"
 )
 
-// Machine is the hardware of one host. Fields are empty if the kernel does not show the
-// hardware, as inside a container.
+// Machine is the hardware of one host. A field is empty if the kernel does not show that
+// hardware, for instance inside a container.
 type Machine struct {
-	CPUs  string // list of those that are online, as in 0-63
+	CPUs  string // the CPUs that are online, as in 0-63
 	Nodes []Node // NUMA nodes, by number
 	NICs  []NIC  // InfiniBand and RoCE, by name
 	pci   map[string]device
@@ -27,15 +27,15 @@ type Machine struct {
 // Node is a NUMA node.
 type Node struct {
 	ID     int
-	CPUs   string // list of its CPUs, empty for a node of memory only
-	Memory int64  // bytes; 0 is not known
-	// Distances are the distances to all nodes, in the order of Machine.Nodes, as in ACPI's
-	// SLIT. The distance of a node to itself is 10.
+	CPUs   string // its CPUs, as in 0-15; empty for a node that has only memory
+	Memory int64  // bytes; 0 means unknown
+	// Distances has the distances to all nodes, in the order of Machine.Nodes. They are those
+	// of ACPI's SLIT table: the distance of a node to itself is 10.
 	Distances []int
 }
 
-// Read reads the machine from fsys, whose root is /sys. Missing files are no error. If an
-// existing file cannot be read, Read returns an error and the rest of the machine.
+// Read reads the Machine from fsys, whose root is /sys. It ignores missing files. If an
+// existing file cannot be read, Read returns an error together with the rest of the Machine.
 func Read(fsys fs.FS) (Machine, error) {
 	r := reader{fsys: fsys}
 	m := Machine{CPUs: r.text("devices/system/cpu/online"), pci: map[string]device{}}
@@ -54,9 +54,9 @@ func Read(fsys fs.FS) (Machine, error) {
 	return m, errors.Join(r.errs...)
 }
 
-// Fill adds to h what the machine knows and h does not: the CPUs and NUMA node of each
-// device, the links between devices, and the NICs that have a link. It does not change what
-// h has, such as NVLinks. The Devices of h need their PCI bus IDs.
+// Fill adds to h what h lacks and the machine has: the CPUs and NUMA node of each device, the
+// links between devices, and the NICs that are up. It does not change what h already
+// has, such as NVLinks. The Devices of h must have their PCI bus IDs.
 func (m Machine) Fill(h *job.Host) {
 	for i := range h.Devices {
 		d := &h.Devices[i]
