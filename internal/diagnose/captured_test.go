@@ -98,7 +98,7 @@ func TestCaptured(t *testing.T) {
 		{"spawnkill.err", "killed worker-killed", -1, "process 1 terminated with signal SIGKILL (spawnkill.py line 7)", ""},
 		{"statedict.err", "semantic-error torch-state-dict", -1, "the shape in current model is torch.Size([4, 4]). (statedict.py line 3)", ""},
 		{"store0.err", "collective-timeout rendezvous-timeout", -1, "RuntimeError: Socket Timeout (gloo.py line 4)", ""},
-		{"store1.err", "collective-timeout rendezvous-timeout", -1, "(127.0.0.1, 29998). (gloo.py line 4)", "127.0.0.1, 29998"},
+		{"store1.err", "network-error store-unreachable", -1, "(127.0.0.1, 29998). (gloo.py line 4)", "127.0.0.1, 29998"},
 		{"syntax.err", "syntax-error python-syntax", -1, "SyntaxError: '(' was never closed (syntax.py line 1)", ""},
 		{"thread.err", "semantic-error python-key-error", -1, "KeyError: 'lr' (thread.py line 2 in work)", ""},
 		{"torchsave.err", "output-error missing-output-directory", -1, "Parent directory /results/run1 does not exist. (torchsave.py line 2)", "/results/run1"},

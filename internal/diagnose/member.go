@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/gangrun/gangrun/internal/diagnose/rules"
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
 	"github.com/gangrun/gangrun/internal/job"
 )
 
@@ -244,6 +245,8 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	if m.rank < 0 {
 		if r, ok := s.names["rank"]; ok {
 			s.rank = atoi(r)
+		} else if g.rule.Category == job.MPIError && s.rank < 0 {
+			s.rank = st.reporter(g)
 		}
 		if h, ok := s.names["host"]; ok {
 			s.host = h
@@ -254,6 +257,21 @@ func (m *member) suspect(st *stream, g *sign) *suspect {
 	}
 	return s
 }
+
+// reporter returns the rank that Open MPI names on the lines beside an error of MPI, or -1.
+func (s *stream) reporter(g *sign) int {
+	for i := max(0, g.from-reporterLines); i < min(len(s.text), g.to+reporterLines); i++ {
+		if m := reportedBy.FindStringSubmatch(s.text[i]); m != nil {
+			return atoi(m[1])
+		}
+	}
+	return -1
+}
+
+// reporterLines is how far from an error the line is that names its rank.
+const reporterLines = 4
+
+var reportedBy = textmatch.New(`reported by process \[\d+,(\d+)\]`)
 
 // before reports whether a was seen before b, as far as that is known.
 func before(a, b *suspect) bool {

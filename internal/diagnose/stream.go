@@ -153,6 +153,7 @@ func (s *stream) scan(kernel bool) {
 			}
 		}
 	}
+	s.blameAssertion()
 	if !s.records() {
 		s.addMessage(covered)
 	}
@@ -162,6 +163,20 @@ func (s *stream) scan(kernel bool) {
 		s.plain[i+1] = s.plain[i]
 		if !covered[i] && ordinary(text) {
 			s.plain[i+1]++
+		}
+	}
+}
+
+// blameAssertion gives the exceptions that only say that an assertion in a GPU kernel failed the rule of the line in
+// which the kernel says which assertion it was.
+func (s *stream) blameAssertion() {
+	i := slices.IndexFunc(s.signs, func(g *sign) bool { return g.plain && g.rule.Signature == "cuda-device-assert" })
+	if i < 0 {
+		return
+	}
+	for _, g := range s.signs {
+		if g.rule.Signature == "device-assertion" {
+			g.rule = s.signs[i].rule
 		}
 	}
 }

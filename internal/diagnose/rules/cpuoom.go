@@ -23,14 +23,9 @@ var cpuOOM = []Rule{{
 	Category: job.CPUOOM, Signature: "batch-oom", Confidence: 0.95,
 	Meaning: "the batch system reports an out-of-memory kill in the job's cgroup",
 	Hint:    memoryHint + "; or ask the batch system for more memory (Slurm: --mem)",
-	Needles: []string{"oom-kill event", "oom_kill event", "out-of-memory handler", ": out of memory", "oomkilled", "exceeded memory limit", "exceeded job memory limit"},
-	Match:   textmatch.New(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|[Ee]xceeded (?:job )?memory limit`),
-}, {
-	Category: job.CPUOOM, Signature: "dataloader-shm", Confidence: 0.9,
-	Meaning: "the shared memory (/dev/shm) that data workers use for batches is full",
-	Hint:    "give the container more shared memory (--shm-size, --ipc=host), or use fewer workers",
-	Needles: []string{"out of shared memory", "unable to write to file </torch", "killed by signal: bus error", "unable to allocate shared memory", "unable to open shared memory object"},
-	Unless:  textmatch.New(`CUDA|triton|Too many open files`),
+	Needles: []string{"oom-kill event", "oom_kill event", "out-of-memory handler", ": out of memory", "oomkilled", "exceeded memory limit", "exceeded job memory limit", "term_memlimit", "low on resource: memory", "running low on memory", "memory limit", "out_of_memory", "exceeded its memory", "job killed: mem", "oom-killed", "oom killed", "oom killer", "exceeded allocated memory", "memory usage", "over memory", "mem exceeded", "vmem"},
+	Match:   textmatch.New(`oom[-_]kill event|cgroup out-of-memory handler|srun: error: (?P<host>[\w.-]+): tasks? (?P<rank>\d+).*: Out Of Memory|OOMKilled|\bOUT_OF_MEMORY\b|TERM_MEMLIMIT|low on resource: memory|node running low on memory|(?i)exceed\w* (?:\w+ )*(?:memory|mem|vmem|rss) ?(?:limit|allocation|request)|memory (?:usage|limit).{0,60}exceeded|(?:job|step|process|task|container|worker|pod) .{0,60}(?:oom[- ]killed|killed by (?:the )?(?:\w+ )?oom|over memory limit|exceed\w* (?:\w+ ){0,3}memory)|killed due to memory|job killed: mem`),
+	Unless:  textmatch.New(`(?i)cuda|gpu memory|hit memory limit at least once|possible|potential root causes|may be|might be|could be|per-process|warning|setting|configur|spill|pausing`),
 }, {
 	Category: job.CPUOOM, Signature: "python-memory-error", Confidence: 0.95,
 	Meaning: "Python or NumPy could not allocate memory",
@@ -51,7 +46,7 @@ var cpuOOM = []Rule{{
 }, {
 	Category: job.CPUOOM, Signature: "native-out-of-memory", Confidence: 0.9,
 	Hint:    memoryHint,
-	Needles: []string{"std::bad_alloc", "memory allocation of ", "runtime: out of memory", "java.lang.outofmemoryerror", "cannot allocate memory", "allocation would exceed memory limit", "virtual memory exhausted"},
-	Match:   textmatch.New(`std::bad_alloc|memory allocation of \d+ bytes failed|runtime: out of memory|OutOfMemoryError|[Cc]annot allocate memory|exceed memory limit|memory exhausted`),
-	Unless:  textmatch.New(`static TLS|CUDA|cuda|ib_|memlock|NCCL WARN`),
+	Needles: []string{"std::bad_alloc", "memory allocation of ", "runtime: out of memory", "java.lang.outofmemoryerror", "cannot allocate memory", "allocation would exceed memory limit", "virtual memory exhausted", "could not reserve enough space", "not enough memory", "out of memory!", "cannot allocate vector of size", "insufficient virtual memory", "insufficient memory", "failed to allocate", "error: out of memory", "allocation failure", "memory exhausted", "out of memory allocating", "java heap space", "memory allocation failed"},
+	Match:   textmatch.New(`std::bad_alloc|memory allocation of \d+ bytes failed|runtime: out of memory|OutOfMemoryError|[Cc]annot allocate memory|exceed memory limit|memory exhausted|Could not reserve enough space|^Out of memory!|cannot allocate vector of size|(?i)insufficient (?:virtual )?memory|failed to allocate (?:\d|memory|array|buffer|matrix|\S+ (?:bytes|[KMG]i?B))|not enough memory|^error:? out of memory|(?:memory )?allocation (?:of \S+ \w+ )?fail(?:ed|ure)|out of memory allocating`),
+	Unless:  textmatch.New(`static TLS|CUDA|cuda|ib_|memlock|NCCL WARN|HIP|hip|GPU|shared memory|/dev/shm|hugepage|device memory`),
 }}

@@ -6,15 +6,10 @@ import (
 )
 
 var cudaFailure = []Rule{{
-	Category: job.CUDAFailure, Signature: "cuda-illegal-access", Confidence: 0.9,
-	Meaning: "a GPU kernel accessed memory that does not belong to it",
-	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
-	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "illegal instruction was encountered", "warp illegal"},
-}, {
 	Category: job.CUDAFailure, Signature: "cuda-launch-failure", Confidence: 0.9,
 	Meaning: "a GPU kernel could not be started or did not finish",
 	Hint:    "tried elsewhere first; where it comes back, run with CUDA_LAUNCH_BLOCKING=1 to find the kernel",
-	Needles: []string{"unspecified launch failure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not"},
+	Needles: []string{"unspecified launch failure", "illegal instruction was encountered", "hiperrorlaunchfailure", "cuda_error_launch_failed", "the launch timed out and was terminated", "too many resources requested for launch", "cuda error: unknown error", "invalid configuration argument", "cuda error: an unexpected", "cuda error: invalid argument", "cuda error: operation not"},
 }, {
 	Category: job.CUDAFailure, Signature: "cuda-library", Confidence: 0.85,
 	Meaning: "cuBLAS, cuDNN, cuFFT or another CUDA library failed",
@@ -41,5 +36,5 @@ var cudaFailure = []Rule{{
 	Hint:    "mostly the program's own fault: run compute-sanitizer on it; where it follows the GPU, have it tested",
 	Text:    "the GPU driver reported a fault in the rank's work (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   xid("(?:8|11|13|25|31|32|39|40|41|43|45|68|69|80|109),"),
+	Match:   xid("(?:8|11|13|25|31|32|39|40|41|68|69|80),"),
 }}

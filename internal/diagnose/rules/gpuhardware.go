@@ -43,18 +43,36 @@ var gpuHardware = []Rule{{
 	Hint:    gpuHint,
 	Text:    "an NVLink failed (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   xid("(?:74|136|155),|(?:14[4-9]|150),.* Fatal"),
+	Match:   xid("(?:74|136|155),|(?:14[4-9]|150),.*\\bFatal"),
 }, {
 	Category: job.GPUHardware, Signature: "xid-other", Confidence: 0.9, Traits: Kernel,
 	Meaning: "the driver reports another fault of the GPU that only a reset can fix (XID 54, 62, 110, 143, 156)",
 	Hint:    gpuHint,
 	Text:    "the GPU driver reported a fault (${title})",
 	Needles: []string{"nvrm: xid "},
-	Match:   xid("(?:54|62|110|143|156),"),
+	Match:   xid("(?:54|62|109|110|143|156|163|171|172),"),
 }, {
 	Category: job.GPUHardware, Signature: "cuda-ecc", Confidence: 0.95,
 	Meaning: "CUDA reports an error of the GPU's memory or links that could not be corrected",
 	Hint:    "leave the GPU out until it is reset and tested (nvidia-smi -q, dcgmi diag)",
 	Needles: []string{"uncorrectable ecc error", "cuda_error_ecc_uncorrectable", "uncorrectable nvlink error", "cudaerroreccuncorrectable", "double-bit ecc", "gpu is lost", "unable to determine the device handle for gpu", "hardware stack error"},
 	Find:    textmatch.New(`device handle for GPU\s*(?P<artefact>[0-9A-Fa-f:.]+)`),
+}, {
+	Category: job.GPUHardware, Signature: "nvswitch-fatal", Confidence: 0.95, Traits: Kernel,
+	Meaning: "an NVSwitch, or the PCIe link of a device, reported a fatal error",
+	Hint:    gpuHint,
+	Text:    "the fabric of the GPUs failed (${title})",
+	Needles: []string{"sxid", "nvswitch fatal", "aer: uncorrected", "nvidia-nvswitch", "pcie bus error: severity=uncorrected", "gpu has been lost", "uncorrectable ecc", "row remapper", "row remapping failure"},
+	Match:   textmatch.New(`SXid \(PCI:(?P<artefact>[\w:.]+)\): \d+, Fatal|NVSwitch fatal|AER: Uncorrected \(Fatal\)|severity=Uncorrected \(Fatal\)|[Rr]ow[- ]remapp\w+ (?:has )?fail`),
+}, {
+	Category: job.GPUHardware, Signature: "gpu-reported-sick", Confidence: 0.85,
+	Meaning: "a monitor, a self-test or the driver reports a faulty GPU",
+	Hint:    gpuHint,
+	Needles: []string{"fallen off the bus", "gpu is lost", "gpu lost", "requires reset", "row remapping", "row remap", "gpu health check", "dcgm", "ecc error", "nvlink error", "ecc_uncorrectable", "uncorrectable", "unhealthy gpu", "gpu is unhealthy", "bad gpu", "faulty gpu", "gpu hang", "gpu reset", "hardware error", "xid error", "nvml_error_gpu_is_lost", "err!", "xid ",
+		"hiperrorecc", "ras uncorrect", "poison", "thermal shutdown", "gpu recovery", "device lost"},
+	Match: textmatch.New(`(?i)fallen off the bus|\bGPU (?:is )?lost\b|GPU requires reset|row[- ]remap\w*.{0,40}(?:fail|pending)|(?:dcgm|diag\w*|health[- ]?check\w*)\b.{0,100}\b(?:gpu|nvlink|ecc|pcie)\b.{0,60}\b(?:fail\w*|unhealthy|error)|(?:gpu|nvlink|ecc|pcie)\b.{0,80}\b(?:health[- ]?check|diag\w*)\b.{0,40}\bfail|` +
+		`uncorrect\w+ (?:\w+ )?(?:ecc|memory|nvlink) error|(?:double[- ]bit|dbe|uncorrectable) ecc|ecc[_ ]uncorrectable|uncorrectable errors?\W+[1-9]|(?:unhealthy|bad|faulty) GPU|GPU (?:\S+ )?is (?:unhealthy|faulty|bad)|NVML_ERROR_GPU_IS_LOST|\bERR!\s|\bXid (?:error )?(?:\(PCI:[\w:.]+\): )?(?:48|62|64|74|79|94|95|119|120|140|14[3-9]|150|154)\b|hipErrorECC|` +
+		`(?:amdgpu|ROCm).*(?:RAS|ras) .*uncorrect|amdgpu.*GPU (?:reset|recovery).*(?:fail|begin)|\[amdgpu\].*ring \w+ timeout|DEVICE_LOST|uncorrectable NVLink`),
+	Find:   textmatch.New(`(?P<artefact>GPU-[0-9a-f-]{8,}|[0-9a-fA-F]{4,8}:[0-9a-fA-F]{2}:[0-9a-fA-F]{2}\.\d)`),
+	Unless: textmatch.New(`(?i)\b(?:0|no|zero) (?:uncorrect|ecc|xid|nvlink)|corrected|\bwill reset|errors?\W+0\b|passed\b|: ok\b|N/A`),
 }}

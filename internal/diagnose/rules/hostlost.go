@@ -63,4 +63,21 @@ var hostLost = []Rule{{
 	Hint:    "leave that node out; its administrators will want to know",
 	Needles: []string{"due to node failure", "srun: error: node failure on", "node failure"},
 	Match:   textmatch.New(`(?:Node failure on |ON )(?P<host>[\w.-]+)|(?i)node failure`),
+}, {
+	Category: job.HostLost, Signature: "host-reported-lost", Confidence: 0.85, Traits: Verdict,
+	Meaning: "the batch system, the launcher or another host reports that a host is gone",
+	Hint:    "see whether the host is up: its console, its logs (last -x, journalctl -b -1); leave it out until it is repaired",
+	Needles: []string{"nodelost", "node lost", "node is not ready", "nodenotready", "node not ready", "node-unreachable", "node unreachable", "unreachable", "node down", "node is down", "nodefailure", "node_fail", "lost communication with a remote daemon", "unhealthy tasks", "tasks are unhealthy", "host is down", "host down", "rebooted", "unexpected reboot", "kernel panic",
+		"power loss", "lost heartbeat", "not responding, setting down", "node failed", "node died", "lost connection to node", "lost contact with node", "heartbeats from node", "is dead", "term_unknown", "marked dead", "lost node", "node failure", "machine check", "ipmi", "disappeared", "stopped responding", "hardware failure", "host error", "unplanned"},
+	Match: textmatch.New(`NodeLost|NodeNotReady|(?i)\bnode (?:\S+ )?(?:is )?(?:not ready|unreachable|lost|down|dead|gone|failed|died|disappeared|rebooted|offline)\b|node[.\w/-]*unreachable|NODE_FAIL|lost communication with a remote daemon|following tasks are unhealthy|unhealthy tasks|(?:host|node|machine|instance|server)\b.{0,60}\b(?:not responding|stopped responding|is down|went down|has (?:died|failed|rebooted|crashed)|unexpectedly rebooted|power(?:ed)? off|lost power|hardware failure|is dead|marked dead|unreachable since)|` +
+		`lost (?:contact|connection|heartbeat\w*) (?:with|to|from) (?:node|host|agent|worker|machine) ?(?P<host>[\w.-]*)|missed too many heartbeats|hasn't sent heartbeat|raylet.*(?:died|dead)|(?:host|instance) (?:error|hardware failure)|kernel panic`),
+	Find:   textmatch.New(`(?i)\b(?:node|host|on) (?P<host>[a-z][\w.-]*\d[\w.-]*)|task:(?P<rank>\d+)`),
+	Unless: textmatch.New(`(?i)network is unreachable|host is unreachable|destination|host unreachable|retry|will be rebooted|object|weak`),
+}, {
+	Category: job.HostLost, Signature: "kernel-panic", Confidence: 0.95, Traits: Kernel,
+	Meaning: "a host crashed, or its processor or memory reported an error that could not be corrected",
+	Hint:    downHint,
+	Text:    "the host failed (${title})",
+	Needles: []string{"kernel panic", "machine check", "[hardware error]", "edac", "uncorrected error", "fatal machine", "oops:", "unable to handle kernel"},
+	Match:   textmatch.New(`Kernel panic|[Ff]atal [Mm]achine [Cc]heck|Machine check: Processor context corrupt|EDAC MC\d+: \d+ UE|Uncorrect(?:ed|able) (?:hardware |memory )?error|Hardware Error\]: (?:.*[Uu]ncorrected|.*event severity: (?:fatal|recoverable))`),
 }}

@@ -93,4 +93,60 @@ var launchError = []Rule{{
 	Hint: processHint,
 	Text: "could not be started: ${title}", Ends: Ends{Statuses: []job.ExitStatus{job.Unstarted}},
 	Needles: []string{"resource temporarily unavailable"},
+}, {
+	Category: job.LaunchError, Signature: "nccl-duplicate-gpu", Confidence: 0.95,
+	Meaning: "two ranks use one GPU, which NCCL refuses",
+	Hint:    "call torch.cuda.set_device(LOCAL_RANK modulo the GPUs seen) before init_process_group, or run with --gpu-visibility rank, and do not overwrite CUDA_VISIBLE_DEVICES",
+	Needles: []string{"duplicate gpu detected", "multiple ranks are using the same gpu"},
+}, {
+	Category: job.LaunchError, Signature: "open-files-limit", Confidence: 0.9,
+	Meaning: "the process may open no more files",
+	Hint:    "raise the limit (ulimit -n), close files, or call torch.multiprocessing.set_sharing_strategy(\"file_system\")",
+	Classes: []string{"*"},
+	Needles: []string{"too many open files", "received 0 items of ancdata"},
+}, {
+	Category: job.LaunchError, Signature: "interpreter-missing", Confidence: 0.9,
+	Meaning: "the interpreter that the first line of a script names does not exist, or the line ends in CR LF",
+	Hint:    "correct the first line of the script; convert it with dos2unix if it was edited on Windows",
+	Needles: []string{"bad interpreter", "cannot execute: required file not found", "/usr/bin/env: "},
+	Match:   textmatch.New(`: (?P<artefact>\S+): bad interpreter|(?P<artefact>\S+): cannot execute: required file not found|/env: (?P<artefact>.+): No such file or directory`),
+}, {
+	Category: job.LaunchError, Signature: "script-variable", Confidence: 0.85,
+	Meaning: "a shell script uses a variable that is not set",
+	Hint:    "set ${artefact|the variable} before the script uses it, or correct its name",
+	Needles: []string{"unbound variable", "parameter not set", "parameter null or not set"},
+	Match:   textmatch.New(`(?P<artefact>\w+): (?:unbound variable|parameter (?:null or )?not set)`),
+}, {
+	Category: job.LaunchError, Signature: "batch-refused", Confidence: 0.9,
+	Meaning: "the batch system refused the job or the step",
+	Hint:    "correct the options of the job: partition, account, constraints, sizes; sinfo, sacctmgr or qstat -q show what exists",
+	Needles: []string{"sbatch: error", "srun: error: unable to", "unable to create step", "batch job submission failed", "job credential", "invalid account", "invalid partition", "invalid qos", "more processors requested", "requested node configuration", "unable to allocate resources", "qsub: ", "bsub: ", "couldn't chdir to", "task launch for", "prolog", "unable to satisfy", "could not open stdout",
+		"credential revoked", "unable to run job", "srun: fatal", "invalid job id", "reqnodenotavail"},
+	Match: textmatch.New(`^(?:sbatch|salloc|srun): (?:error|fatal): (?:[Uu]nable to (?:allocate|create|confirm)|Batch job submission failed|[Ii]nvalid|Requested|More processors|Task launch)|Unable to create step|Batch job submission failed|[Jj]ob credential (?:revoked|expired)|[Ii]nvalid (?:account|partition|qos)\b|More processors requested than permitted|[Rr]equested node configuration is not available|` +
+		`^(?:qsub|bsub|qrsh)\S*: .*(?:error|invalid|unknown|not|illegal|denied|rejected|would exceed)|couldn't chdir to|[Tt]ask launch for \S+ failed|[Pp]rolog (?:\w+ )?(?:failed|error|exited)|[Uu]nable to run job|[Jj]ob requirements? (?:can not|cannot|can't|never) be (?:met|satisfied)`),
+	Unless: textmatch.New(`slurmd_user|node failure`),
+}, {
+	Category: job.LaunchError, Signature: "pod-not-started", Confidence: 0.9, Traits: Verdict,
+	Meaning: "Kubernetes or a container engine cannot start the container",
+	Hint:    "look at the events of the pod (kubectl describe pod): the name of the image, its credentials, the command, the volumes",
+	Needles: []string{"imagepullbackoff", "errimagepull", "createcontainerconfigerror", "createcontainererror", "runcontainererror", "invalidimagename", "failedscheduling", "failedmount", "containercannotrun", "failed to create containerd task", "oci runtime", "failed to create shim", "no such image", "pull access denied", "manifest for", "unschedulable", "back-off pulling", "failed to start container", "failed to resolve reference", "failed to pull"},
+	Match:   textmatch.New(`ImagePullBackOff|ErrImagePull|CreateContainer(?:Config)?Error|RunContainerError|InvalidImageName|ContainerCannotRun|FailedScheduling|FailedMount\b|failed to create (?:containerd )?(?:task|shim)|OCI runtime (?:create|exec) failed|OCI runtime error|[Nn]o such image|pull access denied|manifest for .* not found|Back-off pulling image|[Ff]ailed to pull image|failed to resolve reference`),
+}, {
+	Category: job.LaunchError, Signature: "container-runtime", Confidence: 0.85,
+	Meaning: "Apptainer, Singularity or Enroot cannot start the container",
+	Hint:    "read the message: the image, the bind mounts and the site's configuration are what it names",
+	Needles: []string{"fatal:  ", "fatal:   ", "enroot", "pyxis: ", "singularity", "apptainer"},
+	Match:   textmatch.New(`^(?:\S*\s*)?FATAL: {2,}\S|pyxis: .*(?:failed|couldn't|error)|\[ERROR\].*(?:enroot|container|image)|enroot-\w+: .*(?:fail|error|No such)`),
+}, {
+	Category: job.LaunchError, Signature: "environment-missing", Confidence: 0.7, Traits: Weak,
+	Meaning: "the script cannot set up its environment: a module, a conda or virtual environment, a licence",
+	Hint:    "see what exists on the host of the job: module avail, conda env list",
+	Needles: []string{"unable to locate a modulefile", "the following module(s) are unknown", "lmod has detected", "could not find conda environment", "environmentlocationnotfound", "environmentnamenotfound", "commandnotfounderror", "module: command not found", "no license", "license checkout failed", "licence", "license server", "license error", "flexnet", "flexlm", "no such feature exists"},
+	Match:   textmatch.New(`(?i)unable to locate a modulefile|module\(s\) are unknown|Lmod has detected the following error|could not find conda environment|Environment(?:Location|Name)NotFound|CommandNotFoundError|module: command not found|licen[sc]e (?:checkout failed|server|error|manager|file)|licensed number of users|no such feature exists|FlexN?e?t?LM|cannot (?:connect to|find) licen[sc]e|licen[sc]e.{0,40}(?:not available|expired|denied|could not|unable|failed)`),
+}, {
+	Category: job.LaunchError, Signature: "build-failed", Confidence: 0.85,
+	Meaning: "make or another build tool stopped in the job's script",
+	Hint:    "build the program before the job, or correct what the tool names",
+	Needles: []string{"no rule to make target", "no targets specified and no makefile found", "*** missing separator", "could not find a package configuration file", "cmake error"},
+	Match:   textmatch.New(`No rule to make target [\'"]?(?P<artefact>[^\'"]+)|No targets specified and no makefile found|\*\*\* missing separator|CMake Error`),
 }}

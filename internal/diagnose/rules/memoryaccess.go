@@ -43,4 +43,9 @@ var invalidMemoryAccess = []Rule{{
 	Meaning: "the process accessed memory that the kernel cannot provide: a mapped file that was cut, full shared memory, bad alignment",
 	Hint:    "check that /dev/shm is large enough and that no mapped file was rewritten; else " + debugHint,
 	Text:    "ended by a bus error, ${signal}${core}", Ends: Ends{Signals: []int{7}},
+}, {
+	Category: job.InvalidMemoryAccess, Signature: "cuda-illegal-access", Confidence: 0.9,
+	Meaning: "a GPU kernel accessed memory that does not belong to it",
+	Hint:    "tried elsewhere first; where it comes back, run compute-sanitizer or CUDA_LAUNCH_BLOCKING=1 to find the kernel",
+	Needles: []string{"illegal memory access", "cuda_error_illegal_address", "misaligned address", "invalid program counter", "warp illegal", "hiperrorillegaladdress", "memory access fault by gpu"},
 }}

@@ -8,6 +8,12 @@ import (
 const libraryHint = "install ${artefact|the library} on every host or add its directory to LD_LIBRARY_PATH; ldd shows what is missing"
 
 var missingLibrary = []Rule{{
+	Category: job.MissingLibrary, Signature: "linker", Confidence: 0.9,
+	Meaning: "the linker does not find a library",
+	Hint:    libraryHint,
+	Needles: []string{"cannot find -l", "could not load dynamic library", "cannot load libcuda", "unable to load library", "failed to load library", "library not loaded", "libcudart", "libnccl"},
+	Match:   textmatch.New(`cannot find -l(?P<artefact>\S+)|[Uu]nable to load library '?(?P<artefact>[^\s']+)|Library not loaded: (?P<artefact>\S+)`),
+}, {
 	Category: job.MissingLibrary, Signature: "shared-library", Confidence: 0.95,
 	Meaning: "a shared library that the program needs is not found",
 	Hint:    libraryHint,

@@ -23,4 +23,12 @@ var modelDiverged = []Rule{{
 	Hint:    divergedHint,
 	Needles: []string{"loss is nan", "loss is inf", "loss became nan", "model diverged", "loss diverged", "non-finite loss", "loss is not finite", "encountered nan", "nan loss", "training diverged", "nan detected"},
 	Unless:  textmatch.New(`(?i)skip|ignor|continu`),
+}, {
+	Category: job.ModelDiverged, Signature: "loss-not-finite", Confidence: 0.85,
+	Hint: divergedHint,
+	Needles: []string{"loss scale already at minimum", "minimum loss scale reached", "unexpected result nan", "found nan in local", "found inf in local", "nan in loss", "stopping training", "monitored metric", "loss is nan, stopping", "model has diverged", "gradient norm is nan", "grad norm is nan", "gradients are nan", "nan/inf", "non-finite", "infinite loss", "loss exploded", "training has diverged", "nan encountered",
+		"is not finite", "became nan", "is nan or inf", "diverging", "not-a-number", "solution diverged", "diverged"},
+	Match: textmatch.New(`(?i)loss scale already at minimum|minimum loss scale reached|unexpected result (?:nan|inf)|found (?:nan|inf)\b.{0,60}(?:loss|grad)|loss\b.{0,30}\b(?:is|was|became|=|:)\s*(?:nan|inf)\b.{0,60}\b(?:stop\w*|abort\w*|exit\w*|terminat\w*|quit\w*|halt\w*)|monitored metric .* is not finite|(?:model|training|loss|run|optimi[sz]ation|solution|solver|simulation) (?:has )?diverged|(?:stop\w*|abort\w*|exit\w*|terminat\w*|halt\w*)\b.{0,60}\b(?:nan|inf|non-?finite|diverg\w*)\b|` +
+		`(?:grad\w*|gradient) norm\b.{0,20}\b(?:nan|inf|non-?finite|not finite)|non-?finite (?:loss|grad\w*)\b.{0,40}(?:stop|abort|exit|terminat|rais|consecutive|times)|\bnan (?:loss|encountered|detected)\b.{0,60}(?:stop|abort|exit|terminat)`),
+	Unless: textmatch.New(`(?i)skip|ignor|continu|retry|recover|not diverged|did not diverge|resum|zero-?ing|early stopping patience|warning`),
 }}

@@ -7,11 +7,15 @@ import (
 
 const mpiHint = "look at the MPI call named and its arguments: counts, tags, ranks, buffers, and whether every rank makes it"
 
+// mpiRank finds the rank in the errors of MPICH and, on the line after, of Open MPI.
+var mpiRank = textmatch.New(`\(rank (?P<rank>\d+) in comm|reported by process \[\d+,(?P<rank>\d+)\]`)
+
 var mpiError = []Rule{{
 	Category: job.MPIError, Signature: "mpi-truncate", Confidence: 0.95,
 	Meaning: "a message is longer than the buffer that waits for it",
 	Hint:    "sender and receiver must agree on count and type: " + mpiHint,
 	Needles: []string{"mpi_err_truncate", "message truncated"},
+	Find:    mpiRank,
 }, {
 	Category: job.MPIError, Signature: "mpi-peer-lost", Confidence: 0.6, Traits: Cascade,
 	Meaning: "MPI lost the connection to another rank, usually because that rank failed",
@@ -24,6 +28,7 @@ var mpiError = []Rule{{
 	Hint:    mpiHint,
 	Needles: []string{"fatal error in ", "an error occurred in mpi_"},
 	Match:   textmatch.New(`[Ff]atal error in (?:internal_|P?MPI_)?(?P<artefact>\w+)|An error occurred in (?P<artefact>MPI_\w+)`),
+	Find:    mpiRank,
 	Unless:  textmatch.New(`(?i)MPIR?_?Init|internal_Init|MPI_Init`),
 }, {
 	Category: job.MPIError, Signature: "mpi-errors-are-fatal", Confidence: 0.85, Traits: Generic | Peer,

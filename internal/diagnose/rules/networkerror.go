@@ -8,11 +8,23 @@ import (
 const peerHint = "the other end went away: look for the rank that failed first; where none did, look at the network between the hosts"
 
 var networkError = []Rule{{
+	Category: job.NetworkError, Signature: "store-unreachable", Confidence: 0.75, Traits: Peer,
+	Meaning: "ranks could not connect to the store of rank 0, by which they find each other",
+	Hint:    "see whether rank 0 runs, and whether MASTER_ADDR and MASTER_PORT can be reached from the other hosts",
+	Needles: []string{"the client socket has timed out after", "the client socket has failed to connect", "connection to the c10d store has failed", "failed to connect to any network address"},
+	Match:   textmatch.New(`(?:timed out after|failed to connect|connection to the C10d store)`),
+	Find:    textmatch.New(`connect to (?:any network address of )?\(?(?P<artefact>[\w.\-]+, \d+)`),
+	Unless:  textmatch.New(`^\[?W\d*|\[W\d* `),
+}, {
+	Category: job.NetworkError, Signature: "store-unreachable", Confidence: 0.6, Traits: Cascade,
+	Hint:    "see whether the agent on the first host runs, and whether it can be reached from the other hosts",
+	Needles: []string{"rendezvousconnectionerror", "rendezvousclosederror", "failed to send a keep-alive heartbeat to the rendezvous", "polled an error from coordination service", "failed to send rpc to coordination service", "distributed service detected fatal errors", "store->get('0') got error", "should dump\" flag", "disconnecterror"},
+}, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
 	Meaning: "a connection to another rank ended, usually because that rank failed",
 	Hint:    peerHint,
 	Needles: []string{"connection closed by peer", "connection closed by remote peer", "connection reset by peer", "connection was likely closed", "socket closed", "connection closed by foreign host", "broken pipe", "recvvalue failed",
-		"sendbytes failed", "recvbytes failed", "pair closure", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "server socket has failed", "unexpected connection close"},
+		"sendbytes failed", "recvbytes failed", "peer closed", "peer hung up", "connection was forcibly closed", "remote end closed connection", "unexpected connection close", "transport is closing", "connection aborted"},
 	Find: textmatch.New(`(?:peer|error|endpoint) ?\[?(?P<artefact>\d+\.\d+\.\d+\.\d+)\]?:\d+`),
 }, {
 	Category: job.NetworkError, Signature: "peer-closed", Confidence: 0.6, Traits: Cascade,
@@ -68,4 +80,24 @@ var networkError = []Rule{{
 	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_IB_DISABLE=1 or NCCL_IB_HCA avoids a bad one",
 	Needles: []string{"ibv_", "got async event", "transport retry count exceeded", "local catastrophic error", "port error", "endpoint timeout", "ib link"},
 	Match:   textmatch.New(`(?:Call to )?(?P<artefact>ibv_\w+) (?:failed|error)|Got async event|[Tt]ransport retry count exceeded|local catastrophic error|(?P<artefact>mlx\w+).*port error|ERROR.*[Ee]ndpoint timeout`),
+}, {
+	Category: job.NetworkError, Signature: "nccl-network", Confidence: 0.8, Traits: Peer,
+	Meaning: "NCCL found no usable network interface, or an InfiniBand queue gave up",
+	Hint:    "check the port (ibstat), its cable and the fabric; NCCL_SOCKET_IFNAME and NCCL_IB_HCA choose other interfaces",
+	Needles: []string{"no socket interface found", "no interface found", "got completion from peer", "async fatal event", "ibv_wc_retry_exc_err", "transport retry counter exceeded", "transport retry count exceeded", "port active"},
+	Match:   textmatch.New(`no (?:socket )?interface found|status=(?:12\b|IBV_WC_RETRY_EXC_ERR)|async fatal event|[Tt]ransport retry count(?:er)? exceeded`),
+	Find:    textmatch.New(`(?P<artefact>mlx\w+)`),
+}, {
+	Category: job.NetworkError, Signature: "link-down", Confidence: 0.95, Traits: Kernel,
+	Meaning: "the network card of a host lost its link",
+	Hint:    "check the cable, the port of the switch and the card of that host",
+	Text:    "the network of the host failed (${title})",
+	Needles: []string{"link down", "link is down", "cable error", "port module event", "nic link is down", "lost carrier", "link_down", "port error", "tx timeout", "transmit queue"},
+	Match:   textmatch.New(`(?i)(?:mlx\d\w*|ib\d|eth\d|en\w+|bond\d|hfi1\w*|bnxt\w*|ice|i40e|ixgbe|igb)\b.*(?:link (?:is )?down|cable error|lost carrier|high temperature)|Port: \d+ Link DOWN|Port module event.*(?:error|High Temperature)|NETDEV WATCHDOG`),
+}, {
+	Category: job.NetworkError, Signature: "ssh-failed", Confidence: 0.85,
+	Meaning: "an SSH connection to a host could not be made, or broke",
+	Hint:    "try it by hand: ssh HOST true; see that the host is up and that its key is known",
+	Needles: []string{"ssh: connect to host", "host key verification failed", "connection closed by remote host", "kex_exchange_identification", "client_loop: send disconnect", "remote host identification has changed"},
+	Match:   textmatch.New(`ssh: connect to host (?P<host>\S+) port|[Hh]ost key verification failed|closed by remote host|kex_exchange_identification|client_loop: send disconnect|IDENTIFICATION HAS CHANGED`),
 }}

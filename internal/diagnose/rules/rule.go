@@ -86,6 +86,9 @@ const (
 	Generic
 	// Continued marks a line whose sentence ends on the next line.
 	Continued
+	// Verdict marks what the batch system, or another system around the job, says of the whole job. It counts
+	// more than what ranks print after it.
+	Verdict
 	// Mute marks an end, or a line about one, that shows only that the program ended itself.
 	// The reason is in the error message that the program printed.
 	Mute
@@ -115,7 +118,7 @@ var written = sync.OnceValue(func() []*Rule {
 	var all []*Rule
 	for _, list := range [][]Rule{
 		missingLibrary, cudaVersion, cudaInit, gpuHardware, gpuOOM, cpuOOM, cudaFailure, modelDiverged,
-		collectiveTimeout, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
+		collectiveTimeout, hang, straggler, timeLimit, cancelled, mpiRuntime, mpiError, checkpointError, diskFull, storageError, portInUse, outputError,
 		permissionError, networkError, launchError, preempted, hostLost, importError, syntaxError, incorrectInputs,
 		invalidMemoryAccess, assertion, coreDump, semanticError, killed, traceback, unknown,
 	} {

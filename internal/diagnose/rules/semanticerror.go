@@ -55,36 +55,16 @@ var semanticError = []Rule{
 	torch("torch-fork-cuda", "CUDA was used before a fork", "use the spawn start method (multiprocessing_context=\"spawn\"), or touch CUDA only after the fork",
 		"cannot re-initialize cuda in forked subprocess", "poison_fork"),
 	{
-		Category: job.SemanticError, Signature: "cuda-ordinal", Confidence: 0.95,
-		Meaning: "the rank has no GPU with that number",
-		Hint:    "a rank sees the gang's GPUs on its host, numbered in the order of LOCAL_RANK, and with --gpu-visibility rank or MIG only its own, from 0: use LOCAL_RANK modulo torch.cuda.device_count()",
-		Needles: []string{"invalid device ordinal", "attempting to deserialize object on cuda device", "invalid device id", "cuda_error_invalid_device"},
-	}, {
 		Category: job.SemanticError, Signature: "cuda-device-assert", Confidence: 0.95,
 		Meaning: "an assertion inside a GPU kernel failed, usually because an index or label is out of range",
 		Hint:    "run once with CUDA_LAUNCH_BLOCKING=1 (or on the CPU) to see the line; check labels and embedding indices",
-		Needles: []string{"device-side assert triggered", "cuda_error_assert", "cudaerrorassert"},
-	}, {
-		Category: job.SemanticError, Signature: "cuda-device-assert", Confidence: 0.95,
-		Hint:    "run once with CUDA_LAUNCH_BLOCKING=1 (or on the CPU) to see the line; check labels and embedding indices",
-		Needles: []string{"thread: ["},
+		Needles: []string{"srcindex < srcselectdimsize", "index out of bounds", "t >= 0 && t < n_classes", "cur_target >= 0 && cur_target < n_classes", "ind >=0 && ind < ind_dim_size"},
 		Match:   textmatch.New("block: \\[.*thread: \\[.*Assertion `(?P<artefact>.+)` failed"),
-	}, {
-		Category: job.SemanticError, Signature: "nccl-duplicate-gpu", Confidence: 0.95,
-		Meaning: "two ranks use one GPU, which NCCL refuses",
-		Hint:    "call torch.cuda.set_device(LOCAL_RANK modulo the GPUs seen) before init_process_group, or run with --gpu-visibility rank, and do not overwrite CUDA_VISIBLE_DEVICES",
-		Needles: []string{"duplicate gpu detected"},
 	}, {
 		Category: job.SemanticError, Signature: "collective-mismatch", Confidence: 0.9,
 		Meaning: "the ranks do not call the same collective, or with different sizes",
 		Hint:    "every rank must make the same calls in the same order with the same shapes: look for a rank-dependent branch or last batch",
 		Needles: []string{"detected mismatch between collectives", "op.preamble.length <= op.nbytes", "collectivefingerprint"},
-	}, {
-		Category: job.SemanticError, Signature: "open-files-limit", Confidence: 0.9,
-		Meaning: "the process may open no more files",
-		Hint:    "raise the limit (ulimit -n), close files, or call torch.multiprocessing.set_sharing_strategy(\"file_system\")",
-		Classes: []string{"*"},
-		Needles: []string{"too many open files", "received 0 items of ancdata"},
 	},
 	semantic("python-value-error", "a value of the right type that the code cannot use", traceHint, "ValueError"),
 	semantic("python-type-error", "a value of the wrong type, or a call with arguments that the function does not take", traceHint+"; after an update of a library compare its signatures", "TypeError"),

@@ -9,8 +9,8 @@ var storageError = []Rule{{
 	Category: job.StorageError, Signature: "io-error", Confidence: 0.9,
 	Meaning: "reading or writing failed below the file system: a disk or a network file system",
 	Hint:    "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host",
-	Needles: []string{"input/output error", "remote i/o error", "lustreerror"},
-	Match:   textmatch.New(`(?:[Ii]nput/output|[Rr]emote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError`),
+	Needles: []string{"input/output error", "remote i/o error", "lustreerror", "errno 5]", " eio"},
+	Match:   textmatch.New(`(?:[Ii]nput/output|[Rr]emote I/O) error(?:: ['"](?P<artefact>[^'"]+)['"])?|LustreError|\bEIO\b`),
 }, refused(job.StorageError, "io-error", "look at the host's kernel log and the file server; where only one host shows it, keep jobs off that host", "input/output error"), {
 	Category: job.StorageError, Signature: "stale-handle", Confidence: 0.95,
 	Meaning: "a file on a network file system was replaced or its export changed (ESTALE)",
@@ -28,12 +28,37 @@ var storageError = []Rule{{
 	Meaning: "an object store refused or lost a request",
 	Hint:    "the store was busy or away: trying again mostly helps",
 	Classes: []string{"*"},
-	Needles: []string{"slowdown", "internalerror", "serviceunavailable", "requesttimeout", "reduce your request rate", "503 service unavailable"},
-	Match:   textmatch.New(`(?:An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503)\)|reduce your request rate|503 Service Unavailable)`),
+	Needles: []string{"slowdown", "internalerror", "serviceunavailable", "requesttimeout", "reduce your request rate", "503 service unavailable", "reached max retries"},
+	Match:   textmatch.New(`(?:An error occurred \((?:SlowDown|InternalError|ServiceUnavailable|RequestTimeout|503)\)|\(SlowDown\)|reduce your request rate|503 Service Unavailable)`),
 }, {
 	Category: job.StorageError, Signature: "torch-write-failed", Confidence: 0.8,
 	Meaning: "PyTorch could not finish writing a file",
 	Hint:    "look at the space, quota and health of the file system that the checkpoint goes to",
 	Needles: []string{"pytorchstreamwriter failed writing", "unexpected pos "},
 	Match:   textmatch.New(`PytorchStreamWriter failed writing|inline_container\.cc.*unexpected pos`),
+}, {
+	Category: job.StorageError, Signature: "kernel-storage", Confidence: 0.95, Traits: Kernel,
+	Meaning: "the kernel of a host reports a disk, or a file server that does not answer",
+	Hint:    "look at the disk or the file server; keep jobs off the host until it is repaired",
+	Text:    "the storage of the host failed (${title})",
+	Needles: []string{"i/o error, dev", "buffer i/o error", "remounting filesystem read-only", "not responding", "lustreerror", "ext4-fs error", "xfs (", "nvme", "medium error", "unrecovered read error", "lock reclaim failed", "was evicted by", "btrfs error", "blk_update_request", "critical medium", "-fs error", "mmfs", "connection to"},
+	Match: textmatch.New(`I/O error, dev (?P<artefact>\w+)|Buffer I/O error|[Rr]emounting filesystem read-only|nfs: server (?P<artefact>\S+) not responding|LustreError:.*(?:evict|failed|error|rc = -|operation)|EXT4-fs error|XFS \(\S+\):.*(?:I/O error|[Cc]orruption|[Ss]hutdown|shutting down)|nvme\d*.*(?:timeout|reset controller|controller is down|I/O \d+ QID|Device not ready)|[Mm]edium [Ee]rror|[Uu]nrecovered read error|Lock reclaim failed|was evicted by|` +
+		`BTRFS error|blk_update_request: .*error|critical (?:medium|target) error|mmfs.*(?:failed|unmount|lost)`),
+}, {
+	Category: job.StorageError, Signature: "database-damaged", Confidence: 0.85,
+	Meaning: "a database file is damaged, or its file system does not lock files",
+	Hint:    "restore the file from a copy; keep databases off network file systems",
+	Needles: []string{"database disk image is malformed", "file is not a database", "disk i/o error"},
+}, {
+	Category: job.StorageError, Signature: "bad-message", Confidence: 0.85,
+	Meaning: "a file system is damaged (EBADMSG, EUCLEAN), or a block of it fails its checksum",
+	Hint:    "look at the host's kernel log, and have the file system checked",
+	Needles: []string{"bad message", "structure needs cleaning", "errno 117", "no such device or address", "no medium found", "wrong medium type"},
+	Match:   textmatch.New(`(?:Errno 74\] |: )Bad message|Structure needs cleaning`),
+}, {
+	Category: job.StorageError, Signature: "input-output-error", Confidence: 0.85, Traits: Weak,
+	Meaning: "a library reports that storage lost or refused data",
+	Hint:    "look at the host's kernel log and the file server",
+	Needles: []string{"remote i/o error", "connection to ost", "no route to ost", "gpfs", "beegfs", "ceph", "hdfs", "could not obtain block", "missing block", "datanode"},
+	Match:   textmatch.New(`(?i)remote i/o error|(?:gpfs|beegfs|ceph|hdfs|lustre)\b.*(?:error|fail|timed? ?out|unavailable|not respond)|could not obtain block|no live nodes contain|BlockMissingException|(?:bad|dead) datanode`),
 }}

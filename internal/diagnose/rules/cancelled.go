@@ -1,0 +1,25 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const cancelledHint = "somebody or a rule cancelled it (scancel, qdel, bkill, Ctrl-C); a step is also cancelled after one of its tasks failed"
+
+var cancelled = []Rule{{
+	Category: job.Cancelled, Signature: "batch-cancelled", Confidence: 0.7, Traits: Verdict | Generic,
+	Meaning: "the batch system cancelled the job or step",
+	Hint:    cancelledHint,
+	Needles: []string{" cancelled at ", "cancelled by user", "canceled by user", "cancelled by ", "term_owner", "killed by bkill", "terminated by user", "deleted by user", "cancelled by administrator", "job was aborted by the user", "via condor_rm", "user initiated",
+		"was cancelled", "was canceled", "jobcancelled", "term_admin", "has been cancelled", "has been canceled", "job deleted", "qdel"},
+	Match: textmatch.New(`\*\*\* (?:STEP|JOB) \S+ ON \S+ CANCELLED AT \S+ (?:\*\*\*|DUE to SIGNAL)|TERM_OWNER|TERM_ADMIN|killed by bkill|via condor_rm|(?i)\b(?:job|run|task|pod|workflow|step|training|execution|experiment|allocation|pipeline)\b.{0,60}\b(?:cancell?ed|terminated|deleted|aborted|removed|killed) (?:by|at the request of|on request of) (?:the )?(?:user|owner|admin\w*|operator|\w+@|request)|` +
+		`\bcancell?ed by (?:user|owner|admin\w*|operator|request)|job (?:was|has been) cancell?ed\b|^srun: (?:error: )?.*(?:job|step).*cancell?ed|deleted by user|(?:execution|run) was cancell?ed|has been revoked`),
+	Unless: textmatch.New(`DUE TO (?:TIME LIMIT|PREEMPTION|NODE FAILURE|JOB REQUEUE|TASK FAILURE)|(?i)\b(?:future|coroutine|request|order|dependency)\b`),
+}, {
+	Category: job.Cancelled, Signature: "interrupted", Confidence: 0.8,
+	Meaning: "the user interrupted the program (Ctrl-C)",
+	Hint:    "run it again; with --checkpoint-dir and --resume it goes on from its newest checkpoint",
+	Needles: []string{"srun: interrupt", "sending ctrl-c to processes", "sending ctrl-c to job", "srun: aborting, interrupt"},
+	Match:   textmatch.New(`srun: (?:sending Ctrl-C|interrupt|aborting)|Sending Ctrl-C to processes as requested|sending Ctrl-C to job`),
+}}

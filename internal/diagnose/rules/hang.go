@@ -1,0 +1,38 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+const hangHint = "find out where the rank stands (py-spy dump, gdb): a lock, a read that never ends, a collective that another rank does not join"
+
+var hang = []Rule{{
+	Category: job.Hang, Signature: "watchdog-stuck", Confidence: 0.8,
+	Meaning: "a watchdog of a library found that the program makes no progress",
+	Hint:    hangHint,
+	Needles: []string{"watchdog got stuck for", "watchdog thread got stuck", "possible gil induced hang", "could not acquire gil within", "heartbeat monitor timed out", "possible watchdog hang"},
+	Match:   textmatch.New(`watchdog (?:thread )?got stuck|GIL|[Hh]eartbeat monitor timed out|watchdog hang`),
+}, {
+	Category: job.Hang, Signature: "no-progress", Confidence: 0.8, Traits: Verdict,
+	Meaning: "what supervises the job found no progress, and ended it",
+	Hint:    hangHint,
+	Needles: []string{"no progress", "hang detected", "appears to be hung", "appears hung", "appears to hang", "is hung", "job hang", "training hang", "hung task", "no output for", "no new step", "no heartbeat", "no log output", "stuck for", "without progress", "not making progress",
+		"making no progress", "hanging for", "has stalled", "stall detected", "hang suspected", "appears stuck", "seems to hang", "no step completed", "no iteration", "last heartbeat", "no new output", "stalled for", "not progressed", "no update for", "hung for", "heartbeat timeout", "workload hang", "no activity", "no new log"},
+	Match: textmatch.New(`(?i)\bno (?:\w+ )?(?:progress|output|new step|new output|new log\w*|heartbeats?|log output|step completed|iterations?|activity|update)\b.{0,40}\b(?:for|in|since|within|after)\b.{0,20}\d|\b(?:hang|stall) (?:detected|suspected)|\b(?:appears?|seems?) (?:to (?:be )?)?(?:hung|hang|stuck|stalled)|\b(?:hung|stuck|stalled|hanging) for (?:more than |over )?\d|` +
+		`\bis hung\b|(?:without|not making|making no) progress\b|(?:job|training|workload) hang|heartbeat timeout|has stalled|not progressed`),
+	Unless: textmatch.New(`(?i)watchdog got stuck|blocked for more than|soft lockup|jax|coordination|kubelet|etcd|\bretry`),
+}, {
+	Category: job.Hang, Signature: "dumped-traceback", Confidence: 0.75,
+	Meaning: "faulthandler's timer showed where the program stood after a time in which it should have ended",
+	Hint:    hangHint,
+	Needles: []string{"timeout ("},
+	Match:   textmatch.New(`^Timeout \(\d+:\d\d:\d\d(?:\.\d+)?\)!$`),
+}, {
+	Category: job.Hang, Signature: "kernel-hang", Confidence: 0.9, Traits: Kernel,
+	Meaning: "the kernel found a process that waits without end, or a CPU that does not come back",
+	Hint:    "look at the calls that the kernel lists after the record: nfs_ or ll_ in them mean a file server that does not answer",
+	Text:    "the kernel found it stuck (${title})",
+	Needles: []string{"soft lockup", "blocked for more than", "hung_task", "rcu_sched detected stalls", "hard lockup"},
+	Match:   textmatch.New(`soft lockup - CPU#\d+ stuck.*\[(?:[^\]]*):(?P<pid>\d+)\]|task \S+:(?P<pid>\d+) blocked for more than|hard LOCKUP|detected stalls`),
+}}

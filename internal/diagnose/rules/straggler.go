@@ -1,0 +1,17 @@
+package rules
+
+import (
+	"github.com/gangrun/gangrun/internal/diagnose/textmatch"
+	"github.com/gangrun/gangrun/internal/job"
+)
+
+var straggler = []Rule{{
+	Category: job.Straggler, Signature: "reported-straggler", Confidence: 0.8, Traits: Verdict,
+	Meaning: "a rank or host is so much slower than the others that what supervises the job ended it",
+	Hint:    "look at the slow host: temperature and power of its GPUs, its clocks, other processes, its disks and network cards",
+	Needles: []string{"straggler", "slow rank", "slowest rank", "slow node", "slow worker", "slower than the", "slower than median", "slow gpu"},
+	Match: textmatch.New(`(?i)(?:straggl\w*|slow (?:rank|node|worker|gpu|host)s?)\b.{0,80}?\b(?:detected|found|identified|abort\w*|terminat\w*|exceed\w*|evict\w*|exclu\w*|stop\w*|kill\w*|fail\w*|rank[ =:]*(?P<rank>\d+))|(?:detected|found|identified|affected|due to|aborting|terminating)\b.{0,60}\b(?:straggl\w*|slow (?:rank|node|worker|gpu|host))|` +
+		`\brank[ =:]*(?P<rank>\d+)\b.{0,80}\b(?:is (?:a |the )?(?:straggler|slow)|(?:x|%|times) slower)|StragglerId\(rank=(?P<rank>\d+)`),
+	Find:   textmatch.New(`(?i)\brank[ =:]*(?P<rank>\d+)`),
+	Unless: textmatch.New(`(?i)\b(?:no|0|zero|without) straggl|straggler detect\w+ (?:is )?(?:enabled|disabled|initiali[sz]ed|on|off|set ?up|configured|started|interval|threshold)|\benabl\w+ straggler|mitigation (?:on|enabled)`),
+}}
