@@ -101,7 +101,8 @@ type FileWatch struct {
 	Dirs, But []string
 }
 
-// Changed are files of one host that were changed, made or removed while ranks ran.
+// Changed are the files of one host that were changed, made or removed while ranks ran. The
+// list Changed has those changed or removed.
 type Changed struct {
 	Host    string   `json:"host"`
 	Made    []string `json:"made,omitempty"`
