@@ -160,8 +160,8 @@ func (s Spec) Box() *Box {
 	return &Box{Container: s.Container, Mounts: mounts, Dir: s.Workdir}
 }
 
-// RankDir returns the path, in the container, of the directory in which ranks start. Empty means
-// the working directory of the image.
+// RankDir returns the directory in which ranks start, by its path in the container if the job
+// has an image. Empty means the working directory of the image.
 func (s Spec) RankDir() string {
 	if s.Image == "" {
 		return s.Workdir

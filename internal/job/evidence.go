@@ -60,7 +60,7 @@ const (
 	EndedTimeLimit Ended = "time-limit" // the time limit of the run
 	EndedCancelled Ended = "cancelled"
 
-	EndedBatchLimit Ended = "batch-time-limit" // of the batch job
+	EndedBatchLimit Ended = "batch-time-limit" // the time limit of the batch job
 	EndedPreempted  Ended = "preempted"        // another job, or a requeue, took the hosts of the batch job
 	EndedNodeFailed Ended = "node-failed"      // a node of the batch job has failed
 )

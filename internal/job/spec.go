@@ -92,9 +92,9 @@ type Spec struct {
 	Launcher LauncherMode `json:"launcher,omitempty"`
 	// OnSignal is what gangrun does when it gets SIGUSR1 or SIGUSR2; empty means pass.
 	OnSignal OnSignal `json:"on_signal,omitempty"`
-	// BeforeStop is a signal that gangrun sends to the ranks that handle it, before it ends the
-	// gang for a reason outside of the gang; empty means none. gangrun then waits for a new
-	// checkpoint, for BeforeStopWait at most.
+	// BeforeStop is a signal that asks ranks for a checkpoint; empty means none. gangrun sends
+	// it to the ranks that handle it, before a user, a time limit or the batch system ends the
+	// run. gangrun then waits for a new checkpoint, for BeforeStopWait at most.
 	BeforeStop     BeforeStop `json:"before_stop,omitempty"`
 	BeforeStopWait Duration   `json:"before_stop_wait,omitempty"`
 	// TimeReserve is how long before the time limit of its batch job the run is ended. If it is

@@ -32,8 +32,8 @@ func CheckFiles() (hint string, err error) {
 		fmt.Errorf("this process may have %d open files, and gangrun needs at least %d", files.Cur, leastFiles)
 }
 
-// Hint returns which limit of this machine err comes from, with its value, and how to raise
-// it. It returns "" if err comes from none.
+// Hint describes the limit of this machine that caused err: its value, and how to raise it. It
+// returns "" if no such limit caused err.
 func Hint(err error) string {
 	switch {
 	case errors.Is(err, unix.EMFILE):

@@ -20,13 +20,13 @@ const (
 type Options struct {
 	// ID names the stream on both sides.
 	ID ID
-	// Buffer limits the bytes that are kept until the reader of the peer has consumed them,
-	// and the bytes that are received before they are read; 0 is 4 MiB. Beyond it, Write
-	// blocks. The smaller limit of the two sides counts. The memory grows as needed and is
-	// freed when the stream ends.
+	// Buffer is the largest number of bytes that this side keeps until the reader of the peer
+	// has consumed them; 0 means 4 MiB. Write blocks when Buffer is used up. Buffer also limits
+	// the received bytes that nobody has read yet. The smaller limit of the two sides counts.
+	// The memory grows as needed and is freed when the stream ends.
 	Buffer int
-	// Beat is the time after which a frame is sent even if there is no data, as a sign of
-	// life; 0 is one second.
+	// Beat is the time after which a frame is sent even if there is no data, as a sign of life;
+	// 0 means one second.
 	Beat time.Duration
 }
 
@@ -102,7 +102,7 @@ func New(opts Options) *Conn {
 func (c *Conn) ID() ID { return c.id }
 
 // Heard returns when a byte was last received from the peer, on any carrier. It returns the zero
-// time if none was.
+// time if no byte was received.
 func (c *Conn) Heard() time.Time {
 	if d := c.heard.Load(); d > 0 {
 		return c.begun.Add(time.Duration(d))
@@ -185,7 +185,7 @@ func (c *Conn) Close() error {
 }
 
 // Abort ends the stream at once and drops its buffers. Read, Write and Carry then return err, or
-// net.ErrClosed if err is nil. The first Abort counts.
+// net.ErrClosed if err is nil. Only the first Abort counts.
 func (c *Conn) Abort(err error) {
 	if err == nil {
 		err = net.ErrClosed
@@ -214,7 +214,7 @@ func (c *Conn) wakeAll() {
 	c.link.line.nudge()
 }
 
-// SetDeadline sets both deadlines.
+// SetDeadline sets the deadlines of Read and of Write.
 func (c *Conn) SetDeadline(t time.Time) error { return c.deadlines(t, true, true) }
 
 // SetReadDeadline makes Read return os.ErrDeadlineExceeded after t.

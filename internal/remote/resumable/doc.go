@@ -5,10 +5,10 @@
 // new carrier both sides say how much they have received, so that only the rest is sent again.
 //
 // The side that makes carriers calls [Conn.Carry] for each of them, in a loop with back-off. The
-// side that accepts carriers calls [Accept], which finds out the stream of a carrier, and then
-// [Conn.CarryPending] or [Pending.Refuse]. A Conn starts no goroutine of its own, and never gives
-// up a silent carrier. Its owner does that: it looks at [Conn.Heard] and ends the Carry, or begins
-// another.
+// side that accepts carriers calls [Accept], which finds out to which stream a carrier belongs,
+// and then [Conn.CarryPending] or [Pending.Refuse]. A Conn starts no goroutine of its own, and
+// never gives up a silent carrier. The owner of the Conn does that: it looks at [Conn.Heard],
+// and then ends the Carry or begins another one.
 //
 // # Carriers
 //
@@ -23,7 +23,7 @@
 // a refusal. The preamble and the refusal are the same in all versions.
 //
 // An acknowledgement tells the writing side how many bytes the reader on the other side has
-// consumed, not how many have arrived. The end of the stream counts as one more byte. It frees the
-// copy of the writer and also limits the flow: a slow reader costs each side one buffer and no
-// more.
+// consumed, not how many have arrived. The end of the stream counts as one more byte. When the
+// acknowledgement arrives, the writing side frees its copy of those bytes. This also controls the
+// flow: however slow a reader is, each side needs only one buffer.
 package resumable
