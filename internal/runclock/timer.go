@@ -84,8 +84,8 @@ func (t *Timer) count(turn int, step time.Duration) {
 	t.fired <- struct{}{} // has room: stop has emptied it
 }
 
-// WithTimeoutCause returns a copy of ctx that is cancelled with the cause after the process
-// has run for d. Its Err is then context.Canceled. Calling cancel stops the timer.
+// WithTimeoutCause returns a copy of ctx that is cancelled, with the given cause, after the
+// process has run for d. The Err of the copy is then context.Canceled. cancel stops the timer.
 func WithTimeoutCause(ctx context.Context, d time.Duration, cause error) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	t := NewTimer(d)

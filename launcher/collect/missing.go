@@ -22,8 +22,9 @@ type Missing struct {
 // maxNamed bounds the ranks of a host for which a note gives the amount of output.
 const maxNamed = 4
 
-// Missing returns what has not arrived once the collection is over, and emits a note for
-// each host. started reports whether a rank was started: the others have printed nothing.
+// Missing returns the output that has not arrived when the collection is over, and emits a note
+// for each host. started reports whether a rank was started. Ranks that were not started have
+// printed nothing.
 func (c *Collection) Missing(started func(rank int) bool) []Missing {
 	var missing []Missing
 	for _, h := range c.hosts {
