@@ -13,7 +13,7 @@ import (
 // Missing is output of a host that has not arrived.
 type Missing struct {
 	Host  string
-	Ranks []int // whose output is incomplete
+	Ranks []int // the ranks whose output is incomplete
 	Why   string
 	// Abandoned says that gangrun did not wait for the output.
 	Abandoned bool
