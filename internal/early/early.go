@@ -1,7 +1,7 @@
 // Package early catches the signals of gangrun's commands, and starts the work of its hidden
 // commands, before Go initialises the rest of the program. This saves time: a gang waits for its
-// agents, and every rank has a shim. Go initialises a package as soon as its imports are
-// initialised. This package imports little, so it is among the first.
+// agents, and each shim is a new process of gangrun. Go initialises a package as soon as its
+// imports are initialised. This package imports little, so it is among the first.
 package early
 
 import (

@@ -1,6 +1,6 @@
-// Package exact writes and reads JSON whose strings may hold any bytes, as arguments,
-// environment variables and paths do on Linux. encoding/json replaces every byte that is not
-// UTF-8 by U+FFFD, so a program that reads the JSON gets a different string.
+// Package exact writes and reads JSON whose strings may hold any bytes, as in arguments,
+// environment variables and paths on Linux. encoding/json replaces every byte that is not UTF-8
+// by U+FFFD, so a program that reads the JSON gets a different string.
 //
 // A string that is UTF-8 is written as encoding/json writes it. In any other string each byte
 // that is not UTF-8 becomes U+0000 and two hexadecimal digits: "caf\xe9" is written
@@ -34,8 +34,8 @@ func Marshal(v any) ([]byte, error) {
 // of encoding/json.
 func Escaped[T any](v T) T { return Map(v, escape) }
 
-// Unmarshal reads what Marshal has written into the value that v points to. It
-// reads any other JSON as encoding/json does.
+// Unmarshal parses the output of Marshal, and stores the result in the value to which v points.
+// It reads any other JSON as encoding/json does.
 func Unmarshal(data []byte, v any) error {
 	if err := json.Unmarshal(data, v); err != nil {
 		return err

@@ -21,7 +21,8 @@ type Error struct {
 	Code int // if it is 0, the code is that of an error that Err wraps
 	Err  error
 	Hint string // what to type next; empty if Err says it
-	// Fallback is the hint if neither this error nor any that it wraps has one.
+	// Fallback is the hint to give if neither this error nor the errors that it wraps have a
+	// hint.
 	Fallback string
 }
 
@@ -49,7 +50,7 @@ type Exit int
 // Error returns the code in words.
 func (e Exit) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
-// Code returns the exit code of err: that of the first Error in it that has one. It
+// Code returns the exit code of err, which is that of the first Error in err with a code. It
 // returns CodeInternal if there is none.
 func Code(err error) int {
 	code := CodeInternal

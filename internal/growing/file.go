@@ -40,8 +40,8 @@ func (f *File) Path() string { return f.path }
 // More calls emit for every piece that was added to f since the last call, until it has read
 // all or ctx ends. A piece is valid until emit returns. More treats a file that does not exist
 // as empty. If fresh is set, More asks the server of a network file system for the current size
-// of the file, and checks whether its name now belongs to another file. After an error, later
-// calls of More for f do nothing.
+// of the file, and checks whether f.Path() now names another file. After an error, later calls
+// of More for f do nothing.
 func (r *Reader) More(ctx context.Context, f *File, fresh bool, emit func(piece []byte)) error {
 	if f.failed != nil {
 		return nil

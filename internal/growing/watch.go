@@ -74,8 +74,8 @@ func (w *Watch) Add(dir string) {
 // Touch makes the next call of Next report that any file may have changed.
 func (w *Watch) Touch() { w.note(func(c *Changes) { c.All = true }) }
 
-// Next waits until files may have changed, and returns which. If ctx ends first, the error
-// is its cause.
+// Next waits until files may have changed, and returns which. If ctx ends first, the error is
+// the cause of ctx.
 func (w *Watch) Next(ctx context.Context) (Changes, error) {
 	// A writer that writes line by line should not be read line by line.
 	if rest := pace - time.Since(w.last); rest > 0 {

@@ -28,9 +28,9 @@ type Summary struct {
 	ExitCode *int      `json:"exit_code"`
 	Attempts int       `json:"attempts"` // started so far, without the trial
 	Step     int64     `json:"step"`     // the highest step of the latest attempt; -1 if none is known
-	// Controller is the process that controls the run, nil if it is not known.
+	// Controller is the process that controls the run; nil if it is not known.
 	Controller *job.Controller `json:"controller,omitempty"`
-	// Batch is the batch job in which the run was started, nil outside of batch jobs.
+	// Batch is the batch job in which the run was started; nil if it was not started in one.
 	Batch *job.BatchJob `json:"batch,omitempty"`
 	// Problem is why the journal cannot be read.
 	Problem string `json:"problem,omitempty"`

@@ -51,8 +51,8 @@ func Look(ctx context.Context, from Source) (List, error) {
 	return l, nil
 }
 
-// MarkHeld marks the GPUs of this machine that other gangs hold as busy, and returns
-// findings with a warning for each thing that is wrong with the leases.
+// MarkHeld marks those GPUs of this machine as busy that other gangs hold. It returns a warning
+// for each problem with the leases.
 func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.Finding, error) {
 	if len(h.Devices) == 0 {
 		return findings, nil
@@ -81,7 +81,7 @@ func MarkHeld(ctx context.Context, h *job.Host, findings []job.Finding) ([]job.F
 }
 
 // LookAt fills h with the hardware of this machine. sys is the directory /sys. If the batch
-// system's variables name the granted GPUs wrongly, the error is a usage error.
+// system's variables about granted GPUs are wrong, the error is a usage error.
 func LookAt(ctx context.Context, h *job.Host, sys fs.FS, options probe.Options) (machine.Machine, error) {
 	m, err := machine.Look(ctx, h, sys, os.LookupEnv, options)
 	var refused *machine.GrantError

@@ -20,7 +20,7 @@ type Attempt struct {
 	Env           map[string]string `json:"-"`
 	CheckpointDir string            `json:"checkpoint_dir,omitempty"`
 	ResumeFrom    string            `json:"resume_from,omitempty"`
-	// LogDir is where the ranks' log files go; it exists.
+	// LogDir is an existing directory for the ranks' log files.
 	LogDir string   `json:"log_dir"`
 	Grace  Duration `json:"grace"`
 	// Retries is how many restarts without progress the job may have.
@@ -78,7 +78,7 @@ func (a Attempt) App(rank int) (App, int) {
 	return App{Ranks: len(a.Placement.Ranks), Command: a.Command}, 0
 }
 
-// GangName returns the name by which agents know the gang of the attempt: RUN/NUMBER.
+// GangName returns the name of the attempt's gang among agents, which is RUN/NUMBER.
 func (a Attempt) GangName() string { return a.Run + "/" + strconv.Itoa(a.Number) }
 
 // Trial reports whether the attempt is a preflight trial.

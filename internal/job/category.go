@@ -5,7 +5,7 @@ import "slices"
 // Category is the kind of a failure. Programs may rely on its values, such as "host-lost".
 type Category string
 
-// The categories, in groups by Fault.
+// The categories. Those of one group have the same Fault.
 const (
 	IncorrectInputs Category = "incorrect-inputs"
 	SemanticError   Category = "semantic-error"

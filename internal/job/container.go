@@ -21,8 +21,8 @@ type Container struct {
 	// Network is the network of the ranks. It is empty in jobs without an image: they use the
 	// network of the host.
 	Network ContainerNetwork `json:"network,omitempty"`
-	// User is the user of the ranks. Empty means the user who started gangrun, and "image" the
-	// user whom the image names. Other values have the form UID:GID.
+	// User is the user of the ranks. Empty means the user who runs gangrun's agent on the host.
+	// "image" means the user whom the image names. Other values have the form UID:GID.
 	User string `json:"user,omitempty"`
 	// ShmSize is the size of /dev/shm; 0 means half of the host's memory. Memory limits all ranks
 	// of a host together; 0 means no limit.
@@ -120,8 +120,8 @@ type Box struct {
 }
 
 // Mounted returns the mounts of a job with an image. These are the mounts that the user names,
-// and further ones for the inputs and the checkpoint directory where those of the user do not
-// show them.
+// and further mounts for those inputs and the checkpoint directory that the user's mounts do
+// not show.
 func (s Spec) Mounted() (mounts []Mount, err error) {
 	for _, text := range s.Container.Mounts {
 		m, err := ParseMount(text, s.Workdir)

@@ -76,9 +76,9 @@ type Event struct {
 	ExitCode    *int         `json:"exit_code,omitempty"`
 	// ExitWhy is what ExitCode means, as in "the code of rank 2 on h1".
 	ExitWhy string `json:"exit_why,omitempty"`
-	// MayHelp is true if another run of the job may get further than this one.
+	// MayHelp is true if another run of the job may get further than this run.
 	MayHelp bool `json:"may_help,omitempty"`
-	// Hint is what to do about Text.
+	// Hint says what to do about the problem in Text.
 	Hint string `json:"hint,omitempty"`
 }
 
@@ -149,7 +149,7 @@ const (
 	LossNegInfinite = "-inf"
 )
 
-// SetLoss sets Loss, or LossIs for a value that is not finite.
+// SetLoss sets Loss if the value is finite, and otherwise LossIs.
 func (p *Progress) SetLoss(value float64) {
 	p.Loss, p.LossIs = nil, ""
 	switch {
@@ -168,7 +168,7 @@ func (p *Progress) SetLoss(value float64) {
 func (p Progress) HasLoss() bool { return p.Loss != nil || p.LossIs != "" }
 
 // Output is a piece of what a rank prints, on its way to the terminal. It may begin and end
-// anywhere in a line. It is not an Event, and never in the journal.
+// anywhere in a line. It is not an Event, and gangrun does not write it to the journal.
 type Output struct {
 	Rank   int
 	Host   string

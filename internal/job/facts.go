@@ -2,8 +2,8 @@ package job
 
 import "time"
 
-// Survey asks a host for the facts that the static preflight needs. The agent answers all of it in
-// one round trip.
+// Survey asks a host for the facts that the static preflight needs. The agent sends all facts in
+// one answer.
 type Survey struct {
 	Command []string `json:"command"`
 	Workdir string   `json:"workdir"`

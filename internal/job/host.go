@@ -61,7 +61,7 @@ type Link string
 
 // The links other than NVLinks, the closest first.
 const (
-	LinkPSB  Link = "PSB"  // on the same board, or two halves of one GPU
+	LinkPSB  Link = "PSB"  // on the same board, or MIG slices of the same GPU
 	LinkPIX  Link = "PIX"  // at most one PCIe bridge
 	LinkPXB  Link = "PXB"  // several PCIe bridges, no host bridge
 	LinkPHB  Link = "PHB"  // a PCIe host bridge, as a rule the CPU

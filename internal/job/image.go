@@ -2,7 +2,7 @@ package job
 
 // ImageFact is what a host reports about the image of a job.
 type ImageFact struct {
-	Name     string `json:"name"`               // its full name in the host's store
+	Name     string `json:"name"`               // the full name of the image in the host's store
 	Digest   string `json:"digest,omitempty"`   // of its manifest
 	Platform string `json:"platform,omitempty"` // as in "linux/amd64"
 	Bytes    int64  `json:"bytes,omitempty"`    // the stored size of its layers

@@ -22,16 +22,17 @@ func PreflightModes() []PreflightMode {
 	return []PreflightMode{PreflightFull, PreflightStatic, PreflightOff}
 }
 
-// TrialMode is whether and how a job is tried before its gang is started.
+// TrialMode says whether gangrun runs a trial before it starts the gang, and how.
 type TrialMode string
 
 // The trial modes.
 const (
-	// TrialOn runs the trial and discards everything that it writes. There is no trial on hosts
-	// that cannot do that.
+	// With TrialOn, gangrun runs the trial and discards everything that the trial writes. On
+	// hosts that cannot discard it, there is no trial.
 	TrialOn  TrialMode = "on"
 	TrialOff TrialMode = "off"
-	// TrialUncontained runs the trial on the job's own files.
+	// With TrialUncontained, gangrun runs the trial on the job's own files, and keeps what it
+	// writes.
 	TrialUncontained TrialMode = "uncontained"
 )
 
@@ -61,7 +62,7 @@ type ExitMode string
 // The exit modes.
 const (
 	ExitRank    ExitMode = "rank"    // the exit code of the rank that failed first
-	ExitVerdict ExitMode = "verdict" // 75: to requeue the job may help; 93: it does not help
+	ExitVerdict ExitMode = "verdict" // 75 if it may help to requeue the job, 93 if it does not help
 )
 
 // ExitModes lists every ExitMode.
@@ -185,8 +186,8 @@ func ParseStdin(text string, ranks int) (Stdin, error) {
 	return StdinRank(rank), nil
 }
 
-// ParseMode returns the mode that text names, or an error that lists the modes. what is the name of
-// the flag or key.
+// ParseMode returns the mode that text names. If text is not valid, the error lists the valid
+// modes. what is the name of the flag or key.
 func ParseMode[M ~string](what, text string, modes []M) (M, error) {
 	if m := M(text); slices.Contains(modes, m) {
 		return m, nil

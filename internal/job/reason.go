@@ -12,8 +12,8 @@ const (
 	// Reasons why ranks are lost.
 	ReasonHostSilent       Reason = "host-silent"       // no contact with the host for too long
 	ReasonHostGone         Reason = "host-gone"         // the host closed its connections and no longer answers
-	ReasonHostRestarted    Reason = "host-restarted"    // the host was booted while the ranks ran
-	ReasonControllerPaused Reason = "controller-paused" // the agent ended because gangrun itself did not run for too long
+	ReasonHostRestarted    Reason = "host-restarted"    // the host was booted again while the ranks ran
+	ReasonControllerPaused Reason = "controller-paused" // the agent ended because the controller was stopped or suspended for too long
 	ReasonAgentGone        Reason = "agent-gone"        // the host answers, but its agent is gone
 	ReasonNotReached       Reason = "not-reached"       // no agent could be started on the host
 	ReasonContainerEnded   Reason = "container-ended"   // the container of the rank ended, with the agent in it
@@ -28,10 +28,10 @@ const (
 	ReasonNoInit         Reason = "no-mpi-init"      // it never called MPI_Init, although other ranks did
 	ReasonNoFinalize     Reason = "no-mpi-finalize"  // it called MPI_Init, but never MPI_Finalize
 
-	// A reason of both ranks and lines.
+	// A reason for both ranks and lines.
 	ReasonSingleton Reason = "singleton" // each rank runs as rank 0 of 1
 
-	// Reasons of lines.
+	// Reasons for lines only.
 	ReasonDaemonLost Reason = "mpi-daemon-lost" // Open MPI's daemon on a host died, or does not answer
 	ReasonOOMKills   Reason = "oom-kills"       // the kernel's count of out-of-memory kills has risen
 )

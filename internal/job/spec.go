@@ -27,9 +27,9 @@ type Spec struct {
 	// gangrun leave it empty; it then means GPUVisibilityGang.
 	GPUVisibility GPUVisibility `json:"gpu_visibility,omitempty"`
 	// Hosts lists the hosts to use, as in h1,h2:4. Hostfile and Inventory are paths of files
-	// that list hosts. At most one of the three is set. If none is, the hosts are those of the
-	// batch system's allocation, or this machine. With Loopback, gangrun simulates the first
-	// hosts of the Inventory, with their GPUs.
+	// that list hosts. At most one of the three is set. If none is set, the hosts are those of
+	// the batch system's allocation, or this machine. With Loopback, gangrun simulates the
+	// first hosts of the Inventory, with their GPUs.
 	Hosts     string `json:"hosts,omitempty"`
 	Hostfile  string `json:"hostfile,omitempty"`
 	Inventory string `json:"inventory,omitempty"`
@@ -100,8 +100,8 @@ type Spec struct {
 	// TimeReserve is how long before the time limit of its batch job the run is ended. If it is
 	// 0, gangrun chooses a time that has room for BeforeStopWait and Grace.
 	TimeReserve Duration `json:"time_reserve,omitempty"`
-	// InitTimeout is the time after which gangrun reports which ranks have not called MPI_Init;
-	// 0 is never.
+	// InitTimeout is the time after which gangrun reports the ranks that have not called
+	// MPI_Init; 0 means never.
 	InitTimeout Duration `json:"init_timeout"`
 	// Apps are the programs of a gang that runs several ("gangrun mpiexec" with colons).
 	// Spec.Ranks is then the sum of their ranks, and Spec.Command the command of the first.
@@ -127,7 +127,7 @@ type Trial struct {
 	Mode TrialMode `json:"mode"`
 }
 
-// Default values of a Spec, as the documentation promises them.
+// The default values of a Spec. They are part of the documentation.
 const (
 	DefaultRetries    = 3
 	DefaultGrace      = Duration(5 * time.Second)
@@ -174,7 +174,7 @@ func Default() Spec {
 	}
 }
 
-// Hidden is written in place of the value of a secret.
+// Hidden is the text that gangrun writes in place of the value of a secret.
 const Hidden = "***"
 
 // Redacted returns a copy in which the values of secret variables are Hidden.

@@ -94,8 +94,8 @@ func (o *Options) set(s setting) error {
 	return nil
 }
 
-// Relative reports whether any path of the job depends on the argument cwd of Finish. If the
-// working directory is not set, it depends on cwd.
+// Relative reports whether any path of the job depends on the argument cwd of Finish. A working
+// directory that is not set also depends on cwd.
 func (o *Options) Relative() bool {
 	spec := o.spec
 	for _, f := range table {

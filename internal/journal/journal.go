@@ -111,8 +111,9 @@ func syncDir(path string) error {
 }
 
 // Durable reports whether a Journal forces events of a kind to the disk. These are the events
-// that record what was tried and how it ended. Append forces them in the background, except for
-// the last event, KindEnded: its Append returns when the event is on the disk.
+// that record the start and the end of attempts, for example. Append forces them in the
+// background, except for the last event, KindEnded: its Append returns when the event is on the
+// disk.
 func Durable(kind job.Kind) bool {
 	switch kind {
 	case job.KindCreated, job.KindAttached, job.KindAttempt, job.KindOutcome, job.KindCheckpoint, job.KindCause, job.KindVerdict, job.KindEnded:

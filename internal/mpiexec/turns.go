@@ -98,9 +98,9 @@ func (a Args) Here(s thishost.Matcher) Here {
 	return Here{s.Called(context.Background()), func(name string) bool { return own[name] }}
 }
 
-// Deal gives ranks to hosts. In each turn, a host takes the number of ranks of that turn. After
-// the last turn, the first one comes again. Every turn must have at least one rank and name one
-// of the hosts.
+// Deal gives ranks to hosts. Turn by turn, it gives the host of the turn as many ranks as the
+// turn has. After the last turn it begins again with the first. Every turn must have at least
+// one rank and name one of the hosts.
 func Deal(ranks int, turns []Turn, hosts []job.Host) job.Placement {
 	var p job.Placement
 	nodes, sizes := map[string]int{}, map[string]int{}

@@ -16,8 +16,8 @@ import (
 
 // Read returns the content of a file of up to limit bytes. If the file is longer, Read returns its
 // first limit+1 bytes. The file may be a pipe, such as /dev/stdin or the <(...) of a shell: Read
-// then prints a note while it waits for the writer. A signal ends that wait. The error then carries
-// the exit code with which this process should end.
+// then prints a note while it waits for the writer. If a signal ends that wait, the error has the
+// exit code with which this process should end.
 func Read(path string, limit int64) ([]byte, error) {
 	ctx, stop := context.Background(), func() {}
 	if info, err := os.Stat(path); err == nil && !info.Mode().IsRegular() {

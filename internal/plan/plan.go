@@ -63,7 +63,7 @@ func have(names []string) string {
 	return text.Some(names, 6) + " have"
 }
 
-// Place puts the gang on hosts. Its errors have an exit code (see failure.Error).
+// Place puts the gang on hosts. Its errors have exit codes (see failure.Error).
 func (g Gang) Place(hosts []job.Host) (topology.Choice, error) {
 	var choice topology.Choice
 	var err error

@@ -9,9 +9,8 @@ const (
 	warnLocked   = time.Minute     // a process seems to hold it
 )
 
-// Silence decides when to warn that a run gives no sign of life. After the first warning, it
-// warns again each time that the silence has become twice as long. The zero value is ready for
-// use.
+// Silence decides when to warn that a run gives no sign of life. After a warning, it warns
+// again when the silence has become twice as long. The zero value is ready for use.
 type Silence struct {
 	count  int64 // of signs of life so far
 	locked bool

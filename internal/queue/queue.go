@@ -1,5 +1,5 @@
 // Package queue passes values to a function, in order and one at a time. The function may
-// block; whoever adds a value does not wait for it.
+// block. Callers that add values do not wait for it.
 package queue
 
 import "sync"

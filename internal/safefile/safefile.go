@@ -63,8 +63,8 @@ func (e *SizeError) Hint() string { return "see what has written to it, and move
 // Open opens the regular file at path for reading, as os.Open does. It never waits.
 func Open(path string) (*os.File, error) { return OpenFile(path, os.O_RDONLY, 0) }
 
-// OpenFile opens the regular file at path, as os.OpenFile does. It never waits. The
-// error is a KindError if path names anything else.
+// OpenFile opens the regular file at path, as os.OpenFile does. It never waits. If path does
+// not name a regular file, the error is a KindError.
 func OpenFile(path string, flag int, perm fs.FileMode) (*os.File, error) {
 	// Opening a device can have effects of its own, and a FIFO that is opened lets its
 	// writers go on, so the kind of file is checked first.

@@ -25,7 +25,8 @@ import (
 
 // Main is the hidden command "gangrun shim", which Open MPI starts in place of a rank. The
 // agent sends the shim the command and the streams of the rank. The shim reports the PID and
-// the exit status of the rank, and ends in the same way as the rank. It returns the exit code.
+// the exit status of the rank, and ends in the same way as the rank. Main returns the exit
+// code.
 func Main() int {
 	// Open MPI's orders to end are not for the rank: gangrun ends it, with its grace period.
 	// The signals are handled, since the rank would inherit that they are ignored.

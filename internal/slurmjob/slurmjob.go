@@ -43,7 +43,7 @@ func (j Job) Running() bool {
 // ErrUnknown means that Slurm has no such job, or has forgotten it.
 var ErrUnknown = errors.New("the job is not known to Slurm")
 
-// Show asks Slurm for a job. An error that is not ErrUnknown means that Slurm did not answer.
+// Show asks Slurm for a job. Any error other than ErrUnknown means that Slurm did not answer.
 func Show(ctx context.Context, id string) (Job, error) {
 	out, err := scontrol(ctx, "-o", "show", "job", id)
 	var failed *Error

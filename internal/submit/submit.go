@@ -28,7 +28,8 @@ type Batch struct {
 	Script string
 }
 
-// Plan is what to submit, in this order. Trial is nil if the job has none.
+// Plan has the batch jobs to submit: first Trial, then Gang. Trial is nil if the job has no
+// trial.
 type Plan struct {
 	Trial *Batch
 	Gang  Batch

@@ -1,13 +1,13 @@
 // Package testhosts simulates hosts on one Linux machine, for tests and for people ("make
 // hosts"). Each host is a set of namespaces (network, mount, PID, UTS, IPC, cgroup) with an
-// sshd. All are on one bridge and can be cut off, frozen, killed and booted again. It needs
-// root.
+// sshd. All hosts are on one bridge. A test can cut them off, freeze, kill and boot them. The
+// package needs root.
 //
 // Each boot gives a host a new /tmp, /var/tmp, /run, /dev/shm, /home and /root of its own. A
 // host's own disk at /srv is kept after a power-off. All hosts share the directory Shared, at
-// the same path. The rest of the file system is this machine's. The users are root, alice and
-// bob. The controller has a key for the account of alice, and none for that of bob. The hosts
-// have no keys for each other.
+// the same path. The rest of the file system is that of this machine. The users are root, alice
+// and bob. The controller has a key for the account of alice, and none for that of bob. The
+// hosts have no keys for each other.
 package testhosts
 
 import (
@@ -81,7 +81,7 @@ func Docker0() Option { return func(s *settings) { s.docker0 = true } }
 func SharedHome() Option { return func(s *settings) { s.sharedHome = true } }
 
 // Up is like New, for tests: the bed ends with the test. If the machine cannot simulate hosts,
-// the test is skipped, or fails where tests must not be skipped.
+// the test is skipped. If tests must not be skipped, it fails.
 func Up(t testing.TB, n int, options ...Option) *Bed {
 	t.Helper()
 	Need(t)
@@ -100,8 +100,8 @@ func Up(t testing.TB, n int, options ...Option) *Bed {
 	return b
 }
 
-// Need skips the test if this user cannot simulate hosts on this machine. Where tests must not
-// be skipped, the test fails.
+// Need skips the test if this user cannot simulate hosts on this machine. If tests must not be
+// skipped, the test fails.
 func Need(t testing.TB) {
 	t.Helper()
 	if err := able(os.Geteuid()); err != nil {

@@ -193,8 +193,8 @@ func (h *Host) Exec(ctx context.Context, argv ...string) (string, error) {
 	return out, err
 }
 
-// Kill ends all processes of the host. The kernel closes its connections, as it does when
-// processes end, so that its peers notice.
+// Kill ends all processes of the host. The kernel then closes the host's connections, so that
+// the peers notice it.
 func (h *Host) Kill() error {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -18,9 +18,9 @@ var buildScript string
 var cache, cacheErr = os.UserCacheDir()
 
 // Debian returns the path of an OCI archive, which tests must not change. The image has Debian with
-// Python, mpi4py, numpy, Open MPI, and MPICH's library and mpiexec. It has 70 MB, and 222 MB when
-// it is unpacked. The first call on a machine makes the archive. That takes a minute, and needs
-// root and Debian's packages. Later calls find the archive.
+// Python, mpi4py, numpy, Open MPI, and MPICH's library and mpiexec. The archive has 70 MB, and the
+// unpacked image 222 MB. The first call on a machine makes the archive. That takes a minute, and
+// needs root and Debian's packages. Later calls find the archive.
 func Debian(t testing.TB) string {
 	t.Helper()
 	if cacheErr != nil {

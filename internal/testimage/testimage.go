@@ -126,8 +126,8 @@ func (i Image) tar(t testing.TB) []byte {
 	return out.Bytes()
 }
 
-// Archive writes the image as "docker save" does, and returns the path. The name ends in .tar, .tar.gz or
-// .tar.zst.
+// Archive writes the image as "docker save" does, and returns the path of the file. file is its
+// name. The name must end in .tar, .tar.gz or .tar.zst.
 func (i Image) Archive(t testing.TB, file string) string {
 	t.Helper()
 	tag, err := name.NewTag(cmp.Or(i.Name, "example.test/image:1"))
@@ -137,8 +137,8 @@ func (i Image) Archive(t testing.TB, file string) string {
 	return create(t, file, func(w io.Writer) error { return tarball.Write(tag, i.build(t), w) })
 }
 
-// OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path. The
-// name of the file has one of the endings of Archive.
+// OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path of
+// the file. name has one of the endings that Archive accepts.
 func (i Image) OCI(t testing.TB, file string) string {
 	t.Helper()
 	dir := i.Layout(t)

@@ -124,7 +124,7 @@ func (s Matcher) has(addr netip.Addr) bool {
 	return addr.IsLoopback() || !addr.IsLinkLocalUnicast() && slices.Contains(s.addresses, addr)
 }
 
-// Among returns the names of those of hosts that are this machine.
+// Among returns the set of names of those hosts that are this machine.
 func (s Matcher) Among(ctx context.Context, hosts []job.Host) map[string]bool {
 	ctx, cancel := context.WithTimeout(ctx, resolveLimit)
 	defer cancel()

@@ -201,9 +201,8 @@ func withHint(text, hint string) []string {
 // flushEvery is how often Refresh writes to the screen.
 const flushEvery = 100 * time.Millisecond
 
-// Ask shows a question, to which the user types an answer that the terminal does not show.
-// Meanwhile the status line tells the user so, and does not change. An empty question ends
-// this.
+// Ask shows a question. The terminal does not show the answer that the user types, and the
+// status line says so until Ask is called with an empty question.
 func (l *Live) Ask(question string) {
 	l.mu.Lock()
 	l.asking = question != ""

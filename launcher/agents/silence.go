@@ -25,7 +25,7 @@ type SilenceMeter struct {
 }
 
 // Silence reads the meter. It returns the time since heard, the time of the last contact,
-// without pauses of this process. Pauses before the first reading count.
+// without pauses of this process. Pauses before the first reading are included.
 func (v *SilenceMeter) Silence(heard time.Time) time.Duration { return v.at(time.Now(), heard) }
 
 func (v *SilenceMeter) at(now, heard time.Time) time.Duration {

@@ -1,7 +1,7 @@
 // Package collect copies the output of ranks on other machines to the log files of an attempt
 // on this machine, while the ranks run. A slow connection or a full disk on this machine does
-// not block a rank: its output waits on its host. The package fetches what the agent of a lost
-// host has left later, when the host answers again.
+// not block a rank: its output waits on its host. If an agent is lost, the package fetches the
+// output that it has left later, when the host answers again.
 package collect
 
 import (

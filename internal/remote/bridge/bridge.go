@@ -32,7 +32,7 @@ import (
 // a hint. A login shell may print other text before this line.
 const Greeting = "gangrun bridge: "
 
-// State says what a bridge has found.
+// State is the state of the agent that a bridge has found.
 type State string
 
 // The states.

@@ -30,7 +30,8 @@ const readBytes = 64 << 10
 //
 // A peer that has ended the stream and forgotten it refuses a new carrier with ErrUnknownStream.
 // This can happen after all data was delivered, if the confirmation of the end has not reached this
-// side. So if this side has closed the stream and has nothing more to deliver, nothing is lost.
+// side. So if this side has closed the stream and has nothing more to deliver, the error does not
+// mean a loss of data.
 //
 // Carry does not give up a silent carrier: see Heard. If the stream has ended and the peer does
 // not know that yet, Carry confirms the end to the peer.

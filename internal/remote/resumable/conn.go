@@ -101,8 +101,8 @@ func New(opts Options) *Conn {
 // ID returns the name of the stream.
 func (c *Conn) ID() ID { return c.id }
 
-// Heard returns when a byte was last received from the peer, on any carrier. It returns the zero
-// time if no byte was received.
+// Heard returns the time at which this side last received a byte from the peer, on any carrier.
+// It returns the zero time if no byte was received.
 func (c *Conn) Heard() time.Time {
 	if d := c.heard.Load(); d > 0 {
 		return c.begun.Add(time.Duration(d))
@@ -140,8 +140,8 @@ func (c *Conn) Read(p []byte) (int, error) {
 	}
 }
 
-// Write adds p to what is sent to the peer. It blocks while Buffer bytes wait to be consumed,
-// even without a carrier. It does not wait for the peer otherwise.
+// Write adds p to what is sent to the peer. It blocks while the peer has not consumed Buffer
+// bytes, even without a carrier. Otherwise it does not wait for the peer.
 func (c *Conn) Write(p []byte) (int, error) {
 	c.writing.Lock() // the data of two writers does not mix
 	defer c.writing.Unlock()
@@ -168,10 +168,10 @@ func (c *Conn) Write(p []byte) (int, error) {
 	}
 }
 
-// Close closes the stream from this side. Read and Write then return net.ErrClosed, and what the
-// peer sends is dropped. The present carrier or a later one still delivers what was written
-// before: Carry returns nil once the reader of the peer has consumed all of it and the peer has
-// closed the stream, too.
+// Close closes the stream from this side. Read and Write then return net.ErrClosed, and this
+// side drops what the peer sends. The present carrier or a later one still delivers what was
+// written before Close. Carry returns nil once the reader of the peer has consumed all of that,
+// and the peer has closed the stream, too.
 func (c *Conn) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -217,11 +217,11 @@ func (c *Conn) wakeAll() {
 // SetDeadline sets the deadlines of Read and of Write.
 func (c *Conn) SetDeadline(t time.Time) error { return c.deadlines(t, true, true) }
 
-// SetReadDeadline makes Read return os.ErrDeadlineExceeded after t.
+// SetReadDeadline makes Read return os.ErrDeadlineExceeded after the time t.
 func (c *Conn) SetReadDeadline(t time.Time) error { return c.deadlines(t, true, false) }
 
-// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write has
-// counted are sent nevertheless.
+// SetWriteDeadline makes Write return os.ErrDeadlineExceeded after t. The bytes that Write
+// reports as written are sent nevertheless.
 func (c *Conn) SetWriteDeadline(t time.Time) error { return c.deadlines(t, false, true) }
 
 func (c *Conn) deadlines(t time.Time, read, write bool) error {

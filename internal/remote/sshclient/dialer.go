@@ -28,9 +28,9 @@ type Dialer struct {
 	// no terminal; Dial then skips encrypted keys. The Dialer makes one call at a time, and one
 	// call for each key.
 	Ask func(prompt string) (secret string, err error)
-	// KeepAlive is the time between two requests that a host has to answer; 0 is 1 s.
+	// KeepAlive is the time between two requests that a host has to answer; 0 means 1 s.
 	KeepAlive time.Duration
-	// Silence is how long a host may be silent before its connection is closed; 0 is 10 s.
+	// Silence is how long a host may be silent before its connection is closed; 0 means 10 s.
 	Silence time.Duration
 
 	keys keyring

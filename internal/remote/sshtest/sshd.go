@@ -136,7 +136,7 @@ type Server struct {
 	log  Log
 }
 
-// Said returns what the sshd has logged.
+// Said returns the log of the sshd.
 func (d *Server) Said() string { return d.log.String() }
 
 // PID returns the process ID of the sshd.

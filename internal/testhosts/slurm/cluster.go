@@ -1,6 +1,6 @@
 // Package slurm runs a real Slurm on simulated hosts, for tests and for people ("make hosts
 // SLURM=1"): slurmctld on the controller, and a slurmd on each host. Slurm limits the memory
-// and the devices of jobs by cgroups of version 1. It needs root.
+// and the devices of jobs by cgroups of version 1. The package needs root.
 package slurm
 
 import (
@@ -62,8 +62,8 @@ type Option func(*options)
 // GPUs gives each host devices nvidia0 to nvidiaN-1.
 func GPUs(n int) Option { return func(o *options) { o.gpus = n } }
 
-// AllDevices lets every job open the devices of all GPUs of its nodes. So it is at sites where
-// Slurm does not limit devices by cgroups.
+// AllDevices lets every job open the devices of all GPUs of its nodes. This is the case at
+// sites that do not limit devices by cgroups.
 func AllDevices() Option { return func(o *options) { o.allDevices = true } }
 
 // KernelLogs gives each host its own kernel log, to which LogKernel adds records. It is empty at
@@ -257,7 +257,8 @@ func (c *Cluster) Log(name string) string {
 	return string(log)
 }
 
-// Close ends the daemons. The hosts must be closed afterwards: jobs end with them.
+// Close ends the daemons. The caller must close the hosts afterwards, because only that ends
+// the jobs.
 func (c *Cluster) Close() error {
 	c.mu.Lock()
 	names := map[string]bool{}
