@@ -138,7 +138,7 @@ func (i Image) Archive(t testing.TB, file string) string {
 }
 
 // OCI writes the image as an OCI archive, the tar file of an OCI layout, and returns the path of
-// the file. name has one of the endings that Archive accepts.
+// the file. The name, file, must have one of the endings that Archive accepts.
 func (i Image) OCI(t testing.TB, file string) string {
 	t.Helper()
 	dir := i.Layout(t)
